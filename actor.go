@@ -18,10 +18,10 @@ type Actor struct {
 	// of a request.
 	Address string
 
-	// Attributes are what the host knows of the caller besides, such as its groups or its
-	// tenant, for hooks of the host: an authenticator sets them, and an authorizer reads
-	// them. Nothing stores or logs them. The map is shared with all copies of the Actor and
-	// must not be modified.
+	// Attributes are further properties of the caller, such as its groups or its tenant: the
+	// authenticator of the host sets them, and its authorizer reads them. They are neither
+	// stored nor logged. The map is shared with all copies of the Actor and must not be
+	// modified.
 	Attributes map[string][]string
 }
 

@@ -37,7 +37,7 @@
 // no effect on what is stored. The exceptions are a [Document], whose JSON is shared with the
 // store, and what hooks get: an [Operation] and its slices are shared by all observers and must
 // not be modified. The relayers of an [Admission] are copies. A [Store] and its callers share
-// the bytes, terms and text of a [Record], which nobody may modify.
+// the bytes, terms and text of a [Record], which are read-only.
 //
 // # Selectors and views
 //

@@ -196,7 +196,7 @@ func (d Documents) Watch(ctx context.Context, query WatchQuery) iter.Seq2[Docume
 			document.SealError = errSuperseded // a feed may have no other private part than the current one
 		}
 		if c.Kind == ChangeDeleted {
-			document.SealError = nil // nobody needs the URLs
+			document.SealError = nil // its consumer does not use them
 		}
 		return DocumentChange{c.Kind, document, c.Position, c.Time}, err
 	})

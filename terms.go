@@ -149,8 +149,9 @@ func outdatedTermsError(key string) error {
 // Reindex stores every relayer again whose terms an earlier version of this package wrote.
 // Selectors with a key that is newer than these terms return an error until then. Call it
 // after all programs that write to the store have been upgraded. It yields the ID of each
-// relayer that it has stored, and the ID and an error for each that it cannot store; an
-// error with an empty ID is the last. It changes no relayer, but each has a new revision.
+// relayer that it has stored, and the ID and an error for each that it cannot store. Up to 16
+// are stored at once before the first of them is yielded. An error with an empty ID is the
+// last. It changes no relayer, but each has a new revision.
 func (m *Manager) Reindex(ctx context.Context) iter.Seq2[string, error] {
 	older := termsBefore(termsVersion())
 	records := m.walk(ctx, func(ctx context.Context, page StoreQuery) (Listing, error) {

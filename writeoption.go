@@ -46,15 +46,16 @@ func DryRun() WriteOption {
 	}}
 }
 
-// Reason stores the text with the change, with every URL masked like an [RPCURL]. It has at most
-// 256 characters on one line; otherwise the write returns a [*ValidationError] on
-// change_reason. Of several reasons the last counts.
+// Reason stores the text with the change, with every URL masked like an [RPCURL]. The text has at
+// most 256 characters on one line; otherwise the write returns a [*ValidationError] on
+// change_reason. What is longer with masked URLs is cut off. Of several reasons the last counts.
 func Reason(text string) WriteOption {
 	return WriteOption{func(s *WriteSettings) error {
 		if problem := reasonProblem(text); problem != "" {
 			return invalid("change_reason", problem)
 		}
-		s.Reason = mask.Text(text) // it is logged and kept in the history
+		masked := []rune(mask.Text(text)) // it is logged and kept in the history
+		s.Reason = string(masked[:min(len(masked), maxReasonLength)])
 		return nil
 	}}
 }

@@ -88,11 +88,13 @@ func WithInsecureHTTP() Option {
 
 // The limits of [WithTimeout] and [WithRetries] if they are not set.
 const (
-	defaultTimeout          = 30 * time.Second
-	defaultMaxAttempts      = 5
-	defaultMaxRetryTime     = 30 * time.Second
-	defaultMaxResponseBytes = 16 << 20
+	defaultTimeout      = 30 * time.Second
+	defaultMaxAttempts  = 5
+	defaultMaxRetryTime = 30 * time.Second
 )
+
+// defaultMaxResponseBytes is the maximum size of a response, and of an event of Watch.
+const defaultMaxResponseBytes = 16 << 20
 
 // WithTimeout sets the maximum duration of one request, from its start to the end of
 // its response. The default is 30 s.

@@ -31,12 +31,12 @@ import (
 // time of [WithRetries]. A Retry-After counts as at most 5 minutes.
 //
 // Any error ends the sequence: that of ctx; [relayer.ErrGap] if the server could not send
-// changes, or the connection of the call failed and a later one succeeded;
-// [ErrUnauthorized] if the server rejects the token; one that matches [errors.ErrUnsupported] if the server has no
+// changes, or the connection of the call failed and a later one succeeded; [ErrUnauthorized] if
+// the server rejects the token; one that matches [errors.ErrUnsupported] if the server has no
 // change feed, like OpenZeppelin Relayer, or does not select changes.
 //
-// The sequence can be ranged over once; a second range gets an error. Until the first, and until the range ends, it holds a
-// connection, which ctx releases.
+// The sequence can be ranged over once; a second range gets an error. Until the first, and
+// until the range ends, it holds a connection, which ctx releases.
 func (c *Client) Watch(ctx context.Context, query relayer.WatchQuery) iter.Seq2[relayer.Change, error] {
 	w := newWatcher(c, query)
 	if query.After == "" && w.rejected == nil {

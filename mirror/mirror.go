@@ -142,7 +142,7 @@ func (m *Mirror) All(_ context.Context, selector relayer.Selector) iter.Seq2[*re
 
 func (m *Mirror) selected(selector relayer.Selector) []*relayer.Relayer {
 	m.mu.RLock()
-	all := slices.Clone(m.view.ordered)
+	all := append([]*relayer.Relayer{}, m.view.ordered...)
 	m.mu.RUnlock()
 	return slices.DeleteFunc(all, func(r *relayer.Relayer) bool { return !selector.Matches(r) })
 }

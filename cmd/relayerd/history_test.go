@@ -190,6 +190,7 @@ func TestServe_HistoryRetention(t *testing.T) {
 	server.expectStatus("GET", collection+":history", token, "", http.StatusNotFound)
 	server.stop()
 	expectFailure(t, "--history and --history-changes must be 0 or more", "serve", "--db", path, "--history", "-1h")
+	expectFailure(t, "--history and --history-changes must not be set for memory: it retains 1,000 changes", "serve", "--db", "memory", "--history", "0")
 	expectFailure(t, "--history-changes must not be set for PostgreSQL: use --history", "serve", "--db", "postgres://h/d", "--history-changes", "1")
 }
 

@@ -129,6 +129,9 @@ func (c config) check() error {
 	if c.history.age < 0 || c.history.changes < 0 {
 		return errors.New("--history and --history-changes must be 0 or more")
 	}
+	if c.database == inMemory && c.history != defaultRetention {
+		return errors.New("--history and --history-changes must not be set for memory: it retains 1,000 changes")
+	}
 	if isPostgres(c.database) && c.history.changes != defaultRetention.changes {
 		return errors.New("--history-changes must not be set for PostgreSQL: use --history")
 	}

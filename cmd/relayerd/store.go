@@ -38,7 +38,7 @@ type retention struct {
 
 var defaultRetention = retention{100_000, 90 * 24 * time.Hour}
 
-// everything is the retention of commands: only a server knows how much to delete.
+// everything is the retention of commands: only a server deletes old changes.
 var everything = retention{math.MaxInt, math.MaxInt64}
 
 // openStore opens memory, a PostgreSQL database, or a file, which it creates if it

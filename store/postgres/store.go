@@ -234,7 +234,9 @@ func (s *Store) List(ctx context.Context, query relayer.StoreQuery) (found relay
 	err = s.read(ctx, sql, parameters, func(rows pgx.Rows) (err error) {
 		var last mark
 		found, last, err = scanPage(rows, columns)
-		s.see(rows, last.number)
+		if err == nil {
+			s.see(rows, last.number)
+		}
 		return err
 	})
 	return found, err

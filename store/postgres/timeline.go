@@ -28,7 +28,8 @@ type timeline struct {
 // is a former primary that was not fenced: its writes would wait for standbys that
 // follow another server, and what it returns may be old.
 //
-// It also remembers the highest revision that was read or acknowledged. Another server that
+// It also remembers the last revision that it has written, and a higher one that it has read
+// since. Another server that
 // does not have it is a copy, which was restored or promoted apart, unless it was promoted
 // after asynchronous replication, which may lose commits.
 type timelines struct {
@@ -43,7 +44,7 @@ type lastRevision struct {
 	address     string // of the server
 	on          timeline
 	number      int64 // 0 if there was none
-	synchronous int64 // the last one that this Store has written and that waited for standbys
+	synchronous int64 // the last one that this Store has written, if it waited for standbys
 }
 
 func revisionOn(conn *pgconn.PgConn, schema string, number int64) lastRevision {

@@ -13,7 +13,7 @@ import (
 // order of their arrival. The others wait here, and follow round-robin by actor, so that a
 // caller with many requests does not delay those of others.
 type turns struct {
-	free int // turns that nobody has taken
+	free int // turns that are not taken
 
 	mu      sync.Mutex
 	waiting []*turn // in the order of their arrival
