@@ -236,7 +236,7 @@ func (s Selector) MarshalText() ([]byte, error) {
 // it is the notation of the zero Selector: a scope that is empty by mistake must not become
 // one of all relayers. Leave the selector out instead, for example with omitzero in JSON. A
 // decoder of JSON does not call it for null, which leaves the selector as it is: check
-// [Selector.IsZero] where one is required.
+// [Selector.IsZero] if one is required.
 func (s *Selector) UnmarshalText(text []byte) error {
 	if len(text) == 0 {
 		return invalid("", "the selector must not be empty: leave it out to select all relayers")

@@ -62,7 +62,7 @@ func (f historyFilter) isPast(note relayer.Note) bool {
 }
 
 // Changes are filtered after they were read. A filter that selects few must not make one
-// request read all: it ends after some pages, and says where the next one begins.
+// request read all: it ends after some pages, and returns the cursor of the next one.
 const (
 	filteredPages   = 10
 	filteredPerPage = 100 // changes

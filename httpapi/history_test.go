@@ -130,7 +130,7 @@ func (e endlessHistory) History(ctx context.Context, query relayer.HistoryQuery)
 }
 
 // TestHistory_Bounded: a filter or a scope that selects nothing ends after a part of the
-// history, and says where the next request begins.
+// history, and returns the cursor of the next request.
 func TestHistory_Bounded(t *testing.T) {
 	var read int
 	manager, err := relayer.New(endlessHistory{memory.New(), &read})

@@ -325,7 +325,7 @@ func TestOperatingPage_SystemdUnit(t *testing.T) {
 }
 
 // The commands that search the log find who paused a relayer, who resumed it, and what a user
-// has changed, in both formats. Nobody can hide a change, or add one of another user, by a reason.
+// has changed, in both formats. A reason can neither hide a change nor add one of another user.
 func TestOperatingPage_LogRecipes(t *testing.T) {
 	t.Parallel()
 	text, json := logOfIncident(t, "text"), logOfIncident(t, "json")
@@ -403,7 +403,7 @@ func timeOfResume(t *testing.T, log string) string {
 	t.Helper()
 	found := regexp.MustCompile(`"time":"([^"]*)".*"action":"resume"`).FindSubmatch(readFile(t, log))
 	if found == nil {
-		t.Fatal("nobody has resumed a relayer")
+		t.Fatal("no relayer was resumed")
 	}
 	return string(found[1])
 }

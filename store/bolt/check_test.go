@@ -462,7 +462,7 @@ var mutate = map[string]func(whole, stale []byte, random *rand.Rand) []byte{
 	"flip": func(whole, _ []byte, random *rand.Rand) []byte {
 		for range 1 + random.IntN(3) {
 			at := random.IntN(len(whole))
-			if random.IntN(2) == 0 { // where the table of elements is
+			if random.IntN(2) == 0 { // in the table of elements
 				at = at/os.Getpagesize()*os.Getpagesize() + random.IntN(200)
 			}
 			whole[at] ^= 1 << random.IntN(8)

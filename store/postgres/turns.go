@@ -71,7 +71,8 @@ func (t *turns) leave() {
 		return
 	}
 	next := slices.MinFunc(t.waiting, func(a, b *turn) int { return cmp.Compare(t.last[a.actor], t.last[b.actor]) })
-	t.waiting = slices.Delete(t.waiting, slices.Index(t.waiting, next), slices.Index(t.waiting, next)+1)
+	i := slices.Index(t.waiting, next)
+	t.waiting = slices.Delete(t.waiting, i, i+1)
 	if t.last == nil {
 		t.last = make(map[string]uint64)
 	}

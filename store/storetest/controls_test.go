@@ -21,7 +21,7 @@ import (
 	"github.com/go-relayer/relayer/store/storeutil"
 )
 
-// patienceOfControls stands for 10 seconds.
+// patienceOfControls replaces 10 seconds.
 const patienceOfControls = 500 * time.Millisecond
 
 // TestRun_Controls runs single cases with stores that break what the case tests. Every case
