@@ -459,17 +459,7 @@ func TestHistory_DamagedPages(t *testing.T) {
 		wantHistory(t, store, relayer.HistoryQuery{Limit: 1000}, nil)
 		changes := continueHistory(t, store, changes[len(changes)-1].Record, 3)
 		copied := backUp(t, store)
-		for range 2 {
-			wantHistory(t, store, relayer.HistoryQuery{Limit: 1000}, changes)
-			wantSound(t, store)
-			if err := store.Close(); err != nil {
-				t.Fatal(err)
-			}
-			store = open(t, path)
-		}
-		if err := store.Close(); err != nil {
-			t.Fatal(err)
-		}
+		wantAcrossOpens(t, store, path, changes)
 		if before, after, err := bolt.Compact(t.Context(), path); err != nil || after > before/2 {
 			t.Errorf("compacted from %d to %d bytes, error %v: the damaged history is left", before, after, err)
 		}
@@ -505,6 +495,13 @@ func TestHistory_FreePage(t *testing.T) {
 	overwrite(t, path, int64(freelist+16), binary.NativeEndian.AppendUint64(nil, root))
 	store = open(t, path)
 	changes = continueHistory(t, store, changes[99].Record, 50)
+	wantAcrossOpens(t, store, path, changes)
+}
+
+// wantAcrossOpens compares the history, also after the file was closed and opened, and closes
+// the store.
+func wantAcrossOpens(t *testing.T, store *bolt.Store, path string, changes []relayer.RecordChange) {
+	t.Helper()
 	for range 2 {
 		wantHistory(t, store, relayer.HistoryQuery{Limit: 1000}, changes)
 		wantSound(t, store)
