@@ -3,6 +3,8 @@ package relayer_test
 import (
 	"bytes"
 	"context"
+	"database/sql/driver"
+	"encoding/gob"
 	"encoding/hex"
 	"encoding/json"
 	"encoding/xml"
@@ -185,6 +187,36 @@ func TestRPCURL_EncodedAndLogged(t *testing.T) {
 	}
 	wantMasked(t, "XML", string(encoded))
 	wantMasked(t, "the document", storedDocument(t, m, "a"))
+}
+
+// What the documentation says to bypass the mask does so.
+func TestRPCURL_BypassesOfMask(t *testing.T) {
+	u := relayer.RPCURL(secretURL)
+	var encoded bytes.Buffer
+	if err := gob.NewEncoder(&encoded).Encode(u); err != nil {
+		t.Fatal(err)
+	}
+	argument, err := driver.DefaultParameterConverter.ConvertValue(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := json.Marshal(map[relayer.RPCURL]int{u: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pointer, wrapped := "%p", "%w" // variables, because vet refuses the constants
+	for how, shown := range map[string]string{
+		"gob":                    encoded.String(),
+		"an argument of a query": fmt.Sprint(argument),
+		pointer:                  fmt.Sprintf(pointer, u),
+		wrapped:                  fmt.Sprintf(wrapped, u),
+		"an unexported field":    fmt.Sprint(struct{ u relayer.RPCURL }{u}),
+		"a key of a map in JSON": string(key),
+	} {
+		if !strings.Contains(shown, "PATHKEY") {
+			t.Errorf("%s does not show the URL: %s", how, shown)
+		}
+	}
 }
 
 // A client gets masked URLs, and decoding keeps them.
