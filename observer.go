@@ -62,8 +62,8 @@ type Observer func(ctx context.Context, operation *Operation) (context.Context, 
 
 // WithObserver calls observe for every operation: for metrics, traces and audit. If it is
 // given more than once, all observers are called, in the order given; their functions for
-// the end are called in the opposite order. [Manager.All] is observed as the lists that it
-// reads. A watch is not observed.
+// the end are called in the opposite order. [Manager.All], [Manager.Check] and
+// [Manager.CountSealed] are observed as the lists that they read. A watch is not observed.
 func WithObserver(observe Observer) Option {
 	return Option{func(s *settings) error {
 		if observe == nil {

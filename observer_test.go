@@ -203,6 +203,15 @@ func TestObserver_Operations(t *testing.T) {
 	_, _ = m.Enable(ctx, id)
 	_ = m.Delete(ctx, id)
 	_ = m.Delete(ctx, id)
+	_, _ = m.History(ctx, relayer.HistoryQuery{ID: id})
+	_, _ = m.RPCURLs(ctx, id)
+	for range m.Check(ctx) {
+	}
+	_, _ = m.CountSealed(ctx)
+	ended, end := context.WithCancel(ctx)
+	end()
+	for range m.Watch(ended, relayer.WatchQuery{}) {
+	}
 	want := []seen{
 		{relayer.ActionCreate, id, true},
 		{relayer.ActionCreate, "bad id", false},
@@ -222,6 +231,10 @@ func TestObserver_Operations(t *testing.T) {
 		{relayer.ActionEnable, id, true},
 		{relayer.ActionDelete, id, true},
 		{relayer.ActionDelete, id, false},
+		{relayer.ActionGet, id, true},
+		{relayer.ActionReveal, id, false},
+		{relayer.ActionList, "", true}, // of the check
+		{relayer.ActionList, "", true}, // of the count
 	}
 	if !slices.Equal(got, want) || !slices.Equal(again, want) {
 		t.Errorf("the observers saw\n%v\n%v\nwant\n%v", got, again, want)
