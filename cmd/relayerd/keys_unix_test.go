@@ -450,8 +450,11 @@ func TestReseal_Commands(t *testing.T) {
 	runCommand(t, "copy", "--from", database, "--to", resealed)
 	runCommand(t, "reseal", "--db", resealed, "--keys", keys)
 	runCommand(t, "compact", "--db", resealed)
-	if bytes.Contains(readFile(t, resealed), []byte(urlSecret)) {
-		t.Error("the sealed copy contains a URL in clear")
+	for path, isClear := range map[string]bool{database: true, resealed: false} {
+		file := readFile(t, path)
+		if bytes.Contains(file, []byte(urlSecret)) != isClear || !bytes.Contains(file, []byte("https://rpc.example/***")) {
+			t.Errorf("%s has no masked URL, or not the right URL in clear (%t)", path, isClear)
+		}
 	}
 	if url := secretOf(t, resealed, keys, "a"); url != fullURL {
 		t.Errorf("the URL of the copy is %s", url)

@@ -393,6 +393,9 @@ func TestSchema_Catalog(t *testing.T) {
 		"types of what is kept": {`
 			SELECT string_agg(DISTINCT column_name || ' ' || data_type, ', ') FROM information_schema.columns
 			WHERE table_schema = $1 AND column_name IN ('claim', 'document', 'private')`, "claim bytea, document bytea, private bytea"},
+		"tables with RPC URLs": {`
+			SELECT string_agg(table_name, ', ') FROM information_schema.columns
+			WHERE table_schema = $1 AND column_name = 'private'`, "relayers"},
 		"unique columns of relayers": {`
 			SELECT string_agg(attname, ', ' ORDER BY attname) FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attnum = indkey[0]
 			WHERE indrelid = ($1 || '.relayers')::regclass AND indisunique AND indnatts = 1 AND indpred IS NULL`, "claim, id, sequence"},
