@@ -9,8 +9,8 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// entityTag returns the ETag of a revision. It is a strong one, because a revision
-// is never reused for the same ID.
+// entityTag returns the ETag of a revision. It is a strong one, because a store never
+// reuses a revision.
 func entityTag(revision uint64) string {
 	tag := make([]byte, 0, len(`"18446744073709551615"`))
 	tag = strconv.AppendUint(append(tag, '"'), revision, 10)
