@@ -110,6 +110,7 @@ func TestAudit_WritesAndRefusals(t *testing.T) {
 	server.expectStatus("PATCH", one, oldToken, `{"paused":false}`, http.StatusOK)
 	server.expectStatus("PATCH", one, oldToken, `{"name":""}`, http.StatusBadRequest)
 	server.expectStatus("DELETE", one, oldToken, "", http.StatusOK)
+	expectUnsupportedType(t, server)
 	server.stopJSON()
 
 	log := server.output.String()
@@ -143,6 +144,25 @@ func TestAudit_WritesAndRefusals(t *testing.T) {
 		"ops delete a ok 5>0 because of incident 42",
 	}; !slices.Equal(got, want) {
 		t.Errorf("the audit is\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// expectUnsupportedType sends a create that is refused before it reaches the registry.
+func expectUnsupportedType(t *testing.T, server *process) {
+	t.Helper()
+	request, err := http.NewRequest(http.MethodPost, server.url+collection, strings.NewReader(definition))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+oldToken)
+	request.Header.Set("Content-Type", "text/plain")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	if response.StatusCode != http.StatusUnsupportedMediaType {
+		t.Errorf("a create in text/plain returned %d, want 415", response.StatusCode)
 	}
 }
 
