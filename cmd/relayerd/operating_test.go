@@ -268,6 +268,32 @@ func TestOperatingPage_CommandsSucceed(t *testing.T) {
 	o.server.stop()
 }
 
+// The sample of a tokens file is valid, and the sample of the audit has lines of its server,
+// except for times, addresses and numbers.
+func TestOperatingPage_TextSamples(t *testing.T) {
+	t.Parallel()
+	samples := operatingBlocks(t, "text")
+	auditor := regexp.MustCompile(`(?m)^auditor +(\S+) read$`).FindStringSubmatch(samples[0])
+	if len(samples) != 2 || auditor == nil {
+		t.Fatalf("the samples are %q", samples)
+	}
+	tokens := filepath.Join(t.TempDir(), "tokens")
+	writeTokens(t, tokens, strings.TrimSpace(samples[0]), "alice "+oldToken)
+	server := start(t, "", "--db", "memory", "--tokens-file", tokens)
+	server.expectStatus("POST", collection, oldToken, strings.Replace(definition, "r-1", "treasury", 1), http.StatusCreated)
+	server.reason = "incident 42"
+	server.expectStatus("PATCH", collection+"/treasury", oldToken, `{"paused":true}`, http.StatusOK)
+	server.expectStatus("DELETE", collection+"/treasury", auditor[1], "", http.StatusForbidden)
+	server.stop()
+	differing := regexp.MustCompile(`\b(time|address|request_id|old_revision|revision)=\S+`)
+	log := differing.ReplaceAllString(server.output.String(), "$1=X")
+	for line := range strings.Lines(differing.ReplaceAllString(samples[1], "$1=X")) {
+		if !strings.Contains(log, "\n"+line) {
+			t.Errorf("the log has no line %sbut\n%s", line, log)
+		}
+	}
+}
+
 // metricsOf returns the metrics of a server with backups and a certificate.
 func metricsOf(t *testing.T) string {
 	t.Helper()
