@@ -68,12 +68,12 @@ func TestPages_Anchors(t *testing.T) {
 
 // The numbers of formats are those of the constants.
 func TestPages_FormatNumbers(t *testing.T) {
-	all := pages(t)
 	for _, c := range []struct{ file, constant, page, text string }{
 		{"store/bolt/format.go", "formatVersion", "docs/internals.md", "and the version, 4 bytes: N |"},
 		{"store/bolt/format.go", "formatVersion", "docs/relayerd.md", "has the [format](internals.md#format) N."},
 		{"store/bolt/format.go", "formatVersion", "CHANGELOG.md", "before format N (file)"},
 		{"store/bolt/format.go", "recordVersion", "docs/internals.md", "A record: version N "},
+		{"store/bolt/history.go", "changeVersion", "docs/internals.md", "A change: version N "},
 		{"store/postgres/schema.go", "schemaVersion", "docs/postgres.md", "The version of the schema is N,"},
 		{"store/postgres/schema.go", "schemaVersion", "docs/relayerd.md", "has the schema version N."},
 		{"store/postgres/schema.go", "schemaVersion", "CHANGELOG.md", "and N (PostgreSQL) are refused"},
@@ -82,10 +82,7 @@ func TestPages_FormatNumbers(t *testing.T) {
 		if value == nil {
 			t.Fatalf("%s has no %s", c.file, c.constant)
 		}
-		text := strings.Replace(c.text, "N", value[1], 1)
-		if !strings.Contains(strings.Join(strings.Fields(all[c.page]), " "), text) {
-			t.Errorf("%s does not say %q", c.page, text)
-		}
+		wantSays(t, c.page, strings.Replace(c.text, "N", value[1], 1))
 	}
 }
 
@@ -244,7 +241,10 @@ func TestPages_StreamEvents(t *testing.T) {
 
 // Statements of the pages about responses. Each was wrong once.
 func TestPages_Statements(t *testing.T) {
-	const token = "0123456789abcdef"
+	const (
+		token = "0123456789abcdef"
+		label = "A key is 1 to 63 of A–Z a–z 0–9 _ . - / and begins and ends with a letter or digit. A value is at most 128 characters without control characters."
+	)
 	authenticate, err := httpapi.Tokens(map[string][]string{"operator": {token}})
 	if err != nil {
 		t.Fatal(err)
@@ -263,12 +263,14 @@ func TestPages_Statements(t *testing.T) {
 		{"docs/library.md", "A preflight has no token, and gets 401.", "OPTIONS", "", "", "", http.StatusUnauthorized, ""},
 		{"docs/http.md", "If it has a relayer, its `ETag` is the current revision.", "PATCH", "/a?dry_run=true", `{"paused":true}`, token, http.StatusOK, `"1"`},
 		{"docs/http.md", "If it has a relayer, its `ETag` is the current revision.", "DELETE", "/a?dry_run=true", "", token, http.StatusOK, ""},
-		{"docs/reference.md", "begins and ends with a letter or digit.", "PATCH", "/a", `{"labels":{"-a":"b"}}`, token, http.StatusBadRequest, ""},
+		{"docs/reference.md", label, "PATCH", "/a?dry_run=true", `{"labels":{"Az0_.-/9` + strings.Repeat("a", 55) + `":"` + strings.Repeat("é", 128) + `"}}`, token, http.StatusOK, `"1"`},
+		{"docs/reference.md", label, "PATCH", "/a", `{"labels":{"` + strings.Repeat("a", 64) + `":""}}`, token, http.StatusBadRequest, ""},
+		{"docs/reference.md", label, "PATCH", "/a", `{"labels":{"a":"` + strings.Repeat("b", 129) + `"}}`, token, http.StatusBadRequest, ""},
+		{"docs/reference.md", label, "PATCH", "/a", `{"labels":{"-a":"b"}}`, token, http.StatusBadRequest, ""},
+		{"docs/reference.md", label, "PATCH", "/a", `{"labels":{"a:a":"b"}}`, token, http.StatusBadRequest, ""},
 		{"docs/http.md", "Without it they are unknown.", "PUT", "/a/disabled_reason", `{"type":"x"}`, token, http.StatusNotFound, ""},
 	} {
-		if !strings.Contains(strings.Join(strings.Fields(read(t, c.page)), " "), c.statement) {
-			t.Errorf("%s does not say %q", c.page, c.statement)
-		}
+		wantSays(t, c.page, c.statement)
 		request := httptest.NewRequest(c.method, "/api/v1/relayers"+c.path, strings.NewReader(c.body))
 		request.Header.Set("Content-Type", "application/json")
 		if c.auth != "" {
