@@ -96,24 +96,3 @@ func admissionError(err error) error {
 	}
 	return masked
 }
-
-// faultError is an error of the host's code, with its URLs masked. It does not match the
-// errors of this package, which would give it a meaning for callers: that the relayer is
-// unknown, that the request is invalid, or that the write may be repeated.
-type faultError struct{ err error }
-
-func (e faultError) Error() string { return mask.Text(e.err.Error()) }
-
-func (e faultError) Is(target error) bool {
-	return !slices.Contains(sentinels, target) && errors.Is(e.err, target)
-}
-
-func (e faultError) As(target any) bool {
-	_, isInvalid := target.(**ValidationError)
-	return !isInvalid && errors.As(e.err, target)
-}
-
-var sentinels = []error{
-	ErrNotFound, ErrExists, ErrClaimed, ErrConflict, ErrNoRevision, ErrInvalid, ErrUnknownSigner, ErrUnavailable, ErrOutcomeUnknown,
-	ErrCorrupt, ErrUnknownFormat, ErrNewerFormat, ErrSealed, ErrGap, ErrAddressRefused, errors.ErrUnsupported,
-}

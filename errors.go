@@ -2,9 +2,12 @@ package relayer
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/go-relayer/relayer/internal/mask"
 )
 
 // The sentinel errors of this package. Stores return them too. Match them with
@@ -69,6 +72,11 @@ var (
 	// address.
 	ErrAddressRefused = errors.New("RPC address refused")
 )
+
+var sentinels = []error{
+	ErrNotFound, ErrExists, ErrClaimed, ErrConflict, ErrNoRevision, ErrInvalid, ErrUnknownSigner, ErrUnavailable, ErrOutcomeUnknown,
+	ErrCorrupt, ErrUnknownFormat, ErrNewerFormat, ErrSealed, ErrGap, ErrAddressRefused, errors.ErrUnsupported,
+}
 
 // CorruptError is the error of one stored record that is damaged. It matches [ErrCorrupt]
 // and what Err matches.
@@ -145,3 +153,19 @@ func printable(field string) string {
 
 // Unwrap returns [ErrInvalid].
 func (e *ValidationError) Unwrap() error { return ErrInvalid }
+
+// faultError is an error of the host's code, with its URLs masked. It does not match the
+// errors of this package, which would give it a meaning for callers: that the relayer is
+// unknown, that the request is invalid, or that the write may be repeated.
+type faultError struct{ err error }
+
+func (e faultError) Error() string { return mask.Text(e.err.Error()) }
+
+func (e faultError) Is(target error) bool {
+	return !slices.Contains(sentinels, target) && errors.Is(e.err, target)
+}
+
+func (e faultError) As(target any) bool {
+	_, isInvalid := target.(**ValidationError)
+	return !isInvalid && errors.As(e.err, target)
+}

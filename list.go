@@ -47,6 +47,18 @@ func (c Cursor) sequence() (sequence uint64, isValid bool) {
 	return sequence, err == nil && cursorOf(sequence) == c
 }
 
+// Pagination describes a page of a selection of relayers.
+type Pagination struct {
+	// CurrentPage is the number of the page, from 1.
+	CurrentPage int `json:"current_page"`
+
+	// PerPage is the number of relayers of a full page.
+	PerPage int `json:"per_page"`
+
+	// TotalItems is the number of selected relayers, on all pages.
+	TotalItems int `json:"total_items"`
+}
+
 // Page is one page of a selection of relayers.
 type Page struct {
 	Relayers   []*Relayer
@@ -124,12 +136,6 @@ func (m *Manager) listRecords(ctx context.Context, query ListQuery, hints StoreQ
 		page.next = cursorOf(page.Records[len(page.Records)-1].Sequence)
 	}
 	return page, nil
-}
-
-// selection returns the selector within that of the Manager.
-func (m *Manager) selection(selector Selector) (Selector, error) {
-	selector = m.scope.And(selector)
-	return selector, selector.Err()
 }
 
 // paginate returns the page to read, without its total, and the query for it.

@@ -55,6 +55,12 @@ func (m *Manager) Within(selector Selector) *Manager {
 	return &view
 }
 
+// selection returns the selector within that of the Manager.
+func (m *Manager) selection(selector Selector) (Selector, error) {
+	selector = m.scope.And(selector)
+	return selector, selector.Err()
+}
+
 // Create adds a relayer and returns it as stored. It returns a
 // [*ValidationError] with every problem of the request, and [ErrExists] if the ID
 // is taken. When it returns nil, the relayer is as durable as the store makes it.
@@ -104,37 +110,6 @@ func (m *Manager) get(ctx context.Context, id string) (Record, error) {
 		err = ErrNotFound
 	}
 	return rec, err
-}
-
-func newRelayer(req CreateRequest) *Relayer {
-	return &Relayer{
-		ID:             req.ID,
-		Name:           req.Name,
-		Network:        req.Network,
-		NetworkType:    req.NetworkType,
-		Paused:         req.Paused,
-		SignerID:       req.SignerID,
-		NotificationID: req.NotificationID,
-		CustomRPCURLs:  req.CustomRPCURLs,
-		Policy:         req.Policy,
-		Labels:         req.Labels,
-	}
-}
-
-// requestOf returns the request for a new relayer. It shares memory with the relayer.
-func requestOf(r *Relayer) CreateRequest {
-	return CreateRequest{
-		ID:             r.ID,
-		Name:           r.Name,
-		Network:        r.Network,
-		NetworkType:    r.NetworkType,
-		Paused:         r.Paused,
-		SignerID:       r.SignerID,
-		NotificationID: r.NotificationID,
-		CustomRPCURLs:  r.CustomRPCURLs,
-		Policy:         r.Policy,
-		Labels:         r.Labels,
-	}
 }
 
 // Validate returns a [*ValidationError] with every problem for which a [Manager] with these

@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/go-relayer/relayer/internal/mask"
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
@@ -64,7 +65,7 @@ func encodeNote(ctx context.Context, action Action, reason string, changesURLs b
 		urls = urlsChanged
 	}
 	note := strconv.AppendInt(nil, time.Now().UnixMilli(), 10)
-	for _, field := range []string{string(action), cut(id, maxActorLength), reason, urls} {
+	for _, field := range []string{string(action), mask.Shortened(id, maxActorLength), reason, urls} {
 		note = append(append(note, noteSeparator...), field...)
 	}
 	return bytes.TrimRight(note, noteSeparator)

@@ -3,6 +3,20 @@ package relayer
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
+
+	"github.com/go-relayer/relayer/internal/strictjson"
+)
+
+// NetworkType is the type of a blockchain network. It determines the type of a
+// relayer's [Policy].
+type NetworkType string
+
+// The network types.
+const (
+	EVM     NetworkType = "evm"
+	Solana  NetworkType = "solana"
+	Stellar NetworkType = "stellar"
 )
 
 // Policy restricts what a relayer does. It is one of [*EVMPolicy], [*SolanaPolicy] and
@@ -26,6 +40,17 @@ type Policy interface {
 
 // isNil reports whether there is no policy, or a nil pointer to one.
 func isNil(policy Policy) bool { return policy == nil || isNilValue(policy) }
+
+// isNilValue reports whether value is a nil pointer, map or slice, or points to one. The
+// encoder would write null, which clears the policy.
+func isNilValue(value any) bool {
+	v := reflect.ValueOf(value)
+	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
+		v = v.Elem()
+	}
+	isAbsent := value != nil && !v.IsValid()
+	return isAbsent || (v.Kind() == reflect.Map || v.Kind() == reflect.Slice) && v.IsNil()
+}
 
 // EVMPolicy is the policy of a relayer on an [EVM] network. Amounts are in wei.
 type EVMPolicy struct {
@@ -62,7 +87,7 @@ type EVMPolicy struct {
 func (*EVMPolicy) NetworkType() NetworkType { return EVM }
 
 // Format prints the JSON form of the policy, for every verb.
-func (p EVMPolicy) Format(state fmt.State, _ rune) { printJSON(state, p) }
+func (p EVMPolicy) Format(state fmt.State, _ rune) { strictjson.Print(state, p) }
 
 // UnknownPolicy is the policy of a relayer whose network type this version of the package
 // does not have. A newer version, or another server, created the relayer. It can be read,
@@ -88,7 +113,7 @@ func (p UnknownPolicy) MarshalJSON() ([]byte, error) {
 }
 
 // Format prints Raw, for every verb.
-func (p UnknownPolicy) Format(state fmt.State, _ rune) { printJSON(state, p) }
+func (p UnknownPolicy) Format(state fmt.State, _ rune) { strictjson.Print(state, p) }
 
 func (*UnknownPolicy) checkNetworkRules(*problems) {}
 
@@ -153,7 +178,7 @@ type SolanaPolicy struct {
 func (*SolanaPolicy) NetworkType() NetworkType { return Solana }
 
 // Format prints the JSON form of the policy, for every verb.
-func (p SolanaPolicy) Format(state fmt.State, _ rune) { printJSON(state, p) }
+func (p SolanaPolicy) Format(state fmt.State, _ rune) { strictjson.Print(state, p) }
 
 // SolanaAllowedToken is one token of [SolanaPolicy.AllowedTokens].
 type SolanaAllowedToken struct {
@@ -283,7 +308,7 @@ type StellarPolicy struct {
 func (*StellarPolicy) NetworkType() NetworkType { return Stellar }
 
 // Format prints the JSON form of the policy, for every verb.
-func (p StellarPolicy) Format(state fmt.State, _ rune) { printJSON(state, p) }
+func (p StellarPolicy) Format(state fmt.State, _ rune) { strictjson.Print(state, p) }
 
 // StellarAllowedToken is one asset of [StellarPolicy.AllowedTokens].
 type StellarAllowedToken struct {

@@ -169,6 +169,10 @@ func privateMismatch(rec Record) error {
 	return corruptPart(rec, "does not match its document: restore a backup")
 }
 
+func corruptPart(rec Record, problem string) error {
+	return &CorruptError{ID: rec.ID, Sequence: rec.Sequence, Err: fmt.Errorf("relayer: the private part of %s %s", rec.ID, problem)}
+}
+
 // UnmarshalJSON decodes the document of a relayer, as clients of the HTTP API
 // receive it. The network_type selects the type of Policy, which is an
 // [*UnknownPolicy] if this version does not have the type. The RPC URLs remain masked.

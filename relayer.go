@@ -3,18 +3,8 @@ package relayer
 import (
 	"fmt"
 
+	"github.com/go-relayer/relayer/internal/limits"
 	"github.com/go-relayer/relayer/internal/strictjson"
-)
-
-// NetworkType is the type of a blockchain network. It determines the type of a
-// relayer's [Policy].
-type NetworkType string
-
-// The network types.
-const (
-	EVM     NetworkType = "evm"
-	Solana  NetworkType = "solana"
-	Stellar NetworkType = "stellar"
 )
 
 // Relayer is one configured transaction-relaying entity, bound to one signer and one
@@ -92,29 +82,17 @@ type Relayer struct {
 // are masked.
 func (r Relayer) Format(state fmt.State, _ rune) {
 	type plain Relayer // without this method
-	printJSON(state, struct {
+	strictjson.Print(state, struct {
 		plain
 		Revision uint64 `json:"revision"`
 	}{plain(r), r.Revision})
 }
 
 // Format prints the JSON form of the request, for every verb. URLs are masked.
-func (r CreateRequest) Format(state fmt.State, _ rune) { printJSON(state, r) }
+func (r CreateRequest) Format(state fmt.State, _ rune) { strictjson.Print(state, r) }
 
 // Format prints the JSON form of the endpoint, for every verb. The URL is masked.
-func (c RPCConfig) Format(state fmt.State, _ rune) { printJSON(state, c) }
-
-// printJSON prints values instead of the addresses that fmt prints for pointers in
-// fields. It does not fall back to fmt, which would print URLs in full for a verb
-// that does not fit.
-func printJSON(state fmt.State, value any) {
-	text, err := strictjson.Encode(value)
-	if err != nil {
-		text = []byte("%!v(" + err.Error() + ")")
-	}
-	// A fmt.State reports no errors.
-	_, _ = state.Write(text)
-}
+func (c RPCConfig) Format(state fmt.State, _ rune) { strictjson.Print(state, c) }
 
 // RPCConfig is one custom RPC endpoint.
 type RPCConfig struct {
@@ -188,4 +166,53 @@ type CreateRequest struct {
 
 	// Labels is optional: see [Relayer.Labels].
 	Labels map[string]string `json:"labels,omitempty" wire:"optional"`
+}
+
+// IsID reports whether id can be the ID of a relayer: 1 to 64 of A–Z a–z 0–9 _ and -. The
+// ID of an [Operation] may be any other text.
+func IsID(id string) bool {
+	if id == "" || len(id) > limits.ID {
+		return false
+	}
+	for i := range len(id) {
+		if !isIDByte(id[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func isIDByte(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-'
+}
+
+func newRelayer(req CreateRequest) *Relayer {
+	return &Relayer{
+		ID:             req.ID,
+		Name:           req.Name,
+		Network:        req.Network,
+		NetworkType:    req.NetworkType,
+		Paused:         req.Paused,
+		SignerID:       req.SignerID,
+		NotificationID: req.NotificationID,
+		CustomRPCURLs:  req.CustomRPCURLs,
+		Policy:         req.Policy,
+		Labels:         req.Labels,
+	}
+}
+
+// requestOf returns the request for a new relayer. It shares memory with the relayer.
+func requestOf(r *Relayer) CreateRequest {
+	return CreateRequest{
+		ID:             r.ID,
+		Name:           r.Name,
+		Network:        r.Network,
+		NetworkType:    r.NetworkType,
+		Paused:         r.Paused,
+		SignerID:       r.SignerID,
+		NotificationID: r.NotificationID,
+		CustomRPCURLs:  r.CustomRPCURLs,
+		Policy:         r.Policy,
+		Labels:         r.Labels,
+	}
 }

@@ -74,17 +74,6 @@ func isPolicyValue(value any) bool {
 	return value != nil && reflect.PointerTo(reflect.TypeOf(value)).Implements(reflect.TypeFor[Policy]()) && reflect.TypeOf(value).Kind() == reflect.Struct
 }
 
-// isNilValue reports whether value is a nil pointer, map or slice, or points to one. The
-// encoder would write null, which clears the policy.
-func isNilValue(value any) bool {
-	v := reflect.ValueOf(value)
-	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
-		v = v.Elem()
-	}
-	isAbsent := value != nil && !v.IsValid()
-	return isAbsent || (v.Kind() == reflect.Map || v.Kind() == reflect.Slice) && v.IsNil()
-}
-
 // encodeRequest returns no error of the encoder, which may quote a URL.
 func encodeRequest(body any) ([]byte, error) {
 	encoded, err := strictjson.Encode(body)
@@ -185,7 +174,7 @@ func (p Patch) masked() map[string]any {
 }
 
 // Format prints the JSON form of the patch without the RPC URLs, for every verb.
-func (p Patch) Format(state fmt.State, _ rune) { printJSON(state, p.masked()) }
+func (p Patch) Format(state fmt.State, _ rune) { strictjson.Print(state, p.masked()) }
 
 // MarshalJSON encodes the patch without the RPC URLs, for logs.
 func (p Patch) MarshalJSON() ([]byte, error) { return strictjson.Encode(p.masked()) }

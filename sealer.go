@@ -149,10 +149,6 @@ func (s *settings) checkClear(rec Record) error {
 	return corruptPart(rec, "is in clear and must be sealed: replace all RPC URLs of the relayer, or restore a backup")
 }
 
-func corruptPart(rec Record, problem string) error {
-	return &CorruptError{ID: rec.ID, Sequence: rec.Sequence, Err: fmt.Errorf("relayer: the private part of %s %s", rec.ID, problem)}
-}
-
 func isUnderPrimaryKey(sealer Sealer, private []byte) bool {
 	keyed, ok := sealer.(KeyedSealer)
 	if !ok || !isSealed(private) {

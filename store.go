@@ -221,6 +221,20 @@ type Store interface {
 	History(ctx context.Context, query HistoryQuery) ([]RecordChange, error)
 }
 
+// ChangeKind is the kind of a [Change].
+type ChangeKind string
+
+// The kinds of change.
+const (
+	ChangeCreated ChangeKind = "created"
+	ChangeUpdated ChangeKind = "updated"
+	ChangeDeleted ChangeKind = "deleted"
+
+	// ChangeHeartbeat is no change: it has no relayer, and reports up to when the consumer
+	// has all changes ([Change.Time]).
+	ChangeHeartbeat ChangeKind = "heartbeat"
+)
+
 // RecordChange is one change of a record, or a heartbeat of the feed.
 type RecordChange struct {
 	// Kind is the kind of change. A heartbeat has Position and Time only.

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/text/cases"
 
 	"github.com/go-relayer/relayer/internal/limits"
+	"github.com/go-relayer/relayer/internal/mask"
 )
 
 // The keys of terms that no selector has.
@@ -185,7 +186,7 @@ const (
 
 // searchText returns the text in which searches look for their values.
 func searchText(r *Relayer) string {
-	return cut(fold(r.ID+textSeparator+cut(r.Name, maxSearchedName)), limits.Text)
+	return mask.Shortened(fold(r.ID+textSeparator+mask.Shortened(r.Name, maxSearchedName)), limits.Text)
 }
 
 func fold(text string) string {
@@ -195,15 +196,4 @@ func fold(text string) string {
 		}
 	}
 	return strings.ToLower(text)
-}
-
-// cut returns the text, or the whole characters in its first bytes.
-func cut(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	for !utf8.RuneStart(text[most]) {
-		most--
-	}
-	return text[:most]
 }

@@ -8,20 +8,6 @@ import (
 	"time"
 )
 
-// ChangeKind is the kind of a [Change].
-type ChangeKind string
-
-// The kinds of change.
-const (
-	ChangeCreated ChangeKind = "created"
-	ChangeUpdated ChangeKind = "updated"
-	ChangeDeleted ChangeKind = "deleted"
-
-	// ChangeHeartbeat is no change: it has no relayer, and reports up to when the consumer
-	// has all changes ([Change.Time]).
-	ChangeHeartbeat ChangeKind = "heartbeat"
-)
-
 // Change is one change of one relayer, or a heartbeat.
 type Change struct {
 	Kind ChangeKind

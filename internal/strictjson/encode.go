@@ -3,6 +3,7 @@ package strictjson
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 )
 
 // Encode encodes value as it is served: without the escapes for HTML and
@@ -15,6 +16,18 @@ func Encode(value any) ([]byte, error) {
 		return nil, err
 	}
 	return withoutNegativeZero(bytes.TrimSuffix(out.Bytes(), []byte("\n"))), nil
+}
+
+// Print prints the JSON form of value, and so values instead of the addresses that fmt prints
+// for pointers in fields. It does not fall back to fmt, which would print URLs in full for a
+// verb that does not fit.
+func Print(state fmt.State, value any) {
+	text, err := Encode(value)
+	if err != nil {
+		text = []byte("%!v(" + err.Error() + ")")
+	}
+	// A fmt.State reports no errors.
+	_, _ = state.Write(text)
 }
 
 // withoutNegativeZero replaces the number -0 of Go by 0, as which the decoder reads it:
