@@ -206,6 +206,24 @@ func (m *Manager) selectRecords(ctx context.Context, selector Selector, page Sto
 	return listing, err
 }
 
+// checkTerms returns an error if the store has records whose terms are too old to have the
+// keys of the selector: its lists would lack them.
+func (m *Manager) checkTerms(ctx context.Context, selector Selector) error {
+	for _, t := range selector.terms {
+		if t.since <= 1 {
+			continue
+		}
+		older, err := m.store.List(ctx, StoreQuery{Terms: [][]string{termsBefore(t.since)}})
+		if err != nil {
+			return err
+		}
+		if older.Total > 0 {
+			return outdatedTermsError(t.key)
+		}
+	}
+	return nil
+}
+
 // All returns every relayer that the selector selects, in creation order, oldest first. It
 // reads in pages and blocks no writer: the loop body may change and delete relayers, even so
 // that the selector no longer selects them. A relayer that exists and is selected during the

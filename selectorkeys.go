@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
@@ -76,12 +75,6 @@ func labelSelectorKey(label string) selectorKey {
 
 func (k selectorKey) isIndexed() bool { return k.since > 0 }
 
-// The limits of searches.
-const (
-	maxSearches     = 8
-	maxSearchLength = 128 // characters
-)
-
 // problem returns why a term of the key cannot have the values, or "".
 func (k selectorKey) problem(values []string) string {
 	if k.name == keySearch && len(values) > maxSearches {
@@ -111,19 +104,6 @@ func flagProblem(value string) string {
 		return "must be true or false"
 	}
 	return ""
-}
-
-func searchProblem(value string) string {
-	switch {
-	case strictjson.TextProblem(value) != "":
-		return strictjson.TextProblem(value)
-	case utf8.RuneCountInString(value) > maxSearchLength:
-		return fmt.Sprintf("must be at most %d characters", maxSearchLength)
-	case strings.Contains(value, textSeparator):
-		return "must not contain the control character U+001F"
-	default:
-		return ""
-	}
 }
 
 func requiredTextProblem(value string) string {

@@ -1,20 +1,14 @@
 package relayer
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"iter"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
-
-	"golang.org/x/text/cases"
 
 	"github.com/go-relayer/relayer/internal/limits"
-	"github.com/go-relayer/relayer/internal/mask"
 )
 
 // The keys of terms that no selector has.
@@ -116,24 +110,6 @@ func withClaim(rec Record, claim string) Record {
 	return rec
 }
 
-// checkTerms returns an error if the store has records whose terms are too old to have the
-// keys of the selector: its lists would lack them.
-func (m *Manager) checkTerms(ctx context.Context, selector Selector) error {
-	for _, t := range selector.terms {
-		if t.since <= 1 {
-			continue
-		}
-		older, err := m.store.List(ctx, StoreQuery{Terms: [][]string{termsBefore(t.since)}})
-		if err != nil {
-			return err
-		}
-		if older.Total > 0 {
-			return outdatedTermsError(t.key)
-		}
-	}
-	return nil
-}
-
 // termsBefore returns the terms of records whose version of the terms is an earlier one.
 func termsBefore(version int) []string {
 	terms := []string{}
@@ -145,55 +121,4 @@ func termsBefore(version int) []string {
 
 func outdatedTermsError(key string) error {
 	return fmt.Errorf("relayer: an earlier version stored relayers that cannot be selected by %s yet: call Manager.Reindex (relayerd does at its start)", key)
-}
-
-// Reindex stores every relayer again whose terms an earlier version of this package wrote.
-// Selectors with a key that is newer than these terms return an error until then. Call it
-// after all programs that write to the store have been upgraded. It yields the ID of each
-// relayer that it has stored, and the ID and an error for each that it cannot store. Up to 16
-// are stored at once before the first of them is yielded. An error with an empty ID is the
-// last. It changes no relayer, but each has a new revision.
-func (m *Manager) Reindex(ctx context.Context) iter.Seq2[string, error] {
-	older := termsBefore(termsVersion())
-	records := m.walk(ctx, func(ctx context.Context, page StoreQuery) (Listing, error) {
-		page.Terms = [][]string{older}
-		return m.store.List(ctx, page)
-	})
-	return func(yield func(string, error) bool) {
-		if len(older) == 0 {
-			return // there is no earlier version
-		}
-		m.rewriteAll(ctx, records, reindexed, yield)
-	}
-}
-
-func reindexed(_ context.Context, rec Record) (Record, error) {
-	r, err := documentRelayer(rec)
-	if err != nil {
-		return Record{}, err
-	}
-	rec.Terms, rec.Text = withUnknownTerms(termsOf(r, rec.Claim), rec.Terms), searchText(r)
-	return rec, nil
-}
-
-const (
-	// textSeparator separates the parts of the text of a record. No search contains it.
-	textSeparator = "\x1f"
-
-	// maxSearchedName is how many bytes of a name are searched.
-	maxSearchedName = 900
-)
-
-// searchText returns the text in which searches look for their values.
-func searchText(r *Relayer) string {
-	return mask.Shortened(fold(r.ID+textSeparator+mask.Shortened(r.Name, maxSearchedName)), limits.Text)
-}
-
-func fold(text string) string {
-	for i := range len(text) {
-		if text[i] >= utf8.RuneSelf {
-			return cases.Fold().String(text)
-		}
-	}
-	return strings.ToLower(text)
 }
