@@ -61,57 +61,6 @@ func (m *Manager) selection(selector Selector) (Selector, error) {
 	return selector, selector.Err()
 }
 
-// Create adds a relayer and returns it as stored. It returns a
-// [*ValidationError] with every problem of the request, and [ErrExists] if the ID
-// is taken. When it returns nil, the relayer is as durable as the store makes it.
-func (m *Manager) Create(ctx context.Context, req CreateRequest, options ...WriteOption) (*Relayer, error) {
-	r := newRelayer(req)
-	return observeWrite(ctx, m, ActionCreate, &r.ID, options, func(ctx context.Context, w *write) (*Relayer, error) {
-		rec, err := m.create(ctx, r, new(problems), w)
-		if err != nil {
-			return nil, err
-		}
-		return m.relayerOf(rec)
-	})
-}
-
-// Get returns the relayer, or [ErrNotFound]. If its RPC URLs are sealed and cannot be
-// opened, they are masked (see [RPCURL.IsMasked]); [Manager.RPCURLs] returns the error.
-func (m *Manager) Get(ctx context.Context, id string) (*Relayer, error) {
-	return observe(ctx, m, ActionGet, id, func(ctx context.Context) (*Relayer, error) {
-		rec, err := m.get(ctx, id)
-		if err != nil {
-			return nil, err
-		}
-		return m.openedRelayerOf(ctx, rec)
-	})
-}
-
-// get returns the record of a relayer of the view.
-func (m *Manager) get(ctx context.Context, id string) (Record, error) {
-	if !IsID(id) {
-		return Record{}, ErrNotFound
-	}
-	if err := m.scope.Err(); err != nil {
-		return Record{}, err
-	}
-	rec, err := m.store.Get(ctx, id)
-	if m.scope.IsZero() {
-		return rec, err
-	}
-	if errors.Is(err, ErrCorrupt) {
-		return Record{}, ErrNotFound // it may be outside of the view
-	}
-	if err != nil {
-		return Record{}, err
-	}
-	isSelected, err := m.scope.selects(rec)
-	if err == nil && !isSelected {
-		err = ErrNotFound
-	}
-	return rec, err
-}
-
 // Validate returns a [*ValidationError] with every problem for which a [Manager] with these
 // options would reject the request, or nil. Limits of pages and hooks other than that of
 // [WithAddressResolver] have no effect. It does not detect what depends on the stored
@@ -131,61 +80,6 @@ func (s *settings) validate(ctx context.Context, r *Relayer, found *problems) er
 		return err
 	}
 	return s.checkSize(rec, Record{})
-}
-
-// create stores a new relayer and sets its ID and address. Its problems are
-// returned together with those found before.
-func (m *Manager) create(ctx context.Context, r *Relayer, found *problems, w *write) (Record, error) {
-	if err := m.scope.Err(); err != nil {
-		return Record{}, err
-	}
-	checkMasks(r, new(Relayer), found)
-	m.scope.checkScope(scopedPart(r), found)
-	rec, err := m.prepare(ctx, r, found)
-	if err != nil {
-		return Record{}, err
-	}
-	if rec, err = m.seal(ctx, rec); err != nil {
-		return Record{}, err
-	}
-	if err := m.checkSize(rec, Record{}); err != nil {
-		return Record{}, err
-	}
-	if err := m.admit(ctx, ActionCreate, Record{}, rec, w.DryRun); err != nil {
-		return Record{}, err
-	}
-	if w.DryRun {
-		return rec, m.checkCreate(ctx, rec)
-	}
-	rec.Note = w.note(ctx, Record{}, rec)
-	created, err := m.store.Create(ctx, rec)
-	if errors.Is(err, ErrClaimed) {
-		return Record{}, claimedError()
-	}
-	if err != nil {
-		return Record{}, err
-	}
-	w.replaces(Record{}, created)
-	return created, nil
-}
-
-// checkCreate returns the error that the store would return for a create.
-func (m *Manager) checkCreate(ctx context.Context, rec Record) error {
-	_, err := m.store.Get(ctx, rec.ID)
-	if err == nil || errors.Is(err, ErrCorrupt) {
-		return ErrExists
-	}
-	if !errors.Is(err, ErrNotFound) {
-		return err
-	}
-	if rec.Claim == "" {
-		return nil
-	}
-	held, err := m.store.List(ctx, StoreQuery{Terms: [][]string{{recordTerm(claimTerm, rec.Claim)}}})
-	if err == nil && held.Total > 0 {
-		err = claimedError()
-	}
-	return err
 }
 
 // prepare returns the record to store for a new relayer, and sets its ID and address.

@@ -146,3 +146,113 @@ func WithExclusiveSigners() Option {
 		return nil
 	}}
 }
+
+// WithSealer seals the RPC URLs of relayers: the store gets only their encrypted form,
+// which is bound to the ID of the relayer. URLs that are stored in clear are read too,
+// unless [WithSealedOnly] is set; [Manager.Reseal] seals them. A [KeyedSealer] without keys
+// is an error, and so is a second sealer.
+//
+// [Manager.RPCURLs] and [Manager.Get] open the URLs. All other methods return them masked
+// ([RPCURL.IsMasked] is true), and no change calls the sealer unless it changes the URLs.
+// The function given to [Manager.Update] gets masked URLs first; if it changes the list
+// of endpoints, it is called again with the full URLs.
+//
+// A Manager without a sealer reads sealed relayers too, with masked URLs. It stores new
+// URLs in clear, but does not replace sealed ones.
+func WithSealer(sealer Sealer) Option { return withSealer(sealer, false) }
+
+// WithUnsealing turns sealing off: sealer opens the RPC URLs that are sealed, and new ones
+// are stored in clear. [Manager.Reseal] then stores all of them in clear. Otherwise it
+// behaves like [WithSealer], in place of which it is given. [WithSealedOnly] excludes it.
+func WithUnsealing(sealer Sealer) Option { return withSealer(sealer, true) }
+
+func withSealer(sealer Sealer, storesClear bool) Option {
+	return Option{func(s *settings) error {
+		if sealer == nil || isNilValue(sealer) {
+			return errors.New("relayer: sealer is nil")
+		}
+		if keyed, isKeyed := sealer.(KeyedSealer); isKeyed && len(keyed.Keys()) == 0 {
+			return errors.New("relayer: sealer has no keys")
+		}
+		if s.sealer != nil {
+			return errors.New("relayer: a second sealer would replace the first one: give one WithSealer or WithUnsealing")
+		}
+		s.sealer, s.storesClear = sealer, storesClear
+		return nil
+	}}
+}
+
+// WithSealedOnly treats RPC URLs that are stored in clear as damage: somebody without the
+// key may have written them. They are neither returned nor sealed. Operations that need them
+// return a [*CorruptError] with the ID of the relayer: [Manager.RPCURLs], a change that keeps
+// some of them, [Manager.Reseal] and [Manager.Check]. Other reads return them masked. All
+// else works as for sealed URLs that cannot be opened: the relayer can be listed, paused,
+// changed and deleted, and a change that replaces all of its URLs repairs it.
+//
+// Set it when [Manager.CountSealed] counts no URLs in clear. Without [WithSealer], new URLs
+// are refused with [ErrSealed].
+func WithSealedOnly() Option {
+	return Option{func(s *settings) error {
+		s.sealedOnly = true
+		return nil
+	}}
+}
+
+// WithRPCPolicy rejects custom RPC URLs that the policy does not permit, in creates and in
+// the changes that are checked ([Manager.Update], [Documents.Patch]). The problem
+// names the field, such as custom_rpc_urls[0].url, and does not quote the URL.
+//
+// Stored relayers are not checked. Because a changed relayer is checked as a whole, a
+// relayer with a URL that is no longer permitted can be changed only together with that
+// URL. Pause, resume, disable, enable and delete are always possible.
+//
+// [New] returns an error if AllowedHosts contains an invalid name, or AllowedAddresses an
+// invalid prefix or one of IPv4 mapped to IPv6.
+func WithRPCPolicy(policy RPCPolicy) Option {
+	return Option{func(s *settings) error {
+		folded, err := policy.folded()
+		if err != nil {
+			return err
+		}
+		if s.rpcPolicy != nil {
+			return errors.New("relayer: a second RPCPolicy would replace the first one: give one WithRPCPolicy")
+		}
+		s.rpcPolicy = &folded
+		return nil
+	}}
+}
+
+// WithObserver calls observe for every operation: for metrics, traces and audit. If it is
+// given more than once, all observers are called, in the order given; their functions for
+// the end are called in the opposite order. [Manager.All], [Manager.Check] and
+// [Manager.CountSealed] are observed as the lists that they read. A watch is not observed.
+func WithObserver(observe Observer) Option {
+	return Option{func(s *settings) error {
+		if observe == nil {
+			return errors.New("relayer: observer is nil")
+		}
+		s.observers = append(s.observers, observe)
+		return nil
+	}}
+}
+
+// WithAdmission calls admit before every write except [Manager.Pause] and
+// [Manager.Disable], the switches for emergencies, and [Manager.Reseal], so that the host can
+// refuse it: a delete while transactions are pending, for example. A [Manager.Update], and a
+// patch with other members, that pauses or disables too is an update: to permit every pause,
+// permit what has New.Paused and not Old.Paused. If admit returns an error,
+// nothing is stored. The sender of an HTTP request sees the error only if it is a
+// [*ValidationError] or the result of [Refuse]. Any other error is a fault of the server: it
+// matches the errors that it wraps, but none of this package. Admit is not called if the
+// write changes nothing. It is called again if another writer changes the relayer before it
+// is stored. It must be safe for concurrent use. If the option is given more than once, every
+// function must admit the write.
+func WithAdmission(admit func(ctx context.Context, admission Admission) error) Option {
+	return Option{func(s *settings) error {
+		if admit == nil {
+			return errors.New("relayer: admission is nil")
+		}
+		s.admissions = append(s.admissions, admit)
+		return nil
+	}}
+}

@@ -112,10 +112,6 @@ func signerClaim(r *Relayer) string {
 	return "signer-" + hex.EncodeToString(digest.Sum(nil))
 }
 
-func claimedError() error {
-	return invalid("signer_id", "is used by another relayer on this network: choose another signer")
-}
-
 // isObject reports whether a stored document is a JSON object.
 func isObject(document []byte) bool {
 	return bytes.HasPrefix(bytes.TrimSpace(document), []byte("{")) && json.Valid(document)

@@ -53,30 +53,6 @@ type RPCPolicy struct {
 	RefuseUserInfo bool
 }
 
-// WithRPCPolicy rejects custom RPC URLs that the policy does not permit, in creates and in
-// the changes that are checked ([Manager.Update], [Documents.Patch]). The problem
-// names the field, such as custom_rpc_urls[0].url, and does not quote the URL.
-//
-// Stored relayers are not checked. Because a changed relayer is checked as a whole, a
-// relayer with a URL that is no longer permitted can be changed only together with that
-// URL. Pause, resume, disable, enable and delete are always possible.
-//
-// [New] returns an error if AllowedHosts contains an invalid name, or AllowedAddresses an
-// invalid prefix or one of IPv4 mapped to IPv6.
-func WithRPCPolicy(policy RPCPolicy) Option {
-	return Option{func(s *settings) error {
-		folded, err := policy.folded()
-		if err != nil {
-			return err
-		}
-		if s.rpcPolicy != nil {
-			return errors.New("relayer: a second RPCPolicy would replace the first one: give one WithRPCPolicy")
-		}
-		s.rpcPolicy = &folded
-		return nil
-	}}
-}
-
 // folded returns a copy whose names are in the form in which they are compared.
 func (p RPCPolicy) folded() (RPCPolicy, error) {
 	p.AllowedHosts = slices.Clone(p.AllowedHosts)

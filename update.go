@@ -5,17 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"reflect"
 	"slices"
-	"time"
 
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
-
-// maxAttempts bounds the retries of a change. Each retry means that another writer
-// succeeded, so that only heavy contention exhausts this limit.
-const maxAttempts = 200
 
 // Update reads the relayer, calls change to modify it, checks the result like a
 // create, and stores it with a compare-and-swap on the revision. If another writer
@@ -218,11 +212,6 @@ func (m *Manager) attemptUpdate(ctx context.Context, id string, w *write, e edit
 	return updated, err
 }
 
-func (m *Manager) swap(ctx context.Context, rec Record) (Record, error) {
-	updated, err := m.store.Update(ctx, rec)
-	return updated, asLostRace(err)
-}
-
 // changed returns the record of the relayer as apply changes it. The sealer is called
 // only if apply changes the RPC URLs.
 func (m *Manager) changed(ctx context.Context, current Record, apply applyFunc) (Record, error) {
@@ -309,53 +298,4 @@ func equalEndpoints(a, b []RPCConfig) bool {
 	return slices.EqualFunc(a, b, func(x, y RPCConfig) bool {
 		return x.URL == y.URL && (x.Weight == nil) == (y.Weight == nil) && (x.Weight == nil || *x.Weight == *y.Weight)
 	})
-}
-
-// current returns the stored record, on which a change is based.
-func (m *Manager) current(ctx context.Context, id string, settings WriteSettings) (Record, error) {
-	rec, err := m.get(ctx, id)
-	if err != nil {
-		return Record{}, err
-	}
-	return rec, settings.check(rec.Revision)
-}
-
-// lostRace marks the [ErrConflict] of a store, the only error that is retried: a hook
-// of the host may return an error that matches ErrConflict too.
-type lostRace struct{ error }
-
-func (e lostRace) Unwrap() error { return e.error }
-
-func asLostRace(err error) error {
-	if errors.Is(err, ErrConflict) && !errors.Is(err, ErrOutcomeUnknown) {
-		return lostRace{err}
-	}
-	return err
-}
-
-// retry calls attempt until it succeeds, fails with another error than a lost race,
-// or the attempts are exhausted.
-func retry(ctx context.Context, attempt func() (Record, error)) (Record, error) {
-	for lost := range maxAttempts {
-		rec, err := attempt()
-		if _, isLost := errors.AsType[lostRace](err); !isLost {
-			return rec, err
-		}
-		if err := backOff(ctx, lost); err != nil {
-			return Record{}, err
-		}
-	}
-	return Record{}, fmt.Errorf("%w: gave up after %d attempts: try again", ErrConflict, maxAttempts)
-}
-
-// backOff sleeps with exponential backoff and full jitter.
-func backOff(ctx context.Context, lost int) error {
-	const longest = 10 * time.Millisecond
-	limit := min(longest, 50*time.Microsecond<<min(lost, 10))
-	select {
-	case <-time.After(rand.N(limit)):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

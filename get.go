@@ -1,0 +1,64 @@
+package relayer
+
+import (
+	"context"
+	"errors"
+)
+
+// Get returns the relayer, or [ErrNotFound]. If its RPC URLs are sealed and cannot be
+// opened, they are masked (see [RPCURL.IsMasked]); [Manager.RPCURLs] returns the error.
+func (m *Manager) Get(ctx context.Context, id string) (*Relayer, error) {
+	return observe(ctx, m, ActionGet, id, func(ctx context.Context) (*Relayer, error) {
+		rec, err := m.get(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		return m.openedRelayerOf(ctx, rec)
+	})
+}
+
+// RPCURLs returns the RPC endpoints of the relayer with their full URLs. It returns
+// [ErrNotFound], or an error that matches [ErrSealed] if they cannot be opened, and
+// [errors.ErrUnsupported] too if the Manager has no keys to open them. It returns a
+// [*CorruptError] if they are damaged, or in clear despite [WithSealedOnly].
+func (m *Manager) RPCURLs(ctx context.Context, id string) ([]RPCConfig, error) {
+	return observe(ctx, m, ActionReveal, id, func(ctx context.Context) ([]RPCConfig, error) {
+		rec, err := m.get(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if rec, err = m.openRecord(ctx, rec); err != nil {
+			return nil, err
+		}
+		r, err := relayerOf(rec)
+		if err != nil {
+			return nil, err
+		}
+		return r.CustomRPCURLs, nil
+	})
+}
+
+// get returns the record of a relayer of the view.
+func (m *Manager) get(ctx context.Context, id string) (Record, error) {
+	if !IsID(id) {
+		return Record{}, ErrNotFound
+	}
+	if err := m.scope.Err(); err != nil {
+		return Record{}, err
+	}
+	rec, err := m.store.Get(ctx, id)
+	if m.scope.IsZero() {
+		return rec, err
+	}
+	if errors.Is(err, ErrCorrupt) {
+		return Record{}, ErrNotFound // it may be outside of the view
+	}
+	if err != nil {
+		return Record{}, err
+	}
+	isSelected, err := m.scope.selects(rec)
+	if err == nil && !isSelected {
+		err = ErrNotFound
+	}
+	return rec, err
+}
