@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -157,77 +156,6 @@ func TestExclusiveSigners_ClaimOfEarlierVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantFields(t, fieldErrors(t, second(m.Create(t.Context(), req))), "signer_id")
-}
-
-func TestNetworkRules_OuterSpaces(t *testing.T) {
-	store := memory.New()
-	lenient, strict := managerOf(t, store), managerOf(t, store, relayer.WithNetworkRules())
-	for _, names := range [][2]string{{" sepolia", "s"}, {"sepolia\t", "s"}, {"sepolia", "\u00a0s"}, {"sepolia", "s "}} {
-		req := minimal("a")
-		req.Network, req.SignerID = names[0], names[1]
-		field := "network"
-		if names[0] == "sepolia" {
-			field = "signer_id"
-		}
-		problems := fieldErrors(t, second(strict.Create(t.Context(), req)))
-		if !slices.Equal(problems, []relayer.FieldError{{Field: field, Message: "must not begin or end with a space"}}) {
-			t.Errorf("%q: %+v", names, problems)
-		}
-		mustCreate(t, lenient, req)
-		// These fields cannot be changed, so that the rule applies only to new relayers.
-		if _, err := strict.Patch(t.Context(), "a", relayer.Patch{"name": "m"}); err != nil {
-			t.Errorf("%q stored before: %v", names, err)
-		}
-		if err := strict.Delete(t.Context(), "a"); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// Validate returns what a create returns, without a store.
-func TestCreateRequest_Validate(t *testing.T) {
-	refuse := func(_ context.Context, req relayer.CreateRequest) (string, error) {
-		if req.SignerID == "unknown" {
-			return "", relayer.ErrUnknownSigner
-		}
-		return "0x0000000000000000000000000000000000000001", nil
-	}
-	options := []relayer.Option{
-		relayer.WithNetworkRules(), relayer.WithAddressResolver(refuse), relayer.WithRPCPolicy(relayer.RPCPolicy{PublicOnly: true}), relayer.WithMaxRelayerSize(1000),
-	}
-	for name, change := range map[string]func(*relayer.CreateRequest){
-		"valid":          func(*relayer.CreateRequest) {},
-		"empty":          func(r *relayer.CreateRequest) { *r = relayer.CreateRequest{} },
-		"network rule":   func(r *relayer.CreateRequest) { r.Policy = &relayer.EVMPolicy{WhitelistReceivers: []string{"x"}} },
-		"unknown signer": func(r *relayer.CreateRequest) { r.SignerID = "unknown" },
-		"private URL":    func(r *relayer.CreateRequest) { r.CustomRPCURLs = []relayer.RPCConfig{{URL: "http://10.0.0.1"}} },
-		"too large":      func(r *relayer.CreateRequest) { r.Name = strings.Repeat("n", 1000) },
-		"not UTF-8":      func(r *relayer.CreateRequest) { r.NotificationID = "\xff" },
-		"not a number": func(r *relayer.CreateRequest) {
-			r.CustomRPCURLs = []relayer.RPCConfig{{URL: "http://a.example", Weight: new(math.NaN())}}
-		},
-		"other policy": func(r *relayer.CreateRequest) { r.Policy = &relayer.SolanaPolicy{} },
-	} {
-		req := minimal("a")
-		change(&req)
-		got := req.Validate(t.Context(), options...)
-		want := second(newManager(t, options...).Create(t.Context(), req))
-		if name == "valid" {
-			if got != nil || want != nil {
-				t.Errorf("%s: %v, create %v", name, got, want)
-			}
-		} else if got, want := fieldErrors(t, got), fieldErrors(t, want); !slices.Equal(got, want) {
-			t.Errorf("%s: %v, want %v", name, got, want)
-		}
-	}
-	masked := minimal("a")
-	masked.CustomRPCURLs = []relayer.RPCConfig{{URL: "https://a.example/***"}}
-	if err := masked.Validate(t.Context()); err != nil {
-		t.Errorf("a masked URL: %v", err)
-	}
-	if err := minimal("a").Validate(t.Context(), relayer.Option{}); err == nil || errors.Is(err, relayer.ErrInvalid) {
-		t.Errorf("an empty option: %v", err)
-	}
 }
 
 func TestNew_InvalidOptions(t *testing.T) {

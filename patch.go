@@ -3,7 +3,6 @@ package relayer
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 
@@ -69,10 +68,6 @@ func (p Patch) checkPolicy(networkType NetworkType) error {
 
 func anyPolicy(NetworkType) error { return nil }
 
-func otherPolicyMessage(policy Policy) string {
-	return fmt.Sprintf("must be the policy of the network type, not that of %s", policy.NetworkType())
-}
-
 // patchAction returns the action that a patch is: a pause or a resume if paused is
 // its only member.
 func patchAction(body []byte) Action {
@@ -124,9 +119,6 @@ func (m *Manager) patchRecord(ctx context.Context, id string, body []byte, check
 	}
 	return m.updateRecord(ctx, id, w, m.decoded(apply))
 }
-
-// immutable is the code of a change of a fixed member.
-const immutable = "immutable"
 
 // fixed are the members of a relayer that no patch can change.
 var fixed = []string{"id", "network", "network_type", "signer_id", "address", "system_disabled", "disabled_reason"}

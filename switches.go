@@ -2,13 +2,10 @@ package relayer
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strconv"
 
-	"github.com/go-relayer/relayer/internal/mask"
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
@@ -16,76 +13,6 @@ import (
 type switches struct {
 	isPaused, isDisabled bool
 	reason               json.RawMessage // nil if there is none
-}
-
-// setPaused returns an edit that sets Paused.
-func (m *Manager) setPaused(paused bool) edit {
-	return m.setSwitches(func(s *switches) error {
-		s.isPaused = paused
-		return nil
-	})
-}
-
-// setDisabled returns an edit that sets SystemDisabled with a reason.
-func (m *Manager) setDisabled(reason DisabledReason) edit {
-	reason.Details = mask.Details(reason.Details)
-	return m.setSwitches(func(s *switches) error {
-		found := new(problems)
-		checkDisabled(&Relayer{SystemDisabled: true, DisabledReason: &reason}, found)
-		if err := found.err(); err != nil {
-			return err
-		}
-		encoded, err := strictjson.Encode(maskedReason(&reason))
-		s.isDisabled, s.reason = true, encoded
-		return err
-	})
-}
-
-// setEnabled returns an edit that resets SystemDisabled.
-func (m *Manager) setEnabled() edit {
-	return m.setSwitches(func(s *switches) error {
-		s.isDisabled, s.reason = false, nil
-		return nil
-	})
-}
-
-// setSwitches returns an edit that changes only the switches. It neither decodes nor checks
-// the rest of the relayer, so that it is fast, and a pause in an emergency works even if
-// stricter rules apply since the relayer was stored. It has no limit of the size.
-func (m *Manager) setSwitches(set func(*switches) error) edit {
-	return func(_ context.Context, current Record) (Record, error) {
-		if !isObject(current.Document) {
-			return Record{}, fmt.Errorf("relayer: stored document of %s is not a JSON object", current.ID)
-		}
-		before := readSwitches(current.Document)
-		after := before
-		if err := set(&after); err != nil {
-			return Record{}, err
-		}
-		if after.equals(before) {
-			return current, nil
-		}
-		rec := current
-		rec.Document = after.writeTo(current.Document)
-		rec.Terms = after.terms(current.Terms)
-		if !m.exclusiveSigners {
-			return rec, nil
-		}
-		claim, err := claimOfDocument(rec.Document)
-		return withClaim(rec, claim), err
-	}
-}
-
-// claimOfDocument returns the claim of the signer of a relayer that was stored before
-// signers were exclusive.
-func claimOfDocument(document []byte) (string, error) {
-	var r struct {
-		Network     string      `json:"network"`
-		NetworkType NetworkType `json:"network_type"`
-		SignerID    string      `json:"signer_id"`
-	}
-	err := json.Unmarshal(document, &r)
-	return signerClaim(&Relayer{Network: r.Network, NetworkType: r.NetworkType, SignerID: r.SignerID}), err
 }
 
 func readSwitches(document []byte) (s switches) {

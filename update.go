@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/go-relayer/relayer/internal/mask"
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
@@ -62,8 +63,6 @@ func (m *Manager) Enable(ctx context.Context, id string, options ...WriteOption)
 	return m.update(ctx, ActionEnable, id, options, m.setEnabled())
 }
 
-const maxReasonType = 256
-
 // edit returns the changed record of a relayer.
 type edit func(ctx context.Context, current Record) (Record, error)
 
@@ -78,6 +77,64 @@ func (m *Manager) decoded(apply applyFunc) edit {
 			return Record{}, err
 		}
 		return rec, m.checkSize(rec, current)
+	}
+}
+
+// setPaused returns an edit that sets Paused.
+func (m *Manager) setPaused(paused bool) edit {
+	return m.setSwitches(func(s *switches) error {
+		s.isPaused = paused
+		return nil
+	})
+}
+
+// setDisabled returns an edit that sets SystemDisabled with a reason.
+func (m *Manager) setDisabled(reason DisabledReason) edit {
+	reason.Details = mask.Details(reason.Details)
+	return m.setSwitches(func(s *switches) error {
+		found := new(problems)
+		checkDisabled(&Relayer{SystemDisabled: true, DisabledReason: &reason}, found)
+		if err := found.err(); err != nil {
+			return err
+		}
+		encoded, err := strictjson.Encode(maskedReason(&reason))
+		s.isDisabled, s.reason = true, encoded
+		return err
+	})
+}
+
+// setEnabled returns an edit that resets SystemDisabled.
+func (m *Manager) setEnabled() edit {
+	return m.setSwitches(func(s *switches) error {
+		s.isDisabled, s.reason = false, nil
+		return nil
+	})
+}
+
+// setSwitches returns an edit that changes only the switches. It neither decodes nor checks
+// the rest of the relayer, so that it is fast, and a pause in an emergency works even if
+// stricter rules apply since the relayer was stored. It has no limit of the size.
+func (m *Manager) setSwitches(set func(*switches) error) edit {
+	return func(_ context.Context, current Record) (Record, error) {
+		if !isObject(current.Document) {
+			return Record{}, fmt.Errorf("relayer: stored document of %s is not a JSON object", current.ID)
+		}
+		before := readSwitches(current.Document)
+		after := before
+		if err := set(&after); err != nil {
+			return Record{}, err
+		}
+		if after.equals(before) {
+			return current, nil
+		}
+		rec := current
+		rec.Document = after.writeTo(current.Document)
+		rec.Terms = after.terms(current.Terms)
+		if !m.exclusiveSigners {
+			return rec, nil
+		}
+		claim, err := claimOfDocument(rec.Document)
+		return withClaim(rec, claim), err
 	}
 }
 
@@ -114,49 +171,6 @@ func withKnownType(r *Relayer) *Relayer {
 	known := *r
 	known.NetworkType, known.Policy = EVM, nil
 	return &known
-}
-
-func checkDisabled(r *Relayer, found *problems) {
-	switch reason := r.DisabledReason; {
-	case r.SystemDisabled && reason == nil:
-		found.Add("disabled_reason", "must be set while system_disabled is true")
-	case !r.SystemDisabled && reason != nil:
-		found.Add("disabled_reason", "must not be set while system_disabled is false")
-	case reason == nil:
-	case reason.Type == "":
-		found.Add("disabled_reason.type", "must not be empty")
-	case len(reason.Type) > maxReasonType:
-		found.Add("disabled_reason.type", fmt.Sprintf("must be at most %d bytes", maxReasonType))
-	default:
-		if problem := strictjson.TextProblem(string(reason.Type)); problem != "" {
-			found.Add("disabled_reason.type", problem)
-		}
-		if problem := strictjson.TextProblem(reason.Details); problem != "" {
-			found.Add("disabled_reason.details", problem)
-		}
-	}
-}
-
-// checkMasks rejects masked URLs: those with a mark, and the masked form of a stored URL,
-// which may have none. They would replace the full URL. An endpoint that is stored in this
-// form is kept.
-func checkMasks(r, stored *Relayer, found *problems) {
-	kept, masks := make(map[RPCURL]int), make(map[string]bool)
-	for _, endpoint := range stored.CustomRPCURLs {
-		kept[endpoint.URL]++
-		if masked := endpoint.URL.String(); masked != endpoint.URL.Unmasked() {
-			masks[canonicalURL(masked)] = true
-		}
-	}
-	for i, endpoint := range r.CustomRPCURLs {
-		if kept[endpoint.URL] > 0 {
-			kept[endpoint.URL]--
-			continue
-		}
-		if endpoint.URL.IsMasked() || masks[canonicalURL(endpoint.URL.Unmasked())] {
-			found.Add(fmt.Sprintf("custom_rpc_urls[%d].url", i), "must be the full URL, not the masked one that responses show")
-		}
-	}
 }
 
 func (m *Manager) update(ctx context.Context, action Action, id string, options []WriteOption, e edit) (*Relayer, error) {

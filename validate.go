@@ -1,99 +1,107 @@
 package relayer
 
 import (
+	"context"
 	"errors"
-	"math"
-	"reflect"
+	"fmt"
 	"strings"
-	"sync"
 
-	"github.com/go-playground/validator/v10"
+	"github.com/google/uuid"
 
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
-// structRules checks the validate tags. It is built once and never changed:
-// registration is not safe during validation.
-var structRules = sync.OnceValue(newStructRules)
-
-func newStructRules() *validator.Validate {
-	rules := validator.New(validator.WithRequiredStructEnabled())
-	rules.RegisterTagNameFunc(jsonName)
-	for tag, holds := range map[string]func(text string) bool{
-		"relayer_id":   IsID,
-		"network_type": func(text string) bool { return networkTypeProblem(text) == "" },
-		"text":         func(text string) bool { return strictjson.TextProblem(text) == "" },
-		"rpc_url":      func(text string) bool { return rpcURLProblem(text) == "" },
-	} {
-		mustRegister(rules, tag, func(field validator.FieldLevel) bool { return holds(field.Field().String()) })
+// Validate returns a [*ValidationError] with every problem for which a [Manager] with these
+// options would reject the request, or nil. Limits of pages and hooks other than that of
+// [WithAddressResolver] have no effect. It does not detect what depends on the stored
+// relayers: a taken ID, an exclusive signer, and masked RPC URLs, which a program may
+// replace by the stored ones.
+func (r CreateRequest) Validate(ctx context.Context, options ...Option) error {
+	s, err := newSettings(options)
+	if err != nil {
+		return err
 	}
-	mustRegister(rules, "finite", func(field validator.FieldLevel) bool { return isFinite(field.Field().Float()) })
-	return rules
+	return s.validate(ctx, newRelayer(r), new(problems))
 }
 
-// mustRegister panics if the tag is empty or reserved, which is a programming
-// error in newStructRules.
-func mustRegister(rules *validator.Validate, tag string, rule validator.Func) {
-	if err := rules.RegisterValidation(tag, rule); err != nil {
-		panic(err)
+func (s *settings) validate(ctx context.Context, r *Relayer, found *problems) error {
+	rec, err := s.prepare(ctx, r, found)
+	if err != nil {
+		return err
 	}
+	return s.checkSize(rec, Record{})
 }
 
-func jsonName(field reflect.StructField) string {
-	name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-	return name
+// prepare returns the record to store for a new relayer, and sets its ID and address.
+func (s *settings) prepare(ctx context.Context, r *Relayer, found *problems) (Record, error) {
+	s.check(r, found)
+	if s.networkRules {
+		checkOuterSpaces(found, "network", r.Network)
+		checkOuterSpaces(found, "signer_id", r.SignerID)
+	}
+	address, err := s.addressOf(ctx, r, found)
+	if problem := found.err(); problem != nil {
+		return Record{}, problem
+	}
+	if err != nil {
+		return Record{}, err
+	}
+	r.Address = address
+	if r.ID == "" {
+		generated, err := uuid.NewV7()
+		if err != nil {
+			return Record{}, fmt.Errorf("relayer: generating an ID: %w", err)
+		}
+		r.ID = generated.String()
+	}
+	return s.newRecord(r)
 }
 
-// checkRules adds a problem for every validate tag that input, a pointer to a
-// struct, violates.
-func checkRules(input any, found *problems) {
-	if found.Full() {
-		return
+// addressOf resolves the address of a relayer, unless its signer or network is
+// invalid.
+func (s *settings) addressOf(ctx context.Context, r *Relayer, found *problems) (string, error) {
+	if s.resolveAddress == nil || found.has("signer_id") || found.has("network") || found.has("network_type") {
+		return "", nil
 	}
-	var violations validator.ValidationErrors
-	if !errors.As(structRules().Struct(input), &violations) {
-		return
+	address, err := s.resolveAddress(ctx, requestOf(r))
+	if errors.Is(err, ErrUnknownSigner) {
+		found.Add("signer_id", "must be a signer that exists for this network")
+		return "", nil
 	}
-	for _, violation := range violations {
-		_, path, _ := strings.Cut(violation.Namespace(), ".")
-		// A field without a name in JSON is a problem of the object that has it.
-		found.Report(strings.TrimSuffix(path, ".-"), ruleCodes[violation.Tag()], ruleMessage(violation))
+	if err != nil {
+		return "", fmt.Errorf("relayer: resolving the address of a signer: %w", faultError{err})
 	}
+	if problem := s.addressProblem(address, r.NetworkType); problem != "" {
+		// It is not a ValidationError, because the client cannot correct it, and
+		// does not quote the address, because a wrong one may be a secret.
+		return "", errors.New("relayer: the address from the address resolver " + problem)
+	}
+	return address, nil
 }
 
-// ruleCodes has the codes of tags.
-var ruleCodes = map[string]string{
-	"required": strictjson.Required, "oneof": "not_allowed", "network_type": "not_allowed", "gte": strictjson.OutOfRange, "lte": strictjson.OutOfRange, "finite": strictjson.OutOfRange,
-}
+// maxAddressLength is the length in bytes of the longest address that a resolver
+// may return. It is more than any network needs.
+const maxAddressLength = 256
 
-// ruleMessage returns what the field must be, for the sender of the request.
-func ruleMessage(violation validator.FieldError) string {
-	switch violation.Tag() {
-	case "required":
-		return "must not be empty"
-	case "relayer_id":
-		return "must be 1 to 64 characters of A-Z a-z 0-9 _ and -"
-	case "network_type":
-		return networkTypeProblem(reflect.ValueOf(violation.Value()).String())
-	case "oneof":
-		return "must be one of " + strings.Join(strings.Fields(violation.Param()), ", ")
-	case "gte":
-		return "must be " + violation.Param() + " or more"
-	case "lte":
-		return "must be at most " + violation.Param()
-	case "finite":
-		return "must be a finite number"
-	case "text":
-		return strictjson.TextProblem(reflect.ValueOf(violation.Value()).String())
-	case "rpc_url":
-		return rpcURLProblem(reflect.ValueOf(violation.Value()).String())
-	case "isdefault":
-		return "must be a kind that this version supports"
-	case "excluded_with":
-		return "must not be given together with classic"
-	default:
-		return "violates the rule " + violation.Tag()
+// addressProblem returns why an address from the resolver cannot be stored, or "".
+func (s *settings) addressProblem(address string, networkType NetworkType) string {
+	if problem := strictjson.TextProblem(address); problem != "" {
+		return problem
 	}
+	if len(address) > maxAddressLength {
+		return fmt.Sprintf("must be at most %d bytes", maxAddressLength)
+	}
+	if strings.ContainsFunc(address, isControlOrSpace) {
+		return "must not contain spaces or control characters"
+	}
+	if strings.Contains(address, "://") {
+		return "must not be a URL"
+	}
+	if strings.Contains(address, "@") {
+		return "must not contain @, which could follow credentials"
+	}
+	if s.networkRules {
+		return networkAddressProblem(address, networkType)
+	}
+	return ""
 }
-
-func isFinite(number float64) bool { return !math.IsNaN(number) && !math.IsInf(number, 0) }

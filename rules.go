@@ -1,0 +1,195 @@
+package relayer
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"strings"
+	"sync"
+
+	"github.com/go-playground/validator/v10"
+
+	"github.com/go-relayer/relayer/internal/strictjson"
+)
+
+// structRules checks the validate tags. It is built once and never changed:
+// registration is not safe during validation.
+var structRules = sync.OnceValue(newStructRules)
+
+func newStructRules() *validator.Validate {
+	rules := validator.New(validator.WithRequiredStructEnabled())
+	rules.RegisterTagNameFunc(jsonName)
+	for tag, holds := range map[string]func(text string) bool{
+		"relayer_id":   IsID,
+		"network_type": func(text string) bool { return networkTypeProblem(text) == "" },
+		"text":         func(text string) bool { return strictjson.TextProblem(text) == "" },
+		"rpc_url":      func(text string) bool { return rpcURLProblem(text) == "" },
+	} {
+		mustRegister(rules, tag, func(field validator.FieldLevel) bool { return holds(field.Field().String()) })
+	}
+	mustRegister(rules, "finite", func(field validator.FieldLevel) bool { return isFinite(field.Field().Float()) })
+	return rules
+}
+
+// mustRegister panics if the tag is empty or reserved, which is a programming
+// error in newStructRules.
+func mustRegister(rules *validator.Validate, tag string, rule validator.Func) {
+	if err := rules.RegisterValidation(tag, rule); err != nil {
+		panic(err)
+	}
+}
+
+func jsonName(field reflect.StructField) string {
+	name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+	return name
+}
+
+// checkRules adds a problem for every validate tag that input, a pointer to a
+// struct, violates.
+func checkRules(input any, found *problems) {
+	if found.Full() {
+		return
+	}
+	var violations validator.ValidationErrors
+	if !errors.As(structRules().Struct(input), &violations) {
+		return
+	}
+	for _, violation := range violations {
+		_, path, _ := strings.Cut(violation.Namespace(), ".")
+		// A field without a name in JSON is a problem of the object that has it.
+		found.Report(strings.TrimSuffix(path, ".-"), ruleCodes[violation.Tag()], ruleMessage(violation))
+	}
+}
+
+// ruleCodes has the codes of tags.
+var ruleCodes = map[string]string{
+	"required": strictjson.Required, "oneof": "not_allowed", "network_type": "not_allowed", "gte": strictjson.OutOfRange, "lte": strictjson.OutOfRange, "finite": strictjson.OutOfRange,
+}
+
+// ruleMessage returns what the field must be, for the sender of the request.
+func ruleMessage(violation validator.FieldError) string {
+	switch violation.Tag() {
+	case "required":
+		return "must not be empty"
+	case "relayer_id":
+		return "must be 1 to 64 characters of A-Z a-z 0-9 _ and -"
+	case "network_type":
+		return networkTypeProblem(reflect.ValueOf(violation.Value()).String())
+	case "oneof":
+		return "must be one of " + strings.Join(strings.Fields(violation.Param()), ", ")
+	case "gte":
+		return "must be " + violation.Param() + " or more"
+	case "lte":
+		return "must be at most " + violation.Param()
+	case "finite":
+		return "must be a finite number"
+	case "text":
+		return strictjson.TextProblem(reflect.ValueOf(violation.Value()).String())
+	case "rpc_url":
+		return rpcURLProblem(reflect.ValueOf(violation.Value()).String())
+	case "isdefault":
+		return "must be a kind that this version supports"
+	case "excluded_with":
+		return "must not be given together with classic"
+	default:
+		return "violates the rule " + violation.Tag()
+	}
+}
+
+func isFinite(number float64) bool { return !math.IsNaN(number) && !math.IsInf(number, 0) }
+
+func (s *settings) check(r *Relayer, found *problems) {
+	checkRules(r, found)
+	checkLabels(r.Labels, found)
+	if s.rpcPolicy != nil {
+		s.rpcPolicy.checkURLs(r.CustomRPCURLs, found)
+	}
+	if r.Policy == nil || isNil(r.Policy) && reflect.TypeOf(r.Policy) == reflect.TypeOf(newPolicy(r.NetworkType)) {
+		return
+	}
+	if !isKnown(r.Policy) {
+		found.Add("policies", "must be a policy of one of the network types "+networkTypeList())
+		return
+	}
+	if r.Policy.NetworkType() != r.NetworkType {
+		found.Add("policies", otherPolicyMessage(r.Policy))
+		return
+	}
+	if s.networkRules {
+		r.Policy.checkNetworkRules(found)
+	}
+}
+
+func otherPolicyMessage(policy Policy) string {
+	return fmt.Sprintf("must be the policy of the network type, not that of %s", policy.NetworkType())
+}
+
+// checkSize returns an error if a record exceeds the maximum size and is larger than
+// before.
+func (s *settings) checkSize(rec, before Record) error {
+	size := recordSize(rec)
+	if size <= s.maxRelayerSize || size <= recordSize(before) {
+		return nil
+	}
+	return invalid("", fmt.Sprintf("the relayer must be at most %d bytes as stored, not %d", s.maxRelayerSize, size))
+}
+
+// recordSize returns the size of a record in bytes, as if the relayer was not paused, so
+// that none is too large to resume.
+func recordSize(rec Record) int {
+	size := len(rec.Document) + len(rec.Private)
+	if bytes.Contains(rec.Document, []byte(`"paused":true`)) {
+		size += len("false") - len("true")
+	}
+	return size
+}
+
+const maxReasonType = 256
+
+func checkDisabled(r *Relayer, found *problems) {
+	switch reason := r.DisabledReason; {
+	case r.SystemDisabled && reason == nil:
+		found.Add("disabled_reason", "must be set while system_disabled is true")
+	case !r.SystemDisabled && reason != nil:
+		found.Add("disabled_reason", "must not be set while system_disabled is false")
+	case reason == nil:
+	case reason.Type == "":
+		found.Add("disabled_reason.type", "must not be empty")
+	case len(reason.Type) > maxReasonType:
+		found.Add("disabled_reason.type", fmt.Sprintf("must be at most %d bytes", maxReasonType))
+	default:
+		if problem := strictjson.TextProblem(string(reason.Type)); problem != "" {
+			found.Add("disabled_reason.type", problem)
+		}
+		if problem := strictjson.TextProblem(reason.Details); problem != "" {
+			found.Add("disabled_reason.details", problem)
+		}
+	}
+}
+
+// checkMasks rejects masked URLs: those with a mark, and the masked form of a stored URL,
+// which may have none. They would replace the full URL. An endpoint that is stored in this
+// form is kept.
+func checkMasks(r, stored *Relayer, found *problems) {
+	kept, masks := make(map[RPCURL]int), make(map[string]bool)
+	for _, endpoint := range stored.CustomRPCURLs {
+		kept[endpoint.URL]++
+		if masked := endpoint.URL.String(); masked != endpoint.URL.Unmasked() {
+			masks[canonicalURL(masked)] = true
+		}
+	}
+	for i, endpoint := range r.CustomRPCURLs {
+		if kept[endpoint.URL] > 0 {
+			kept[endpoint.URL]--
+			continue
+		}
+		if endpoint.URL.IsMasked() || masks[canonicalURL(endpoint.URL.Unmasked())] {
+			found.Add(fmt.Sprintf("custom_rpc_urls[%d].url", i), "must be the full URL, not the masked one that responses show")
+		}
+	}
+}
+
+// immutable is the code of a change of a fixed member.
+const immutable = "immutable"
