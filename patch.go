@@ -3,22 +3,14 @@ package relayer
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 	"sync"
 
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
-
-// patchable has the fields of a relayer that a patch can change.
-type patchable struct {
-	Name           string      `json:"name"`
-	Paused         bool        `json:"paused"`
-	NotificationID string      `json:"notification_id,omitempty" wire:"optional,nonempty"`
-	CustomRPCURLs  []RPCConfig `json:"custom_rpc_urls,omitzero"`
-	Policy         Policy      `json:"policies,omitempty" wire:"optional"`
-
-	Labels map[string]string `json:"labels,omitempty" wire:"optional"`
-}
 
 // Patch is a partial change of a relayer, a JSON Merge Patch (RFC 7396). An absent member
 // stays as it is, nil clears it, and any other value replaces it, but those of labels and
@@ -38,6 +30,69 @@ type patchable struct {
 // custom_rpc_urls. The encoding for a server is [Patch.MarshalUnmasked].
 type Patch map[string]any
 
+// MarshalUnmasked returns the JSON body of the HTTP request that applies the patch, as
+// [Documents.Patch] reads it. Unlike every other encoding of the patch it has
+// the RPC URLs in full: it is for a server, not for a log. It returns a
+// [*ValidationError] if a text is not UTF-8 or the policy is a nil pointer or map, and
+// another error if a value cannot be encoded.
+func (p Patch) MarshalUnmasked() ([]byte, error) {
+	body := maps.Clone(p)
+	if body == nil {
+		body = Patch{}
+	}
+	if err := policyPointerError(body["policies"]); err != nil {
+		return nil, err
+	}
+	if endpoints, ok := body["custom_rpc_urls"].([]RPCConfig); ok {
+		body["custom_rpc_urls"] = fullRPCs(endpoints)
+	}
+	return encodeRequest(map[string]any(body))
+}
+
+// policyPointerError rejects what would clear a policy or change it by mistake.
+func policyPointerError(policies any) error {
+	if isPolicyValue(policies) {
+		return invalid("policies", "must be the address of a policy (&policy), a patch of one, or null")
+	}
+	if isNilValue(policies) {
+		return invalid("policies", "must not be empty: only null clears the policy")
+	}
+	return nil
+}
+
+// isPolicyValue reports whether a value is a policy and not a pointer to one.
+func isPolicyValue(value any) bool {
+	return value != nil && reflect.PointerTo(reflect.TypeOf(value)).Implements(reflect.TypeFor[Policy]()) && reflect.TypeOf(value).Kind() == reflect.Struct
+}
+
+// masked returns the patch without the RPC URLs.
+func (p Patch) masked() map[string]any {
+	masked := maps.Clone(map[string]any(p))
+	if masked["custom_rpc_urls"] != nil {
+		masked["custom_rpc_urls"] = "***"
+	}
+	return masked
+}
+
+// Format prints the JSON form of the patch without the RPC URLs, for every verb.
+func (p Patch) Format(state fmt.State, _ rune) { strictjson.Print(state, p.masked()) }
+
+// MarshalJSON encodes the patch without the RPC URLs, for logs.
+func (p Patch) MarshalJSON() ([]byte, error) { return strictjson.Encode(p.masked()) }
+
+// checkPolicy returns a [*ValidationError] if the value of policies is the [Policy] of
+// another network type than networkType, that of the relayer. The JSON of a patch does not
+// show it: MinBalance is in wei or in lamports.
+func (p Patch) checkPolicy(networkType NetworkType) error {
+	policy, ok := p["policies"].(Policy)
+	if !ok || isNil(policy) || policy.NetworkType() == networkType {
+		return nil
+	}
+	return invalid("policies", otherPolicyMessage(policy))
+}
+
+func anyPolicy(NetworkType) error { return nil }
+
 // Patch changes a relayer like [Documents.Patch], and returns it as stored. It
 // returns an error if a value of the patch cannot be encoded as JSON, and a
 // [*ValidationError] if its policy is a nil pointer or map, or that of another network type.
@@ -54,19 +109,6 @@ func (m *Manager) Patch(ctx context.Context, id string, patch Patch, options ...
 		return m.relayerOf(rec)
 	})
 }
-
-// checkPolicy returns a [*ValidationError] if the value of policies is the [Policy] of
-// another network type than networkType, that of the relayer. The JSON of a patch does not
-// show it: MinBalance is in wei or in lamports.
-func (p Patch) checkPolicy(networkType NetworkType) error {
-	policy, ok := p["policies"].(Policy)
-	if !ok || isNil(policy) || policy.NetworkType() == networkType {
-		return nil
-	}
-	return invalid("policies", otherPolicyMessage(policy))
-}
-
-func anyPolicy(NetworkType) error { return nil }
 
 // patchAction returns the action that a patch is: a pause or a resume if paused is
 // its only member.
@@ -130,6 +172,17 @@ func (p *problems) nameFixed() {
 			p.list[i].Code, p.list[i].Message = immutable, "cannot be changed"
 		}
 	}
+}
+
+// patchable has the fields of a relayer that a patch can change.
+type patchable struct {
+	Name           string      `json:"name"`
+	Paused         bool        `json:"paused"`
+	NotificationID string      `json:"notification_id,omitempty" wire:"optional,nonempty"`
+	CustomRPCURLs  []RPCConfig `json:"custom_rpc_urls,omitzero"`
+	Policy         Policy      `json:"policies,omitempty" wire:"optional"`
+
+	Labels map[string]string `json:"labels,omitempty" wire:"optional"`
 }
 
 // applyPatch merges a patch, checked JSON, into a relayer.

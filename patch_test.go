@@ -4,8 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"log/slog"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/go-relayer/relayer"
@@ -308,6 +311,34 @@ func TestPatchDocument_Action(t *testing.T) {
 		_, _ = m.Documents().Patch(t.Context(), "a", []byte(body))
 		if got != want {
 			t.Errorf("%s is %s, want %s", body, got, want)
+		}
+	}
+}
+
+// A Manager does not store text that is not the text of the patch.
+func TestPatch_NotUTF8(t *testing.T) {
+	m := newManager(t)
+	mustCreate(t, m, minimal("a"))
+	_, err := m.Patch(t.Context(), "a", relayer.Patch{"name": "a\xff"})
+	if problem, ok := errors.AsType[*relayer.ValidationError](err); !ok || problem.Fields[0] != (relayer.FieldError{Field: "name", Message: "must be UTF-8"}) {
+		t.Errorf("error %v", err)
+	}
+	if r := mustGet(t, m, "a"); r.Name != "n" {
+		t.Errorf("stored %v", r)
+	}
+}
+
+func TestPatch_MasksItself(t *testing.T) {
+	patch := relayer.Patch{"name": "n", "custom_rpc_urls": []map[string]any{{"url": "https://rpc.example/SECRET"}}}
+	encoded, err := json.Marshal(patch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log strings.Builder
+	slog.New(slog.NewTextHandler(&log, nil)).Info("patch", "patch", patch)
+	for _, text := range []string{string(encoded), fmt.Sprint(patch), fmt.Sprintf("%+v %#v %s %d", patch, patch, patch, patch), log.String()} {
+		if strings.Contains(text, "SECRET") || !strings.Contains(text, "***") {
+			t.Errorf("printed %s", text)
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -37,41 +36,6 @@ func (r CreateRequest) MarshalUnmasked() ([]byte, error) {
 		body.Policy = nil
 	}
 	return encodeRequest(body)
-}
-
-// MarshalUnmasked returns the JSON body of the HTTP request that applies the patch, as
-// [Documents.Patch] reads it. Unlike every other encoding of the patch it has
-// the RPC URLs in full: it is for a server, not for a log. It returns a
-// [*ValidationError] if a text is not UTF-8 or the policy is a nil pointer or map, and
-// another error if a value cannot be encoded.
-func (p Patch) MarshalUnmasked() ([]byte, error) {
-	body := maps.Clone(p)
-	if body == nil {
-		body = Patch{}
-	}
-	if err := policyPointerError(body["policies"]); err != nil {
-		return nil, err
-	}
-	if endpoints, ok := body["custom_rpc_urls"].([]RPCConfig); ok {
-		body["custom_rpc_urls"] = fullRPCs(endpoints)
-	}
-	return encodeRequest(map[string]any(body))
-}
-
-// policyPointerError rejects what would clear a policy or change it by mistake.
-func policyPointerError(policies any) error {
-	if isPolicyValue(policies) {
-		return invalid("policies", "must be the address of a policy (&policy), a patch of one, or null")
-	}
-	if isNilValue(policies) {
-		return invalid("policies", "must not be empty: only null clears the policy")
-	}
-	return nil
-}
-
-// isPolicyValue reports whether a value is a policy and not a pointer to one.
-func isPolicyValue(value any) bool {
-	return value != nil && reflect.PointerTo(reflect.TypeOf(value)).Implements(reflect.TypeFor[Policy]()) && reflect.TypeOf(value).Kind() == reflect.Struct
 }
 
 // encodeRequest returns no error of the encoder, which may quote a URL.
@@ -123,7 +87,7 @@ func checkTexts(value reflect.Value, path string, found *problems) {
 }
 
 func checkMembers(members reflect.Value, path string, found *problems) {
-	if patch, ok := members.Interface().(Patch); ok {
+	if patch, ok := members.Interface().(interface{ masked() map[string]any }); ok {
 		members = reflect.ValueOf(patch.masked()) // as it is encoded
 	}
 	keys := members.MapKeys()
@@ -143,7 +107,7 @@ func encodesItself(t reflect.Type) bool {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	return t.PkgPath() != reflect.TypeFor[Patch]().PkgPath() &&
+	return t.PkgPath() != reflect.TypeFor[CreateRequest]().PkgPath() &&
 		(t.Implements(reflect.TypeFor[json.Marshaler]()) || t.Implements(reflect.TypeFor[encoding.TextMarshaler]()))
 }
 
@@ -163,18 +127,3 @@ func fullRPCs(endpoints []RPCConfig) []fullRPC {
 	}
 	return full
 }
-
-// masked returns the patch without the RPC URLs.
-func (p Patch) masked() map[string]any {
-	masked := maps.Clone(map[string]any(p))
-	if masked["custom_rpc_urls"] != nil {
-		masked["custom_rpc_urls"] = "***"
-	}
-	return masked
-}
-
-// Format prints the JSON form of the patch without the RPC URLs, for every verb.
-func (p Patch) Format(state fmt.State, _ rune) { strictjson.Print(state, p.masked()) }
-
-// MarshalJSON encodes the patch without the RPC URLs, for logs.
-func (p Patch) MarshalJSON() ([]byte, error) { return strictjson.Encode(p.masked()) }
