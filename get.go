@@ -8,7 +8,7 @@ import (
 // Get returns the relayer, or [ErrNotFound]. If its RPC URLs are sealed and cannot be
 // opened, they are masked (see [RPCURL.IsMasked]); [Manager.RPCURLs] returns the error.
 func (m *Manager) Get(ctx context.Context, id string) (*Relayer, error) {
-	return observe(ctx, m, ActionGet, id, func(ctx context.Context) (*Relayer, error) {
+	return observe(ctx, &m.observing, ActionGet, id, func(ctx context.Context) (*Relayer, error) {
 		rec, err := m.get(ctx, id)
 		if err != nil {
 			return nil, err
@@ -22,7 +22,7 @@ func (m *Manager) Get(ctx context.Context, id string) (*Relayer, error) {
 // [errors.ErrUnsupported] too if the Manager has no keys to open them. It returns a
 // [*CorruptError] if they are damaged, or in clear despite [WithSealedOnly].
 func (m *Manager) RPCURLs(ctx context.Context, id string) ([]RPCConfig, error) {
-	return observe(ctx, m, ActionReveal, id, func(ctx context.Context) ([]RPCConfig, error) {
+	return observe(ctx, &m.observing, ActionReveal, id, func(ctx context.Context) ([]RPCConfig, error) {
 		rec, err := m.get(ctx, id)
 		if err != nil {
 			return nil, err
@@ -30,7 +30,7 @@ func (m *Manager) RPCURLs(ctx context.Context, id string) ([]RPCConfig, error) {
 		if rec, err = m.openRecord(ctx, rec); err != nil {
 			return nil, err
 		}
-		r, err := relayerOf(rec)
+		r, err := unmaskedRelayerOf(rec)
 		if err != nil {
 			return nil, err
 		}

@@ -52,7 +52,7 @@ const defaultHistoryLimit = 20
 // the change. Without an ID a call examines about 1,000 changes at most, so that its page can
 // have fewer than the limit, or none, although Next is not 0.
 func (m *Manager) History(ctx context.Context, query HistoryQuery) (*HistoryPage, error) {
-	return observe(ctx, m, query.action(), query.ID, func(ctx context.Context) (*HistoryPage, error) {
+	return observe(ctx, &m.observing, query.action(), query.ID, func(ctx context.Context) (*HistoryPage, error) {
 		found, next, err := m.history(ctx, query)
 		if err != nil {
 			return nil, err

@@ -83,7 +83,7 @@ type Page struct {
 // so that the query does not select it, the later pages shift, and the next page lacks a
 // relayer. A walk by cursors ([ListQuery.After]) and [Manager.All] lack none.
 func (m *Manager) List(ctx context.Context, query ListQuery) (*Page, error) {
-	return observe(ctx, m, ActionList, "", func(ctx context.Context) (*Page, error) {
+	return observe(ctx, &m.observing, ActionList, "", func(ctx context.Context) (*Page, error) {
 		read, err := m.listRecords(ctx, query, StoreQuery{})
 		if err != nil {
 			return nil, err
@@ -292,7 +292,7 @@ func (m *Manager) walk(ctx context.Context, read func(context.Context, StoreQuer
 
 // readBatch returns the next records, and those before a damaged one with its error.
 func (m *Manager) readBatch(ctx context.Context, after uint64, read func(context.Context, StoreQuery) (Listing, error)) (listing Listing, _ error) {
-	_, err := observe(ctx, m, ActionList, "", func(ctx context.Context) (struct{}, error) {
+	_, err := observe(ctx, &m.observing, ActionList, "", func(ctx context.Context) (struct{}, error) {
 		err := ctx.Err()
 		if err == nil {
 			listing, err = read(ctx, StoreQuery{After: after, Limit: allBatch})

@@ -18,10 +18,9 @@ const (
 )
 
 type settings struct {
+	observing
 	resolveAddress   func(context.Context, CreateRequest) (string, error)
 	admissions       []func(context.Context, Admission) error
-	observers        []Observer
-	logger           *slog.Logger
 	networkRules     bool
 	exclusiveSigners bool
 	rpcPolicy        *RPCPolicy
@@ -34,7 +33,7 @@ type settings struct {
 
 func newSettings(options []Option) (settings, error) {
 	s := settings{
-		logger:         slog.New(slog.DiscardHandler),
+		observing:      observing{logger: slog.New(slog.DiscardHandler)},
 		maxPerPage:     defaultMaxPerPage,
 		maxRelayerSize: defaultMaxRelayerSize,
 	}

@@ -139,9 +139,9 @@ func documentRelayer(rec Record) (*Relayer, error) {
 	return r, nil
 }
 
-// relayerOf decodes a record, whose private part is in clear, into a relayer with its
+// unmaskedRelayerOf decodes a record, whose private part is in clear, into a relayer with its
 // full URLs.
-func relayerOf(rec Record) (*Relayer, error) {
+func unmaskedRelayerOf(rec Record) (*Relayer, error) {
 	r, err := documentRelayer(rec)
 	if err != nil {
 		return nil, err

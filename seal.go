@@ -93,7 +93,7 @@ func (m *Manager) relayerOf(rec Record) (*Relayer, error) {
 	if m.masks(rec) {
 		return maskedRelayerOf(rec)
 	}
-	return relayerOf(rec)
+	return unmaskedRelayerOf(rec)
 }
 
 // maskedRelayerOf decodes a record into a relayer whose RPC URLs are masked.
@@ -115,5 +115,5 @@ func (m *Manager) openedRelayerOf(ctx context.Context, rec Record) (*Relayer, er
 	if err != nil {
 		return maskedRelayerOf(rec)
 	}
-	return relayerOf(opened)
+	return unmaskedRelayerOf(opened)
 }

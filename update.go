@@ -241,7 +241,7 @@ func (m *Manager) changed(ctx context.Context, current Record, apply applyFunc) 
 			return m.replaced(ctx, current, masked.urls, apply, err)
 		}
 	}
-	change, err := m.applied(opened, relayerOf, apply)
+	change, err := m.applied(opened, unmaskedRelayerOf, apply)
 	if err != nil {
 		return Record{}, err
 	}

@@ -24,7 +24,7 @@ func observeWrite[T any](ctx context.Context, m *Manager, action Action, id *str
 	settings, err := NewWriteSettings(options...)
 	w.WriteSettings = settings
 	w.operation = Operation{Action: action, ID: *id, DryRun: settings.DryRun, Reason: settings.Reason}
-	return observed(ctx, m, &w.operation, func(ctx context.Context) (result T, _ error) {
+	return observed(ctx, &m.observing, &w.operation, func(ctx context.Context) (result T, _ error) {
 		if err == nil {
 			if m.sealer != nil {
 				defer m.writes.begin()()
