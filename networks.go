@@ -8,8 +8,8 @@ import (
 	"github.com/go-relayer/relayer/internal/chain"
 )
 
-// networkType is what this version of the package has of a network type.
-type networkType struct {
+// knownNetworkType is what this version of the package has of a network type.
+type knownNetworkType struct {
 	name      NetworkType
 	newPolicy func() Policy
 
@@ -18,7 +18,7 @@ type networkType struct {
 }
 
 // networkTypes is the table of the network types.
-var networkTypes = []networkType{
+var networkTypes = []knownNetworkType{
 	{EVM, func() Policy { return new(EVMPolicy) }, chain.EVMAddressProblem},
 	{Solana, func() Policy { return new(SolanaPolicy) }, solanaAddressProblem},
 	{Stellar, func() Policy { return new(StellarPolicy) }, stellarAccountProblem},
@@ -52,7 +52,7 @@ func networkTypeList() string {
 
 // newPolicy returns an empty policy of the network type, or nil if the type is unknown.
 func newPolicy(name NetworkType) Policy {
-	i := slices.IndexFunc(networkTypes, func(t networkType) bool { return t.name == name })
+	i := slices.IndexFunc(networkTypes, func(t knownNetworkType) bool { return t.name == name })
 	if i < 0 {
 		return nil
 	}
@@ -62,7 +62,7 @@ func newPolicy(name NetworkType) Policy {
 // isKnown reports whether the policy is that of a type of the table. A type of another package
 // implements Policy if it embeds one; its own fields would be lost.
 func isKnown(policy Policy) bool {
-	return slices.ContainsFunc(networkTypes, func(t networkType) bool { return reflect.TypeOf(t.newPolicy()) == reflect.TypeOf(policy) })
+	return slices.ContainsFunc(networkTypes, func(t knownNetworkType) bool { return reflect.TypeOf(t.newPolicy()) == reflect.TypeOf(policy) })
 }
 
 // networkAddressProblem returns why a relayer of the network type cannot have the address, or

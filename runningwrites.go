@@ -20,13 +20,13 @@ func (r *runningWrites) begin() (end func()) {
 	if r.writes == nil {
 		r.writes = make(map[chan struct{}]bool)
 	}
-	write := make(chan struct{})
-	r.writes[write] = true
+	ended := make(chan struct{})
+	r.writes[ended] = true
 	return func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		delete(r.writes, write)
-		close(write)
+		delete(r.writes, ended)
+		close(ended)
 	}
 }
 
@@ -35,9 +35,9 @@ func (r *runningWrites) await(ctx context.Context) error {
 	r.mu.Lock()
 	begun := slices.Collect(maps.Keys(r.writes))
 	r.mu.Unlock()
-	for _, write := range begun {
+	for _, ended := range begun {
 		select {
-		case <-write:
+		case <-ended:
 		case <-ctx.Done():
 			return ctx.Err()
 		}

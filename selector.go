@@ -31,11 +31,11 @@ import (
 // A Selector with an unknown key or a value that the field cannot have is invalid: it
 // selects nothing, and every operation that gets it returns [Selector.Err].
 type Selector struct {
-	terms []term // sorted by key, each key once
+	terms []selectorTerm // sorted by key, each key once
 	err   error
 }
 
-type term struct {
+type selectorTerm struct {
 	key     string
 	since   int      // of the key
 	values  []string // sorted and distinct
@@ -43,9 +43,9 @@ type term struct {
 	folded  []string // of a search: the values in one letter case
 }
 
-func newTerm(key selectorKey, values []string) term {
+func newTerm(key selectorKey, values []string) selectorTerm {
 	values = slices.Compact(slices.Sorted(slices.Values(values)))
-	t := term{key: key.name, since: key.since, values: values}
+	t := selectorTerm{key: key.name, since: key.since, values: values}
 	for _, value := range values {
 		switch {
 		case key.isIndexed():
@@ -59,7 +59,7 @@ func newTerm(key selectorKey, values []string) term {
 }
 
 // holds reports whether the term holds for a record.
-func (t term) holds(rec Record) bool {
+func (t selectorTerm) holds(rec Record) bool {
 	switch t.key {
 	case keyID:
 		return slices.Contains(t.values, rec.ID)
@@ -82,8 +82,8 @@ func containsAny(text string, parts []string) bool {
 	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
 }
 
-// selectsNothing is the notation of a selector that has a term without values.
-const selectsNothing = "none"
+// noneSelected is the notation of a selector that has a term without values.
+const noneSelected = "none"
 
 // ParseSelector parses the notation of [Selector.String]:
 //
@@ -97,7 +97,7 @@ func ParseSelector(text string) (Selector, error) {
 	switch text {
 	case "":
 		return s, nil
-	case selectsNothing:
+	case noneSelected:
 		return s.Where(keyID), nil
 	}
 	for part := range strings.SplitSeq(text, ",") {
@@ -155,11 +155,11 @@ func (s Selector) And(other Selector) Selector {
 	return s
 }
 
-func (s Selector) with(added term) Selector {
+func (s Selector) with(added selectorTerm) Selector {
 	if s.err != nil {
 		return s
 	}
-	position, isPresent := slices.BinarySearchFunc(s.terms, added, func(a, b term) int { return strings.Compare(a.key, b.key) })
+	position, isPresent := slices.BinarySearchFunc(s.terms, added, func(a, b selectorTerm) int { return strings.Compare(a.key, b.key) })
 	if !isPresent {
 		return Selector{terms: slices.Insert(slices.Clone(s.terms), position, added)}
 	}
@@ -205,7 +205,7 @@ func (s Selector) Terms() iter.Seq2[string, []string] {
 // have the same notation.
 func (s Selector) String() string {
 	if s.selectsNothing() {
-		return selectsNothing
+		return noneSelected
 	}
 	var text strings.Builder
 	for i, t := range s.terms {
@@ -250,7 +250,7 @@ func (s *Selector) UnmarshalText(text []byte) error {
 }
 
 func (s Selector) selectsNothing() bool {
-	return s.err != nil || slices.ContainsFunc(s.terms, func(t term) bool { return len(t.values) == 0 })
+	return s.err != nil || slices.ContainsFunc(s.terms, func(t selectorTerm) bool { return len(t.values) == 0 })
 }
 
 func encodeValue(value string) string {
@@ -267,10 +267,10 @@ func encodeValue(value string) string {
 
 // Matches reports whether the selector selects the relayer.
 func (s Selector) Matches(r *Relayer) bool {
-	return s.err == nil && !slices.ContainsFunc(s.terms, func(t term) bool { return !t.matches(r) })
+	return s.err == nil && !slices.ContainsFunc(s.terms, func(t selectorTerm) bool { return !t.matches(r) })
 }
 
-func (t term) matches(r *Relayer) bool {
+func (t selectorTerm) matches(r *Relayer) bool {
 	if t.key == keySearch {
 		return containsAny(searchText(r), t.folded)
 	}
@@ -333,7 +333,7 @@ func quoted(values []string) []string {
 }
 
 func (s Selector) hasSearch() bool {
-	return slices.ContainsFunc(s.terms, func(t term) bool { return t.key == keySearch })
+	return slices.ContainsFunc(s.terms, func(t selectorTerm) bool { return t.key == keySearch })
 }
 
 // query returns the query that selects what s selects.

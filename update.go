@@ -276,22 +276,22 @@ func withoutPrivate(rec Record) Record {
 	return rec
 }
 
-type change struct {
+type appliedChange struct {
 	rec         Record // with the private part in clear
 	urls        []RPCConfig
 	touchesURLs bool
 }
 
 // applied applies a change to the relayer that decode returns for the record.
-func (m *Manager) applied(current Record, decode func(Record) (*Relayer, error), apply applyFunc) (change, error) {
+func (m *Manager) applied(current Record, decode func(Record) (*Relayer, error), apply applyFunc) (appliedChange, error) {
 	stored, err := decode(current)
 	if err != nil {
-		return change{}, err
+		return appliedChange{}, err
 	}
 	r := stored.clone()
 	given := r.CustomRPCURLs
 	err = apply(r, stored)
-	c := change{urls: r.CustomRPCURLs, touchesURLs: !isSameList(r.CustomRPCURLs, given) || !equalEndpoints(given, stored.CustomRPCURLs)}
+	c := appliedChange{urls: r.CustomRPCURLs, touchesURLs: !isSameList(r.CustomRPCURLs, given) || !equalEndpoints(given, stored.CustomRPCURLs)}
 	if err != nil {
 		return c, err
 	}
