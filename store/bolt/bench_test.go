@@ -61,17 +61,23 @@ func createRatios(b *testing.B, creators int) (toRecord, toAll float64) {
 }
 
 func createRate(b testing.TB, store relayer.Store, creators, first, n int) float64 {
+	b.Helper()
+	return writeRate(b, creators, n, func(i int) error {
+		_, err := store.Create(context.Background(), benchRecord(first+i))
+		return err
+	})
+}
+
+// writeRate returns the writes per second of n writes.
+func writeRate(b testing.TB, writers, n int, write func(i int) error) float64 {
+	b.Helper()
 	var next atomic.Int64
 	start := time.Now()
 	var done sync.WaitGroup
-	for range creators {
+	for range writers {
 		done.Go(func() {
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= n {
-					return
-				}
-				if _, err := store.Create(context.Background(), benchRecord(first+i)); err != nil {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				if err := write(i); err != nil {
 					b.Error(err)
 					return
 				}

@@ -181,14 +181,16 @@ const pruneStep = 64
 
 // historyAfter returns what the changes of a batch change in the history.
 func (o options) historyAfter(all []past, b *table.Batch, now time.Time) (h historyChange) {
-	for _, c := range b.Changes[max(0, len(b.Changes)-o.historyChanges):] {
-		if !c.IsImport { // it has the revision that it had elsewhere
-			h.added = append(h.added, newEntry(c.RecordChange(), now))
+	first := max(0, len(b.Changes)-o.historyChanges)
+	h.added = make([]entry, 0, len(b.Changes)-first)
+	for i, change := range b.RecordChanges()[first:] {
+		if !b.Changes[first+i].IsImport { // it has the revision that it had elsewhere
+			h.added = append(h.added, newEntry(change, now))
 		}
 	}
 	if len(b.Past) > 0 {
-		for _, c := range b.Past[max(0, len(b.Past)-o.historyChanges):] {
-			h.added = append(h.added, newEntry(c, now))
+		for _, change := range b.Past[max(0, len(b.Past)-o.historyChanges):] {
+			h.added = append(h.added, newEntry(change, now))
 		}
 		slices.SortFunc(h.added, func(a, b entry) int { return cmp.Compare(a.revision, b.revision) })
 	}
@@ -295,7 +297,7 @@ func (s *Store) verifyHistory(next *commit) error {
 }
 
 func putEntries(bucket *bbolt.Bucket, entries []entry) error {
-	bucket.FillPercent = appendFill
+	bucket.FillPercent = 1 // entries are only appended
 	for _, e := range entries {
 		if err := bucket.Put(e.key(), e.value); err != nil {
 			return err
@@ -339,7 +341,7 @@ func (h historyChange) verify(file *pages.File, all []past) error {
 //	time      4 bytes: seconds since 1970
 //	sequence  8 bytes
 //	sizes     of the ID and of the claim, 1 byte each, of the text, of the note, of the terms, of the old text and of
-//	          the old terms, 2 bytes each
+//	          the old terms, 2 bytes each; those of the old ones are 65535 if they are as the others
 //	parts     ID, claim, text, note, terms, old text, old terms, and the document up to the end
 //
 // It has no private part.
@@ -355,13 +357,24 @@ const (
 
 var changeKinds = []relayer.ChangeKind{relayer.ChangeCreated, relayer.ChangeUpdated, relayer.ChangeDeleted}
 
+// asNew is the size of an old part that is equal to the new one.
+const asNew = math.MaxUint16
+
 func newEntry(change relayer.RecordChange, now time.Time) entry {
-	rec := change.Record
+	rec, oldText, oldTerms := change.Record, change.OldText, change.OldTerms
 	e := entry{past: past{rec.Revision, sumID([]byte(rec.ID)), uint32(now.Unix())}}
-	sizes := [...]int{len(rec.Text), len(rec.Note), joinedSize(rec.Terms), len(change.OldText), joinedSize(change.OldTerms)}
+	sizes := [...]int{len(rec.Text), len(rec.Note), joinedSize(rec.Terms), len(oldText), joinedSize(oldTerms)}
+	if oldText == rec.Text {
+		oldText, sizes[3] = "", asNew
+	}
+	if slices.Equal(oldTerms, rec.Terms) {
+		oldTerms, sizes[4] = nil, asNew
+	}
 	size := changePartsAt + len(rec.ID) + len(rec.Claim) + len(rec.Document)
 	for _, part := range sizes {
-		size += part
+		if part != asNew {
+			size += part
+		}
 	}
 	value := append(make([]byte, 0, size), changeVersion, 0, 0, 0, 0, byte(slices.Index(changeKinds, change.Kind)))
 	value = binary.BigEndian.AppendUint32(value, e.time)
@@ -373,8 +386,8 @@ func newEntry(change relayer.RecordChange, now time.Time) entry {
 	value = append(append(value, rec.ID...), rec.Claim...)
 	value = append(append(value, rec.Text...), rec.Note...)
 	value = appendJoined(value, rec.Terms)
-	value = append(value, change.OldText...)
-	value = appendJoined(value, change.OldTerms)
+	value = append(value, oldText...)
+	value = appendJoined(value, oldTerms)
 	e.value = append(value, rec.Document...)
 	binary.BigEndian.PutUint32(e.value[checksumAt:], sumChange(e.key(), e.value))
 	return e
@@ -403,6 +416,9 @@ func sumChange(key, value []byte) uint32 {
 	return crc32.Update(crc32.Checksum(value[changeKindAt:], castagnoli), castagnoli, key)
 }
 
+// newPart is the index of the new part of an old one.
+var newPart = [changePartSizes]int{5: 2, 6: 4}
+
 // changeParts returns the parts of a value: ID, claim, text, note, terms, old text, old terms,
 // document. It returns false if the entry does not match its checksum.
 func changeParts(key, value []byte) (parts [changePartSizes + 1][]byte, ok bool) {
@@ -415,6 +431,10 @@ func changeParts(key, value []byte) (parts [changePartSizes + 1][]byte, ok bool)
 		size := int(value[changeSizesAt+min(i, 1)])
 		if i > 1 {
 			size = int(binary.BigEndian.Uint16(value[changeSizesAt+2*(i-1):]))
+		}
+		if newPart[i] > 0 && size == asNew {
+			parts[i] = parts[newPart[i]]
+			continue
 		}
 		if size > len(rest) {
 			return parts, false

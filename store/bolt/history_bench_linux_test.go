@@ -1,10 +1,8 @@
 package bolt_test
 
 import (
-	"context"
 	"fmt"
 	"os"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -14,33 +12,88 @@ import (
 	"github.com/go-relayer/relayer/store/bolt"
 )
 
-// BenchmarkHistory_Writes compares creates and updates with a history to those without. The
-// history is full, so that each write also deletes entries.
+// BenchmarkHistory_Writes compares creates and updates with a history to those without, of a
+// Manager and of the store alone. The history is full, so that each write also deletes entries.
 func BenchmarkHistory_Writes(b *testing.B) {
+	for _, level := range []struct {
+		name   string
+		writes func(*testing.B, *bolt.Store) benchWrites
+	}{{"manager", managerWrites}, {"store", storeWrites}} {
+		for _, writers := range []int{1, 64} {
+			b.Run(fmt.Sprintf("%s/writers=%d", level.name, writers), func(b *testing.B) { compareHistory(b, writers, level.writes) })
+		}
+	}
+}
+
+func compareHistory(b *testing.B, writers int, writesOf func(*testing.B, *bolt.Store) benchWrites) {
 	const retained = 5000
-	for _, writers := range []int{1, 64} {
-		b.Run(fmt.Sprintf("writers=%d", writers), func(b *testing.B) {
-			n := max(200, 40*writers)
-			with, _ := openBench(b, bolt.WithHistory(retained, time.Hour))
-			without, _ := openBench(b, bolt.WithHistory(0, 0))
-			for _, store := range []*bolt.Store{with, without} {
-				createRate(b, store, 1024, 0, retained+2*n)
+	n := max(200, 40*writers)
+	next := retained + 2*n
+	with, without := openBench(b, bolt.WithHistory(retained, time.Hour)), openBench(b, bolt.WithHistory(0, 0))
+	withWrites, withoutWrites := writesOf(b, with), writesOf(b, without)
+	for _, writes := range []benchWrites{withWrites, withoutWrites} {
+		writeRate(b, 1024, next, writes.create)
+	}
+	size := backupSize(b, with) - backupSize(b, without)
+	creates, updates := new(comparedWrites), new(comparedWrites)
+	for b.Loop() {
+		for range samples {
+			creates.sample(withWrites, withoutWrites, func(w benchWrites) float64 {
+				return writeRate(b, writers, n, func(i int) error { return w.create(next + i) })
+			})
+			next += n
+			updates.sample(withWrites, withoutWrites, func(w benchWrites) float64 {
+				return writeRate(b, writers, n, func(i int) error { return w.update(i * (next / n)) })
+			})
+		}
+	}
+	creates.report(b, "create", n)
+	updates.report(b, "update", n)
+	b.ReportMetric(float64(size)/retained, "B-of-file/change")
+	b.ReportMetric(0, "ns/op")
+}
+
+// benchWrites are writes of numbered relayers, which are spread over the file.
+type benchWrites struct{ create, update func(i int) error }
+
+func storeWrites(b *testing.B, store *bolt.Store) benchWrites {
+	return benchWrites{
+		create: func(i int) error {
+			_, err := store.Create(b.Context(), benchRecord(i))
+			return err
+		},
+		update: func(i int) error {
+			rec, err := store.Get(b.Context(), benchRecord(i).ID)
+			if err == nil {
+				_, err = store.Update(b.Context(), rec)
 			}
-			next := retained + 2*n
-			size := backupSize(b, with) - backupSize(b, without)
-			creates, updates := new(comparedWrites), new(comparedWrites)
-			for b.Loop() {
-				for range samples {
-					creates.sample(with, without, func(store *bolt.Store) float64 { return createRate(b, store, writers, next, n) })
-					next += n
-					updates.sample(with, without, func(store *bolt.Store) float64 { return updateRate(b, store, writers, n) })
-				}
-			}
-			creates.report(b, "create", n)
-			updates.report(b, "update", n)
-			b.ReportMetric(float64(size)/retained, "B-of-file/change")
-			b.ReportMetric(0, "ns/op")
-		})
+			return err
+		},
+	}
+}
+
+func managerWrites(b *testing.B, store *bolt.Store) benchWrites {
+	manager, err := relayer.New(store)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var updated atomic.Int64
+	return benchWrites{
+		create: func(i int) error {
+			_, err := manager.Create(b.Context(), relayer.CreateRequest{
+				ID: benchRecord(i).ID, Name: fmt.Sprintf("relayer %d", i), Network: "sepolia", NetworkType: relayer.EVM, SignerID: "local-signer",
+				Policy: &relayer.EVMPolicy{
+					GasPriceCap:        new(relayer.Gwei(100)),
+					WhitelistReceivers: []string{"0x1234567890123456789012345678901234567890", "0xabcdefabcdefabcdefabcdefabcdefabcdefabcd"},
+				},
+				CustomRPCURLs: []relayer.RPCConfig{{URL: "https://sepolia.example.com/v3/0123456789abcdef0123456789abcdef"}},
+			})
+			return err
+		},
+		update: func(i int) error {
+			_, err := manager.Patch(b.Context(), benchRecord(i).ID, relayer.Patch{"name": fmt.Sprintf("relayer %d", updated.Add(1))})
+			return err
+		},
 	}
 }
 
@@ -56,7 +109,7 @@ type usage struct {
 	written int64
 }
 
-func (c *comparedWrites) sample(with, without *bolt.Store, rate func(*bolt.Store) float64) {
+func (c *comparedWrites) sample(with, without benchWrites, rate func(benchWrites) float64) {
 	start := usageNow()
 	withRate := rate(with)
 	middle := usageNow()
@@ -99,45 +152,16 @@ func backupSize(b *testing.B, store *bolt.Store) int64 {
 	return info.Size()
 }
 
-func openBench(b *testing.B, opts ...bolt.Option) (*bolt.Store, string) {
+func openBench(b *testing.B, opts ...bolt.Option) *bolt.Store {
 	b.Helper()
-	path := b.TempDir() + "/relayers.db"
-	store := open(b, path, opts...)
+	store := open(b, b.TempDir()+"/relayers.db", opts...)
 	b.Cleanup(func() { _ = store.Close() })
-	return store, path
-}
-
-// updateRate updates relayers that are spread over the file.
-func updateRate(b *testing.B, store *bolt.Store, writers, n int) float64 {
-	b.Helper()
-	recs, _, err := list(b.Context(), store, page(0, large))
-	if err != nil {
-		b.Fatal(err)
-	}
-	var next atomic.Int64
-	start := time.Now()
-	var done sync.WaitGroup
-	for range writers {
-		done.Go(func() {
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= n {
-					return
-				}
-				if _, err := store.Update(context.Background(), recs[i*(len(recs)/n)]); err != nil {
-					b.Error(err)
-					return
-				}
-			}
-		})
-	}
-	done.Wait()
-	return float64(n) / time.Since(start).Seconds()
+	return store
 }
 
 // BenchmarkHistory_Find finds the last 20 changes of one relayer among 100,000 changes.
 func BenchmarkHistory_Find(b *testing.B) {
-	store, _ := openBench(b)
+	store := openBench(b)
 	n := large / 10
 	first, err := store.Create(b.Context(), benchRecord(0))
 	if err != nil {

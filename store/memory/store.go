@@ -67,9 +67,9 @@ func (s *Store) remember(b *table.Batch) {
 	s.reading.Lock()
 	defer s.reading.Unlock()
 	added := len(s.past)
-	for _, c := range b.Changes {
-		if !c.IsImport { // its revision is not in the order of the changes
-			s.past = append(s.past, c.RecordChange())
+	for i, change := range b.RecordChanges() {
+		if !b.Changes[i].IsImport { // its revision is not in the order of the changes
+			s.past = append(s.past, change)
 		}
 	}
 	s.past = append(s.past, b.Past...)

@@ -43,7 +43,8 @@ type Batch struct {
 	// Past are changes of another store that are only for the history.
 	Past []relayer.RecordChange
 
-	table *Table
+	table     *Table
+	published []relayer.RecordChange // of Changes, as far as they were asked for
 
 	// What the batch changes: nil if nothing has the ID or the claim any more.
 	byID    map[string]*Record
@@ -96,7 +97,10 @@ func (b *Batch) checkFree(added *Record) error {
 // Import adds records with the revisions that they have, all or none.
 func (b *Batch) Import(added []*Record) error {
 	// The records are added to a copy, so that a rejected one leaves no others behind.
-	all := &Batch{slices.Clone(b.Changes), b.Counters, b.Past, b.table, maps.Clone(b.byID), maps.Clone(b.byClaim)}
+	all := &Batch{
+		Changes: slices.Clone(b.Changes), Counters: b.Counters, Past: b.Past, table: b.table,
+		byID: maps.Clone(b.byID), byClaim: maps.Clone(b.byClaim),
+	}
 	for _, r := range added {
 		if err := all.checkFree(r); err != nil {
 			return importError(r.ID(), err)
@@ -214,9 +218,9 @@ func (b *Batch) change(c Change) {
 func (t *Table) Apply(b *Batch) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, c := range b.Changes {
-		t.apply(c)
-		t.changes.Publish(c.RecordChange())
+	for i, change := range b.RecordChanges() {
+		t.apply(b.Changes[i])
+		t.changes.Publish(change)
 	}
 	t.counters = b.Counters
 }
@@ -251,11 +255,21 @@ func (t *Table) apply(c Change) {
 	}
 }
 
-// RecordChange returns the change as the consumers of a feed get it, without its position.
-func (c Change) RecordChange() relayer.RecordChange {
+// RecordChanges returns Changes as the consumers of a feed get them, without their positions.
+func (b *Batch) RecordChanges() []relayer.RecordChange {
+	for _, c := range b.Changes[len(b.published):] {
+		b.published = append(b.published, c.recordChange())
+	}
+	return b.published
+}
+
+func (c Change) recordChange() relayer.RecordChange {
 	change := relayer.RecordChange{Kind: relayer.ChangeCreated, Record: c.Record().Record()}
 	if c.Old != nil {
-		change.Kind, change.OldTerms, change.OldText = relayer.ChangeUpdated, c.Old.Terms(), c.Old.Text()
+		change.Kind, change.OldTerms, change.OldText = relayer.ChangeUpdated, change.Record.Terms, c.Old.Text()
+		if !c.Old.terms.equal(c.Record().terms) {
+			change.OldTerms = c.Old.Terms()
+		}
 	}
 	if c.New == nil {
 		change.Kind = relayer.ChangeDeleted

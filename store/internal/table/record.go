@@ -59,6 +59,10 @@ func (t Terms) texts() []string {
 	return texts
 }
 
+func (t Terms) equal(other Terms) bool {
+	return slices.EqualFunc(t, other, func(a, b *string) bool { return *a == *b })
+}
+
 func (t Terms) contains(term string) bool {
 	_, found := slices.BinarySearchFunc(t, term, func(a *string, b string) int { return strings.Compare(*a, b) })
 	return found

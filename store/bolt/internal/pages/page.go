@@ -3,6 +3,7 @@ package pages
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 	"sort"
 )
 
@@ -138,18 +139,19 @@ func (p *page) verify(pageSize int, within keyRange) bool {
 	if p.kind != leafPage && p.kind != branchPage || p.count == 0 && !(isRoot && p.kind == leafPage) {
 		return false
 	}
-	p.elements, p.within = p.elements[:0], within
+	p.elements, p.within = slices.Grow(p.elements[:0], p.count), within
 	end := pageHeaderSize + elementSize*p.count
+	var last []byte
 	for i := range p.count {
 		e, ok := p.element(i, int64(end))
-		if !ok || bytes.Compare(e.key, within.first) < 0 || within.limit != nil && bytes.Compare(e.key, within.limit) >= 0 {
+		if !ok || i > 0 && bytes.Compare(e.key, last) <= 0 || i == 0 && bytes.Compare(e.key, within.first) < 0 {
 			return false
 		}
-		if i > 0 && bytes.Compare(e.key, p.elements[i-1].key) <= 0 {
-			return false
-		}
-		end += len(e.key) + len(e.value)
+		end, last = end+len(e.key)+len(e.value), e.key
 		p.elements = append(p.elements, e)
+	}
+	if p.count > 0 && within.limit != nil && bytes.Compare(last, within.limit) >= 0 {
+		return false
 	}
 	isInline := len(p.data) < pageSize
 	return isInline || (end+pageSize-1)/pageSize == len(p.data)/pageSize
