@@ -20,11 +20,11 @@ func copyAll(ctx context.Context, destination, source relayer.Store, shown *prog
 	if err != nil {
 		return copyError(ctx, err, shown.last)
 	}
-	shown.logger.Info("copied", "relayers", shown.last.Total)
+	shown.logger.Info("copied", "relayers", shown.last.total)
 	return nil
 }
 
-func copyError(ctx context.Context, err error, last transfer.Progress) error {
+func copyError(ctx context.Context, err error, last stageProgress) error {
 	const again = "run the same command again to resume"
 	switch {
 	case errors.Is(err, transfer.ErrDiffers):
@@ -33,11 +33,17 @@ func copyError(ctx context.Context, err error, last transfer.Progress) error {
 		// It can also match ErrUnavailable, but a retry does not help.
 		return err
 	case ctx.Err() != nil:
-		return fmt.Errorf("interrupted while %s, at %d of %d: %s", last.Stage, last.Done, last.Total, again)
+		return fmt.Errorf("interrupted while %s, at %d of %d: %s", last.stage, last.done, last.total, again)
 	case errors.Is(err, relayer.ErrUnavailable), errors.Is(err, relayer.ErrOutcomeUnknown):
 		return fmt.Errorf("%w (%s)", err, again)
 	}
 	return err
+}
+
+// stageProgress is how far a stage of a copy is.
+type stageProgress struct {
+	stage       string
+	done, total int
 }
 
 // progress shows the progress of a copy at the start and the end of each stage, and
@@ -46,7 +52,7 @@ type progress struct {
 	terminal   io.Writer // nil if there is none
 	logger     *slog.Logger
 	interval   time.Duration
-	last       transfer.Progress
+	last       stageProgress
 	shownAt    time.Time
 	isLineOpen bool
 }
@@ -59,20 +65,20 @@ func newProgress(stderr io.Writer, logger *slog.Logger) *progress {
 }
 
 // report is called by [transfer.Copy].
-func (p *progress) report(now transfer.Progress) {
-	isBetween := now.Stage == p.last.Stage && now.Done < now.Total
-	p.last = now
+func (p *progress) report(stage string, done, total int) {
+	isBetween := stage == p.last.stage && done < total
+	p.last = stageProgress{stage, done, total}
 	if isBetween && time.Since(p.shownAt) < p.interval {
 		return
 	}
 	p.shownAt = time.Now()
 	if p.terminal == nil {
-		p.logger.Info(now.Stage, "done", now.Done, "total", now.Total)
+		p.logger.Info(stage, "done", done, "total", total)
 		return
 	}
-	fmt.Fprintf(p.terminal, "\r%s %d of %d", pastTense[now.Stage], now.Done, now.Total)
+	fmt.Fprintf(p.terminal, "\r%s %d of %d", pastTense[stage], done, total)
 	p.isLineOpen = true
-	if now.Done == now.Total {
+	if done == total {
 		p.endLine()
 	}
 }

@@ -251,7 +251,7 @@ func TestCopyError_Advice(t *testing.T) {
 		{errors.Join(relayer.ErrUnavailable, relayer.ErrCorrupt), false},
 		{transfer.ErrDiffers, false},
 	} {
-		err := copyError(t.Context(), c.err, transfer.Progress{})
+		err := copyError(t.Context(), c.err, stageProgress{})
 		if !errors.Is(err, c.err) || strings.Contains(err.Error(), again) != c.wantRetry {
 			t.Errorf("%v becomes %q", c.err, err)
 		}

@@ -18,27 +18,23 @@ import (
 // IDs, and nothing else of what is stored.
 var ErrDiffers = errors.New("destination differs from source")
 
-// Progress is the progress of a [Copy].
-type Progress struct {
-	// Stage is "checking" while the source is verified, if it is a [Checker], then
-	// "copying" while what the destination already contains is compared and the rest is
-	// added, and then "verifying" while both stores are compared from the start.
-	Stage string
-
-	// Done is the number of relayers, of Total, that the stage has processed. Relayers that
-	// an earlier copy added are included.
-	Done, Total int
-}
-
 // Option configures a [Copy]. The zero Option is invalid.
 type Option struct{ apply func(*copier) error }
 
-// WithProgress sets a function that is called at the start of each stage and after each
-// page, and therefore at the end of each stage with Done equal to Total. Within a stage
-// Done never decreases; checking reports only its start and its end. The function is
-// called on the goroutine of the caller of Copy and delays it. If the option is given more
-// than once, the last one counts.
-func WithProgress(report func(Progress)) Option {
+// WithProgress sets a function that is called with the progress of a [Copy]. The stages are:
+//
+//   - "checking", while the source is verified, only if it is a [Checker];
+//   - "copying", while what the destination already contains is compared, and the rest is added;
+//   - "verifying", while both stores are compared from the start.
+//
+// Of the relayers of the source, total is the number of all, and done is the number of those
+// that the stage has processed. When copying, done includes those that an earlier copy added.
+//
+// The function is called at the start of each stage and after each page, and therefore at the
+// end of each stage with done equal to total. Within a stage done never decreases; checking
+// reports only its start and its end. The function is called on the goroutine of the caller of
+// Copy and delays it. If the option is given more than once, the last one counts.
+func WithProgress(report func(stage string, done, total int)) Option {
 	return Option{func(c *copier) error {
 		if report == nil {
 			return errors.New("transfer: progress function is nil")
@@ -105,7 +101,7 @@ const (
 type copier struct {
 	dst, src relayer.Store
 	importer Importer // nil if dst is not one
-	report   func(Progress)
+	report   func(stage string, done, total int)
 	total    int // of the source
 	limit    int // of the next page
 	want     walk
@@ -140,7 +136,7 @@ func newCopier(dst, src relayer.Store, options []Option) (*copier, error) {
 	if reflect.ValueOf(dst).Comparable() && reflect.ValueOf(src).Comparable() && dst == src {
 		return nil, errors.New("transfer: destination and source are the same store")
 	}
-	c := &copier{dst: dst, src: src, report: func(Progress) {}, limit: firstPage, want: walk{store: src}, have: walk{store: dst}}
+	c := &copier{dst: dst, src: src, report: func(string, int, int) {}, limit: firstPage, want: walk{store: src}, have: walk{store: dst}}
 	c.importer, _ = dst.(Importer)
 	for _, option := range options {
 		if option.apply == nil {
@@ -182,12 +178,12 @@ func (c *copier) check(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
-	c.progress("checking", 0)
+	c.report("checking", 0, c.total)
 	if err := checker.Check(ctx); err != nil {
 		return fmt.Errorf("check the source: %w", err)
 	}
 	if c.total > 0 {
-		c.progress("checking", c.total)
+		c.report("checking", c.total, c.total)
 	}
 	return nil
 }
@@ -207,7 +203,7 @@ func (c *copier) fill(ctx context.Context, held int) error {
 
 // eachPage calls process with each page of the source, and reports the progress.
 func (c *copier) eachPage(ctx context.Context, stage string, process func(offset int, want []relayer.Record) error) error {
-	c.progress(stage, 0)
+	c.report(stage, 0, c.total)
 	for offset := 0; offset < c.total; {
 		want, err := c.source(ctx, offset)
 		if err == nil {
@@ -217,7 +213,7 @@ func (c *copier) eachPage(ctx context.Context, stage string, process func(offset
 			return err
 		}
 		offset += len(want)
-		c.progress(stage, offset)
+		c.report(stage, offset, c.total)
 	}
 	return nil
 }
@@ -391,10 +387,6 @@ func writeError(offset int, err error) error {
 		return fmt.Errorf("%w at offset %d: %w", ErrDiffers, offset, err)
 	}
 	return fmt.Errorf("write at offset %d: %w", offset, err)
-}
-
-func (c *copier) progress(stage string, done int) {
-	c.report(Progress{Stage: stage, Done: done, Total: c.total})
 }
 
 func differs(offset int, format string, args ...any) error {

@@ -252,13 +252,23 @@ func TestCopy_Resume(t *testing.T) {
 	}
 }
 
+// report is one call of the function of WithProgress.
+type report struct {
+	Stage       string
+	Done, Total int
+}
+
+func withReports(handle func(report)) transfer.Option {
+	return transfer.WithProgress(func(stage string, done, total int) { handle(report{stage, done, total}) })
+}
+
 func TestCopy_Progress(t *testing.T) {
 	eachPair(t, func(t *testing.T, newDst, newSrc func(testing.TB) relayer.Store) {
 		for _, n := range []int{0, 1, 70, 1200} {
 			src, dst := newSrc(t), newDst(t)
 			fillWithGaps(t, src, n)
-			var reports []transfer.Progress
-			copyAll(t, dst, src, transfer.WithProgress(func(p transfer.Progress) { reports = append(reports, p) }))
+			var reports []report
+			copyAll(t, dst, src, withReports(func(r report) { reports = append(reports, r) }))
 			if _, ok := src.(transfer.Checker); ok {
 				reports = wantChecked(t, reports, n)
 			}
@@ -268,11 +278,11 @@ func TestCopy_Progress(t *testing.T) {
 }
 
 // wantChecked fails unless the source was checked first, and returns the later reports.
-func wantChecked(t *testing.T, reports []transfer.Progress, total int) []transfer.Progress {
+func wantChecked(t *testing.T, reports []report, total int) []report {
 	t.Helper()
-	want := []transfer.Progress{{Stage: "checking", Done: 0, Total: total}}
+	want := []report{{Stage: "checking", Done: 0, Total: total}}
 	if total > 0 {
-		want = append(want, transfer.Progress{Stage: "checking", Done: total, Total: total})
+		want = append(want, report{Stage: "checking", Done: total, Total: total})
 	}
 	if len(reports) < len(want) || !slices.Equal(reports[:len(want)], want) {
 		t.Fatalf("reports %+v, want %+v first", reports, want)
@@ -282,19 +292,19 @@ func wantChecked(t *testing.T, reports []transfer.Progress, total int) []transfe
 
 // wantProgress fails unless there are two stages, copying and verifying, which start at
 // 0, advance by 1 to 500 relayers at a time, and end at the total.
-func wantProgress(t *testing.T, reports []transfer.Progress, total int) {
+func wantProgress(t *testing.T, reports []report, total int) {
 	t.Helper()
-	verifying := slices.IndexFunc(reports, func(p transfer.Progress) bool { return p.Stage == "verifying" })
+	verifying := slices.IndexFunc(reports, func(r report) bool { return r.Stage == "verifying" })
 	if verifying < 1 {
 		t.Fatalf("verifying begins at report %d of %d", verifying, len(reports))
 	}
-	for _, stage := range [][]transfer.Progress{reports[:verifying], reports[verifying:]} {
+	for _, stage := range [][]report{reports[:verifying], reports[verifying:]} {
 		if stage[0].Done != 0 || stage[len(stage)-1].Done != total {
 			t.Errorf("reports from %+v to %+v, of %d", stage[0], stage[len(stage)-1], total)
 		}
-		for i, p := range stage {
-			if p.Total != total || p.Stage != stage[0].Stage || i > 0 && (p.Done <= stage[i-1].Done || p.Done > stage[i-1].Done+500) {
-				t.Errorf("reports %+v after %+v", p, stage[:i])
+		for i, r := range stage {
+			if r.Total != total || r.Stage != stage[0].Stage || i > 0 && (r.Done <= stage[i-1].Done || r.Done > stage[i-1].Done+500) {
+				t.Errorf("reports %+v after %+v", r, stage[:i])
 			}
 		}
 	}

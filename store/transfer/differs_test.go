@@ -129,8 +129,8 @@ func TestCopy_VerifyFindsChanges(t *testing.T) {
 				t.Run(fmt.Sprintf("%s %d to %s", name, at, kind), func(t *testing.T) {
 					src, dst := memory.New(), newDst(t)
 					fillWithGaps(t, src, 16)
-					err := transfer.Copy(context.Background(), dst, src, transfer.WithProgress(func(p transfer.Progress) {
-						if p.Stage == "copying" && p.Done == 16 {
+					err := transfer.Copy(context.Background(), dst, src, transfer.WithProgress(func(stage string, done, _ int) {
+						if stage == "copying" && done == 16 {
 							if err := spoil(context.Background(), dst, listAll(t, dst)[at]); err != nil {
 								t.Error(err)
 							}
@@ -171,7 +171,7 @@ func TestCopy_SourceChanges(t *testing.T) {
 		},
 	}
 	for name, change := range changes {
-		for _, moment := range []transfer.Progress{
+		for _, moment := range []report{
 			{Stage: "copying", Done: 16, Total: 70},
 			{Stage: "copying", Done: 48, Total: 70},
 			{Stage: "copying", Done: 70, Total: 70},
@@ -180,8 +180,8 @@ func TestCopy_SourceChanges(t *testing.T) {
 			t.Run(fmt.Sprintf("%s at %s %d", name, moment.Stage, moment.Done), func(t *testing.T) {
 				src, dst, changed := memory.New(), memory.New(), false
 				fillWithGaps(t, src, 70)
-				err := transfer.Copy(ctx, dst, src, transfer.WithProgress(func(p transfer.Progress) {
-					if p != moment {
+				err := transfer.Copy(ctx, dst, src, withReports(func(r report) {
+					if r != moment {
 						return
 					}
 					changed = true
@@ -203,9 +203,9 @@ func TestCopy_ResumeWithGrownSource(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			src, dst := memory.New(), newDst(t)
 			fillWithGaps(t, src, 70)
-			err := transfer.Copy(context.Background(), dst, src, transfer.WithProgress(func(p transfer.Progress) {
-				if p.Done == 16 {
-					put(t, src, copySample(fmt.Sprint("new in ", p.Stage)))
+			err := transfer.Copy(context.Background(), dst, src, transfer.WithProgress(func(stage string, done, _ int) {
+				if done == 16 {
+					put(t, src, copySample(fmt.Sprint("new in ", stage)))
 				}
 			}))
 			if !errors.Is(err, transfer.ErrDiffers) {

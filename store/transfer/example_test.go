@@ -30,8 +30,8 @@ func ExampleCopy() {
 
 	ctx := context.Background()
 	other := memory.New()
-	err = transfer.Copy(ctx, other, file, transfer.WithProgress(func(p transfer.Progress) {
-		fmt.Printf("%s: %d of %d\n", p.Stage, p.Done, p.Total)
+	err = transfer.Copy(ctx, other, file, transfer.WithProgress(func(stage string, done, total int) {
+		fmt.Printf("%s: %d of %d\n", stage, done, total)
 	}))
 	if err != nil {
 		log.Fatal(err)

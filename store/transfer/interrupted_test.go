@@ -98,11 +98,11 @@ func TestCopy_CanceledWhileReading(t *testing.T) {
 	copyAll(t, dst, src)
 	for _, stage := range []string{"copying", "verifying"} {
 		ctx, cancel := context.WithCancel(context.Background())
-		err := transfer.Copy(ctx, contextIgnorer{dst}, contextIgnorer{src}, transfer.WithProgress(func(p transfer.Progress) {
+		err := transfer.Copy(ctx, contextIgnorer{dst}, contextIgnorer{src}, transfer.WithProgress(func(at string, done, total int) {
 			if ctx.Err() != nil {
-				t.Errorf("%s: goes on to %+v", stage, p)
+				t.Errorf("%s: goes on to %s %d of %d", stage, at, done, total)
 			}
-			if p.Stage == stage && p.Done > 0 {
+			if at == stage && done > 0 {
 				cancel()
 			}
 		}))

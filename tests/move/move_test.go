@@ -47,7 +47,7 @@ func move(t *testing.T, server *pgserver.Server, from, to location) {
 	use(t, from, to, func(src, dst store) { copyCanceled(t, src, dst, third) })
 	canceled := wantPrefix(t, from, to)
 
-	copyKilled(t, from, to, func(p transfer.Progress) bool { return p.Stage == "copying" && p.Done >= half })
+	copyKilled(t, from, to, func(p progress) bool { return p.Stage == "copying" && p.Done >= half })
 	pgtest.AwaitSessionsEnd(t, server, sessionName)
 	killed := wantPrefix(t, from, to)
 	if canceled < third || killed < half {
@@ -69,8 +69,8 @@ func copyCanceled(t *testing.T, src, dst store, enough int) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	began := time.Now()
-	err := transfer.Copy(ctx, dst, src, transfer.WithProgress(func(p transfer.Progress) {
-		if p.Stage == "copying" && p.Done >= enough {
+	err := transfer.Copy(ctx, dst, src, transfer.WithProgress(func(stage string, done, _ int) {
+		if stage == "copying" && done >= enough {
 			cancel()
 		}
 	}))
