@@ -78,7 +78,7 @@ func openMetrics(c config, certificate *certificate, log *logWriter, logger *slo
 
 // serveMetrics serves /metrics on another address until stop is called.
 func serveMetrics(address string, metrics http.Handler, logger *slog.Logger) (stop func(), err error) {
-	listener, err := listen("--metrics-addr", address)
+	listener, err := listen("--metrics-addr", address, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -150,14 +150,11 @@ func (s *server) readOptions() error {
 // openPorts listens on --addr, with the limit of connections, and with TLS if there is a
 // certificate. It serves the metrics on --metrics-addr.
 func (s *server) openPorts(context.Context) error {
-	listener, err := listen("--addr", s.address)
+	listener, err := listen("--addr", s.address, s.maxConnections)
 	if err != nil {
 		return err
 	}
 	s.onClose(func() { _ = listener.Close() })
-	if s.maxConnections > 0 {
-		listener = netutil.LimitListener(listener, s.maxConnections)
-	}
 	if s.certificate != nil {
 		listener = tls.NewListener(listener, s.certificate.config())
 	}
@@ -266,10 +263,15 @@ func rateLimit(perSecond float64) httpapi.Option {
 	return httpapi.WithRateLimit(perSecond, max(1, int(min(perSecond*burstSeconds, math.MaxInt32))))
 }
 
-func listen(flag, address string) (net.Listener, error) {
+// listen opens the port of a flag. 0 is no limit of connections.
+func listen(flag, address string, maxConnections int) (net.Listener, error) {
 	listener, err := net.Listen("tcp", address)
 	if err == nil {
-		return listener, nil
+		opened := &port{Listener: listener, tcp: listener.(*net.TCPListener)}
+		if maxConnections > 0 {
+			opened.Listener = netutil.LimitListener(listener, maxConnections)
+		}
+		return opened, nil
 	}
 	if failed, ok := errors.AsType[*net.OpError](err); ok {
 		err = failed.Err

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -18,6 +19,10 @@ const (
 
 	// bodyTimeout bounds how long a stopping server waits for the rest of a request body.
 	bodyTimeout = 3 * time.Second
+
+	// requestTimeout bounds how long a stopping server waits for the requests of connections
+	// that it has just accepted.
+	requestTimeout = time.Second
 
 	// unreadTimeout bounds how long a response waits for the rest of a body that its handler
 	// does not read.
@@ -40,6 +45,7 @@ func (s httpServer) serve(ctx context.Context, listener net.Listener) error {
 	closing, closeListener := context.WithCancel(context.Background())
 	defer closeListener()
 	s.Handler = endKeepAlive(ctx, limitBodies(closing, s.Handler))
+	unread := trackUnread(s.Server)
 	s.RegisterOnShutdown(s.drain)
 	s.RegisterOnShutdown(closeListener)
 	failed := make(chan error, 1)
@@ -52,6 +58,10 @@ func (s httpServer) serve(ctx context.Context, listener net.Listener) error {
 	case <-ctx.Done():
 	}
 	s.awaitDelay()
+	// Shutdown closes the connections of requests that have not reached the handler.
+	_ = listener.Close()
+	<-failed
+	unread.await()
 	s.logger.Info("stopping", "timeout", drainTimeout.String())
 	draining, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
@@ -61,6 +71,43 @@ func (s httpServer) serve(ctx context.Context, listener net.Listener) error {
 	}
 	s.logger.Info("stopped")
 	return nil
+}
+
+// unreadConnections are those whose first request has not reached the handler.
+type unreadConnections struct{ sync.Map }
+
+type connectionKey struct{}
+
+func trackUnread(s *http.Server) *unreadConnections {
+	unread, handler := new(unreadConnections), s.Handler
+	s.ConnContext = func(ctx context.Context, connection net.Conn) context.Context {
+		unread.Store(connection, nil)
+		return context.WithValue(ctx, connectionKey{}, connection)
+	}
+	s.ConnState = func(connection net.Conn, state http.ConnState) {
+		if state == http.StateClosed {
+			unread.Delete(connection)
+		}
+	}
+	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		unread.Delete(r.Context().Value(connectionKey{}))
+		handler.ServeHTTP(w, r)
+	})
+	return unread
+}
+
+// await waits until there are none, for at most requestTimeout.
+func (u *unreadConnections) await() {
+	for end := time.Now().Add(requestTimeout); !u.isEmpty() && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func (u *unreadConnections) isEmpty() bool {
+	for range u.Range {
+		return false
+	}
+	return true
 }
 
 // awaitDelay waits for the delay, or until the second signal. A later signal ends the

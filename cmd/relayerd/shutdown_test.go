@@ -11,6 +11,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -52,19 +53,20 @@ func signalProcess(t *testing.T, p *process) {
 // pipeListener accepts connections in memory, which synctest needs.
 type pipeListener struct {
 	connections chan net.Conn
-	closed      chan struct{}
+	closed      context.Context
+	close       func()
 }
 
 func (l pipeListener) Accept() (net.Conn, error) {
 	select {
 	case connection := <-l.connections:
 		return connection, nil
-	case <-l.closed:
+	case <-l.closed.Done():
 		return nil, net.ErrClosed
 	}
 }
 
-func (l pipeListener) Close() error   { close(l.closed); return nil }
+func (l pipeListener) Close() error   { l.close(); return nil }
 func (l pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
 
 func (l pipeListener) dial() net.Conn {
@@ -95,7 +97,8 @@ func TestShutdown_SlowClients(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var log strings.Builder
 				logger := slog.New(slog.NewTextHandler(&log, nil))
-				listener := pipeListener{make(chan net.Conn), make(chan struct{})}
+				closed, closeListener := context.WithCancel(t.Context())
+				listener := pipeListener{make(chan net.Conn), closed, closeListener}
 				ctx, stop := context.WithCancel(t.Context())
 				stopped := make(chan error, 1)
 				server := httpServer{newServer(c.handler, logger), 0, func() {}, make(chan os.Signal), logger}
@@ -166,5 +169,57 @@ func TestShutdown_ListenerFails(t *testing.T) {
 	server := httpServer{newServer(http.NotFoundHandler(), logger), 0, func() {}, make(chan os.Signal), logger}
 	if err := server.serve(t.Context(), listener); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("error %v, want net.ErrClosed", err)
+	}
+}
+
+// A connection that the system has accepted for a server that stops gets its response.
+func TestShutdown_LastConnections(t *testing.T) {
+	t.Parallel()
+	var rounds sync.WaitGroup
+	for range 10 {
+		rounds.Go(func() { stopUnderConnections(t) })
+	}
+	rounds.Wait()
+}
+
+func stopUnderConnections(t *testing.T) {
+	listener, err := listen("--addr", "127.0.0.1:0", 10)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	logger := slog.New(slog.DiscardHandler)
+	server := httpServer{newServer(http.NotFoundHandler(), logger), 0, func() {}, make(chan os.Signal), logger}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	stopped := make(chan error, 1)
+	go func() { stopped <- server.serve(ctx, listener) }()
+	var served atomic.Int64
+	var clients sync.WaitGroup
+	for range 4 {
+		clients.Go(func() {
+			for {
+				connection, err := net.Dial("tcp", listener.Addr().String())
+				if err != nil {
+					return // refused
+				}
+				_, err = io.WriteString(connection, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+				if err == nil {
+					_, err = bufio.NewReader(connection).ReadString('\n')
+				}
+				connection.Close()
+				if err != nil {
+					t.Errorf("no response after %d others: %v", served.Load(), err)
+					return
+				}
+				if served.Add(1) == 100 {
+					stop()
+				}
+			}
+		})
+	}
+	clients.Wait()
+	if err := <-stopped; err != nil {
+		t.Error(err)
 	}
 }
