@@ -32,37 +32,28 @@ type Revision struct {
 	Relayer *Relayer
 }
 
-// HistoryPage is one page of a history.
-type HistoryPage struct {
-	Revisions []Revision // newest first
-
-	// Next is the [HistoryQuery.Before] of the next page. It is 0 if no changes follow.
-	Next uint64
-}
-
 // defaultHistoryLimit is the [HistoryQuery.Limit] of a [Manager] if it is 0.
 const defaultHistoryLimit = 20
 
 // History returns changes of the past, newest first, as far as the store retains them, also of
-// a relayer that was deleted. Limit is lowered to the maximum of pages (see [WithMaxPerPage]).
-// Changes that are damaged in the store are left out. It returns [ErrNotFound] if the ID has no
-// history, and an error that matches [errors.ErrUnsupported] if the store retains none.
+// a relayer that was deleted. Next is the [HistoryQuery.Before] of the next page, or 0 if no
+// changes follow. Limit is lowered to the maximum of pages (see [WithMaxPerPage]). Changes that
+// are damaged in the store are left out. It returns [ErrNotFound] if the ID has no history, and
+// an error that matches [errors.ErrUnsupported] if the store retains none.
 //
 // A view of [Manager.Within] has the changes of relayers that it selected before or after
 // the change. Without an ID a call examines about 1,000 changes at most, so that its page can
-// have fewer than the limit, or none, although Next is not 0.
-func (m *Manager) History(ctx context.Context, query HistoryQuery) (*HistoryPage, error) {
-	return observe(ctx, &m.observing, query.action(), query.ID, func(ctx context.Context) (*HistoryPage, error) {
-		found, next, err := m.history(ctx, query)
-		if err != nil {
-			return nil, err
+// have fewer than the limit, or none, although next is not 0.
+func (m *Manager) History(ctx context.Context, query HistoryQuery) (revisions []Revision, next uint64, err error) {
+	revisions, err = observe(ctx, &m.observing, query.action(), query.ID, func(ctx context.Context) (page []Revision, err error) {
+		var found []pastChange
+		found, next, err = m.history(ctx, query)
+		for _, c := range found {
+			page = append(page, Revision{c.Record.Revision, c.Record.ID, decodeNote(c.Record.Note), c.changed, m.decodedPast(ctx, c.Record)})
 		}
-		page := &HistoryPage{Revisions: make([]Revision, len(found)), Next: next}
-		for i, c := range found {
-			page.Revisions[i] = Revision{c.Record.Revision, c.Record.ID, decodeNote(c.Record.Note), c.changed, m.decodedPast(ctx, c.Record)}
-		}
-		return page, nil
+		return page, err
 	})
+	return revisions, next, err
 }
 
 // action returns what a query is for observers.

@@ -22,15 +22,15 @@ import (
 // lines returns a history as lines of text, newest first, and checks its documents.
 func lines(t *testing.T, m *relayer.Manager, query relayer.HistoryQuery) (lines []string, next uint64) {
 	t.Helper()
-	page, err := m.History(t.Context(), query)
+	revisions, next, err := m.History(t.Context(), query)
 	if err != nil {
 		t.Fatal(err)
 	}
 	documents, documentsNext, err := m.Documents().History(t.Context(), query)
-	if err != nil || len(documents) != len(page.Revisions) || documentsNext != page.Next {
-		t.Fatalf("%d documents before %d, error %v, want %d before %d", len(documents), documentsNext, err, len(page.Revisions), page.Next)
+	if err != nil || len(documents) != len(revisions) || documentsNext != next {
+		t.Fatalf("%d documents before %d, error %v, want %d before %d", len(documents), documentsNext, err, len(revisions), next)
 	}
-	for i, r := range page.Revisions {
+	for i, r := range revisions {
 		name := "-"
 		if r.Relayer != nil {
 			name = r.Relayer.Name
@@ -40,8 +40,8 @@ func lines(t *testing.T, m *relayer.Manager, query relayer.HistoryQuery) (lines 
 		} else if documents[i].JSON != nil {
 			t.Errorf("%+v has the document %s", r, documents[i].JSON)
 		}
-		if i > 0 && r.Revision >= page.Revisions[i-1].Revision {
-			t.Errorf("revision %d after %d", r.Revision, page.Revisions[i-1].Revision)
+		if i > 0 && r.Revision >= revisions[i-1].Revision {
+			t.Errorf("revision %d after %d", r.Revision, revisions[i-1].Revision)
 		}
 		if strings.Contains(fmt.Sprintf("%+v %s", r, documents[i].JSON), "KEY") {
 			t.Errorf("the history has a secret: %+v", r)
@@ -51,7 +51,7 @@ func lines(t *testing.T, m *relayer.Manager, query relayer.HistoryQuery) (lines 
 		}
 		lines = append(lines, fmt.Sprintf("%s %s %s %s %q", r.Actor, r.Action, name, strings.Join(r.Changed, "+"), r.Reason))
 	}
-	return lines, page.Next
+	return lines, next
 }
 
 func wantLines(t *testing.T, got []string, want ...string) {
@@ -115,16 +115,16 @@ func TestHistory_OfOneRelayer(t *testing.T) {
 func TestHistory_Errors(t *testing.T) {
 	m := newManager(t)
 	for _, id := range []string{"unknown", "no id", strings.Repeat("a", 65)} {
-		if _, err := m.History(t.Context(), relayer.HistoryQuery{ID: id}); !errors.Is(err, relayer.ErrNotFound) {
+		if _, _, err := m.History(t.Context(), relayer.HistoryQuery{ID: id}); !errors.Is(err, relayer.ErrNotFound) {
 			t.Errorf("%q: %v", id, err)
 		}
 	}
-	_, err := m.History(t.Context(), relayer.HistoryQuery{Limit: -1})
+	_, _, err := m.History(t.Context(), relayer.HistoryQuery{Limit: -1})
 	wantFields(t, fieldErrors(t, err), "per_page")
-	if _, err := managerOf(t, new(mapstore.Store)).History(t.Context(), relayer.HistoryQuery{}); !errors.Is(err, errors.ErrUnsupported) {
+	if _, _, err := managerOf(t, new(mapstore.Store)).History(t.Context(), relayer.HistoryQuery{}); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("a store without history: %v", err)
 	}
-	if page, err := m.History(t.Context(), relayer.HistoryQuery{}); err != nil || len(page.Revisions) != 0 {
+	if page, _, err := m.History(t.Context(), relayer.HistoryQuery{}); err != nil || len(page) != 0 {
 		t.Errorf("an empty store: %+v, %v", page, err)
 	}
 }
@@ -234,7 +234,7 @@ func TestHistory_OfView(t *testing.T) {
 			}
 		})
 	}
-	if _, err := all.Within(mustParse(t, "label.team=other")).History(t.Context(), relayer.HistoryQuery{ID: "r"}); !errors.Is(err, relayer.ErrNotFound) {
+	if _, _, err := all.Within(mustParse(t, "label.team=other")).History(t.Context(), relayer.HistoryQuery{ID: "r"}); !errors.Is(err, relayer.ErrNotFound) {
 		t.Errorf("a team that never had it: %v", err)
 	}
 }

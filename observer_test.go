@@ -203,7 +203,7 @@ func TestObserver_Operations(t *testing.T) {
 	_, _ = m.Enable(ctx, id)
 	_ = m.Delete(ctx, id)
 	_ = m.Delete(ctx, id)
-	_, _ = m.History(ctx, relayer.HistoryQuery{ID: id})
+	_, _, _ = m.History(ctx, relayer.HistoryQuery{ID: id})
 	_, _ = m.RPCURLs(ctx, id)
 	for range m.Check(ctx) {
 	}

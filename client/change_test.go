@@ -56,20 +56,20 @@ func TestLastChange(t *testing.T) {
 	var reasons []string
 	query := relayer.HistoryQuery{ID: "a", Limit: 4}
 	for isLast := false; !isLast; isLast = query.Before == 0 {
-		want, wantErr := m.History(ctx, query)
-		got, err := c.History(ctx, query)
-		if err != nil || wantErr != nil || fmt.Sprintf("%+v", got.Next) != fmt.Sprintf("%+v", want.Next) || len(got.Revisions) != len(want.Revisions) {
-			t.Fatalf("the history is %+v, want %+v, errors %v and %v", got, want, err, wantErr)
+		want, wantNext, wantErr := m.History(ctx, query)
+		got, next, err := c.History(ctx, query)
+		if err != nil || wantErr != nil || next != wantNext || len(got) != len(want) {
+			t.Fatalf("the history is %+v before %d, want %+v before %d, errors %v and %v", got, next, want, wantNext, err, wantErr)
 		}
-		for i, past := range got.Revisions {
-			expected := want.Revisions[i]
+		for i, past := range got {
+			expected := want[i]
 			if past.Revision != expected.Revision || past.ID != "a" || past.Note != expected.Note || !slices.Equal(past.Changed, expected.Changed) ||
 				fmt.Sprint(past.Relayer) != fmt.Sprint(expected.Relayer) {
 				t.Errorf("a revision is %+v, want %+v", past, expected)
 			}
 			reasons = append(reasons, past.Reason)
 		}
-		query.Before = got.Next
+		query.Before = next
 	}
 	if want := []string{"deleted", "enabled", "disabled", "paused", "updated", "patched", "Grund für alles"}; !slices.Equal(reasons, want) {
 		t.Errorf("the reasons are %q, want %q", reasons, want)
@@ -90,14 +90,14 @@ func TestHistory_All(t *testing.T) {
 	var got []string
 	query := relayer.HistoryQuery{Limit: 3}
 	for isLast := false; !isLast; isLast = query.Before == 0 {
-		page, err := c.History(t.Context(), query)
+		revisions, next, err := c.History(t.Context(), query)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, past := range page.Revisions {
+		for _, past := range revisions {
 			got = append(got, fmt.Sprint(past.ID, " ", past.Action, " ", past.Relayer != nil))
 		}
-		query.Before = page.Next
+		query.Before = next
 	}
 	if want := []string{"b delete false", "c create true", "b create true", "a create true"}; !slices.Equal(got, want) {
 		t.Errorf("the history is %q, want %q", got, want)
@@ -109,14 +109,14 @@ func TestHistory_Errors(t *testing.T) {
 	for want, query := range map[error]relayer.HistoryQuery{
 		relayer.ErrNotFound: {ID: "absent"}, relayer.ErrInvalid: {ID: "a", Limit: -1},
 	} {
-		if page, err := c.History(t.Context(), query); !errors.Is(err, want) {
-			t.Errorf("%+v: %v, error %v, want %v", query, page, err, want)
+		if revisions, _, err := c.History(t.Context(), query); !errors.Is(err, want) {
+			t.Errorf("%+v: %v, error %v, want %v", query, revisions, err, want)
 		}
 	}
 	public := clientOf(t, &publicServer{relayers: map[string]map[string]any{"a": {"id": "a", "network_type": "evm"}}})
 	for _, id := range []string{"a", ""} {
-		if page, err := public.History(t.Context(), relayer.HistoryQuery{ID: id}); !errors.Is(err, errors.ErrUnsupported) {
-			t.Errorf("OpenZeppelin Relayer: history of %q: %v, error %v", id, page, err)
+		if revisions, _, err := public.History(t.Context(), relayer.HistoryQuery{ID: id}); !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("OpenZeppelin Relayer: history of %q: %v, error %v", id, revisions, err)
 		}
 	}
 }

@@ -89,11 +89,11 @@ func (c *historyConfig) run(command *cobra.Command, apiKey string) (err error) {
 func (c *historyConfig) read(ctx context.Context, registry relayer.Registry, since time.Time) (found []relayer.Revision, err error) {
 	query := relayer.HistoryQuery{ID: c.id, Limit: 100}
 	for {
-		page, err := registry.History(ctx, query)
+		revisions, next, err := registry.History(ctx, query)
 		if err != nil {
 			return nil, err
 		}
-		for _, r := range page.Revisions {
+		for _, r := range revisions {
 			if isLongBefore(r.Time, since) {
 				return found, nil
 			}
@@ -104,7 +104,7 @@ func (c *historyConfig) read(ctx context.Context, registry relayer.Registry, sin
 				return found, nil
 			}
 		}
-		if query.Before = page.Next; query.Before == 0 {
+		if query.Before = next; query.Before == 0 {
 			return found, nil
 		}
 	}
