@@ -199,7 +199,7 @@ func (m *Manager) attemptUpdate(ctx context.Context, id string, w *write, e edit
 		return Record{}, err
 	}
 	if bytes.Equal(rec.Document, current.Document) && bytes.Equal(rec.Private, current.Private) {
-		return current, nil
+		return w.unnoted(current), nil
 	}
 	found := new(problems)
 	m.scope.checkScope(rec, found)
@@ -210,7 +210,7 @@ func (m *Manager) attemptUpdate(ctx context.Context, id string, w *write, e edit
 		return Record{}, err
 	}
 	if w.DryRun {
-		return rec, nil
+		return w.unnoted(rec), nil
 	}
 	rec.Note = w.note(ctx, current, rec)
 	updated, err := m.swap(ctx, rec)

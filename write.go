@@ -43,6 +43,15 @@ func (w *write) note(ctx context.Context, current, rec Record) []byte {
 	return encodeNote(ctx, w.operation.Action, w.Reason, changesURLs)
 }
 
+// unnoted returns the record without its note if it is that of a dry run, which the caller has
+// not made.
+func (w *write) unnoted(rec Record) Record {
+	if w.DryRun {
+		rec.Note = nil
+	}
+	return rec
+}
+
 // replaces records the effect of the write. The zero Record is none.
 func (w *write) replaces(old, rec Record) {
 	if !w.isObserved {

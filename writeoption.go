@@ -1,6 +1,7 @@
 package relayer
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 
@@ -74,18 +75,17 @@ type WriteSettings struct {
 }
 
 // NewWriteSettings combines options. It returns [ErrNoRevision] if a condition has
-// revision 0, and a [*ValidationError] for an invalid reason.
-func NewWriteSettings(options ...WriteOption) (WriteSettings, error) {
-	var s WriteSettings
+// revision 0, and a [*ValidationError] for an invalid reason, with the settings of the other
+// options.
+func NewWriteSettings(options ...WriteOption) (s WriteSettings, err error) {
 	for _, option := range options {
 		if option.apply == nil {
-			return WriteSettings{}, errors.New("relayer: write option is empty")
+			err = cmp.Or(err, errors.New("relayer: write option is empty"))
+			continue
 		}
-		if err := option.apply(&s); err != nil {
-			return WriteSettings{}, err
-		}
+		err = cmp.Or(err, option.apply(&s))
 	}
-	return s, nil
+	return s, err
 }
 
 func (s WriteSettings) check(revision uint64) error {

@@ -31,8 +31,10 @@ func TestNewWriteSettings(t *testing.T) {
 		{[]relayer.WriteOption{relayer.IfRevision(1), relayer.IfRevision(2)}, relayer.WriteSettings{Revisions: []uint64{}}, nil},
 		{[]relayer.WriteOption{relayer.IfRevision(), relayer.IfRevision(2)}, relayer.WriteSettings{Revisions: []uint64{}}, nil},
 		{[]relayer.WriteOption{relayer.IfRevision(1, 0)}, relayer.WriteSettings{}, relayer.ErrNoRevision},
-		{[]relayer.WriteOption{relayer.IfRevision(1), relayer.IfRevision(0)}, relayer.WriteSettings{}, relayer.ErrNoRevision},
-		{[]relayer.WriteOption{relayer.IfRevision(0), relayer.IfRevision(1)}, relayer.WriteSettings{}, relayer.ErrNoRevision},
+		{[]relayer.WriteOption{relayer.IfRevision(1), relayer.IfRevision(0)}, relayer.WriteSettings{Revisions: []uint64{1}}, relayer.ErrNoRevision},
+		{[]relayer.WriteOption{relayer.IfRevision(0), relayer.IfRevision(1)}, relayer.WriteSettings{Revisions: []uint64{1}}, relayer.ErrNoRevision},
+		{[]relayer.WriteOption{relayer.IfRevision(0), relayer.DryRun(), relayer.Reason("why")}, relayer.WriteSettings{DryRun: true, Reason: "why"}, relayer.ErrNoRevision},
+		{[]relayer.WriteOption{relayer.Reason("two\nlines"), relayer.DryRun()}, relayer.WriteSettings{DryRun: true}, relayer.ErrInvalid},
 	} {
 		got, err := relayer.NewWriteSettings(test.options...)
 		if !reflect.DeepEqual(got, test.want) || !errors.Is(err, test.err) || (err == nil) != (test.err == nil) {
@@ -167,8 +169,8 @@ func TestDryRun_Result(t *testing.T) {
 					if want == nil && got == nil {
 						return
 					}
-					if got.Revision != revision {
-						t.Errorf("revision %d, want the current one, %d", got.Revision, revision)
+					if got.Revision != revision || got.LastChange != (relayer.Note{}) {
+						t.Errorf("revision %d, want the current one, %d, and no last change: %+v", got.Revision, revision, got.LastChange)
 					}
 					want.Revision, want.LastChange = got.Revision, got.LastChange
 					if !reflect.DeepEqual(got, want) {

@@ -27,8 +27,25 @@ var dryRuns = map[string]func(t *testing.T, g relayer.Registry) error{
 		_, err := g.Update(t.Context(), "a", func(r *relayer.Relayer) error { r.Name = "new"; return nil }, relayer.DryRun())
 		return err
 	},
+	"update of nothing": func(t *testing.T, g relayer.Registry) error {
+		same, err := g.Update(t.Context(), "a", func(*relayer.Relayer) error { return nil }, relayer.DryRun())
+		if err == nil && same.LastChange != (relayer.Note{}) {
+			t.Errorf("the last change is %+v", same.LastChange)
+		}
+		return err
+	},
 	"pause": func(t *testing.T, g relayer.Registry) error {
-		_, err := g.Pause(t.Context(), "a", relayer.DryRun())
+		paused, err := g.Pause(t.Context(), "a", relayer.DryRun())
+		if err == nil && (!paused.Paused || paused.LastChange != (relayer.Note{})) {
+			t.Errorf("paused %v, last change %+v", paused, paused.LastChange)
+		}
+		return err
+	},
+	"resume of nothing": func(t *testing.T, g relayer.Registry) error {
+		same, err := g.Resume(t.Context(), "a", relayer.DryRun())
+		if err == nil && same.LastChange != (relayer.Note{}) {
+			t.Errorf("the last change is %+v", same.LastChange)
+		}
 		return err
 	},
 	"delete": func(t *testing.T, g relayer.Registry) error { return g.Delete(t.Context(), "a", relayer.DryRun()) },
@@ -90,8 +107,11 @@ func TestDryRun_OpenZeppelinRelayer(t *testing.T) {
 	before := snapshot(t, c)
 	for name, run := range dryRuns {
 		want := errors.ErrUnsupported
-		if name == "update" {
+		switch name {
+		case "update":
 			want = relayer.ErrNoRevision
+		case "update of nothing":
+			want = nil // nothing is sent
 		}
 		if err := run(t, c); !errors.Is(err, want) {
 			t.Errorf("%s: error %v", name, err)

@@ -156,6 +156,9 @@ func (c *Client) tryUpdate(ctx context.Context, id string, change func(*relayer.
 		return nil, relayer.ErrConflict
 	}
 	patch, err := difference(current, change)
+	if err == nil && len(patch) == 0 && settings.DryRun {
+		current.LastChange = relayer.Note{}
+	}
 	if err != nil || len(patch) == 0 {
 		return current, err
 	}

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -14,10 +15,11 @@ import (
 var reference = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 
 // expand replaces the references in the JSON of the relayer at path, and returns the
-// names of the variables. It adds a problem for a variable that is not set.
+// names of the variables. It adds a problem for a text with a variable that is not set.
 func (c *Config) expand(data []byte, path string, found *wire.Problems) (expanded []byte, names []string) {
-	value := func(text string) string {
-		return reference.ReplaceAllStringFunc(text, func(match string) string {
+	value := func(at, text string) string {
+		problem := ""
+		replaced := reference.ReplaceAllStringFunc(text, func(match string) string {
 			name := reference.FindStringSubmatch(match)[1]
 			names = append(names, name)
 			if c.lookup == nil {
@@ -26,32 +28,82 @@ func (c *Config) expand(data []byte, path string, found *wire.Problems) (expande
 			value, ok := c.lookup(name)
 			switch {
 			case !ok:
-				found.Add(path, fmt.Sprintf("refers to the environment variable %s, which is not set", name))
+				problem = cmp.Or(problem, fmt.Sprintf("refers to the environment variable %s, which is not set", name))
 			case !utf8.ValidString(value):
-				found.Add(path, fmt.Sprintf("refers to the environment variable %s, whose value is not UTF-8", name))
+				problem = cmp.Or(problem, fmt.Sprintf("refers to the environment variable %s, whose value is not UTF-8", name))
 			default:
 				return value
 			}
 			return match
 		})
+		if problem != "" {
+			found.Add(at, problem)
+		}
+		return replaced
 	}
-	return replaceTexts(data, value), names
+	return replaceTexts(data, path, value), names
 }
 
 // replaceTexts returns valid JSON with replace applied to its strings, except to the
-// names of members.
-func replaceTexts(data []byte, replace func(string) string) []byte {
+// names of members. It passes the path of a string, which begins with that of the JSON.
+func replaceTexts(data []byte, path string, replace func(path, text string) string) []byte {
 	var out []byte
+	var above places
 	for {
 		start := bytes.IndexByte(data, '"')
 		if start < 0 {
 			return append(out, data...)
 		}
+		above.read(data[:start])
 		end := start + strictjson.StringLength(data[start:])
 		out = append(out, data[:start]...)
-		out = append(out, replaceText(data[start:end], isName(data[end:]), replace)...)
+		literal := data[start:end]
+		var text string
+		if json.Unmarshal(literal, &text) == nil {
+			if isName(data[end:]) {
+				above[len(above)-1].name = text
+			} else if replaced := replace(above.path(path), text); replaced != text {
+				literal = encodeText(literal, replaced)
+			}
+		}
+		out = append(out, literal...)
 		data = data[end:]
 	}
+}
+
+// places are the current members or elements of the values around a place, the outermost first.
+type places []place
+
+type place struct {
+	name    string // of a member
+	index   int    // of an element
+	isArray bool
+}
+
+// read reads the JSON between two strings.
+func (p *places) read(between []byte) {
+	for _, c := range between {
+		last := len(*p) - 1
+		switch c {
+		case '{', '[':
+			*p = append(*p, place{isArray: c == '['})
+		case '}', ']':
+			*p = (*p)[:last]
+		case ',':
+			(*p)[last].index++
+		}
+	}
+}
+
+func (p places) path(path string) string {
+	for _, place := range p {
+		if place.isArray {
+			path = fmt.Sprintf("%s[%d]", path, place.index)
+		} else {
+			path = strictjson.Join(path, place.name)
+		}
+	}
+	return path
 }
 
 // isName reports whether the string literal before rest is the name of a member.
@@ -59,17 +111,8 @@ func isName(rest []byte) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(rest, " \t\r\n"), []byte(":"))
 }
 
-// replaceText returns a literal without a replacement byte by byte, because decoding
-// would hide problems of its text.
-func replaceText(literal []byte, isName bool, replace func(string) string) []byte {
-	var text string
-	if isName || json.Unmarshal(literal, &text) != nil {
-		return literal
-	}
-	replaced := replace(text)
-	if replaced == text {
-		return literal
-	}
+// encodeText returns the literal of a text that has replaced that of a literal.
+func encodeText(literal []byte, replaced string) []byte {
 	encoded, err := strictjson.Encode(replaced)
 	if err != nil {
 		return literal

@@ -153,10 +153,13 @@ func TestParse_Lookup(t *testing.T) {
 	_, err := plan.Parse([]byte(`{"relayers":[`+relayerWith("a", `"${KEY}" :1`)+`]}`), env)
 	expectProblems(t, err, relayer.FieldError{Field: "relayers[0].${KEY}", Message: "is not a known field"})
 
-	_, err = plan.Parse([]byte(`{"relayers":[`+relayerWith("a")+`,`+relayerWith("b", `"custom_rpc_urls":["https://x/${KEY}/${UNSET}"]`, `"notification_id":"${SPLIT}"`)+`]}`), env)
+	_, err = plan.Parse([]byte(`{"relayers":[`+relayerWith("a")+`,`+relayerWith("b", `"custom_rpc_urls":["https://x/",{"url":"https://x/${KEY}/${UNSET}/${OTHER}"},"${UNSET}"]`,
+		`"policies":{"gas_price_cap":"${UNSET}"}`, `"notification_id":"${SPLIT}"`)+`]}`), env)
 	expectProblems(t, err,
-		relayer.FieldError{Field: "relayers[1]", Message: "refers to the environment variable UNSET, which is not set"},
-		relayer.FieldError{Field: "relayers[1]", Message: "refers to the environment variable SPLIT, whose value is not UTF-8"})
+		relayer.FieldError{Field: "relayers[1].custom_rpc_urls[1].url", Message: "refers to the environment variable UNSET, which is not set"},
+		relayer.FieldError{Field: "relayers[1].custom_rpc_urls[2]", Message: "refers to the environment variable UNSET, which is not set"},
+		relayer.FieldError{Field: "relayers[1].policies.gas_price_cap", Message: "refers to the environment variable UNSET, which is not set"},
+		relayer.FieldError{Field: "relayers[1].notification_id", Message: "refers to the environment variable SPLIT, whose value is not UTF-8"})
 }
 
 // An expanded value is not part of an error, even if it is invalid.

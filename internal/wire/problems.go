@@ -3,6 +3,8 @@ package wire
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/internal/strictjson"
@@ -28,7 +30,8 @@ func (p *Problems) ReportUnknown(field, code, message string) { p.Report(field, 
 // Full reports whether further problems are dropped.
 func (p *Problems) Full() bool { return len(*p) > maxProblems }
 
-// AddBelow adds the problems of the value at a path.
+// AddBelow adds the problems of the value at a path, except of fields that have one already, or
+// are part of one that has.
 func (p *Problems) AddBelow(path string, err error) {
 	if err == nil {
 		return
@@ -38,9 +41,19 @@ func (p *Problems) AddBelow(path string, err error) {
 		p.Add(path, err.Error())
 		return
 	}
+	before := *p
 	for _, problem := range invalid.Fields {
-		p.Report(strictjson.Join(path, problem.Field), problem.Code, problem.Message)
+		field := strictjson.Join(path, problem.Field)
+		if !slices.ContainsFunc(before, func(known relayer.FieldError) bool { return contains(known.Field, field) }) {
+			p.Report(field, problem.Code, problem.Message)
+		}
 	}
+}
+
+// contains reports whether a field is another one or contains it.
+func contains(field, other string) bool {
+	rest, found := strings.CutPrefix(other, field)
+	return found && field != "" && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
 // Err returns a [*relayer.ValidationError], or nil if there are no problems.
