@@ -102,7 +102,7 @@ func (d *decoder) decodePolicies(policy Policy) Policy {
 		return nil
 	}
 	if d.policies.First() != '{' {
-		d.policies.Report("must be an object")
+		d.policies.ReportAs(strictjson.WrongType, "must be an object")
 		return nil
 	}
 	if policy != nil {
@@ -125,8 +125,12 @@ func decodeAmount(v strictjson.Value, amount *Amount) {
 	if problem == "" {
 		*amount, problem = amountFromDigits(text)
 	}
-	if problem != "" {
-		v.Report(problem)
+	switch problem {
+	case "":
+	case maxAmountMessage:
+		v.ReportAs(strictjson.OutOfRange, problem)
+	default:
+		v.ReportAs(strictjson.WrongType, problem)
 	}
 }
 

@@ -108,21 +108,30 @@ type FieldError struct {
 	Message string `json:"message"`
 
 	// Code is the kind of the problem, for programs: required, unknown_field, duplicate,
-	// wrong_type, out_of_range, not_allowed (not one of the possible values) or immutable. It
-	// is empty for every other problem, such as a malformed URL or address, and in the errors
-	// of a client: the HTTP API has no codes. Later versions may add codes.
+	// wrong_type, out_of_range (of a number), not_allowed (not one of the possible values) or
+	// immutable. It is empty for every other problem, such as a malformed URL or a text that is
+	// too long, and in the errors of a client: the HTTP API has no codes. Later versions may
+	// add codes.
 	Code string `json:"-"`
 }
 
 // ValidationError lists the problems of an input, one for each field that has any: first
-// those of its syntax, then those of its values. That of a [Selector] has only the first. It
-// matches [ErrInvalid].
+// those of its syntax, then those of its values, in no particular order. That of a [Selector]
+// has only the first. It matches [ErrInvalid].
 type ValidationError struct {
 	Fields []FieldError
 }
 
-func invalid(field, message string) error {
-	return &ValidationError{Fields: []FieldError{{Field: field, Message: message}}}
+// The codes of problems that strict decoding does not find.
+const (
+	notAllowed = "not_allowed"
+	immutable  = "immutable"
+)
+
+func invalid(field, message string) error { return invalidAs(field, "", message) }
+
+func invalidAs(field, code, message string) error {
+	return &ValidationError{Fields: []FieldError{{Field: field, Code: code, Message: message}}}
 }
 
 // Error lists every problem, on one line.

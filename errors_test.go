@@ -90,7 +90,25 @@ func TestFieldError_Code(t *testing.T) {
 	if !maps.Equal(codes, want) {
 		t.Errorf("codes %v, want %v", codes, want)
 	}
+	for policies, want := range map[string]string{
+		`[]`: "wrong_type", `{"min_balance":"-1"}`: "wrong_type", `{"min_balance":"1` + strings.Repeat("0", 78) + `"}`: "out_of_range",
+	} {
+		got := problemsOf(t, `{"id":"a","name":"a","network":"n","network_type":"evm","paused":false,"signer_id":"s","policies":`+policies+`}`)
+		if len(got) != 1 || got[0].Code != want {
+			t.Errorf("%s: problems %+v, want one of %s", policies, got, want)
+		}
+	}
 	m := newManager(t)
+	for want, err := range map[relayer.FieldError]error{
+		{Field: "page", Code: "out_of_range", Message: "must be 0 or more"}:                   second(m.List(t.Context(), relayer.ListQuery{Page: -1})),
+		{Field: "disabled_reason.type", Code: "required", Message: "must not be empty"}:       second(registry(t).Disable(t.Context(), "evm", relayer.DisabledReason{})),
+		{Field: "colour", Code: "unknown_field", Message: "is not a known key of a selector"}: relayer.Selector{}.Where("colour", "red").Err(),
+		{Field: "paused", Code: "not_allowed", Message: "must be true or false"}:              relayer.Selector{}.Where("paused", "maybe").Err(),
+	} {
+		if got := fieldErrors(t, err); len(got) != 1 || got[0] != want {
+			t.Errorf("problems %+v, want %+v", got, want)
+		}
+	}
 	req := minimal("a")
 	mustCreate(t, m, req)
 	req.NetworkType = "other"

@@ -77,7 +77,7 @@ func (m *Manager) history(ctx context.Context, query HistoryQuery) (page []pastC
 		return nil, 0, ErrNotFound
 	}
 	if query.Limit < 0 {
-		return nil, 0, invalid("per_page", "must be 0 or more")
+		return nil, 0, invalidAs("per_page", strictjson.OutOfRange, "must be 0 or more")
 	}
 	if err := m.scope.Err(); err != nil {
 		return nil, 0, err

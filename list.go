@@ -8,6 +8,8 @@ import (
 	"iter"
 	"math"
 	"strconv"
+
+	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
 // ListQuery is a page of a selection of relayers. The zero value is the first page of
@@ -142,10 +144,10 @@ func (m *Manager) listRecords(ctx context.Context, query ListQuery, hints StoreQ
 func (s *settings) paginate(query ListQuery) (Pagination, StoreQuery, error) {
 	found := new(problems)
 	if query.Page < 0 {
-		found.Add("page", "must be 0 or more")
+		found.Report("page", strictjson.OutOfRange, "must be 0 or more")
 	}
 	if query.PerPage < 0 {
-		found.Add("per_page", "must be 0 or more")
+		found.Report("per_page", strictjson.OutOfRange, "must be 0 or more")
 	}
 	var after uint64
 	if query.After != nil {

@@ -65,7 +65,7 @@ func checkRules(input any, found *problems) {
 
 // ruleCodes has the codes of tags.
 var ruleCodes = map[string]string{
-	"required": strictjson.Required, "oneof": "not_allowed", "network_type": "not_allowed", "gte": strictjson.OutOfRange, "lte": strictjson.OutOfRange, "finite": strictjson.OutOfRange,
+	"required": strictjson.Required, "oneof": notAllowed, "network_type": notAllowed, "gte": strictjson.OutOfRange, "lte": strictjson.OutOfRange, "finite": strictjson.OutOfRange,
 }
 
 // ruleMessage returns what the field must be, for the sender of the request.
@@ -156,7 +156,7 @@ func checkDisabled(r *Relayer, found *problems) {
 		found.Add("disabled_reason", "must not be set while system_disabled is false")
 	case reason == nil:
 	case reason.Type == "":
-		found.Add("disabled_reason.type", "must not be empty")
+		found.Report("disabled_reason.type", strictjson.Required, "must not be empty")
 	case len(reason.Type) > maxReasonType:
 		found.Add("disabled_reason.type", fmt.Sprintf("must be at most %d bytes", maxReasonType))
 	default:
@@ -190,6 +190,3 @@ func checkMasks(r, stored *Relayer, found *problems) {
 		}
 	}
 }
-
-// immutable is the code of a change of a fixed member.
-const immutable = "immutable"

@@ -129,11 +129,17 @@ func (s Selector) Where(key string, values ...string) Selector {
 		return s
 	}
 	named, problem := selectorKeyNamed(key)
-	if problem == "" {
-		problem = named.problem(values)
+	code := ""
+	switch {
+	case problem == "":
+		if problem = named.problem(values); named.isOneOf {
+			code = notAllowed
+		}
+	case !isSelectorKey(key):
+		code = strictjson.UnknownField
 	}
 	if problem != "" {
-		return Selector{err: invalid(key, problem)}
+		return Selector{err: invalidAs(key, code, problem)}
 	}
 	if key == keySearch && slices.Contains(values, "") {
 		return s // every text contains the empty one

@@ -301,7 +301,7 @@ func TestPlan_ExpandEnv(t *testing.T) {
 	t.Parallel()
 	database, file := emptyDatabase(t), writeFile(t, publicConfig)
 	command := program("", "apply", "--yes", "--expand-env", "--db", database, "-f", file)
-	if done := finish(t, "", command); done.status != 1 || !strings.Contains(done.stderr, "relayers[0] refers to the environment variable KEY, which is not set") {
+	if done := finish(t, "", command); done.status != 1 || !strings.Contains(done.stderr, "relayers[0].custom_rpc_urls[1].url refers to the environment variable KEY, which is not set") {
 		t.Errorf("without the variable: %+v", done)
 	}
 	command = program("", "apply", "--yes", "--expand-env", "--db", database, "-f", file)

@@ -80,9 +80,10 @@ func (v Value) First() byte {
 func (v Value) Raw() []byte { return v.data }
 
 // Report reports a problem of the value.
-func (v Value) Report(message string) { v.report("", message) }
+func (v Value) Report(message string) { v.ReportAs("", message) }
 
-func (v Value) report(code, message string) {
+// ReportAs is Report with a code.
+func (v Value) ReportAs(code, message string) {
 	v.decoder.Reporter.Report(v.path.String(), code, message)
 }
 
@@ -90,11 +91,11 @@ func (v Value) report(code, message string) {
 // "". A value that is not a number is reported.
 func (v Value) Number(set func(literal string) (problem string)) {
 	if !isNumberStart(v.First()) {
-		v.report(WrongType, "must be a number")
+		v.ReportAs(WrongType, "must be a number")
 		return
 	}
 	if problem := set(string(v.data)); problem != "" {
-		v.report(OutOfRange, problem)
+		v.ReportAs(OutOfRange, problem)
 	}
 }
 
@@ -196,7 +197,7 @@ func (v Value) object(target reflect.Value) {
 		field := fields[position] // its name needs no other memory
 		member := v.member(parent, field.name, data)
 		if seen[position] {
-			member.report(Duplicate, "must not be given more than once")
+			member.ReportAs(Duplicate, "must not be given more than once")
 			continue
 		}
 		seen[position] = true
@@ -204,7 +205,7 @@ func (v Value) object(target reflect.Value) {
 	}
 	for position, field := range fields {
 		if field.required && !seen[position] && !v.isPatch {
-			v.member(parent, field.name, nil).report(Required, "is required")
+			v.member(parent, field.name, nil).ReportAs(Required, "is required")
 		}
 	}
 }
@@ -238,14 +239,14 @@ func (v Value) reportUnknown(fields []fieldShape) {
 func (v Value) field(target reflect.Value, field fieldShape) {
 	if v.First() == 'n' {
 		if field.required {
-			v.report(Required, "is required and must not be null")
+			v.ReportAs(Required, "is required and must not be null")
 		}
 		target.SetZero()
 		return
 	}
 	v.decode(target)
 	if field.nonempty && v.First() == '"' && target.IsZero() {
-		v.report(Required, "must not be empty")
+		v.ReportAs(Required, "must not be empty")
 	}
 }
 
@@ -282,7 +283,7 @@ func (v Value) expect(first byte, message string) bool {
 	if v.First() == first {
 		return true
 	}
-	v.report(WrongType, message)
+	v.ReportAs(WrongType, message)
 	return false
 }
 
@@ -321,7 +322,7 @@ func (v Value) texts(target reflect.Value) {
 func (v Value) text(target reflect.Value) {
 	text, problem := v.Text()
 	if problem != "" {
-		v.report(v.textCode(), problem)
+		v.ReportAs(v.textCode(), problem)
 		return
 	}
 	target.SetString(text)
@@ -332,7 +333,7 @@ func (v Value) boolean(target reflect.Value) {
 	case "true", "false":
 		target.SetBool(literal == "true")
 	default:
-		v.report(WrongType, "must be true or false")
+		v.ReportAs(WrongType, "must be true or false")
 	}
 }
 
