@@ -37,7 +37,7 @@ func (p cursorPage) ids() (ids []string) {
 }
 
 func TestList_Cursor(t *testing.T) {
-	s := serve(t)
+	s := serveAs(t, validTokens, []relayer.Option{relayer.WithMaxPerPage(100)})
 	for i := range 5 {
 		s.create(minimal(fmt.Sprintf(`,"id":"r-%d"`, i)))
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 func TestList_Pages(t *testing.T) {
-	s := serveAs(t, validTokens, nil, httpapi.WithRateLimit(0, 0))
+	s := serveAs(t, validTokens, []relayer.Option{relayer.WithMaxPerPage(100)}, httpapi.WithRateLimit(0, 0))
 	for i := range 25 {
 		// The IDs sort in the reverse order of creation.
 		s.create(minimal(fmt.Sprintf(`,"id":"r-%02d"`, 24-i)))
