@@ -46,7 +46,7 @@ func TestCompletion_Bash(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ line, want string }{
 		{"relayerd ser", "serve"},
-		{"relayerd co", "compact completion copy"},
+		{"relayerd com", "compact completion"},
 		{"relayerd serve --ad", "--addr"},
 		{"relayerd serve --tls-", "--tls-cert --tls-key"},
 		{"relayerd serve --metrics", "--metrics-addr"},
