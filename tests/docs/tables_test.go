@@ -90,7 +90,7 @@ func TestTable_NetworkTypes(t *testing.T) {
 			wantWords(t, "the schema "+schema, partOf(t, "httpapi/openapi.json", `"`+schema+`": {`, "\n      },"), types[i:i+1])
 		}
 		wantWords(t, "the forms of the page", partOf(t, "cmd/relayerd/page/fields.js", "export const policyFields", "\n};"), types[i:i+1])
-		if !regexp.MustCompile("(?im)^## `policies` of an? " + name + " relayer$").MatchString(read(t, "docs/reference.md")) {
+		if !regexp.MustCompile("(?im)^## `policies` \\(" + name + "\\)$").MatchString(read(t, "docs/reference.md")) {
 			t.Errorf("the reference has no section on %s", name)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/go-relayer/relayer"
 )
 
 // section is the table of the fields of one object.
@@ -18,22 +20,44 @@ type section struct {
 	patch   string // schema of a patch, for the relayer itself
 }
 
-var sections = []section{
+var relayerSections = []section{
 	{"## A relayer", "Relayer", "CreateEvmRelayerRequest", "EvmRelayerResponse", "UpdateRelayerRequest"},
 	{"### Elements of `custom_rpc_urls`", "RPCConfig", "RpcConfig", "", ""},
 	{"### `disabled_reason`", "DisabledReason", "DisableRelayerRequest", "", ""},
-	{"## `policies` of an EVM relayer", "EVMPolicy", "RelayerEvmPolicy", "", ""},
-	{"## `policies` of a Solana relayer", "SolanaPolicy", "RelayerSolanaPolicy", "", ""},
-	{"### Elements of `allowed_tokens` (Solana)", "SolanaAllowedToken", "SolanaAllowedTokensPolicy", "", ""},
-	{"### `swap_config` (Solana)", "SolanaSwapConfig", "RelayerSolanaSwapConfig", "", ""},
-	{"### `jupiter_swap_options`", "JupiterSwapOptions", "JupiterSwapOptions", "", ""},
-	{"### `swap_config` of a token (Solana and Stellar)", "TokenSwapConfig", "TokenSwapConfig", "", ""},
-	{"## `policies` of a Stellar relayer", "StellarPolicy", "RelayerStellarPolicy", "", ""},
-	{"### Elements of `allowed_tokens` (Stellar)", "StellarAllowedToken", "StellarAllowedTokensPolicy", "", ""},
-	{"### `metadata`", "StellarTokenMetadata", "StellarTokenMetadata", "", ""},
-	{"### `classic`", "StellarClassicAsset", "StellarClassicAsset", "", ""},
-	{"### `contract`", "StellarContractToken", "StellarContractToken", "", ""},
-	{"### `swap_config` (Stellar)", "StellarSwapConfig", "RelayerStellarSwapConfig", "", ""},
+}
+
+// objectSections are those of the objects in a policy.
+var objectSections = map[relayer.NetworkType][]section{
+	relayer.Solana: {
+		{"### Elements of `allowed_tokens` (Solana)", "SolanaAllowedToken", "SolanaAllowedTokensPolicy", "", ""},
+		{"### `swap_config` (Solana)", "SolanaSwapConfig", "RelayerSolanaSwapConfig", "", ""},
+		{"### `jupiter_swap_options`", "JupiterSwapOptions", "JupiterSwapOptions", "", ""},
+		{"### `swap_config` of a token (Solana and Stellar)", "TokenSwapConfig", "TokenSwapConfig", "", ""},
+	},
+	relayer.Stellar: {
+		{"### Elements of `allowed_tokens` (Stellar)", "StellarAllowedToken", "StellarAllowedTokensPolicy", "", ""},
+		{"### `metadata`", "StellarTokenMetadata", "StellarTokenMetadata", "", ""},
+		{"### `classic`", "StellarClassicAsset", "StellarClassicAsset", "", ""},
+		{"### `contract`", "StellarContractToken", "StellarContractToken", "", ""},
+		{"### `swap_config` (Stellar)", "StellarSwapConfig", "RelayerStellarSwapConfig", "", ""},
+	},
+}
+
+// sections returns all sections. The policy of the type evm is EVMPolicy, and its schema is
+// RelayerEvmPolicy.
+func sections(source *source) []section {
+	all := slices.Clone(relayerSections)
+	for _, networkType := range relayer.NetworkTypes() {
+		name := string(networkType)
+		for goType := range source.fields {
+			if strings.EqualFold(goType, name+"Policy") {
+				heading := "## `policies` (" + strings.TrimSuffix(goType, "Policy") + ")"
+				all = append(all, section{heading, goType, "Relayer" + strings.ToUpper(name[:1]) + name[1:] + "Policy", "", ""})
+			}
+		}
+		all = append(all, objectSections[networkType]...)
+	}
+	return all
 }
 
 const introduction = `<!-- Generated: go -C tests/reference run . > docs/reference.md -->
@@ -67,7 +91,7 @@ func render(root string) (string, error) {
 	}
 	var page strings.Builder
 	page.WriteString(introduction)
-	for _, s := range sections {
+	for _, s := range sections(source) {
 		if err := s.write(&page, source, document); err != nil {
 			return "", err
 		}

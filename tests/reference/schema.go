@@ -7,6 +7,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/go-relayer/relayer"
 )
 
 // schemas are those of the OpenAPI document, by name.
@@ -108,7 +110,11 @@ func (s schema) describeString() string {
 	switch {
 	case s.Const != nil:
 		// The schema of each network type has its own constant.
-		return "`evm`, `solana` or `stellar`"
+		var types []string
+		for _, name := range relayer.NetworkTypes() {
+			types = append(types, string(name))
+		}
+		return schema{Enum: types}.describeString()
 	case len(s.Enum) > 0:
 		return "`" + strings.Join(s.Enum, "`, `") + "`"
 	case s.MaxLength > 0:
