@@ -89,7 +89,7 @@ func TestCreate_DuplicateID(t *testing.T) {
 }
 
 func TestCreate_UnknownNetworkType(t *testing.T) {
-	for _, wrong := range []string{"", "EVM", "bitcoin", "evm ", "solana,stellar"} {
+	for _, wrong := range []string{"", "EVM", "fictional", "evm ", "solana,stellar"} {
 		req := minimal("")
 		req.NetworkType = relayer.NetworkType(wrong)
 		_, err := newManager(t).Create(context.Background(), req)

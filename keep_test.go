@@ -36,9 +36,9 @@ var newer = map[string]relayer.Record{
 			`"policies":{"allowed_tokens":[{"asset":"a","metadata":{"kind":{"new_kind":{"of":"a"}},"new_issuer":"i"}},` +
 			`{"asset":"b","metadata":{"kind":{"classic":{"code":"c","issuer":"i","new_flag":true}}},"new_cap":1}],"swap_config":{"strategies":["new-dex"],"new_route":1}}}`),
 	},
-	"bitcoin": {
-		ID: "bitcoin",
-		Document: []byte(`{"id":"bitcoin","name":"n","network":"w","network_type":"bitcoin","address":"","paused":false,"system_disabled":false,"signer_id":"s",` +
+	"fictional": {
+		ID: "fictional",
+		Document: []byte(`{"id":"fictional","name":"n","network":"w","network_type":"fictional","address":"","paused":false,"system_disabled":false,"signer_id":"s",` +
 			`"custom_rpc_urls":[{"url":"https://a.example/***","weight":100,"new_region":"eu"}],"policies":{"max_sats":10,"new":{"a":[1]},"custom_rpc_urls":[{"new":1},{"new":2}]},"new_labels":{"team":"a"}}`),
 		Private: []byte(`{"custom_rpc_urls":["https://a.example/1"]}`),
 	},
@@ -48,7 +48,7 @@ var newer = map[string]relayer.Record{
 func newerRegistry(t *testing.T) (*relayer.Manager, relayer.Store) {
 	t.Helper()
 	store := memory.New()
-	for _, id := range []string{"evm", "solana", "stellar", "bitcoin"} {
+	for _, id := range []string{"evm", "solana", "stellar", "fictional"} {
 		if _, err := store.Create(t.Context(), newer[id]); err != nil {
 			t.Fatal(err)
 		}
@@ -248,14 +248,14 @@ func TestUnknownPolicy_Operations(t *testing.T) {
 			t.Fatal(err)
 		}
 		policy, ok := r.Policy.(*relayer.UnknownPolicy)
-		if !ok || policy.Type != "bitcoin" || policy.NetworkType() != "bitcoin" || string(policy.Raw) != raw || fmt.Sprint(policy) != raw {
+		if !ok || policy.Type != "fictional" || policy.NetworkType() != "fictional" || string(policy.Raw) != raw || fmt.Sprint(policy) != raw {
 			t.Errorf("the policy is %T %v", r.Policy, r.Policy)
 		}
 		if string(r.CustomRPCURLs[0].URL) != "https://a.example/1" {
 			t.Error("without the full URL")
 		}
 	}
-	want(m.Get(ctx, "bitcoin"))
+	want(m.Get(ctx, "fictional"))
 	page, err := m.List(ctx, relayer.ListQuery{Page: 1, PerPage: 10})
 	if err != nil || len(page.Relayers) != 4 {
 		t.Fatalf("List: %v", err)
@@ -265,36 +265,36 @@ func TestUnknownPolicy_Operations(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.ID == "bitcoin" {
+		if r.ID == "fictional" {
 			want(r, nil)
 		}
 	}
-	want(m.Pause(ctx, "bitcoin"))
-	want(m.Resume(ctx, "bitcoin"))
-	want(m.Disable(ctx, "bitcoin", relayer.DisabledReason{Type: "x"}))
-	want(m.Enable(ctx, "bitcoin"))
-	want(m.Patch(ctx, "bitcoin", relayer.Patch{"paused": true, "name": "m"}))
+	want(m.Pause(ctx, "fictional"))
+	want(m.Resume(ctx, "fictional"))
+	want(m.Disable(ctx, "fictional", relayer.DisabledReason{Type: "x"}))
+	want(m.Enable(ctx, "fictional"))
+	want(m.Patch(ctx, "fictional", relayer.Patch{"paused": true, "name": "m"}))
 
 	const message = "cannot be changed: this version does not support the network type"
 	for name, err := range map[string]error{
-		"patch":       second(m.Documents().Patch(ctx, "bitcoin", []byte(`{"policies":{"max_sats":1}}`))),
-		"null patch":  second(m.Documents().Patch(ctx, "bitcoin", []byte(`{"policies":null}`))),
-		"update":      second(m.Update(ctx, "bitcoin", func(r *relayer.Relayer) error { r.Policy.(*relayer.UnknownPolicy).Raw = []byte(`{}`); return nil })),
-		"no policy":   second(m.Update(ctx, "bitcoin", func(r *relayer.Relayer) error { r.Policy = nil; return nil })),
-		"evm policy":  second(m.Update(ctx, "bitcoin", func(r *relayer.Relayer) error { r.Policy = &relayer.EVMPolicy{}; return nil })),
-		"typed nil":   second(m.Update(ctx, "bitcoin", func(r *relayer.Relayer) error { r.Policy = (*relayer.UnknownPolicy)(nil); return nil })),
-		"both fields": second(m.Documents().Patch(ctx, "bitcoin", []byte(`{"policies":{},"name":"x"}`))),
+		"patch":       second(m.Documents().Patch(ctx, "fictional", []byte(`{"policies":{"max_sats":1}}`))),
+		"null patch":  second(m.Documents().Patch(ctx, "fictional", []byte(`{"policies":null}`))),
+		"update":      second(m.Update(ctx, "fictional", func(r *relayer.Relayer) error { r.Policy.(*relayer.UnknownPolicy).Raw = []byte(`{}`); return nil })),
+		"no policy":   second(m.Update(ctx, "fictional", func(r *relayer.Relayer) error { r.Policy = nil; return nil })),
+		"evm policy":  second(m.Update(ctx, "fictional", func(r *relayer.Relayer) error { r.Policy = &relayer.EVMPolicy{}; return nil })),
+		"typed nil":   second(m.Update(ctx, "fictional", func(r *relayer.Relayer) error { r.Policy = (*relayer.UnknownPolicy)(nil); return nil })),
+		"both fields": second(m.Documents().Patch(ctx, "fictional", []byte(`{"policies":{},"name":"x"}`))),
 	} {
 		problems := fieldErrors(t, err)
 		if !slices.Equal(problems, []relayer.FieldError{{Field: "policies", Message: message}}) {
 			t.Errorf("%s: %+v", name, problems)
 		}
 	}
-	if _, err := m.Update(ctx, "bitcoin", func(r *relayer.Relayer) error { r.Name = ""; return nil }); !errors.Is(err, relayer.ErrInvalid) {
+	if _, err := m.Update(ctx, "fictional", func(r *relayer.Relayer) error { r.Name = ""; return nil }); !errors.Is(err, relayer.ErrInvalid) {
 		t.Errorf("an empty name: %v", err)
 	}
-	want(m.Get(ctx, "bitcoin"))
-	if err := m.Delete(ctx, "bitcoin"); err != nil {
+	want(m.Get(ctx, "fictional"))
+	if err := m.Delete(ctx, "fictional"); err != nil {
 		t.Error(err)
 	}
 }
@@ -302,16 +302,16 @@ func TestUnknownPolicy_Operations(t *testing.T) {
 func TestUnknownPolicy_Create(t *testing.T) {
 	m := newManager(t)
 	req := minimal("a")
-	req.Policy = &relayer.UnknownPolicy{Type: "bitcoin"}
+	req.Policy = &relayer.UnknownPolicy{Type: "fictional"}
 	wantFields(t, fieldErrors(t, second(m.Create(t.Context(), req))), "policies")
-	req.NetworkType = "bitcoin"
+	req.NetworkType = "fictional"
 	wantFields(t, fieldErrors(t, second(m.Create(t.Context(), req))), "network_type", "policies")
 }
 
 // A client decodes a list with a relayer of an unknown network type.
 func TestUnknownPolicy_Decode(t *testing.T) {
 	var list []relayer.Relayer
-	body := fmt.Sprintf(`[%s,%s]`, newer["bitcoin"].Document, newer["solana"].Document)
+	body := fmt.Sprintf(`[%s,%s]`, newer["fictional"].Document, newer["solana"].Document)
 	if err := json.Unmarshal([]byte(body), &list); err != nil {
 		t.Fatal(err)
 	}
@@ -320,7 +320,7 @@ func TestUnknownPolicy_Decode(t *testing.T) {
 		t.Errorf("encoded as %s, error %v", encoded, err)
 	}
 	var r relayer.Relayer
-	if err := json.Unmarshal([]byte(`{"network_type":"bitcoin"}`), &r); err != nil || fmt.Sprint(r.Policy) != "{}" {
+	if err := json.Unmarshal([]byte(`{"network_type":"fictional"}`), &r); err != nil || fmt.Sprint(r.Policy) != "{}" {
 		t.Errorf("without a policy: %v, error %v", r, err)
 	}
 }

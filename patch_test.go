@@ -155,7 +155,7 @@ func TestPatch_PolicyType(t *testing.T) {
 	for name, policy := range map[string]any{
 		"of Solana":          &relayer.SolanaPolicy{MinBalance: new(int64(5))},
 		"of Stellar":         &relayer.StellarPolicy{},
-		"of unknown type":    &relayer.UnknownPolicy{Type: "bitcoin", Raw: []byte(`{"min_balance":5}`)},
+		"of unknown type":    &relayer.UnknownPolicy{Type: "fictional", Raw: []byte(`{"min_balance":5}`)},
 		"nil EVM":            (*relayer.EVMPolicy)(nil),
 		"nil Solana":         (*relayer.SolanaPolicy)(nil),
 		"nil unknown":        (*relayer.UnknownPolicy)(nil),

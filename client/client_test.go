@@ -389,7 +389,7 @@ func TestClient_MaskedURLsSentBack(t *testing.T) {
 
 // A relayer that a newer server has stored does not fail the reads of others.
 func TestClient_UnknownNetworkType(t *testing.T) {
-	const unknown = `{"id":"btc","name":"n","network":"main","network_type":"bitcoin","paused":false,"signer_id":"s","policies":{"fee_rate":5},"owner":"x"}`
+	const unknown = `{"id":"btc","name":"n","network":"main","network_type":"fictional","paused":false,"signer_id":"s","policies":{"fee_rate":5},"owner":"x"}`
 	c, _ := scripted(t, nil,
 		respondJSON(200, `{"success":true,"data":[`+unknown+`,{"id":"a","network_type":"evm"}],"changes":[{"revision":4},{"revision":5}],"pagination":{"current_page":1,"per_page":100,"total_items":2},"trace":{}}`),
 		respondJSON(200, `{"success":true,"data":`+unknown+`,"changes":[{"revision":4}]}`),
@@ -409,7 +409,7 @@ func TestClient_UnknownNetworkType(t *testing.T) {
 		}
 		for _, r := range []*relayer.Relayer{page.Relayers[0], r, change.Relayer} {
 			policy, ok := r.Policy.(*relayer.UnknownPolicy)
-			if !ok || r.NetworkType != "bitcoin" || policy.Type != "bitcoin" || string(policy.Raw) != `{"fee_rate":5}` {
+			if !ok || r.NetworkType != "fictional" || policy.Type != "fictional" || string(policy.Raw) != `{"fee_rate":5}` {
 				t.Errorf("the relayer is %v", r)
 			}
 		}

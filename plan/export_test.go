@@ -79,7 +79,7 @@ func TestExport_Canceled(t *testing.T) {
 // A relayer that a newer version has stored would make the whole file invalid.
 func TestExport_NewerRelayer(t *testing.T) {
 	for document, want := range map[string]string{
-		`"network_type":"bitcoin","policies":{"max_sats":1}`:                             "network_type must be one of evm, solana, stellar",
+		`"network_type":"fictional","policies":{"max_sats":1}`:                           "network_type must be one of evm,",
 		`"network_type":"solana","policies":{"swap_config":{"strategy":"later-swap"}}`:   "policies.swap_config.strategy must be one of",
 		`"network_type":"solana","policies":{"fee_payment_strategy":"user","later":"x"}`: "",
 	} {

@@ -871,7 +871,7 @@ func TestServe_FailedStart(t *testing.T) {
 		"extra argument":       {[]string{"serve"}, "unexpected argument: relayerd serve takes only flags"},
 		"no signers file":      {[]string{"--db", "memory", "--signers", filepath.Join(directory, "none.json")}, "none.json"},
 		"bad signers file":     {[]string{"--db", "memory", "--signers", write("bad.json", `{"a":`)}, `bad.json: must be a JSON object, such as {"treasury":{"evm":"0x…"}}: it ends too early`},
-		"unknown network":      {[]string{"--db", "memory", "--signers", write("odd.json", `{"a":{"bitcoin":"1"}}`)}, `odd.json: signer "a": unknown network type "bitcoin": the network types are ["evm" "solana" "stellar"]`},
+		"unknown network":      {[]string{"--db", "memory", "--signers", write("odd.json", `{"a":{"fictional":"1"}}`)}, `odd.json: signer "a": unknown network type "fictional": the network types are ["evm" `},
 		"signers of YAML":      {[]string{"--db", "memory", "--signers", write("s.yaml", "local:\n  evm: x\n")}, `s.yaml: must be a JSON object, such as {"treasury":{"evm":"0x…"}}: the error is at or before line 1, column 1`},
 		"broken signers":       {[]string{"--db", "memory", "--signers", write("broken.json", "{\n \"a\": {]}")}, "the error is at or before line 2, column "},
 		"byte order mark":      {[]string{"--db", "memory", "--signers", write("mark.json", "\ufeff{}")}, "mark.json: the file begins with a byte order mark"},

@@ -96,7 +96,7 @@ var invalidResponses = []struct {
 	{"wei as a string", "read", replace(`"gas_price_cap":1`, `"gas_price_cap":"1"`), false},
 	{"wei of 2^256", "read", replace(`"gas_price_cap":1`, `"gas_price_cap":115792089237316195423570985008687907853269984665640564039457584007913129639936`), true},
 	{"another network type", "read", replace(`"evm"`, `"solana"`), false},
-	{"an unknown network type", "read", replace(`"evm"`, `"bitcoin"`), false},
+	{"an unknown network type", "read", replace(`"evm"`, `"fictional"`), false},
 	{"an unmasked URL", "read", replace(`rpc.example/***`, `rpc.example/key`), true},
 	{"an unmasked URL of a page", "cursor", replace(`rpc.example/***`, `u@rpc.example`), true},
 	{"an unmasked URL of a history", "history", replace(`rpc.example/***`, `rpc.example/key`), true},
