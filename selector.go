@@ -1,15 +1,10 @@
 package relayer
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"errors"
-	"iter"
-	"net/url"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
@@ -43,358 +38,109 @@ type selectorTerm struct {
 	folded  []string // of a search: the values in one letter case
 }
 
-func newTerm(key selectorKey, values []string) selectorTerm {
-	values = slices.Compact(slices.Sorted(slices.Values(values)))
-	t := selectorTerm{key: key.name, since: key.since, values: values}
-	for _, value := range values {
-		switch {
-		case key.isIndexed():
-			t.records = append(t.records, recordTerm(key.name, value))
-		case key.name == keySearch:
-			t.folded = append(t.folded, fold(value))
-		}
-	}
-	slices.Sort(t.records) // a long value has a digest
-	return t
+// selectorKey is a key of a [Selector].
+type selectorKey struct {
+	name string
+
+	// since is the version of the terms that has the key, or 0 if records have no term of
+	// it: IDs and searches are not terms.
+	since int
+
+	// value returns the value of a relayer, or false if it is not set.
+	value func(*Relayer) (value string, isSet bool)
+
+	// isOneOf is true if there are only some possible values.
+	isOneOf bool
+
+	// valueProblem returns why the field cannot have a value, or "". If it is nil, the value
+	// must be a text that is not empty.
+	valueProblem func(value string) string
 }
 
-// holds reports whether the term holds for a record.
-func (t selectorTerm) holds(rec Record) bool {
-	switch t.key {
-	case keyID:
-		return slices.Contains(t.values, rec.ID)
-	case keySearch:
-		return containsAny(rec.Text, t.folded)
-	}
-	first, _ := slices.BinarySearch(rec.Terms, t.key)
-	for _, text := range rec.Terms[first:] {
-		if !strings.HasPrefix(text, t.key) {
-			return false
-		}
-		if _, isPresent := slices.BinarySearch(t.records, text); isPresent {
-			return true
-		}
-	}
-	return false
-}
-
-func containsAny(text string, parts []string) bool {
-	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
-}
-
-// noneSelected is the notation of a selector that has a term without values.
-const noneSelected = "none"
-
-// ParseSelector parses the notation of [Selector.String]:
-//
-//	network=sepolia,label.team=payments|risk
-//
-// The characters % , | and spaces are percent-encoded in values. The empty text selects all
-// relayers, and "none" selects nothing. The error is a [*ValidationError], whose fields are
-// keys.
-func ParseSelector(text string) (Selector, error) {
-	var s Selector
-	switch text {
-	case "":
-		return s, nil
-	case noneSelected:
-		return s.Where(keyID), nil
-	}
-	for part := range strings.SplitSeq(text, ",") {
-		key, list, hasValues := strings.Cut(part, "=")
-		if !hasValues {
-			return Selector{}, invalid(part, "must have the form KEY=VALUE")
-		}
-		var values []string
-		for encoded := range strings.SplitSeq(list, "|") {
-			value, err := url.PathUnescape(encoded)
-			if err != nil {
-				return Selector{}, invalid(key, "must have % only before two hexadecimal digits: write %25 for %")
-			}
-			values = append(values, value)
-		}
-		s = s.Where(key, values...)
-	}
-	if s.err != nil {
-		return Selector{}, s.err
-	}
-	return s, nil
-}
-
-// Where returns a selector that selects what s selects and what has one of the values. A
-// second term of a key leaves the values that both have; one of the key search is an error,
-// unless the values are the same. Without values it selects nothing.
-func (s Selector) Where(key string, values ...string) Selector {
-	if s.err != nil {
-		return s
-	}
-	named, problem := selectorKeyNamed(key)
-	code := ""
-	switch {
-	case problem == "":
-		if problem = named.problem(values); named.isOneOf {
-			code = notAllowed
-		}
-	case !isSelectorKey(key):
-		code = strictjson.UnknownField
-	}
-	if problem != "" {
-		return Selector{err: invalidAs(key, code, problem)}
-	}
-	if key == keySearch && slices.Contains(values, "") {
-		return s // every text contains the empty one
-	}
-	return s.with(newTerm(named, values))
-}
-
-// And returns a selector that selects what both select.
-func (s Selector) And(other Selector) Selector {
-	if s.err != nil {
-		return s
-	}
-	if other.err != nil || s.IsZero() {
-		return other
-	}
-	for _, t := range other.terms {
-		s = s.with(t)
-	}
-	return s
-}
-
-func (s Selector) with(added selectorTerm) Selector {
-	if s.err != nil {
-		return s
-	}
-	position, isPresent := slices.BinarySearchFunc(s.terms, added, func(a, b selectorTerm) int { return strings.Compare(a.key, b.key) })
-	if !isPresent {
-		return Selector{terms: slices.Insert(slices.Clone(s.terms), position, added)}
-	}
-	present := s.terms[position].values
-	if added.key == keySearch {
-		if slices.Equal(present, added.values) {
-			return s
-		}
-		return Selector{err: invalid(keySearch, "must not be given twice with different values")}
-	}
-	key, _ := selectorKeyNamed(added.key)
-	inBoth := slices.DeleteFunc(slices.Clone(present), func(value string) bool { return !slices.Contains(added.values, value) })
-	terms := slices.Clone(s.terms)
-	terms[position] = newTerm(key, inBoth)
-	return Selector{terms: terms}
-}
-
-// Err returns the error of an invalid selector: a [*ValidationError], whose field is the
-// key. Otherwise it returns nil.
-func (s Selector) Err() error {
-	if invalid, ok := errors.AsType[*ValidationError](s.err); ok {
-		return &ValidationError{Fields: slices.Clone(invalid.Fields)} // the caller's own
-	}
-	return s.err
-}
-
-// IsZero reports whether the selector has no terms, so that it selects all relayers.
-func (s Selector) IsZero() bool { return len(s.terms) == 0 && s.err == nil }
-
-// Terms returns the keys with their values, in the order of the keys. A term without
-// values selects nothing.
-func (s Selector) Terms() iter.Seq2[string, []string] {
-	return func(yield func(string, []string) bool) {
-		for _, t := range s.terms {
-			if !yield(t.key, slices.Clone(t.values)) {
-				return
-			}
-		}
-	}
-}
-
-// String returns the notation that [ParseSelector] parses. Selectors with the same terms
-// have the same notation.
-func (s Selector) String() string {
-	if s.selectsNothing() {
-		return noneSelected
-	}
-	var text strings.Builder
-	for i, t := range s.terms {
-		if i > 0 {
-			text.WriteByte(',')
-		}
-		text.WriteString(t.key + "=")
-		for j, value := range t.values {
-			if j > 0 {
-				text.WriteByte('|')
-			}
-			text.WriteString(encodeValue(value))
-		}
-	}
-	return text.String()
-}
-
-// MarshalText returns the notation of [Selector.String], so that a selector can be a part of
-// JSON. It returns the error of an invalid selector.
-func (s Selector) MarshalText() ([]byte, error) {
-	if s.err != nil {
-		return nil, s.Err()
-	}
-	return []byte(s.String()), nil
-}
-
-// UnmarshalText parses the notation of [ParseSelector]. The empty text is an error, although
-// it is the notation of the zero Selector: a scope that is empty by mistake must not become
-// one of all relayers. Leave the selector out instead, for example with omitzero in JSON. A
-// decoder of JSON does not call it for null, which leaves the selector as it is: check
-// [Selector.IsZero] if one is required.
-func (s *Selector) UnmarshalText(text []byte) error {
-	if len(text) == 0 {
-		return invalid("", "the selector must not be empty: leave it out to select all relayers")
-	}
-	parsed, err := ParseSelector(string(text))
-	if err != nil {
-		return err
-	}
-	*s = parsed
-	return nil
-}
-
-func (s Selector) selectsNothing() bool {
-	return s.err != nil || slices.ContainsFunc(s.terms, func(t selectorTerm) bool { return len(t.values) == 0 })
-}
-
-func encodeValue(value string) string {
-	var text strings.Builder
-	for _, r := range value {
-		if strings.ContainsRune("%,|", r) || unicode.IsSpace(r) || unicode.IsControl(r) {
-			text.WriteString(url.PathEscape(string(r)))
-			continue
-		}
-		text.WriteRune(r)
-	}
-	return text.String()
-}
-
-// Matches reports whether the selector selects the relayer.
-func (s Selector) Matches(r *Relayer) bool {
-	return s.err == nil && !slices.ContainsFunc(s.terms, func(t selectorTerm) bool { return !t.matches(r) })
-}
-
-func (t selectorTerm) matches(r *Relayer) bool {
-	if t.key == keySearch {
-		return containsAny(searchText(r), t.folded)
-	}
-	var value string
-	label, isSet := strings.CutPrefix(t.key, labelPrefix)
-	if isSet {
-		value, isSet = r.Labels[label] // without the allocations of a key
-	} else {
-		key, _ := selectorKeyNamed(t.key)
-		value, isSet = key.value(r)
-	}
-	return isSet && slices.Contains(t.values, value)
-}
-
-// selects reports whether the selector selects a record. It returns an error if the terms of
-// the record are too old to have the keys of the selector.
-func (s Selector) selects(rec Record) (bool, error) {
-	if s.err != nil {
-		return false, nil
-	}
-	for _, t := range s.terms {
-		if t.since > termsVersionOf(rec.Terms) {
-			return false, outdatedTermsError(t.key)
-		}
-		if !t.holds(rec) {
-			return false, nil
-		}
-	}
-	return true, nil
-}
-
-// checkScope adds a problem for every term that does not hold for a record that is to be
-// stored.
-func (s Selector) checkScope(rec Record, found *problems) {
-	if s.selectsNothing() {
-		found.Add("", "the access is limited to no relayer")
-		return
-	}
-	for _, t := range s.terms {
-		if t.holds(rec) {
-			continue
-		}
-		field := t.key
-		if label, isLabel := strings.CutPrefix(field, labelPrefix); isLabel {
-			field = strictjson.Join("labels", label)
-		}
-		found.Add(field, "must be "+strings.Join(quoted(t.values), " or ")+", to which the access is limited")
-	}
-}
-
-// scopedPart returns what a scope needs of the record of a relayer: a scope has no search.
-func scopedPart(r *Relayer) Record { return Record{ID: r.ID, Terms: termsOf(r, "")} }
-
-func quoted(values []string) []string {
-	var texts []string
-	for _, value := range values {
-		texts = append(texts, strconv.Quote(value))
-	}
-	return texts
-}
-
-func (s Selector) hasSearch() bool {
-	return slices.ContainsFunc(s.terms, func(t selectorTerm) bool { return t.key == keySearch })
-}
-
-// query returns the query that selects what s selects.
-func (s Selector) query() StoreQuery {
-	var q StoreQuery
-	for _, t := range s.terms {
-		switch t.key {
-		case keyID:
-			q.IDs = t.values
-		case keySearch:
-			q.Contains = t.folded
-		default:
-			q.Terms = append(q.Terms, t.records)
-		}
-	}
-	return q
-}
-
-// positionMark separates the position of a store from the digest of a selection, which are
-// markLength bytes together.
+// The keys of selectors that need a treatment of their own.
 const (
-	positionMark = "~"
-	markLength   = 17
+	keyID       = "id"
+	keySearch   = "search"
+	labelPrefix = "label."
 )
 
-// bind returns a position that resumes only a watch of the same selection: changes that the
-// selection skips would otherwise be missing in another one.
-func (s Selector) bind(position string) string {
-	if s.IsZero() || position == "" {
-		return position
-	}
-	return position + s.mark()
+// selectorKeys is the table of the keys, besides those of labels. A key that is added has
+// the next version of the terms: older records then lack it, until they are stored again.
+var selectorKeys = []selectorKey{
+	{name: keyID, value: func(r *Relayer) (string, bool) { return r.ID, true }, valueProblem: idProblem},
+	{name: "network", since: 1, value: func(r *Relayer) (string, bool) { return r.Network, true }},
+	{name: "network_type", since: 1, isOneOf: true, value: func(r *Relayer) (string, bool) { return string(r.NetworkType), true }, valueProblem: networkTypeProblem},
+	{name: "signer_id", since: 1, value: func(r *Relayer) (string, bool) { return r.SignerID, true }},
+	{name: "notification_id", since: 1, value: func(r *Relayer) (string, bool) { return r.NotificationID, r.NotificationID != "" }},
+	{name: "paused", since: 1, isOneOf: true, value: func(r *Relayer) (string, bool) { return strconv.FormatBool(r.Paused), true }, valueProblem: flagProblem},
+	{name: "system_disabled", since: 1, isOneOf: true, value: func(r *Relayer) (string, bool) { return strconv.FormatBool(r.SystemDisabled), true }, valueProblem: flagProblem},
+	{name: keySearch, valueProblem: searchProblem},
 }
 
-// unbind returns the position of the store, or false if it is of another selection.
-func (s Selector) unbind(position string) (string, bool) {
-	if position == "" {
-		return position, true
-	}
-	if s.IsZero() {
-		mark := strings.LastIndex(position, positionMark)
-		return position, mark < 0 || len(position)-mark != markLength
-	}
-	return strings.CutSuffix(position, s.mark())
+// isSelectorKey reports whether a [Selector] can have the key: whether its name is known.
+func isSelectorKey(key string) bool {
+	_, isLabel := strings.CutPrefix(key, labelPrefix)
+	return isLabel || slices.ContainsFunc(selectorKeys, func(k selectorKey) bool { return k.name == key })
 }
 
-func (s Selector) mark() string {
-	var texts []byte
-	for _, t := range s.terms {
-		texts = append(append(texts, t.key...), 0)
-		for _, value := range t.values { // no value contains NUL
-			texts = append(append(texts, value...), 0)
+// selectorKeyNamed returns the key, or why it is none.
+func selectorKeyNamed(name string) (key selectorKey, problem string) {
+	if label, isLabel := strings.CutPrefix(name, labelPrefix); isLabel {
+		return labelSelectorKey(label), labelKeyProblem(label)
+	}
+	i := slices.IndexFunc(selectorKeys, func(k selectorKey) bool { return k.name == name })
+	if i < 0 {
+		return selectorKey{}, "is not a known key of a selector"
+	}
+	return selectorKeys[i], ""
+}
+
+func labelSelectorKey(label string) selectorKey {
+	return selectorKey{
+		name: labelPrefix + label, since: 1, valueProblem: labelValueProblem,
+		value: func(r *Relayer) (string, bool) {
+			value, isSet := r.Labels[label]
+			return value, isSet
+		},
+	}
+}
+
+func (k selectorKey) isIndexed() bool { return k.since > 0 }
+
+// problem returns why a term of the key cannot have the values, or "".
+func (k selectorKey) problem(values []string) string {
+	if k.name == keySearch && len(values) > maxSearches {
+		return fmt.Sprintf("must have at most %d values", maxSearches)
+	}
+	valueProblem := k.valueProblem
+	if valueProblem == nil {
+		valueProblem = requiredTextProblem
+	}
+	for _, value := range values {
+		if problem := valueProblem(value); problem != "" {
+			return problem
 		}
-		texts = append(texts, 0)
 	}
-	digest := sha256.Sum256(texts)
-	return positionMark + hex.EncodeToString(digest[:8])
+	return ""
+}
+
+func idProblem(value string) string {
+	if !IsID(value) {
+		return "must be 1 to 64 characters of A-Z a-z 0-9 _ and -"
+	}
+	return ""
+}
+
+func flagProblem(value string) string {
+	if value != "true" && value != "false" {
+		return "must be true or false"
+	}
+	return ""
+}
+
+func requiredTextProblem(value string) string {
+	if value == "" {
+		return "must not be empty"
+	}
+	return strictjson.TextProblem(value)
 }

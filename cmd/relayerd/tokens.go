@@ -177,8 +177,8 @@ func parseGrant(fields []string) (grant, error) {
 }
 
 // errSelector quotes nothing: the fields of a line may be in the wrong order.
-var errSelector = errors.New("the selector must have terms such as network=sepolia,label.team=payments|risk, with one of the keys " +
-	"id, network, network_type, signer_id, notification_id, paused, system_disabled or label.KEY")
+var errSelector = errors.New("the selector must have terms such as network=sepolia,label.team=payments|risk: " +
+	"the keys are the filters of a list, except search")
 
 type tokensFile struct {
 	path     string

@@ -32,10 +32,10 @@ func wantWords(t *testing.T, where, text string, words []string) {
 // selectorKeys returns the keys of the table in the code.
 func selectorKeys(t *testing.T) (keys []string) {
 	t.Helper()
-	for _, match := range regexp.MustCompile(`\{name: (\S+?),`).FindAllStringSubmatch(partOf(t, "selectorkeys.go", "var selectorKeys = ", "\n}\n"), -1) {
+	for _, match := range regexp.MustCompile(`\{name: (\S+?),`).FindAllStringSubmatch(partOf(t, "selector.go", "var selectorKeys = ", "\n}\n"), -1) {
 		key := strings.Trim(match[1], `"`)
 		if key == match[1] { // a constant
-			key = regexp.MustCompile(match[1] + `\s+= "(\w+)"`).FindStringSubmatch(read(t, "selectorkeys.go"))[1]
+			key = regexp.MustCompile(match[1] + `\s+= "(\w+)"`).FindStringSubmatch(read(t, "selector.go"))[1]
 		}
 		keys = append(keys, key)
 	}
@@ -56,13 +56,6 @@ func TestTable_SelectorKeys(t *testing.T) {
 	wantWords(t, "the doc comment of Selector", partOf(t, "selector.go", "// Selector selects", "type Selector"), keys)
 	wantWords(t, "the table of filters", partOf(t, "docs/http.md", "\n## Filters\n", "\n## "), keys)
 	wantWords(t, "the page", partOf(t, "cmd/relayerd/page/filters.js", "\nconst inputs", "export const filtersOf"), keys)
-	var scopes []string
-	for _, key := range keys {
-		if key != "search" {
-			scopes = append(scopes, key)
-		}
-	}
-	wantWords(t, "the error of a scope", partOf(t, "cmd/relayerd/tokens.go", "var errSelector", "\n\n"), scopes)
 	for _, key := range keys {
 		name := partOf(t, "httpapi/openapi.json", `"parameters": {`, `"name": "`+key+`",`)
 		name = name[strings.LastIndex(name, `"Filter`)+1:]
