@@ -13,10 +13,16 @@ import (
 	"strings"
 )
 
-// directories are those of the packages that hosts import.
-var directories = []string{
-	".", "client", "httpapi", "keyring", "mirror", "plan",
-	"store/bolt", "store/memory", "store/postgres", "store/storetest", "store/storeutil", "store/transfer",
+// directoriesOf returns those of the packages that hosts import, below root.
+func directoriesOf(root string) []string {
+	all := []string{".", "client", "httpapi", "keyring", "mirror", "plan"}
+	stores, _ := filepath.Glob(filepath.Join(root, "store", "*")) // the pattern is valid
+	for _, path := range stores {
+		if name := filepath.Base(path); name != "internal" {
+			all = append(all, "store/"+name)
+		}
+	}
+	return all
 }
 
 // listing returns a line for each exported name of the package in a directory below root, and

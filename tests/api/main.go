@@ -18,7 +18,7 @@ func main() {
 	counts := flag.Bool("count", false, "print the number of names of each package instead of the lines")
 	flag.Parse()
 	total := 0
-	for _, directory := range directories {
+	for _, directory := range directoriesOf(*root) {
 		lines, names, err := listing(*root, directory)
 		if err != nil {
 			log.Fatal(err)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"math/rand/v2"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -18,9 +17,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/examples/mapstore"
-	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/memory"
+	"github.com/go-relayer/relayer/store/transfer"
+	"github.com/go-relayer/relayer/tests/internal/stores"
 )
 
 var (
@@ -30,24 +29,18 @@ var (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestHistories_Memory(t *testing.T) {
-	checkHistories(t, memory.New())
-}
-
-func TestHistories_Bolt(t *testing.T) {
-	store, err := bolt.Open(t.Context(), filepath.Join(t.TempDir(), "relayers.db"))
-	if err != nil {
-		t.Fatal(err)
+func TestHistories(t *testing.T) {
+	for _, kind := range stores.All {
+		t.Run(kind.Name, func(t *testing.T) {
+			store := kind.New(t)
+			checkHistories(t, store)
+			if store, ok := store.(transfer.Checker); ok {
+				if err := store.Check(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
 	}
-	defer store.Close()
-	checkHistories(t, store)
-	if err := store.Check(t.Context()); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestHistories_Map(t *testing.T) {
-	checkHistories(t, new(mapstore.Store))
 }
 
 // TestControl_FaultyStores proves that the check can fail. It must catch a store with

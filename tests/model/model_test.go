@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -15,10 +14,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/examples/mapstore"
-	"github.com/go-relayer/relayer/store/bolt"
-	"github.com/go-relayer/relayer/store/memory"
 	"github.com/go-relayer/relayer/store/transfer"
+	"github.com/go-relayer/relayer/tests/internal/stores"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -45,11 +42,11 @@ type subject struct {
 
 func TestModel_InProcess(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		checkSubjects(t, []*subject{
-			{name: "memory", instances: []relayer.Store{memory.New()}},
-			{name: "map", instances: []relayer.Store{new(mapstore.Store)}},
-			newBolt(t),
-		})
+		var subjects []*subject
+		for _, kind := range stores.All {
+			subjects = append(subjects, newSubject(t, kind))
+		}
+		checkSubjects(t, subjects)
 	})
 }
 
@@ -68,20 +65,23 @@ func checkSubjects(t *rapid.T, subjects []*subject) {
 	}
 }
 
-func newBolt(t *rapid.T) *subject {
+func newSubject(t *rapid.T, kind stores.Kind) *subject {
 	dir, err := os.MkdirTemp("", "model")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	s := &subject{name: "bolt", isForgetful: true, open: func(t *rapid.T) relayer.Store {
-		store, err := bolt.Open(t.Context(), filepath.Join(dir, "relayers.db"))
+	s := &subject{name: kind.Name, isForgetful: true, open: func(t *rapid.T) relayer.Store {
+		store, err := kind.Open(t.Context(), dir)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return store
 	}}
 	s.start(t, 1)
+	if !kind.IsDurable {
+		s.open = nil
+	}
 	return s
 }
 
@@ -92,7 +92,9 @@ func (s *subject) start(t *rapid.T, count int) {
 	}
 	t.Cleanup(func() {
 		for _, store := range s.instances {
-			_ = store.(io.Closer).Close()
+			if store, ok := store.(io.Closer); ok {
+				_ = store.Close()
+			}
 		}
 	})
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"iter"
 	"math/rand/v2"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,9 +12,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/examples/mapstore"
-	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/memory"
+	"github.com/go-relayer/relayer/tests/internal/stores"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -27,20 +25,6 @@ func newManager(t *testing.T, store relayer.Store) *relayer.Manager {
 		t.Fatal(err)
 	}
 	return manager
-}
-
-func openBolt(t *testing.T) relayer.Store {
-	t.Helper()
-	store, err := bolt.Open(t.Context(), filepath.Join(t.TempDir(), "relayers.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := store.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return store
 }
 
 // inView is what the relayers of a script have in common.
@@ -60,35 +44,36 @@ func newCrowded(t *testing.T) *relayer.Manager {
 	return manager
 }
 
-// implementations are compared with the first one.
-var implementations = []struct {
+// implementation is a Registry that is compared with the others.
+type implementation struct {
 	name string
 	open func(t *testing.T) relayer.Registry
-}{
-	{"Manager over memory", func(t *testing.T) relayer.Registry { return newManager(t, memory.New()) }},
-	{"Manager over a map", func(t *testing.T) relayer.Registry { return newManager(t, new(mapstore.Store)) }},
-	{"Manager over bolt", func(t *testing.T) relayer.Registry { return newManager(t, openBolt(t)) }},
-	{"view", func(t *testing.T) relayer.Registry { return newCrowded(t).Within(inView) }},
-	{"client of memory", func(t *testing.T) relayer.Registry {
-		return newClient(t, newManager(t, memory.New()), relayer.Selector{})
-	}},
-	{"client of a map", func(t *testing.T) relayer.Registry {
-		return newClient(t, newManager(t, new(mapstore.Store)), relayer.Selector{})
-	}},
-	{"client of bolt", func(t *testing.T) relayer.Registry {
-		return newClient(t, newManager(t, openBolt(t)), relayer.Selector{})
-	}},
-	{"client of a view", func(t *testing.T) relayer.Registry {
-		return newClient(t, newCrowded(t).Within(inView), relayer.Selector{})
-	}},
-	{"client within a permission", func(t *testing.T) relayer.Registry { return newClient(t, newCrowded(t), inView) }},
+}
+
+// implementations returns the Registries to compare with the first one.
+func implementations() []implementation {
+	all := []implementation{
+		{"view", func(t *testing.T) relayer.Registry { return newCrowded(t).Within(inView) }},
+		{"client of a view", func(t *testing.T) relayer.Registry {
+			return newClient(t, newCrowded(t).Within(inView), relayer.Selector{})
+		}},
+		{"client within a permission", func(t *testing.T) relayer.Registry { return newClient(t, newCrowded(t), inView) }},
+	}
+	for _, kind := range stores.All {
+		all = append(all,
+			implementation{"Manager over " + kind.Name, func(t *testing.T) relayer.Registry { return newManager(t, kind.New(t)) }},
+			implementation{"client of " + kind.Name, func(t *testing.T) relayer.Registry {
+				return newClient(t, newManager(t, kind.New(t)), relayer.Selector{})
+			}})
+	}
+	return all
 }
 
 func TestRegistry_SameOutcomes(t *testing.T) {
 	counts := make(map[string]int)
 	for seed := range uint64(30) {
 		var sessions []*session
-		for _, each := range implementations {
+		for _, each := range implementations() {
 			sessions = append(sessions, newSession(each.name, each.open(t)))
 		}
 		if err := compare(t.Context(), sessions, seed, counts); err != nil {
