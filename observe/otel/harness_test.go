@@ -54,20 +54,26 @@ func (x telemetry) measured(t testing.TB) metricdata.ResourceMetrics {
 	return measured
 }
 
-func (x telemetry) metric(t testing.TB) metricdata.Metrics {
+const operationDuration = "relayer.operation.duration"
+
+func (x telemetry) metric(t testing.TB, name string) metricdata.Metrics {
 	t.Helper()
-	scopes := x.measured(t).ScopeMetrics
-	if len(scopes) != 1 || len(scopes[0].Metrics) != 1 {
-		t.Fatalf("collected %v, want one metric", scopes)
+	for _, scope := range x.measured(t).ScopeMetrics {
+		for _, metric := range scope.Metrics {
+			if metric.Name == name {
+				return metric
+			}
+		}
 	}
-	return scopes[0].Metrics[0]
+	t.Fatalf("no metric %s", name)
+	return metricdata.Metrics{}
 }
 
 func (x telemetry) points(t testing.TB) []metricdata.HistogramDataPoint[float64] {
 	t.Helper()
-	histogram, ok := x.metric(t).Data.(metricdata.Histogram[float64])
+	histogram, ok := x.metric(t, operationDuration).Data.(metricdata.Histogram[float64])
 	if !ok {
-		t.Fatalf("collected %T, want a histogram", x.metric(t).Data)
+		t.Fatalf("collected %T, want a histogram", x.metric(t, operationDuration).Data)
 	}
 	return histogram.DataPoints
 }

@@ -124,7 +124,7 @@ func checkSpan(t *testing.T, got telemetry, operation relayer.Operation, result 
 // checkPoint expects one measurement, of the duration of the span.
 func checkPoint(t *testing.T, got telemetry, operation relayer.Operation, result outcome.Outcome) {
 	t.Helper()
-	if metric := got.metric(t); metric.Name != "relayer.operation.duration" || metric.Unit != "s" || metric.Description == "" {
+	if metric := got.metric(t, operationDuration); metric.Unit != "s" || metric.Description == "" {
 		t.Errorf("metric is %q in %q: %q", metric.Name, metric.Unit, metric.Description)
 	}
 	points := got.points(t)
