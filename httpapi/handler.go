@@ -205,7 +205,6 @@ const (
 	validation = collection + ":validate"
 	single     = collection + "/{relayer_id}"
 	history    = single + "/history"
-	disabled   = single + "/disabled_reason"
 	accessPath = "/api/v1/access"
 )
 
@@ -226,10 +225,7 @@ func (a *API) routes() []route {
 		{http.MethodGet, openAPIPath, "", serveOpenAPI, false},
 	}
 	if a.engineOperations {
-		routes = append(routes,
-			route{http.MethodPut, disabled, relayer.ActionDisable, a.bytesLimited(a.disableRelayer), false},
-			route{http.MethodDelete, disabled, relayer.ActionEnable, a.bytesLimited(a.enableRelayer), false},
-		)
+		routes = append(routes, a.engineRoutes()...)
 	}
 	return routes
 }
