@@ -231,6 +231,11 @@ func TestFixtures_SetEveryField(t *testing.T) {
 			met[string(full.networkType)+" "+general] = true
 		}
 	}
+	for _, name := range relayer.NetworkTypes() {
+		if !slices.ContainsFunc(fullRelayers, func(full fullRelayer) bool { return full.networkType == name }) {
+			t.Errorf("no full request is of the network type %s", name)
+		}
+	}
 	for name := range fields {
 		if !met[name] {
 			t.Errorf("no full request holds %s", name)
