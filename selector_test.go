@@ -369,7 +369,9 @@ func drawSelector(random *rand.Rand) relayer.Selector {
 		if len(values) == 0 && random.IntN(4) > 0 {
 			continue
 		}
-		s = s.Where(key, values...)
+		if more := s.Where(key, values...); more.Err() == nil { // not a second search
+			s = more
+		}
 	}
 	return s
 }
