@@ -8,7 +8,8 @@ import (
 	"github.com/go-relayer/relayer/internal/mask"
 )
 
-// Admission is a write that a hook of the host may refuse.
+// Admission is a write that a hook of the host may refuse. The hook may read from the Manager:
+// its calls are operations of their own.
 type Admission struct {
 	// Action is [ActionCreate], [ActionUpdate], [ActionResume], [ActionEnable] or
 	// [ActionDelete].

@@ -27,8 +27,8 @@ type ListQuery struct {
 	PerPage int
 
 	// After is the [Page.Next] of an earlier page, behind which the page begins, or the
-	// empty cursor, which is the beginning. If it is nil, Page is the page. A walk by
-	// cursors returns every relayer that exists and is selected during the whole walk
+	// empty cursor, which is the beginning. If it is nil, Page is the page; otherwise Page
+	// must be 0. A walk by cursors returns every relayer that exists and is selected during the whole walk
 	// exactly once, whatever is created and deleted meanwhile.
 	After *Cursor
 }
@@ -72,7 +72,7 @@ type Page struct {
 
 	// Position is the point of the change feed at which the page was read: a watch with
 	// the same selector that begins after it ([WatchQuery.After]) has exactly the changes
-	// after this page. A client has it only for a query with After.
+	// after this page. A [Manager] sets it for every query, a client only for one with After.
 	Position string
 }
 

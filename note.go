@@ -24,7 +24,7 @@ type Note struct {
 	Actor string
 
 	// Action is what the caller did. It is empty if it is unknown. A pause together with other
-	// changes is an update: [Revision.Changed] has all pauses.
+	// changes is an update: [Revision.Changed] has all pauses but those of a create.
 	Action Action
 
 	// Reason is the text given with [Reason], in which every URL is masked. It is empty if

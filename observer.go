@@ -15,6 +15,7 @@ import (
 
 // Operation is a call of a [Manager].
 type Operation struct {
+	// Action is what was called. A history is [ActionGet] with an ID, and [ActionList] without.
 	Action Action
 
 	// Actor is the actor of the context (see [WithActor]). It is zero if there is none.
@@ -25,21 +26,24 @@ type Operation struct {
 	// generated.
 	ID string
 
-	// DryRun is true if the write stores nothing (see [DryRun]).
+	// DryRun is true if the write stores nothing (see [DryRun]). A client checks once with an
+	// empty create that the server has dry runs, which is such a write with problems.
 	DryRun bool
 
 	// Reason is the text that the caller gave with [Reason], with masked URLs.
 	Reason string
 
 	// OldRevision and Revision are the revisions of the relayer before and after a write.
-	// They are set when the operation ends, and are equal if it changed nothing and in a
-	// dry run. The first is 0 for a create, and the second for a delete. Both are 0 for a write that
-	// failed before it read the relayer, or for which [IfRevision] does not hold.
+	// They are set when the operation ends. After a write that stored nothing they are equal: it
+	// changed nothing, was a dry run, or failed. Otherwise the first is 0 for a create, and the
+	// second for a delete. Both are 0 for a write that failed before it read the relayer, or
+	// for which [IfRevision] does not hold.
 	OldRevision, Revision uint64
 
 	// Changed are the paths of the fields that the write changed, such as
-	// policies.gas_price_cap or labels.team, in order. It is set when the operation ends, and
-	// empty for a create, a delete, a dry run and a write that failed. A list is one field.
+	// policies.gas_price_cap, labels.team or disabled_reason.type, sorted: the members of an
+	// object are fields of their own, and a list is one field. It is set when the operation
+	// ends, and empty for a create, a delete, a dry run and a write that failed.
 	Changed []string
 
 	// Paused is the new value of paused if Changed contains it, and otherwise nil. It is set

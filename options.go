@@ -154,10 +154,11 @@ func WithExclusiveSigners() Option {
 // [Manager.RPCURLs] and [Manager.Get] open the URLs. All other methods return them masked
 // ([RPCURL.IsMasked] is true), and no change calls the sealer unless it changes the URLs.
 // The function given to [Manager.Update] gets masked URLs first; if it changes the list
-// of endpoints, it is called again with the full URLs.
+// of endpoints, it is called again with the full URLs. A change to the same URLs is none, and
+// does not seal them under another key: [Manager.Reseal] does.
 //
 // A Manager without a sealer reads sealed relayers too, with masked URLs. It stores new
-// URLs in clear, but does not replace sealed ones.
+// URLs in clear, but does not replace sealed ones: the error matches [ErrSealed].
 func WithSealer(sealer Sealer) Option { return withSealer(sealer, false) }
 
 // WithUnsealing turns sealing off: sealer opens the RPC URLs that are sealed, and new ones

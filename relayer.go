@@ -54,13 +54,15 @@ type Relayer struct {
 	// CustomRPCURLs are the endpoints that the engine uses in place of the usual ones of the
 	// network. Every stored endpoint has a weight.
 	//
-	// It is nil if there are none.
+	// It is empty if there are none.
 	CustomRPCURLs []RPCConfig `json:"custom_rpc_urls,omitzero" validate:"dive"`
 
 	// Policy restricts what the relayer does. Its fields follow NetworkType.
 	//
 	// It is an [*EVMPolicy], a [*SolanaPolicy], a [*StellarPolicy], or an [*UnknownPolicy] for
-	// a network type of a newer version. It is never nil in a relayer read from a [Manager].
+	// a network type of a newer version. It is never nil in a relayer read from a [Manager]. A
+	// write with nil, or a nil pointer of the right type, stores a policy without a field: one
+	// that restricts nothing.
 	Policy Policy `json:"policies"`
 
 	// Labels are texts of the host's choice, by which relayers are found and grouped: at

@@ -58,7 +58,7 @@ func (m *Manager) Reseal(ctx context.Context) iter.Seq2[string, error] {
 // the keys.
 func (m *Manager) beforeReseal(ctx context.Context) error {
 	if m.sealer == nil {
-		return errors.New("relayer: resealing needs a sealer")
+		return fmt.Errorf("relayer: resealing needs a sealer: %w", errors.ErrUnsupported)
 	}
 	if err := m.writes.await(ctx); err != nil {
 		return err

@@ -8,8 +8,8 @@ import (
 // for a file of keys; docs/security.md says what one for a key management service needs.
 //
 // Both methods must be safe for concurrent use, must return when ctx is done, and must
-// not change their arguments. Their errors must contain no secret. Later versions add no
-// methods to it.
+// not change their arguments. Their errors must contain no secret, and can be matched in those
+// of the Manager. Later versions add no methods to it.
 type Sealer interface {
 	// Seal encrypts plaintext. The result authenticates plaintext and associatedData,
 	// and need not contain associatedData. It may be any bytes.

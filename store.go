@@ -217,7 +217,8 @@ type Store interface {
 
 	// History returns changes that were made, newest first, without the private parts of
 	// their records. How many changes a store retains is its own choice. An import is not a
-	// change. If the store retains none, the error matches [errors.ErrUnsupported].
+	// change. An ID without changes has none, which is no error. If the store retains none of
+	// any, the error matches [errors.ErrUnsupported].
 	History(ctx context.Context, query HistoryQuery) ([]RecordChange, error)
 }
 

@@ -35,8 +35,8 @@ type WatchQuery struct {
 	Selector Selector
 
 	// After is the position at which the watch resumes: [Change.Position] of an earlier
-	// watch with the same selector, or [Page.Position] of a list with the same selector and a
-	// cursor ([ListQuery.After]). If it is empty, the changes from the call on follow.
+	// watch with the same selector, or [Page.Position] of a list with the same selector, of the
+	// same [Registry]. If it is empty, the changes from the call on follow.
 	After string
 
 	// Heartbeats adds heartbeats to the sequence: at least every 5 seconds there is a

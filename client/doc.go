@@ -6,7 +6,8 @@
 //
 // # Differences from a Manager
 //
-//   - RPC URLs that a server returns are masked, unless [WithFullRPCURLs] is given.
+//   - RPC URLs that a server returns are masked, unless [WithFullRPCURLs] is given. All else
+//     of a relayer is as in the Manager, LastChange included.
 //   - If a server returns no revisions, like OpenZeppelin Relayer, relayers have the
 //     Revision 0, and changes under it return [relayer.ErrNoRevision].
 //   - An operation that the server does not offer returns an error that matches

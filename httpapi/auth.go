@@ -24,9 +24,13 @@ import (
 // a fault of the host: it is logged, and the response is 503. A panic is logged, and the
 // response is 500. The function must be safe for concurrent use, and must not read the body.
 //
-// Credentials are the values of the headers Authorization and Cookie. While a client address
-// has used up its limit (see [WithGuessLimit]), the function is called only for credentials
-// that were accepted before.
+// The function is called for every request, and about every 15 seconds for an open stream,
+// which ends if the function rejects it, or if the actor then sees other relayers.
+//
+// Credentials are the values of the headers Authorization and Cookie: only they are limited
+// (see [WithGuessLimit]), so that credentials in another header can be guessed without a
+// limit. While a client address has used up its limit, the function is called only for
+// credentials that were accepted before.
 type Authenticator func(r *http.Request) (relayer.Actor, error)
 
 // ErrUnauthorized is the error of an [Authenticator] that does not accept a request.

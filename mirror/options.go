@@ -22,10 +22,11 @@ const heartbeat = 5 * time.Second
 // WithMaxAge calls onStale each time the view becomes older than a duration, whatever the
 // reason: a program would stop to relay, for example. CaughtUp is that of [Mirror.CaughtUp],
 // and err the last error of the source. It matches [relayer.ErrGap] while all relayers are read
-// again, and is nil if none is known, as while a client connects again. Choose more than twice
-// the interval of heartbeats; the duration must be longer than 5 seconds. OnStale is called on a
-// goroutine of the Mirror, one call after the other, until the view is closed. The last of
-// [WithMaxAge] counts.
+// again, and is nil if none is known, as while a client connects again. The duration must be
+// longer than 5 seconds, which is the longest interval of heartbeats: choose more than twice as
+// much. OnStale is called on a goroutine of the Mirror, one call after the other, within a
+// second, until the view is closed. Nothing reports that the view is young again: compare
+// CaughtUp before each use. The last of [WithMaxAge] counts.
 func WithMaxAge(maximum time.Duration, onStale func(caughtUp time.Time, err error)) Option {
 	return Option{func(s *settings) error {
 		if maximum <= heartbeat {

@@ -48,7 +48,8 @@ type ApplyOptions struct {
 
 // Apply makes the changes of the plan, each with one write, and returns a result for
 // each change that it has tried, in the order of the entries. The error joins those of the
-// results and of the entries that are [Blocked], each with the ID of its relayer.
+// results and of the entries that are [Blocked] and not in Without, each with the ID of its
+// relayer, and says how many deletes were not tried.
 //
 // Up to 16 changes are made at once. They begin in the order of the entries, but new
 // relayers may be created in another order.

@@ -27,7 +27,7 @@ type Config struct {
 	lookup func(name string) (value string, ok bool)
 }
 
-// Parse reads a configuration file. It returns a [*relayer.ValidationError] with every
+// Parse reads a configuration file in JSON. It returns a [*relayer.ValidationError] with every
 // problem of every relayer, up to 1,000; the path of a problem is such as
 // relayers[3].policies.gas_price_cap.
 //

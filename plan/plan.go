@@ -29,8 +29,8 @@ func (p *Plan) Entries() []Entry {
 	return entries
 }
 
-// MarshalJSON returns an object with the member entries, and unchecked, which is true if
-// the registry has not checked the changes and may reject some. It contains no secret.
+// MarshalJSON returns an object with the member entries and, only if the registry has not
+// checked the changes and may reject some, "unchecked":true. It contains no secret.
 func (p Plan) MarshalJSON() ([]byte, error) {
 	return strictjson.Encode(struct {
 		Entries     []Entry `json:"entries"`
@@ -75,7 +75,8 @@ const (
 
 // Change is one field of an [Update] or a [Create], or a part of one.
 type Change struct {
-	// Path is the JSON path of the field, such as policies.min_balance.
+	// Path is the JSON path of the field, such as policies.min_balance, or
+	// custom_rpc_urls[0].url of an update.
 	Path string `json:"path"`
 
 	// Old and New are the values as texts of JSON, with RPC URLs masked, or "" if not set.

@@ -309,11 +309,11 @@ func TestHistory_None(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "relayers.db")
 	store := open(t, path)
 	writeChanges(t, store, 200)
-	for range 2 {
+	for _, none := range []bolt.Option{bolt.WithHistory(100, 0), bolt.WithHistory(0, time.Hour), bolt.WithHistory(0, 0)} {
 		if err := store.Close(); err != nil {
 			t.Fatal(err)
 		}
-		store = open(t, path, bolt.WithHistory(0, 0))
+		store = open(t, path, none)
 		if _, err := store.History(t.Context(), relayer.HistoryQuery{Limit: 1}); !errors.Is(err, errors.ErrUnsupported) {
 			t.Errorf("error is %v, want %v", err, errors.ErrUnsupported)
 		}

@@ -49,12 +49,15 @@ func WithLogger(logger *slog.Logger) Option {
 }
 
 // WithHistory sets how many changes the store retains for [Store.History], and how long. The
-// default is 100,000 changes and 90 days. Zero changes are no history. A write deletes some
+// default is 100,000 changes and 90 days. Zero of either is no history. A write deletes some
 // entries that are too many or too old, so that the file has some more for a time.
 func WithHistory(changes int, age time.Duration) Option {
 	return Option{func(o *options) error {
 		if changes < 0 || age < 0 {
 			return errors.New("the number of changes and the age of the history must be 0 or more")
+		}
+		if age == 0 {
+			changes = 0
 		}
 		o.historyChanges, o.historyAge = changes, age
 		return nil
