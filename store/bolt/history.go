@@ -167,6 +167,7 @@ type historyChange struct {
 	added  []entry // later than all others
 	pruned []past  // the oldest ones
 	isNew  bool    // the file has a damaged history
+	room   []byte  // of the added entries
 }
 
 // entry is a change in the form of the file.
@@ -179,18 +180,20 @@ type entry struct {
 // then share pages.
 const pruneStep = 64
 
-// historyAfter returns what the changes of a batch change in the history.
-func (o options) historyAfter(all []past, b *table.Batch, now time.Time) (h historyChange) {
+// historyAfter returns what the changes of a batch change in the history. It appends the values
+// of the entries to room.
+func (o options) historyAfter(all []past, b *table.Batch, now time.Time, room []byte) (h historyChange) {
+	h.room = room
 	first := max(0, len(b.Changes)-o.historyChanges)
 	h.added = make([]entry, 0, len(b.Changes)-first)
 	for i, change := range b.RecordChanges()[first:] {
 		if !b.Changes[first+i].IsImport { // it has the revision that it had elsewhere
-			h.added = append(h.added, newEntry(change, now))
+			h.add(change, now)
 		}
 	}
 	if len(b.Past) > 0 {
 		for _, change := range b.Past[max(0, len(b.Past)-o.historyChanges):] {
-			h.added = append(h.added, newEntry(change, now))
+			h.add(change, now)
 		}
 		slices.SortFunc(h.added, func(a, b entry) int { return cmp.Compare(a.revision, b.revision) })
 	}
@@ -290,7 +293,7 @@ func (s *Store) verifyHistory(next *commit) error {
 	}
 	next.history = historyChange{}
 	if _, err := s.pages.Verify(leftBucket(maxLeft), nil, 0); errors.Is(err, pages.ErrNoBucket) {
-		next.history = s.opts.historyAfter(nil, next.batch, time.Now())
+		next.history = s.opts.historyAfter(nil, next.batch, time.Now(), nil)
 		next.history.isNew = true
 	}
 	return nil
@@ -360,7 +363,7 @@ var changeKinds = []relayer.ChangeKind{relayer.ChangeCreated, relayer.ChangeUpda
 // asNew is the size of an old part that is equal to the new one.
 const asNew = math.MaxUint16
 
-func newEntry(change relayer.RecordChange, now time.Time) entry {
+func (h *historyChange) add(change relayer.RecordChange, now time.Time) {
 	rec, oldText, oldTerms := change.Record, change.OldText, change.OldTerms
 	e := entry{past: past{rec.Revision, sumID([]byte(rec.ID)), uint32(now.Unix())}}
 	sizes := [...]int{len(rec.Text), len(rec.Note), joinedSize(rec.Terms), len(oldText), joinedSize(oldTerms)}
@@ -370,13 +373,8 @@ func newEntry(change relayer.RecordChange, now time.Time) entry {
 	if slices.Equal(oldTerms, rec.Terms) {
 		oldTerms, sizes[4] = nil, asNew
 	}
-	size := changePartsAt + len(rec.ID) + len(rec.Claim) + len(rec.Document)
-	for _, part := range sizes {
-		if part != asNew {
-			size += part
-		}
-	}
-	value := append(make([]byte, 0, size), changeVersion, 0, 0, 0, 0, byte(slices.Index(changeKinds, change.Kind)))
+	start := len(h.room)
+	value := append(h.room, changeVersion, 0, 0, 0, 0, byte(slices.Index(changeKinds, change.Kind)))
 	value = binary.BigEndian.AppendUint32(value, e.time)
 	value = binary.BigEndian.AppendUint64(value, rec.Sequence)
 	value = append(value, uint8(len(rec.ID)), uint8(len(rec.Claim)))
@@ -388,9 +386,10 @@ func newEntry(change relayer.RecordChange, now time.Time) entry {
 	value = appendJoined(value, rec.Terms)
 	value = append(value, oldText...)
 	value = appendJoined(value, oldTerms)
-	e.value = append(value, rec.Document...)
+	h.room = append(value, rec.Document...)
+	e.value = h.room[start:]
 	binary.BigEndian.PutUint32(e.value[checksumAt:], sumChange(e.key(), e.value))
-	return e
+	h.added = append(h.added, e)
 }
 
 // joinedSize returns the size of the joined terms.

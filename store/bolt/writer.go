@@ -94,7 +94,10 @@ func (s *Store) commitBatch(b *table.Batch) error {
 			c.New.Checksum = sumRecord(c.New.Checksum, sequenceKey(c.New.Sequence()), binary.BigEndian.AppendUint64(nil, c.New.Revision()))
 		}
 	}
-	history := s.opts.historyAfter(s.history, b, time.Now())
+	history := s.opts.historyAfter(s.history, b, time.Now(), s.room)
+	if s.room = history.room[:0]; cap(s.room) > maxRoom {
+		s.room = nil
+	}
 	next := &commit{batch: b, history: history, state: s.state.after(b), txid: s.header.TxID + 1}
 	if err := s.verifyFile(next); err != nil {
 		return err
@@ -111,6 +114,9 @@ func (s *Store) commitBatch(b *table.Batch) error {
 	s.finish(next)
 	return nil
 }
+
+// maxRoom is the most memory that is kept for the entries of the next commit.
+const maxRoom = 1 << 20
 
 // begin returns a transaction with the changes.
 func (s *Store) begin(next *commit) (*bbolt.Tx, error) {
