@@ -139,6 +139,9 @@ func TestCopy_VerifyFindsChanges(t *testing.T) {
 					if !errors.Is(err, transfer.ErrDiffers) {
 						t.Errorf("error is %v, want %v", err, transfer.ErrDiffers)
 					}
+					if name == "last one lost" {
+						wantDiffers(t, err, 15, listAll(t, src)[15].ID)
+					}
 				})
 			}
 		}
