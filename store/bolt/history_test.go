@@ -390,7 +390,8 @@ func TestHistory_DamagedEntries(t *testing.T) {
 func TestHistory_DamagedWhileOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // without a comparison in the background
 		path := filepath.Join(t.TempDir(), "relayers.db")
-		store := open(t, path)
+		var logged bytes.Buffer
+		store := open(t, path, bolt.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))))
 		defer store.Close()
 		changes := writeChanges(t, store, 300)
 		whole := read(t, path)
@@ -401,6 +402,9 @@ func TestHistory_DamagedWhileOpen(t *testing.T) {
 		}
 		without := slices.DeleteFunc(slices.Clone(changes), func(c relayer.RecordChange) bool { return c.Record.Revision == 78 })
 		wantHistory(t, store, relayer.HistoryQuery{Limit: 1000}, without)
+		if !bytes.Contains(logged.Bytes(), []byte("entries of the history are damaged: they are left out")) {
+			t.Errorf("the log is %q", logged.String())
+		}
 		wantSound(t, store)
 		overwrite(t, path, 0, withNoise(whole))
 		_, err := store.History(t.Context(), relayer.HistoryQuery{Limit: 5})
