@@ -39,6 +39,9 @@ func (s *Store) ReadChanges(ctx context.Context, after string) error {
 	return err
 }
 
+// CauseOf returns the error of a call that ends with err when ctx may be done.
+func CauseOf(ctx context.Context, err error) error { return new(Store).causeOf(ctx, err) }
+
 var ErrNoSchema = errNoSchema
 
 // ExpectCluster replaces the system identifier that the Store has seen.

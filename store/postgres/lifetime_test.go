@@ -133,3 +133,12 @@ func TestReads_CanceledContext(t *testing.T) {
 	}
 	eventually(t, "all connections are released", func() bool { return pool.Stat().AcquiredConns() == 0 })
 }
+
+// A read that succeeds just before its timeout has succeeded.
+func TestReads_SuccessAtTimeout(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	if err := postgres.CauseOf(ctx, nil); err != nil {
+		t.Errorf("error %v", err)
+	}
+}
