@@ -123,6 +123,21 @@ func TestOpen_RefusedFileIsClosed(t *testing.T) {
 	if _, err := bolt.Open(t.Context(), path); !errors.Is(err, relayer.ErrCorrupt) {
 		t.Fatalf("error is %v, want %v", err, relayer.ErrCorrupt)
 	}
+	wantNoHandle(t, path)
+}
+
+// The file is closed too if it changes between its verification and the start of the engine.
+func TestOpen_ChangedFileIsClosed(t *testing.T) {
+	whole := wholeFile(t)
+	path := writeTemp(t, whole)
+	if err := bolt.OpenAndCloseEngine(path, func() { flipBits(t, path, whole, newerHeader(whole)+60, 1) }); !errors.Is(err, bolt.ErrLocked) {
+		t.Fatalf("error is %v, want %v", err, bolt.ErrLocked)
+	}
+	wantNoHandle(t, path)
+}
+
+func wantNoHandle(t *testing.T, path string) {
+	t.Helper()
 	handles, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
 		t.Skipf("open files cannot be listed: %v", err)
