@@ -26,7 +26,7 @@ func TestText(t *testing.T) {
 		"HTTPS://H.example/KEY.":                                                   "HTTPS://H.example/***.",
 		"https://user:KEY@h.example":                                               "https://h.example",
 		"https://user:KE@Y@h.example/":                                             "https://h.example/",
-		"https://KEY@h.example:8545/, again":                                       "https://h.example:8545/, again",
+		"https://KEY@h.example:9545/, again":                                       "https://h.example:9545/, again",
 		"https://us/KEY:KEY@h.example/":                                            "https://us/***",
 		"https://user:KEY/KEY@h.example/":                                          "https://***",
 		"https://h.example:KEY":                                                    "https://***",
