@@ -236,3 +236,24 @@ func TestCopy_ConcurrentWriter(t *testing.T) {
 		t.Errorf("error %v, want ErrDiffers and ErrExists", err)
 	}
 }
+
+// A destination that is unavailable after a conflict is not reported as one that differs.
+func TestCopy_UnavailableAfterConflict(t *testing.T) {
+	src, dst := memory.New(), memory.New()
+	fillWithGaps(t, src, 3)
+	fails := false
+	contested := intercept(dst, func(method string, call func() error) error {
+		if method == "List" && fails {
+			fails = false
+			return relayer.ErrUnavailable
+		}
+		if method == "Import" {
+			fails = true
+			put(t, dst, listAll(t, src)[0])
+		}
+		return call()
+	})
+	if err := transfer.Copy(t.Context(), contested, src); !errors.Is(err, relayer.ErrUnavailable) || errors.Is(err, transfer.ErrDiffers) {
+		t.Errorf("error %v, want %v", err, relayer.ErrUnavailable)
+	}
+}
