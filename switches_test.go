@@ -60,6 +60,28 @@ func TestSwitches_SameRecordAsUpdate(t *testing.T) {
 	}
 }
 
+// A repeated pause changes nothing, even if another program wrote the document in another form.
+func TestPause_RepeatedInOtherForm(t *testing.T) {
+	store := memory.New()
+	m := managerOf(t, store)
+	id := mustCreateDocument(t, m, fullRelayers[0].request).ID
+	if _, err := m.Pause(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	rec := mustGetRecord(t, store, id)
+	rec.Document = bytes.Replace(rec.Document, []byte(`"paused":true`), []byte(`"paused": true`), 1)
+	stored, err := store.Update(t.Context(), rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Pause(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	if got := mustGetRecord(t, store, id); got.Revision != stored.Revision {
+		t.Errorf("revision %d, want %d", got.Revision, stored.Revision)
+	}
+}
+
 var refuseNothing = relayer.WithAdmission(func(context.Context, relayer.Admission) error { return nil })
 
 func mustGetRecord(t *testing.T, store relayer.Store, id string) relayer.Record {
