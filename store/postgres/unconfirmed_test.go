@@ -25,8 +25,10 @@ func TestSynchronousStandby_RepeatedWrites(t *testing.T) {
 	t.Parallel()
 	primary, standby := pgserver.StartPair(t)
 	stores, patient, records := make(map[string]*postgres.Store), make(map[string]*postgres.Store), make(map[string]relayer.Record)
+	schemas := make(map[string]string)
 	for name, w := range repeatedWrites {
-		schema := newSchema()
+		schemas[name] = schemaName()
+		schema := postgres.WithSchema(schemas[name])
 		patient[name] = openAt(t, primary.ConnString(), schema)
 		records[name] = w.prepare(t, patient[name])
 		stores[name] = openImpatient(t, func() (*postgres.Store, error) {
@@ -59,6 +61,13 @@ func TestSynchronousStandby_RepeatedWrites(t *testing.T) {
 			t.Errorf("%s again, with the standby: error %v, want %v", name, err, w.again)
 		}
 		wantConsistent(t, patient[name])
+		// The commit has confirmed the write: a read does not need another one.
+		release := holdWriteLock(t, newPool(t, primary.ConnString()), schemas[name])
+		eventually(t, "the record is read", func() bool {
+			_, err := stores[name].Get(t.Context(), records[name].ID)
+			return !errors.Is(err, relayer.ErrUnavailable)
+		})
+		release()
 	}
 }
 
