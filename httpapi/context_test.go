@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/http"
@@ -24,7 +25,7 @@ func (waitingStore) List(ctx context.Context, _ relayer.StoreQuery) (relayer.Lis
 }
 
 // TestContext_Ended: an operation ends with the context of the request, whether the host
-// has set a deadline or the client is gone.
+// has set a deadline or the client is gone, and its error is logged at level debug.
 func TestContext_Ended(t *testing.T) {
 	type key struct{}
 	auth := func(r *http.Request) (relayer.Actor, error) {
@@ -44,13 +45,17 @@ func TestContext_Ended(t *testing.T) {
 		},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			handler := handlerOn(t, waitingStore{memory.New()}, auth)
+			var log bytes.Buffer
+			handler := handlerOn(t, waitingStore{memory.New()}, auth, httpapi.WithLogger(newLogger(&log)))
 			ctx, cancel := end(context.WithValue(t.Context(), key{}, "value"))
 			defer cancel()
 			begin := time.Now()
 			got := serveHTTP(ctx, handler, "GET", collection, "")
 			if took := time.Since(begin); got.Code != http.StatusServiceUnavailable || took != time.Second {
 				t.Errorf("%s: returned %d after %v", name, got.Code, took)
+			}
+			if !strings.Contains(log.String(), `level=DEBUG msg="request failed"`) {
+				t.Errorf("%s: log %q", name, log.String())
 			}
 		})
 	}
