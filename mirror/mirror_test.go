@@ -567,6 +567,23 @@ func TestMirror_Backoff(t *testing.T) {
 	})
 }
 
+// After a session of more than two seconds, the first retry waits at most 100 ms.
+func TestMirror_BackoffAfterLongSessions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &faultySource{Manager: newManager(t)}
+		var reads atomic.Int32
+		open(t, countingSource{source, &reads}, relayer.Selector{})
+		for range 20 {
+			time.Sleep(2500 * time.Millisecond)
+			source.fail(errors.New("connection lost"))
+		}
+		time.Sleep(time.Second)
+		if n := reads.Load(); n != 21 {
+			t.Errorf("%d reads, want one at the beginning and one after each of 20 failures", n)
+		}
+	})
+}
+
 type countingSource struct {
 	*faultySource
 	reads *atomic.Int32
