@@ -112,6 +112,23 @@ func TestCheck_AfterImport(t *testing.T) {
 	wantConsistent(t, store)
 }
 
+// An imported relayer may have any revision of an earlier relayer of its ID, which was deleted.
+func TestCheck_ImportAfterDelete(t *testing.T) {
+	t.Parallel()
+	for revision := range uint64(4) {
+		store := open(t, newSchema())
+		one := create(t, store, record("one"))
+		one.Text = "updated"
+		remove(t, store, update(t, store, one))
+		rec := record("one")
+		rec.Revision, rec.Document = revision+1, []byte("imported")
+		if err := store.Import(t.Context(), []relayer.Record{rec}); err != nil {
+			t.Fatal(err)
+		}
+		wantConsistent(t, store)
+	}
+}
+
 // TestCheck_StatementTimeout checks with sessions whose timeout ends every statement of
 // some duration.
 func TestCheck_StatementTimeout(t *testing.T) {
