@@ -397,6 +397,11 @@ func TestCompact_Symlink(t *testing.T) {
 	if sizeAfter := len(readFile(t, path)); sizeAfter >= sizeBefore {
 		t.Errorf("the file has %d bytes, and had %d", sizeAfter, sizeBefore)
 	}
+	loop := filepath.Join(t.TempDir(), "loop.db")
+	if err := os.Symlink(loop, loop); err != nil {
+		t.Fatal(err)
+	}
+	expectFailure(t, loop, "compact", "--db", loop)
 }
 
 // A failed compaction leaves the file as it was, and no other file.
