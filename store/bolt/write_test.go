@@ -693,6 +693,10 @@ func TestWrite_OtherContent(t *testing.T) {
 			t.Fatal(err)
 		}
 		overwrite(t, path, 0, otherContent(t, commits))
+		isSameHeader := commits == 1
+		if err := store.Ready(t.Context()); !isSameHeader && !errors.Is(err, relayer.ErrCorrupt) {
+			t.Errorf("%d commits: Ready: error is %v, want %v", commits, err, relayer.ErrCorrupt)
+		}
 		wantCreateUnavailable(t, store)
 		wantCreateUnavailable(t, store)
 		wantIDs(t, store, []string{"before"})
