@@ -347,7 +347,7 @@ func TestApply_NoTerminal(t *testing.T) {
 	}
 }
 
-// A plan that cannot be shown is an error, and is not applied.
+// A plan that cannot be shown is an error, and is not applied. So is an export that cannot be written.
 func TestPlan_FullDisk(t *testing.T) {
 	t.Parallel()
 	database, file := emptyDatabase(t), writeFile(t, publicConfig)
@@ -367,6 +367,12 @@ func TestPlan_FullDisk(t *testing.T) {
 	}
 	if done := expect(t, 0, "export", "--db", database); strings.Contains(done.stdout, `"id"`) {
 		t.Errorf("stored %s", done.stdout)
+	}
+	command := program("", "export", "--db", database)
+	command.Stdout = full
+	_ = command.Run()
+	if status := command.ProcessState.ExitCode(); status != 1 {
+		t.Errorf("export: exit status %d", status)
 	}
 }
 
