@@ -30,7 +30,8 @@ type Operation struct {
 	// empty create that the server has dry runs, which is such a write with problems.
 	DryRun bool
 
-	// Reason is the text that the caller gave with [Reason], with masked URLs.
+	// Reason is the text that the caller gave with [Reason], with masked URLs. It is empty if
+	// the text is invalid.
 	Reason string
 
 	// OldRevision and Revision are the revisions of the relayer before and after a write.

@@ -8,7 +8,8 @@ import (
 	"github.com/go-relayer/relayer/internal/mask"
 )
 
-// WriteOption is an option of a write: see [IfRevision], [DryRun] and [Reason].
+// WriteOption is an option of a write: see [IfRevision], [DryRun] and [Reason]. The zero
+// WriteOption is invalid.
 type WriteOption struct {
 	apply func(*WriteSettings) error
 }
@@ -70,7 +71,7 @@ type WriteSettings struct {
 	// DryRun checks the write only.
 	DryRun bool
 
-	// Reason is the text of the last [Reason].
+	// Reason is the text of the last valid [Reason].
 	Reason string
 }
 

@@ -27,7 +27,8 @@ import (
 // The errors of Open and of [Keyring.KeyOf]. Match them with [errors.Is].
 var (
 	// ErrUnknownKey reports that the keyring does not have the key, or has another key of
-	// the same ID. The error that wraps it names the key, and both fingerprints.
+	// the same ID. The error that wraps it names the key and its fingerprint, and
+	// that of the other key.
 	ErrUnknownKey = errors.New("no such key in the keyring")
 
 	// ErrNotAuthentic reports that a sealed text or its associated data was changed.
@@ -101,15 +102,14 @@ func (r *ring) find(sealedUnder relayer.SealingKey) (*key, error) {
 			return &r.keys[i], nil
 		}
 	}
-	named := r.named(sealedUnder.ID)
-	switch {
-	case len(r.keys) == 0: // it does not support opening at all
+	if len(r.keys) == 0 { // it does not support opening at all
 		return nil, fmt.Errorf("%w: the keyring has no keys: %w", noKey(sealedUnder.ID), errors.ErrUnsupported)
-	case named == nil:
-		return nil, noKey(sealedUnder.ID)
 	}
-	return nil, fmt.Errorf("%w with the fingerprint %s: that of the keyring has the fingerprint %s",
-		noKey(sealedUnder.ID), sealedUnder.Fingerprint, named.Fingerprint)
+	err := fmt.Errorf("%w with the fingerprint %s", noKey(sealedUnder.ID), sealedUnder.Fingerprint)
+	if named := r.named(sealedUnder.ID); named != nil {
+		err = fmt.Errorf("%w: that of the keyring has the fingerprint %s", err, named.Fingerprint)
+	}
+	return nil, err
 }
 
 // Keys returns the ID and the fingerprint of every key: first those of the primary key,
