@@ -219,9 +219,9 @@ func newKeysCommand() *cobra.Command {
 		Use:   "keys",
 		Short: "Manage the file of the keys that seal RPC URLs",
 		Long: `A key file has named keys. The primary key seals; every key opens what it has sealed.
-To rotate: keys add, SIGHUP, keys use, SIGHUP, wait until check shows no RPC URLs under the
-old key, keys remove. Several servers of one database need the same file: copy it to all
-of them before each SIGHUP.`,
+To rotate: keys add, SIGHUP, keys use, SIGHUP, wait until the log of every server has the
+line "all RPC URLs are under the primary key" with the new key, keys remove. Several
+servers of one database need the same file: copy it to all of them before each SIGHUP.`,
 	}
 	add := &cobra.Command{Use: "add", Short: "Add a new random key; the first one creates the file and is primary"}
 	use := &cobra.Command{

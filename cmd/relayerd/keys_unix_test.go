@@ -222,7 +222,7 @@ func TestServe_RequireSealed(t *testing.T) {
 
 	server = start(t, "", "--db", database, "--tokens-file", tokens, "--unseal", "--keys", keys)
 	server.expectStatus("POST", collection, oldToken, sealedURL("forged"), http.StatusCreated)
-	server.output.awaitText(t, "stored=1", 1)
+	server.output.awaitText(t, `"all RPC URLs are in clear" stored=1`, 1)
 	server.expectStatus("PATCH", collection+"/a", oldToken, `{"custom_rpc_urls":null}`, http.StatusOK)
 	server.stop()
 
@@ -372,6 +372,13 @@ func TestServe_RotateKeys(t *testing.T) {
 	expectNoSecretIn(t, directory)
 }
 
+// An operator who rotates by restarts waits for this line too.
+func TestServe_KeysNothingToSeal(t *testing.T) {
+	server := start(t, token, "--db", "memory", "--keys", keysFileIn(t, t.TempDir()))
+	server.output.awaitText(t, `"all RPC URLs are under the primary key" stored=0 primary=k1`, 1)
+	server.stop()
+}
+
 // A server tries again what it could not seal, without a restart or a signal.
 func TestServe_RetriesResealing(t *testing.T) {
 	keys, directory := keysFileIn(t, t.TempDir()), t.TempDir()
@@ -491,4 +498,31 @@ func TestServe_KeysAndTokens(t *testing.T) {
 	server.output.awaitText(t, "tokens reloaded", 1)
 	server.output.awaitText(t, "keys reloaded", 1)
 	server.expectStatus("GET", collection, newToken, "", http.StatusOK)
+}
+
+// Sealing is turned on without a server that cannot open what another one has sealed.
+func TestPostgres_TurnSealingOn(t *testing.T) {
+	t.Parallel()
+	database, keys, tokens := location(t, startPostgres(t), "postgres"), keysFileIn(t, t.TempDir()), filepath.Join(t.TempDir(), "tokens")
+	writeTokens(t, tokens, "operator "+token+" write+engine")
+	flags := []string{"--db", database, "--tokens-file", tokens, "--keys", keys}
+	first, second := start(t, "", append(flags, "--unseal")...), start(t, "", append(flags, "--unseal")...)
+	first.expectStatus("POST", collection, token, sealedURL("a"), http.StatusCreated)
+	first.stop()
+
+	first = start(t, "", flags...)
+	first.output.awaitText(t, `"all RPC URLs are under the primary key" stored=1`, 1)
+	if _, body := second.do("GET", collection+"/a?rpc_urls=full", ""); !strings.Contains(body, urlSecret) {
+		t.Errorf("the server with --unseal does not open a sealed URL: %s", body)
+	}
+	second.expectStatus("POST", collection, token, sealedURL("b"), http.StatusCreated)
+	second.stop()
+
+	second = start(t, "", flags...)
+	second.output.awaitText(t, `"all RPC URLs are under the primary key" stored=1`, 1)
+	first.stop()
+	second.stop()
+	if output := runCommand(t, "check", "--db", database); !strings.Contains(output, "RPC URLs of 0 relayers are in clear\n") {
+		t.Errorf("check prints %q", output)
+	}
 }

@@ -92,6 +92,7 @@ const (
 type resealer struct {
 	manager *relayer.Manager
 	keys    *keysFile
+	unseals bool             // stores in clear instead
 	signals <-chan os.Signal // each one reloads the keys
 }
 
@@ -102,7 +103,7 @@ var resealActor = relayer.Actor{ID: "relayerd:reseal"}
 // backoff.
 func (r resealer) run(ctx context.Context) {
 	ctx = relayer.WithActor(ctx, resealActor)
-	delay, isReloaded := firstRetry, false
+	delay := firstRetry
 	for ctx.Err() == nil {
 		count, signaled, err := r.reseal(ctx)
 		var retry <-chan time.Time
@@ -111,13 +112,14 @@ func (r resealer) run(ctx context.Context) {
 		case err != nil:
 			r.keys.logger.Error("not all RPC URLs are under the primary key", "error", err.Error(), "retry_in", delay)
 			retry, delay = time.After(delay), min(2*delay, longestRetry)
-		case count > 0 || delay > firstRetry || isReloaded: // the operator waits for each server
-			isReloaded = false
+		case r.unseals:
+			r.keys.logger.Info("all RPC URLs are in clear", "stored", count)
+		default: // the operator waits for the line of each server, also if nothing was left to seal
 			r.keys.logger.Info("all RPC URLs are under the primary key", "stored", count, "primary", r.keys.primary().ID)
 		}
 		if signaled || r.isSignaled(ctx, retry) {
 			r.keys.reload(ctx)
-			delay, isReloaded = firstRetry, true
+			delay = firstRetry
 		}
 	}
 }

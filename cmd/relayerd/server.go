@@ -233,7 +233,7 @@ func (s *server) openManager(ctx context.Context) error {
 	}
 	s.manager, err = relayer.New(s.store, append(s.managerOptions, sealing...)...)
 	if err == nil && s.keys != nil {
-		s.inBackground(ctx, resealer{s.manager, s.keys, s.received.keys}.run)
+		s.inBackground(ctx, resealer{s.manager, s.keys, s.unseal, s.received.keys}.run)
 	}
 	return err
 }
