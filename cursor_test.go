@@ -109,12 +109,15 @@ func TestList_ThenWatch(t *testing.T) {
 				}
 			})
 		}
-		var followers sync.WaitGroup
-		for f, text := range []string{"", "paused=true", "search=1", "", "paused=true,search=3"} {
+		selections := []string{"", "paused=true", "search=1", "", "paused=true,search=3"}
+		var followers, listing sync.WaitGroup
+		listing.Add(len(selections))
+		for f, text := range selections {
 			selector := mustParse(t, text)
 			followers.Go(func() {
 				held := make(map[string]uint64)
 				page, err := m.List(t.Context(), relayer.ListQuery{Selector: selector, PerPage: 100})
+				listing.Done()
 				if err != nil {
 					t.Error(err)
 					return
@@ -152,6 +155,7 @@ func TestList_ThenWatch(t *testing.T) {
 			})
 		}
 		writing.Wait()
+		listing.Wait() // a follower that lists the last one waits for it forever
 		mustCreate(t, m, last)
 		followers.Wait()
 	})
