@@ -61,7 +61,7 @@ type series struct {
 
 // tally counts the operations of a series and the damage that it found.
 type tally struct {
-	rounds, halfWrites, failedReopens, failedChecks int
+	rounds, halfWrites, failedReopens, failedChecks, crashes int
 
 	acknowledged, uncertain, lost int // operations
 	history                       int // changes that the history has not, or should not have
@@ -70,14 +70,14 @@ type tally struct {
 
 func (c tally) String() string {
 	return fmt.Sprintf("%d power cuts; %d operations acknowledged, %d of unknown outcome; %d unsynced sectors kept (%d torn), %d dropped; "+
-		"%d lost, %d wrong in the history, %d half writes, %d failed reopens, %d failed checks (seed %d)",
+		"%d lost, %d wrong in the history, %d half writes, %d failed reopens, %d failed checks, %d crashes (seed %d)",
 		c.rounds, c.acknowledged, c.uncertain, c.kept, c.torn, c.dropped,
-		c.lost, c.history, c.halfWrites, c.failedReopens, c.failedChecks, *seed)
+		c.lost, c.history, c.halfWrites, c.failedReopens, c.failedChecks, c.crashes, *seed)
 }
 
 // damage returns the number of faults of the store.
 func (c tally) damage() int {
-	return c.lost + c.history + c.halfWrites + c.failedReopens + c.failedChecks
+	return c.lost + c.history + c.halfWrites + c.failedReopens + c.failedChecks + c.crashes
 }
 
 // newSeries returns a series that begins with an empty store.
@@ -225,10 +225,13 @@ func (r *round) write(onReady func()) {
 		}
 		r.expected.note(e)
 	})
-	if !late.Stop() {
-		err = fmt.Errorf("no fault within %v", patienceToWrite)
-	}
-	if err != nil || !killed {
+	switch {
+	case !late.Stop():
+		r.t.Fatalf("power cut %d (seed %d): no fault within %v", r.tally.rounds, *seed, patienceToWrite)
+	case err != nil && !killed: // it met what an earlier cut has damaged
+		r.tally.crashes++
+		r.report("%v", err)
+	case err != nil || !killed:
 		r.t.Fatalf("power cut %d (seed %d): the child was not killed: %v", r.tally.rounds, *seed, err)
 	}
 	r.expected.processDied()
