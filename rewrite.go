@@ -22,6 +22,9 @@ func (m *Manager) Reindex(ctx context.Context) iter.Seq2[string, error] {
 		return m.store.List(ctx, page)
 	})
 	return func(yield func(string, error) bool) {
+		if len(older) == 0 {
+			return // there is no earlier version
+		}
 		m.rewriteAll(ctx, records, reindexed, yield)
 	}
 }

@@ -570,8 +570,8 @@ func TestMetrics_Operations(t *testing.T) {
 		`relayer_operations_total{operation="create",outcome="ok"} 1` + "\n",
 		`relayer_operations_total{operation="get",outcome="not_found"} 1` + "\n",
 		"# TYPE relayer_operation_duration_seconds histogram\n",
-		`relayer_operation_duration_seconds_bucket{operation="list",le="+Inf"} 2` + "\n", // and of the start
-		`relayer_operation_duration_seconds_count{operation="list"} 2` + "\n",
+		`relayer_operation_duration_seconds_bucket{operation="list",le="+Inf"} 1` + "\n",
+		`relayer_operation_duration_seconds_count{operation="list"} 1` + "\n",
 		`relayer_operations_total{operation="list",outcome="unavailable"} 0` + "\n",
 		"# TYPE go_goroutines gauge\n",
 		"# TYPE process_start_time_seconds gauge\n",
