@@ -122,12 +122,6 @@ type ValidationError struct {
 	Fields []FieldError
 }
 
-// The codes of problems that strict decoding does not find.
-const (
-	notAllowed = "not_allowed"
-	immutable  = "immutable"
-)
-
 func invalid(field, message string) error { return invalidAs(field, "", message) }
 
 func invalidAs(field, code, message string) error {

@@ -169,7 +169,7 @@ var fixed = []string{"id", "network", "network_type", "signer_id", "address", "s
 func (p *problems) nameFixed() {
 	for i, problem := range p.list {
 		if slices.Contains(fixed, problem.Field) {
-			p.list[i].Code, p.list[i].Message = immutable, "cannot be changed"
+			p.list[i].Code, p.list[i].Message = strictjson.Immutable, "cannot be changed"
 		}
 	}
 }

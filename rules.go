@@ -65,7 +65,7 @@ func checkRules(input any, found *problems) {
 
 // ruleCodes has the codes of tags.
 var ruleCodes = map[string]string{
-	"required": strictjson.Required, "oneof": notAllowed, "network_type": notAllowed, "gte": strictjson.OutOfRange, "lte": strictjson.OutOfRange, "finite": strictjson.OutOfRange,
+	"required": strictjson.Required, "oneof": strictjson.NotAllowed, "network_type": strictjson.NotAllowed, "gte": strictjson.OutOfRange, "lte": strictjson.OutOfRange, "finite": strictjson.OutOfRange,
 }
 
 // ruleMessage returns what the field must be, for the sender of the request.

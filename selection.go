@@ -101,12 +101,9 @@ func (s Selector) Where(key string, values ...string) Selector {
 	}
 	named, problem := selectorKeyNamed(key)
 	code := ""
-	switch {
-	case problem == "":
-		if problem = named.problem(values); named.isOneOf {
-			code = notAllowed
-		}
-	case !isSelectorKey(key):
+	if problem == "" {
+		code, problem = named.valueCode, named.problem(values)
+	} else if !isSelectorKey(key) {
 		code = strictjson.UnknownField
 	}
 	if problem != "" {

@@ -49,8 +49,8 @@ type selectorKey struct {
 	// value returns the value of a relayer, or false if it is not set.
 	value func(*Relayer) (value string, isSet bool)
 
-	// isOneOf is true if there are only some possible values.
-	isOneOf bool
+	// valueCode is the code of a value that the field cannot have.
+	valueCode string
 
 	// valueProblem returns why the field cannot have a value, or "". If it is nil, the value
 	// must be a text that is not empty.
@@ -69,11 +69,11 @@ const (
 var selectorKeys = []selectorKey{
 	{name: keyID, value: func(r *Relayer) (string, bool) { return r.ID, true }, valueProblem: idProblem},
 	{name: "network", since: 1, value: func(r *Relayer) (string, bool) { return r.Network, true }},
-	{name: "network_type", since: 1, isOneOf: true, value: func(r *Relayer) (string, bool) { return string(r.NetworkType), true }, valueProblem: networkTypeProblem},
+	{name: "network_type", since: 1, valueCode: strictjson.NotAllowed, value: func(r *Relayer) (string, bool) { return string(r.NetworkType), true }, valueProblem: networkTypeProblem},
 	{name: "signer_id", since: 1, value: func(r *Relayer) (string, bool) { return r.SignerID, true }},
 	{name: "notification_id", since: 1, value: func(r *Relayer) (string, bool) { return r.NotificationID, r.NotificationID != "" }},
-	{name: "paused", since: 1, isOneOf: true, value: func(r *Relayer) (string, bool) { return strconv.FormatBool(r.Paused), true }, valueProblem: flagProblem},
-	{name: "system_disabled", since: 1, isOneOf: true, value: func(r *Relayer) (string, bool) { return strconv.FormatBool(r.SystemDisabled), true }, valueProblem: flagProblem},
+	{name: "paused", since: 1, valueCode: strictjson.NotAllowed, value: func(r *Relayer) (string, bool) { return strconv.FormatBool(r.Paused), true }, valueProblem: flagProblem},
+	{name: "system_disabled", since: 1, valueCode: strictjson.NotAllowed, value: func(r *Relayer) (string, bool) { return strconv.FormatBool(r.SystemDisabled), true }, valueProblem: flagProblem},
 	{name: keySearch, valueProblem: searchProblem},
 }
 

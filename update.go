@@ -141,7 +141,7 @@ func (m *Manager) setSwitches(set func(*switches) error) edit {
 func (m *Manager) checkChanged(r, stored *Relayer, found *problems) {
 	keep := func(field string, isKept bool) {
 		if !isKept {
-			found.Report(field, immutable, "cannot be changed")
+			found.Report(field, strictjson.Immutable, "cannot be changed")
 		}
 	}
 	keep("id", r.ID == stored.ID)

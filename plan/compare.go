@@ -88,7 +88,7 @@ func fixedProblems(changes []Change) []relayer.FieldError {
 	var found wire.Problems
 	for _, change := range changes {
 		if slices.Contains([]string{"network", "network_type", "signer_id"}, change.Path) {
-			found.Report(change.Path, "immutable", fmt.Sprintf("must not be changed from %s to %s: delete the relayer first", change.Old, change.New))
+			found.Report(change.Path, strictjson.Immutable, fmt.Sprintf("must not be changed from %s to %s: delete the relayer first", change.Old, change.New))
 		}
 	}
 	return found

@@ -17,6 +17,8 @@ const (
 	Duplicate    = "duplicate"
 	WrongType    = "wrong_type"
 	OutOfRange   = "out_of_range"
+	NotAllowed   = "not_allowed" // not one of the possible values
+	Immutable    = "immutable"
 )
 
 // Reporter collects the problems that a [Decoder] finds.
