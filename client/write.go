@@ -156,11 +156,14 @@ func (c *Client) tryUpdate(ctx context.Context, id string, change func(*relayer.
 		return nil, relayer.ErrConflict
 	}
 	patch, err := difference(current, change)
-	if err == nil && len(patch) == 0 && settings.DryRun {
-		current.LastChange = relayer.Note{}
+	if err != nil {
+		return nil, err
 	}
-	if err != nil || len(patch) == 0 {
-		return current, err
+	if len(patch) == 0 {
+		if settings.DryRun {
+			current.LastChange = relayer.Note{}
+		}
+		return current, nil
 	}
 	if current.Revision == 0 {
 		return nil, fmt.Errorf("the server returns no revisions: %w", relayer.ErrNoRevision)

@@ -17,7 +17,7 @@ var reference = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 // expand replaces the references in the JSON of the relayer at path, and returns the
 // names of the variables. It adds a problem for a text with a variable that is not set.
 func (c *Config) expand(data []byte, path string, found *wire.Problems) (expanded []byte, names []string) {
-	value := func(at, text string) string {
+	value := func(at places, text string) string {
 		problem := ""
 		replaced := reference.ReplaceAllStringFunc(text, func(match string) string {
 			name := reference.FindStringSubmatch(match)[1]
@@ -37,34 +37,31 @@ func (c *Config) expand(data []byte, path string, found *wire.Problems) (expande
 			return match
 		})
 		if problem != "" {
-			found.Add(at, problem)
+			found.Add(at.below(path), problem)
 		}
 		return replaced
 	}
-	return replaceTexts(data, path, value), names
+	return replaceTexts(data, value), names
 }
 
 // replaceTexts returns valid JSON with replace applied to its strings, except to the
-// names of members. It passes the path of a string, which begins with that of the JSON.
-func replaceTexts(data []byte, path string, replace func(path, text string) string) []byte {
+// names of members. It passes the places of a string, which are valid during the call.
+func replaceTexts(data []byte, replace func(at places, text string) string) []byte {
 	var out []byte
-	var above places
+	var at places
 	for {
 		start := bytes.IndexByte(data, '"')
 		if start < 0 {
 			return append(out, data...)
 		}
-		above.read(data[:start])
+		at.read(data[:start])
 		end := start + strictjson.StringLength(data[start:])
 		out = append(out, data[:start]...)
 		literal := data[start:end]
-		var text string
-		if json.Unmarshal(literal, &text) == nil {
-			if isName(data[end:]) {
-				above[len(above)-1].name = text
-			} else if replaced := replace(above.path(path), text); replaced != text {
-				literal = encodeText(literal, replaced)
-			}
+		if isName(data[end:]) {
+			_ = json.Unmarshal(literal, &at[len(at)-1].name)
+		} else {
+			literal = replaceText(literal, func(text string) string { return replace(at, text) })
 		}
 		out = append(out, literal...)
 		data = data[end:]
@@ -95,7 +92,8 @@ func (p *places) read(between []byte) {
 	}
 }
 
-func (p places) path(path string) string {
+// below returns the path of the place in the JSON at a path.
+func (p places) below(path string) string {
 	for _, place := range p {
 		if place.isArray {
 			path = fmt.Sprintf("%s[%d]", path, place.index)
@@ -111,8 +109,17 @@ func isName(rest []byte) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(rest, " \t\r\n"), []byte(":"))
 }
 
-// encodeText returns the literal of a text that has replaced that of a literal.
-func encodeText(literal []byte, replaced string) []byte {
+// replaceText returns a literal without a replacement byte by byte, because decoding
+// would hide problems of its text.
+func replaceText(literal []byte, replace func(string) string) []byte {
+	var text string
+	if json.Unmarshal(literal, &text) != nil {
+		return literal
+	}
+	replaced := replace(text)
+	if replaced == text {
+		return literal
+	}
 	encoded, err := strictjson.Encode(replaced)
 	if err != nil {
 		return literal
