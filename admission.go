@@ -9,7 +9,7 @@ import (
 )
 
 // Admission is a write that a hook of the host may refuse. The hook may read from the Manager:
-// its calls are operations of their own.
+// its reads are separate operations.
 type Admission struct {
 	// Action is [ActionCreate], [ActionUpdate], [ActionResume], [ActionEnable] or
 	// [ActionDelete].

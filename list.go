@@ -28,8 +28,8 @@ type ListQuery struct {
 
 	// After is the [Page.Next] of an earlier page, behind which the page begins, or the
 	// empty cursor, which is the beginning. If it is nil, Page is the page; otherwise Page
-	// must be 0. A walk by cursors returns every relayer that exists and is selected during the whole walk
-	// exactly once, whatever is created and deleted meanwhile.
+	// must be 0. A walk by cursors returns every relayer that exists and is selected during
+	// the whole walk exactly once, whatever is created and deleted meanwhile.
 	After *Cursor
 }
 

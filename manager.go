@@ -32,8 +32,9 @@ func New(store Store, options ...Option) (*Manager, error) {
 // Within returns a view of the relayers that the selector selects, with the same store and
 // options. To the view, the other relayers do not exist: reads and changes of one return
 // [ErrNotFound]. A write that would create a relayer outside of the selection, or move one
-// out of it, returns a [*ValidationError] on the field of the selector. IDs remain unique in the store, so that a create
-// returns [ErrExists] for the ID of any relayer. Views of views intersect.
+// out of it, returns a [*ValidationError] on the field of the selector. IDs remain unique in
+// the store, so that a create returns [ErrExists] for the ID of any relayer. Views of views
+// intersect.
 //
 // The selector must be valid and have no search; otherwise every operation of the view
 // returns an error.

@@ -23,9 +23,10 @@ import (
 // copy prevents that.
 //
 // ID, Network, NetworkType, SignerID and Address must not be changed. Changes of Revision and
-// LastChange are ignored. A nil Policy removes all restrictions. Update returns [ErrNotFound], a [*ValidationError], the error of change, or
-// [ErrConflict] if a condition does not hold or contention exhausts the retries. Each is
-// wrapped in an error that names the operation and the ID: match it with [errors.Is].
+// LastChange are ignored. A nil Policy removes all restrictions. Update returns [ErrNotFound],
+// a [*ValidationError], the error of change, or [ErrConflict] if a condition does not hold or
+// contention exhausts the retries. Each is wrapped in an error that names the operation and the
+// ID: match it with [errors.Is].
 func (m *Manager) Update(ctx context.Context, id string, change func(*Relayer) error, options ...WriteOption) (*Relayer, error) {
 	apply := func(r, stored *Relayer) error {
 		if err := change(r); err != nil {

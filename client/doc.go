@@ -23,8 +23,8 @@
 //
 // Requests that the server rejects with 429 or 503, and those for which no connection could be
 // made, had no effect, and match [relayer.ErrUnavailable]. They are sent again, with
-// exponential backoff, full jitter and the wait of Retry-After. Reads are also repeated after a lost connection, a truncated response,
-// and a 5xx of a proxy. [WithRetries] sets the limits.
+// exponential backoff, full jitter and the wait of Retry-After. Reads are also repeated after a
+// lost connection, a truncated response, and a 5xx of a proxy. [WithRetries] sets the limits.
 //
 // A write whose response was lost may have taken effect: also one on a connection that is open
 // when the server dies. The client then reads the

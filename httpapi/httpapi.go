@@ -33,8 +33,8 @@
 // The ETag of a relayer is its revision. PATCH, PUT and DELETE honor If-Match: the response is
 // 412 if the current revision is another one. With the parameter dry_run=true they check
 // everything and store nothing; POST does not take it, because it has :validate. A body
-// without the Content-Type application/json is 415. The X-Change-Reason of a write is stored with the change. docs/http.md lists all statuses and
-// limits.
+// without the Content-Type application/json is 415. The X-Change-Reason of a write is stored
+// with the change. docs/http.md lists all statuses and limits.
 //
 // [New] returns an [API], an [http.Handler] that works at / and, with [http.StripPrefix],
 // under any prefix. It starts no goroutine that outlives a request, has no global

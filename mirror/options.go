@@ -25,7 +25,7 @@ const heartbeat = 5 * time.Second
 // again, and is nil if none is known, as while a client connects again. The duration must be
 // longer than 5 seconds, which is the longest interval of heartbeats: choose more than twice as
 // much. OnStale is called on a goroutine of the Mirror, one call after the other, within a
-// second, until the view is closed. Nothing reports that the view is young again: compare
+// second, until the view is closed. No call reports that the view is current again: compare
 // CaughtUp before each use. The last of [WithMaxAge] counts.
 func WithMaxAge(maximum time.Duration, onStale func(caughtUp time.Time, err error)) Option {
 	return Option{func(s *settings) error {

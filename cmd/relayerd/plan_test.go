@@ -347,7 +347,8 @@ func TestApply_NoTerminal(t *testing.T) {
 	}
 }
 
-// A plan that cannot be shown is an error, and is not applied. So is an export that cannot be written.
+// A plan that cannot be shown is an error, and is not applied. So is an export that cannot be
+// written.
 func TestPlan_FullDisk(t *testing.T) {
 	t.Parallel()
 	database, file := emptyDatabase(t), writeFile(t, publicConfig)

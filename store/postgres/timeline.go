@@ -29,9 +29,8 @@ type timeline struct {
 // follow another server, and what it returns may be old.
 //
 // It also remembers the last revision that it has written, and a higher one that it has read
-// since. Another server that
-// does not have it is a copy, which was restored or promoted apart, unless it was promoted
-// after asynchronous replication, which may lose commits.
+// since. Another server that does not have it is a copy, which was restored or promoted
+// separately, unless it was promoted after asynchronous replication, which may lose commits.
 type timelines struct {
 	mu      sync.Mutex
 	highest timeline
