@@ -106,14 +106,19 @@ func newCreationSeries(t *testing.T, kind string, scenario func(*round)) *series
 	return &series{t: t, store: kind, scenario: scenario, isFresh: true}
 }
 
-// wantNothingLost runs the rounds of the command line.
+// maxRounds bounds the rounds of a series that waits for an event.
+const maxRounds = 200
+
+// wantNothingLost runs the rounds of the command line, and more until one operation is
+// acknowledged.
 func (s *series) wantNothingLost() {
 	s.t.Helper()
 	count := *rounds
 	if testing.Short() {
 		count = min(count, 3)
 	}
-	for range count {
+	// A few cuts can all come before the first acknowledgement.
+	for s.tally.rounds < count || s.tally.acknowledged == 0 && s.tally.rounds < maxRounds {
 		s.run()
 	}
 	s.t.Log(s.tally)
@@ -139,13 +144,12 @@ func (s *series) wantLossCaught() {
 
 func (s *series) runUntil(isCaught func() bool) {
 	s.t.Helper()
-	const most = 200
-	for !isCaught() && s.tally.rounds < most {
+	for !isCaught() && s.tally.rounds < maxRounds {
 		s.run()
 	}
 	s.t.Log(s.tally)
 	if !isCaught() {
-		s.t.Errorf("%d power cuts did not find the fault", most)
+		s.t.Errorf("%d power cuts did not find the fault", maxRounds)
 	}
 }
 
