@@ -20,7 +20,7 @@ type Config struct {
 	// Ignored are the names of the other sections of the file, such as signers.
 	Ignored []string
 
-	// Unexpanded are the names of the environment variables that the relayers refer to
+	// Unexpanded are the names of the environment variables that the RPC URLs refer to
 	// as ${NAME}. It is empty if Parse has expanded them.
 	Unexpanded []string
 
@@ -31,9 +31,10 @@ type Config struct {
 // problem of every relayer, up to 1,000; the path of a problem is such as
 // relayers[3].policies.gas_price_cap.
 //
-// With a lookup such as [os.LookupEnv], ${NAME} in the values of the relayers is replaced by
-// the value that it returns, and a variable that is not set is a problem. If lookup is nil,
-// ${NAME} is ordinary text.
+// With a lookup such as [os.LookupEnv], ${NAME} in the RPC URLs of the relayers is replaced by
+// the value that it returns. A variable that is not set is a problem, and so are API_KEY and
+// names that begin with PG: they are credentials of programs that apply a file. Everywhere else,
+// and if lookup is nil, ${NAME} is ordinary text.
 func Parse(data []byte, lookup func(name string) (value string, ok bool)) (*Config, error) {
 	c := &Config{lookup: lookup}
 	found := new(wire.Problems)

@@ -124,42 +124,57 @@ func TestParse_ReferencesAreText(t *testing.T) {
 	if url := string(config.Relayers[0].CustomRPCURLs[0].URL); url != "https://x/${KEY}/${KEY}" {
 		t.Errorf("URL %s", url)
 	}
-	if want := []string{"B", "KEY"}; !slices.Equal(config.Unexpanded, want) {
+	if want := []string{"KEY"}; !slices.Equal(config.Unexpanded, want) {
 		t.Errorf("unexpanded %q, want %q", config.Unexpanded, want)
 	}
 }
 
 func TestParse_Lookup(t *testing.T) {
-	variables := map[string]string{"KEY": secret + `"\{`, "NAME": "é ${KEY}", "EMPTY": "", "SPLIT": "\xff"}
+	variables := map[string]string{"KEY": secret + `"\{`, "NAME": "é${KEY}", "EMPTY": "", "SPLIT": "\xff"}
 	env := func(name string) (string, bool) { value, ok := variables[name]; return value, ok }
-	text := `{"plugins":"${UNSET}","relayers":[` + relayerWith("a", `"custom_rpc_urls":["https://x.example/\u0024{KEY}"]`,
-		`"notification_id":"${NAME}-$KEY-${1}-${EMPTY}\n"`, `"policies":{"whitelist_receivers":["${KEY}","\u00e9"]}`) + `]}`
-	config := parseWith(t, text, env)
-	got := config.Relayers[0]
-	if url := string(got.CustomRPCURLs[0].URL); url != "https://x.example/"+secret+`"\{` {
-		t.Errorf("URL %s", url)
-	}
-	if got.NotificationID != "é ${KEY}-$KEY-${1}-\n" {
-		t.Errorf("notification %q", got.NotificationID)
-	}
-	if receivers := got.Policy.(*relayer.EVMPolicy).WhitelistReceivers; !slices.Equal(receivers, []string{secret + `"\{`, "é"}) {
-		t.Errorf("receivers %q", receivers)
+	config := parseWith(t, `{"plugins":"${UNSET}","relayers":[`+
+		relayerWith("a", `"custom_rpc_urls":["https://x.example/\u0024{KEY}", {"weight":5, "url":"https://x.example/${NAME}-$KEY-${1}-${EMPTY}"}]`)+`]}`, env)
+	want := []relayer.RPCConfig{{URL: "https://x.example/" + secret + `"\{`}, {URL: "https://x.example/é${KEY}-$KEY-${1}-", Weight: new(5.0)}}
+	if got := config.Relayers[0].CustomRPCURLs; !reflect.DeepEqual(got, want) {
+		t.Errorf("endpoints do not have the values of the variables: %v", got)
 	}
 	if len(config.Unexpanded) > 0 {
 		t.Errorf("unexpanded %q", config.Unexpanded)
 	}
 
-	// The names of members are not values.
-	_, err := plan.Parse([]byte(`{"relayers":[`+relayerWith("a", `"${KEY}" :1`)+`]}`), env)
-	expectProblems(t, err, relayer.FieldError{Field: "relayers[0].${KEY}", Message: "is not a known field"})
-
-	_, err = plan.Parse([]byte(`{"relayers":[`+relayerWith("a")+`,`+relayerWith("b", `"custom_rpc_urls":["https://x/",{"url":"https://x/${KEY}/${UNSET}/${OTHER}"},"${UNSET}"]`,
-		`"policies":{"gas_price_cap":"${UNSET}"}`, `"notification_id":"${SPLIT}"`)+`]}`), env)
+	_, err := plan.Parse([]byte(`{"relayers":[`+relayerWith("a")+`,`+relayerWith("b", `"custom_rpc_urls":["https://x/",{"url":"https://x/${KEY}/${UNSET}/${OTHER}"},"${UNSET}","https://x/${SPLIT}"]`)+`]}`), env)
 	expectProblems(t, err,
 		relayer.FieldError{Field: "relayers[1].custom_rpc_urls[1].url", Message: "refers to the environment variable UNSET, which is not set"},
-		relayer.FieldError{Field: "relayers[1].custom_rpc_urls[2]", Message: "refers to the environment variable UNSET, which is not set"},
-		relayer.FieldError{Field: "relayers[1].policies.gas_price_cap", Message: "refers to the environment variable UNSET, which is not set"},
-		relayer.FieldError{Field: "relayers[1].notification_id", Message: "refers to the environment variable SPLIT, whose value is not UTF-8"})
+		relayer.FieldError{Field: "relayers[1].custom_rpc_urls[2].url", Message: "refers to the environment variable UNSET, which is not set"},
+		relayer.FieldError{Field: "relayers[1].custom_rpc_urls[3].url", Message: "refers to the environment variable SPLIT, whose value is not UTF-8"})
+}
+
+// A file must not be able to show a variable of the environment to readers of the registry:
+// a reference outside of an RPC URL is ordinary text.
+func TestParse_LookupOnlyInRPCURLs(t *testing.T) {
+	env := func(name string) (string, bool) { t.Errorf("%s was looked up", name); return secret, true }
+	config := parseWith(t, `{"relayers":[`+relayerWith("a", `"notification_id":"${KEY}"`, `"labels":{"team":"${KEY}"}`,
+		`"policies":{"whitelist_receivers":["${KEY}"]}`)+`,`+strings.Replace(relayerWith("b"), `"name":"n"`, `"name":"${KEY}"`, 1)+`]}`, env)
+	a, b := config.Relayers[0], config.Relayers[1]
+	if a.NotificationID != "${KEY}" || a.Labels["team"] != "${KEY}" || a.Policy.(*relayer.EVMPolicy).WhitelistReceivers[0] != "${KEY}" || b.Name != "${KEY}" {
+		t.Errorf("relayers %+v", config.Relayers)
+	}
+	for _, members := range []string{`"${KEY}" :1`, `"url":"${KEY}"`, `"policies":{"custom_rpc_urls":["${KEY}"]}`, `"custom_rpc_urls":{"url":"${KEY}"}`,
+		`"custom_rpc_urls":[{"URL":"${KEY}"}]`, `"custom_rpc_urls":[["${KEY}"]]`, `"custom_rpc_urls":[{"url":{"url":"${KEY}"}}]`, `"custom_rpc_urls":[{"url":"https://x/","weight":"${KEY}"}]`} {
+		if _, err := plan.Parse([]byte(`{"relayers":[`+relayerWith("a", members)+`]}`), env); !errors.Is(err, relayer.ErrInvalid) {
+			t.Errorf("%s: error %v", members, err)
+		}
+	}
+}
+
+// The credentials of the program that applies a file are never part of an RPC URL.
+func TestParse_LookupOfCredentials(t *testing.T) {
+	env := func(name string) (string, bool) { t.Errorf("%s was looked up", name); return secret, true }
+	for _, name := range []string{"API_KEY", "api_key", "PGPASSWORD", "PGPASSFILE", "PG", "pgPassword"} {
+		_, err := plan.Parse([]byte(`{"relayers":[`+relayerWith("a", `"custom_rpc_urls":["https://x/",{"url":"https://x/${`+name+`}"}]`)+`]}`), env)
+		expectProblems(t, err, relayer.FieldError{Field: "relayers[0].custom_rpc_urls[1].url",
+			Message: "refers to the environment variable " + name + ", which is a credential of this program and is never part of a relayer"})
+	}
 }
 
 // An expanded value is not part of an error, even if it is invalid.

@@ -95,7 +95,7 @@ func (c *planConfig) addFlags(command *cobra.Command) {
 	flags.StringVarP(&c.file, "file", "f", "", "configuration `file`; - is the standard input")
 	flags.BoolVar(&c.create, "create", false, "create the file of --db if it is missing; plan shows what would be in it")
 	annotate(command, "create", excludes, "server")
-	flags.BoolVar(&c.expandEnv, "expand-env", false, "replace ${NAME} in the relayers of the file by environment variables")
+	flags.BoolVar(&c.expandEnv, "expand-env", false, "replace ${NAME} in the RPC URLs of the file by environment variables")
 	flags.BoolVar(&c.Prune, "prune", false, "delete the relayers that the file does not list, of those that --selector selects")
 	flags.BoolVar(&c.KeepPaused, "keep-paused", false, "leave paused of existing relayers as it is")
 	flags.BoolVar(&c.SendRPCURLs, "send-rpc-urls", false, "with --server, write all RPC URLs, because their hidden parts cannot be compared")

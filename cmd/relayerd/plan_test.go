@@ -315,6 +315,26 @@ func TestPlan_ExpandEnv(t *testing.T) {
 	}
 }
 
+// A file from a pull request cannot print the secrets of the runner.
+func TestPlan_ExpandEnvOnlyInRPCURLs(t *testing.T) {
+	t.Parallel()
+	database := emptyDatabase(t)
+	file := writeFile(t, strings.NewReplacer("Sepolia Example", "${GITHUB_TOKEN}", "${KEY}", "key").Replace(publicConfig))
+	command := program("", "plan", "--expand-env", "--db", database, "-f", file)
+	command.Env = append(command.Env, "GITHUB_TOKEN="+password)
+	if done := finish(t, "", command); done.status != 2 || !strings.Contains(done.stdout, `name: "${GITHUB_TOKEN}"`) || strings.Contains(done.stdout+done.stderr, password) {
+		t.Errorf("a name: %+v", done)
+	}
+	for _, name := range []string{"API_KEY", "PGPASSWORD"} {
+		command := program(password, "plan", "--expand-env", "--db", database, "-f", writeFile(t, strings.ReplaceAll(publicConfig, "${KEY}", "${"+name+"}")))
+		command.Env = append(command.Env, "PGPASSWORD="+password)
+		want := "relayers[0].custom_rpc_urls[1].url refers to the environment variable " + name + ", which is a credential"
+		if done := finish(t, "", command); done.status != 1 || !strings.Contains(done.stderr, want) || strings.Contains(done.stdout+done.stderr, password) {
+			t.Errorf("%s: %+v", name, done)
+		}
+	}
+}
+
 func TestPlan_StandardInput(t *testing.T) {
 	t.Parallel()
 	database := emptyDatabase(t)

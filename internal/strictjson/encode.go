@@ -41,7 +41,7 @@ func withoutNegativeZero(encoded []byte) []byte {
 		length := 1
 		switch {
 		case encoded[at] == '"':
-			length = StringLength(encoded[at:])
+			length = stringLength(encoded[at:])
 		case isNegativeZero(encoded[at:]) && (at == 0 || !isNumberByte(encoded[at-1])):
 			at++
 		}

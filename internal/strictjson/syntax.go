@@ -67,7 +67,7 @@ func depth(data []byte) int {
 	for i := 0; i < len(data); i++ {
 		switch data[i] {
 		case '"':
-			i += StringLength(data[i:]) - 1
+			i += stringLength(data[i:]) - 1
 		case '{', '[':
 			current++
 			deepest = max(deepest, current)
@@ -78,9 +78,9 @@ func depth(data []byte) int {
 	return deepest
 }
 
-// StringLength returns the length of the string literal at the start of data, quotes
+// stringLength returns the length of the string literal at the start of data, quotes
 // included. If the literal does not end, it returns the length of data.
-func StringLength(data []byte) int {
+func stringLength(data []byte) int {
 	for i := 1; i < len(data); i++ {
 		switch data[i] {
 		case '\\':
@@ -172,7 +172,7 @@ func (c *cursor) next() []byte {
 	start := c.at
 	switch c.data[start] {
 	case '"':
-		c.at += StringLength(c.data[start:])
+		c.at += stringLength(c.data[start:])
 	case '{', '[':
 		c.skipComposite()
 	default:
@@ -187,7 +187,7 @@ func (c *cursor) skipComposite() {
 	for open := 0; ; {
 		switch c.data[c.at] {
 		case '"':
-			c.at += StringLength(c.data[c.at:])
+			c.at += stringLength(c.data[c.at:])
 			continue
 		case '{', '[':
 			open++
