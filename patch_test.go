@@ -181,7 +181,7 @@ func TestMaskedURL_NeverStored(t *testing.T) {
 	m := registry(t)
 	for _, masked := range []relayer.RPCURL{
 		"https://x.example/***", "wss://x.example:8545/***", "https://x.example/v2/***", "https://x.example/%2A%2A%2A", "https://x.example/***?", "https://x.example/***#f",
-		"https://x.example/***?k=v", "https://x.example?***", "https://***@x.example/v2/KEY", "https://***:***@x.example", mustGet(t, m, "evm").CustomRPCURLs[0].URL + "/***",
+		"https://x.example/***?k=v", "https://x.example?***", "https://***@x.example/v2/KEY", "https://***.eth.x.example", "https://***.eth.x.example./v2/KEY", "https://a.***.x.example:8545/", "https://***:***@x.example", mustGet(t, m, "evm").CustomRPCURLs[0].URL + "/***",
 	} {
 		if !masked.IsMasked() {
 			t.Errorf("%s is not taken for a mask", masked.Unmasked())
@@ -203,7 +203,7 @@ func TestMaskedURL_NeverStored(t *testing.T) {
 			}
 		}
 	}
-	for _, full := range []relayer.RPCURL{"https://x.example", "https://x.example/", "https://x.example/**", "https://x.example/a***", "https://x.example?a=***", "***x://"} {
+	for _, full := range []relayer.RPCURL{"https://x.example", "https://x.example/", "https://x.example/**", "https://**.x.example", "https://a***.x.example", "https://x.example/a***", "https://x.example?a=***", "***x://"} {
 		if full.IsMasked() {
 			t.Errorf("%s is taken for a mask", full.Unmasked())
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/go-relayer/relayer/internal/mask"
 	"github.com/go-relayer/relayer/internal/netguard"
 )
 
@@ -58,12 +59,12 @@ func (p RPCPolicy) folded() (RPCPolicy, error) {
 	p.AllowedHosts = slices.Clone(p.AllowedHosts)
 	p.AllowedAddresses = slices.Clone(p.AllowedAddresses)
 	for i, host := range p.AllowedHosts {
-		name := netguard.FoldHost(host)
+		name := mask.FoldHost(host)
 		if len(netguard.ReadAddresses(name)) > 0 {
-			return RPCPolicy{}, fmt.Errorf("relayer: allowed host %q is an address, which belongs in AllowedAddresses", host)
+			return RPCPolicy{}, fmt.Errorf("relayer: allowed host %q is an address, which belongs in AllowedAddresses", mask.Text(host))
 		}
 		if !netguard.IsName(strings.TrimPrefix(name, "*.")) {
-			return RPCPolicy{}, fmt.Errorf("relayer: allowed host %q must be a name such as rpc.example.com or *.example.com", host)
+			return RPCPolicy{}, fmt.Errorf("relayer: allowed host %q must be a name such as rpc.example.com or *.example.com", mask.Text(host))
 		}
 		p.AllowedHosts[i] = name
 	}
@@ -91,10 +92,11 @@ func (p RPCPolicy) checkURLs(endpoints []RPCConfig, found *problems) {
 }
 
 // urlProblem returns why the policy rejects a URL, or "". The message quotes nothing of it.
-// Text that is not a URL is rejected by rpcURLProblem.
+// Text that is not a URL is rejected by rpcURLProblem. The policy permits a masked host: its
+// full URL was checked when it was stored.
 func (p RPCPolicy) urlProblem(text string) string {
 	parsed, err := url.Parse(text)
-	if err != nil {
+	if err != nil || mask.IsHostMasked(parsed.Hostname()) {
 		return ""
 	}
 	if p.RefuseUserInfo && parsed.User != nil {
@@ -105,7 +107,7 @@ func (p RPCPolicy) urlProblem(text string) string {
 	if p.AllowedHosts != nil && strings.ContainsAny(parsed.Hostname(), "\u200c\u200d") {
 		return hostNotAllowed
 	}
-	host := netguard.FoldHost(parsed.Hostname())
+	host := mask.FoldHost(parsed.Hostname())
 	if addresses := netguard.ReadAddresses(host); len(addresses) > 0 {
 		return p.literalsProblem(addresses)
 	}

@@ -242,6 +242,12 @@ func TestRPCPolicy_Invalid(t *testing.T) {
 			t.Errorf("allowed host %q accepted", host)
 		}
 	}
+	for _, host := range []string{hostKey + ".eth.rpc.example:443", "https://" + hostKey + ".eth.rpc.example"} {
+		_, err := relayer.New(memory.New(), relayer.WithRPCPolicy(relayer.RPCPolicy{AllowedHosts: []string{host}}))
+		if err == nil || strings.Contains(err.Error(), hostKey) || !strings.Contains(err.Error(), "***.eth.rpc.example") {
+			t.Errorf("error %v of %s", err, host)
+		}
+	}
 	for _, prefix := range []netip.Prefix{{}, netip.PrefixFrom(netip.MustParseAddr("10.0.0.1"), 33), netip.MustParsePrefix("::ffff:10.0.0.0/104")} {
 		if _, err := relayer.New(memory.New(), relayer.WithRPCPolicy(relayer.RPCPolicy{AllowedAddresses: []netip.Prefix{prefix}})); err == nil {
 			t.Errorf("allowed address %v accepted", prefix)
@@ -263,6 +269,38 @@ func TestRPCPolicy_Copied(t *testing.T) {
 		if _, err := m.Create(t.Context(), req); (err == nil) != isAllowed {
 			t.Errorf("%s: error %v", string(text), err)
 		}
+	}
+}
+
+// hostKey is a label of a host that looks like a key.
+const hostKey = "b33d000011112222333344445555aaaa"
+
+// The policy is applied to the real host, and again only if the URL is given again: with a
+// sealer, a change of another field does not have it.
+func TestRPCPolicy_KeyInHost(t *testing.T) {
+	const allowed, other = "https://" + hostKey + ".eth.rpc.example", "https://" + hostKey + "0.eth.rpc.example"
+	policy := relayer.WithRPCPolicy(relayer.RPCPolicy{AllowedHosts: []string{hostKey + ".eth.rpc.example"}, PublicOnly: true})
+	for name, options := range map[string][]relayer.Option{"clear": {policy}, "sealed": {policy, relayer.WithSealer(ringOf(t, "k1"))}} {
+		t.Run(name, func(t *testing.T) {
+			m := newManager(t, options...)
+			mustCreate(t, m, withURLs("a", allowed))
+			if r, err := m.Patch(t.Context(), "a", relayer.Patch{"name": "changed"}); err != nil || r.Name != "changed" {
+				t.Errorf("a patch of the name returned %v, error %v", r, err)
+			}
+			for _, url := range []string{other, "https://eth.rpc.example"} {
+				problems := fieldErrors(t, second(m.Patch(t.Context(), "a", relayer.Patch{"custom_rpc_urls": withURLs("", url).CustomRPCURLs})))
+				if problems[0] != (relayer.FieldError{Field: "custom_rpc_urls[0].url", Message: "must have a host that is allowed here"}) {
+					t.Errorf("%s: %+v", url, problems)
+				}
+			}
+			expectURLs(t, m, "a", allowed)
+			if document := storedDocument(t, m, "a"); !strings.Contains(document, `"https://***.eth.rpc.example"`) || strings.Contains(document, hostKey) {
+				t.Errorf("stored %s", document)
+			}
+			for id, err := range m.Check(t.Context()) {
+				t.Errorf("check of %s: %v", id, err)
+			}
+		})
 	}
 }
 

@@ -22,15 +22,16 @@ import (
 type RPCURL string
 
 // String returns the masked form: scheme, host and port are kept, user information is
-// removed, and any path, query or fragment other than a single / becomes /***. Text that
-// is not a URL with a host becomes ***.
+// removed, and any path, query or fragment other than a single / becomes /***. A label of the
+// host that looks like a key becomes ***: 20 or more letters and digits, with at least one of
+// each, except for the last two labels. Text that is not a URL with a host becomes ***.
 func (u RPCURL) String() string { return mask.URL(string(u)) }
 
 // Unmasked returns the full URL, for the code that connects to it.
 func (u RPCURL) Unmasked() string { return string(u) }
 
 // IsMasked reports whether the URL has the mark of a hidden part: a path that ends with
-// /***, the query *** or the user ***. A response or an exported file contained it, and its
+// /***, the query ***, the user *** or a label *** of the host. A response or an exported file contained it, and its
 // full URL is elsewhere. A Manager never stores it. Hidden user information that left no
 // mark cannot be recognized.
 func (u RPCURL) IsMasked() bool {
@@ -38,7 +39,7 @@ func (u RPCURL) IsMasked() bool {
 	if err != nil {
 		return false
 	}
-	return strings.HasSuffix("/"+parsed.Path, mask.Path) || parsed.RawQuery == mask.Hidden || parsed.User.Username() == mask.Hidden
+	return strings.HasSuffix("/"+parsed.Path, mask.Path) || parsed.RawQuery == mask.Hidden || parsed.User.Username() == mask.Hidden || mask.IsHostMasked(parsed.Hostname())
 }
 
 // canonicalURL returns the same text for equivalent notations of a URL, or "" if it has

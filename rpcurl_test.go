@@ -48,6 +48,25 @@ func TestRPCURL_Mask(t *testing.T) {
 		{"https://a.example/KEY://b.example/", "https://a.example/***"},
 		{"https://a.example?u=https://b.example/", "https://a.example/***"},
 		{"https://bücher.example/KEY", "https://bücher.example/***"},
+		{"https://b33d000011112222333344445555aaaa.eth.rpc.example", "https://***.eth.rpc.example"},
+		{"https://b33d000011112222333344445555aaaa.eth.rpc.example/", "https://***.eth.rpc.example/"},
+		{"wss://user:pass@B33D000011112222333344445555AAAA.eth.rpc.example.:8546/KEY", "wss://***.eth.rpc.example.:8546/***"},
+		{"https://eth.b33d000011112222333344445555aaaa.0a1b2c3d4e5f6a7b8c9d.rpc.example", "https://eth.***.***.rpc.example"},
+		{"https://abcdefghijklmnopqrs1.rpc.example", "https://***.rpc.example"},
+		{"https://abcdefghijklmnopqr1.rpc.example", "https://abcdefghijklmnopqr1.rpc.example"},
+		{"https://abcdefghijklmnopqrstuvwxyz.rpc.example", "https://abcdefghijklmnopqrstuvwxyz.rpc.example"},
+		{"https://01234567890123456789.rpc.example", "https://01234567890123456789.rpc.example"},
+		{"https://a-label-with-hyphens-and-1-digit.rpc.example", "https://a-label-with-hyphens-and-1-digit.rpc.example"},
+		{"https://b33d000011112222333344445555aaaa.example", "https://b33d000011112222333344445555aaaa.example"},
+		{"https://b33d000011112222333344445555aaaa.example.:8545", "https://b33d000011112222333344445555aaaa.example.:8545"},
+		{"https://rpc.example.b33d000011112222333344445555aaaa", "https://rpc.example.b33d000011112222333344445555aaaa"},
+		{"https://xn--bcher-kva0123456789012345.rpc.example", "https://xn--bcher-kva0123456789012345.rpc.example"},
+		{"https://b33d000011112222333344445555aaaa.bücher.example", "https://***.bücher.example"},
+		{"https://b33d000011112222333344445555aaaa。eth。rpc．example:8545", "https://***.eth.rpc.example:8545"},
+		{"https://ｂ33d000011112222333344445555aaaa.rpc.example", "https://***.rpc.example"},
+		{"https://%EF%BD%8233d000011112222333344445555aaaa.rpc.example", "https://***.rpc.example"},
+		{"https://b33d00001111\u00ad2222333344445555aaaa.rpc.example", "https://***.rpc.example"},
+		{"https://***.rpc.example", "https://***.rpc.example"},
 	}
 	for _, test := range tests {
 		u := relayer.RPCURL(test.url)
@@ -86,13 +105,13 @@ func TestRPCURL_MaskOfInvalidURL(t *testing.T) {
 	}
 }
 
-const secretURL = "https://USERINFO:PASSWORD@rpc.example:8545/PATHKEY?QUERYKEY=QUERYVALUE#FRAGMENT"
+const secretURL = "https://USERINFO:PASSWORD@HOSTKEY00000HOSTKEY1.rpc.example:8545/PATHKEY?QUERYKEY=QUERYVALUE#FRAGMENT"
 
 // secrets returns the secret parts of secretURL, as text and in the encodings of verbs
 // that do not fit.
 func secrets() []string {
 	var all []string
-	for _, part := range []string{"USERINFO", "PASSWORD", "PATHKEY", "QUERYKEY", "QUERYVALUE", "FRAGMENT"} {
+	for _, part := range []string{"USERINFO", "PASSWORD", "PATHKEY", "QUERYKEY", "QUERYVALUE", "FRAGMENT", "HOSTKEY"} {
 		all = append(all, part, hex.EncodeToString([]byte(part)), strings.ToUpper(hex.EncodeToString([]byte(part))),
 			strings.Trim(fmt.Sprint([]byte(part)), "[]"), strings.ReplaceAll(fmt.Sprintf("% x", part), " ", ", 0x"))
 	}
@@ -131,9 +150,9 @@ func TestRPCURL_Printed(t *testing.T) {
 		wantMasked(t, fmt.Sprintf("an error with %T", value), fmt.Errorf("call: %v", value).Error())
 	}
 	for verb, want := range map[string]string{
-		"%v": "https://rpc.example:8545/***", "%s": "https://rpc.example:8545/***", "%q": `"https://rpc.example:8545/***"`, "%#v": `"https://rpc.example:8545/***"`,
-		"%+v": "https://rpc.example:8545/***", "%x": hex.EncodeToString([]byte("https://rpc.example:8545/***")), "%d": "%!d(string=https://rpc.example:8545/***)",
-		"%30s": "  https://rpc.example:8545/***", "%-30s|": "https://rpc.example:8545/***  |", "%.5s": "https",
+		"%v": "https://***.rpc.example:8545/***", "%s": "https://***.rpc.example:8545/***", "%q": `"https://***.rpc.example:8545/***"`, "%#v": `"https://***.rpc.example:8545/***"`,
+		"%+v": "https://***.rpc.example:8545/***", "%x": hex.EncodeToString([]byte("https://***.rpc.example:8545/***")), "%d": "%!d(string=https://***.rpc.example:8545/***)",
+		"%34s": "  https://***.rpc.example:8545/***", "%-34s|": "https://***.rpc.example:8545/***  |", "%.5s": "https",
 	} {
 		if got := fmt.Sprintf(verb, u); got != want {
 			t.Errorf("%s prints %q, want %q", verb, got, want)
@@ -168,7 +187,7 @@ func TestRPCURL_EncodedAndLogged(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantMasked(t, name+" as JSON", string(encoded))
-		if !strings.Contains(string(encoded), `"https://rpc.example:8545/***"`) {
+		if !strings.Contains(string(encoded), `"https://***.rpc.example:8545/***"`) {
 			t.Errorf("%s as JSON is without the URL: %s", name, encoded)
 		}
 		var out bytes.Buffer
@@ -219,7 +238,7 @@ func TestRelayer_DecodesMasked(t *testing.T) {
 	m := newManager(t)
 	document := mustCreateDocument(t, m, evmBody(`"id":"a"`, `"custom_rpc_urls":[{"url":"`+secretURL+`"}]`))
 	var r relayer.Relayer
-	if err := json.Unmarshal(document.JSON, &r); err != nil || r.CustomRPCURLs[0].URL.Unmasked() != "https://rpc.example:8545/***" {
+	if err := json.Unmarshal(document.JSON, &r); err != nil || r.CustomRPCURLs[0].URL.Unmasked() != "https://***.rpc.example:8545/***" {
 		t.Errorf("decoded %+v, %v", r, err)
 	}
 }

@@ -40,7 +40,7 @@ func keyValue(text string) string {
 const (
 	firstURL  = "https://first.example/v3/0123456789abcdef"
 	secondURL = "https://user:password@second.example"
-	thirdURL  = "wss://third.example:8546/?apikey=fedcba"
+	thirdURL  = "wss://fedcba98765432100123.third.example:8546/?apikey=fedcba"
 )
 
 var secretParts = []string{"0123456789abcdef", "password", "apikey", "fedcba"}

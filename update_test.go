@@ -156,13 +156,13 @@ func TestDisable_InvalidReason(t *testing.T) {
 func TestDisable_URLsMasked(t *testing.T) {
 	m := registry(t)
 	const key = "PATHKEY"
-	failed := &url.Error{Op: "Post", URL: "https://rpc.example/v2/" + key, Err: errors.New("wss://u:" + key + "@ws.example refused")}
+	failed := &url.Error{Op: "Post", URL: "https://rpc.example/v2/" + key, Err: errors.New("wss://u:" + key + "@ws.example refused, no host 0123456789abcdef" + key + ".rpc.example")}
 	reason := relayer.DisabledReason{Type: relayer.DisabledReasonType("https://rpc.example/" + key), Details: failed.Error()}
 	r, err := m.Disable(t.Context(), "evm", reason)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := relayer.DisabledReason{Type: "https://rpc.example/***", Details: `Post "https://rpc.example/***": wss://ws.example refused`}
+	want := relayer.DisabledReason{Type: "https://rpc.example/***", Details: `Post "https://rpc.example/***": wss://ws.example refused, no host ***.rpc.example`}
 	if *r.DisabledReason != want || strings.Contains(storedDocument(t, m, "evm"), key) {
 		t.Errorf("the reason is %+v, want %+v", *r.DisabledReason, want)
 	}
@@ -196,7 +196,7 @@ func TestHookErrors_URLsMasked(t *testing.T) {
 		atEnd(func(_ relayer.Operation, err error) { observed = append(observed, err) }))
 	observed = nil
 	for call, err := range map[string]error{"delete": m.Delete(t.Context(), "evm"), "create": second(m.Create(t.Context(), minimal("new")))} {
-		if !errors.Is(err, cause) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "https://rpc.example:8545/***") {
+		if !errors.Is(err, cause) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "https://***.rpc.example:8545/***") {
 			t.Errorf("%s: %v", call, err)
 		}
 		observed = append(observed, err)

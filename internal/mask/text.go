@@ -13,7 +13,8 @@ import (
 //
 //   - URLs of any scheme, also with escaped slashes (https:\/\/, https%3A%2F%2F);
 //   - host and path without a scheme (rpc.example/v2/KEY, localhost:8545/KEY);
-//   - credentials before a host without a scheme (user:password@rpc.example).
+//   - credentials before a host without a scheme (user:password@rpc.example);
+//   - hosts with a label that looks like a key, see [Host].
 //
 // It masks too much rather than too little: up to the closing quote or the next space.
 // Masked text stays as it is.
@@ -25,8 +26,11 @@ func Text(text string) string {
 		maskToken(&out, text[:length])
 		text = text[length:]
 	}
-	return out.String()
+	return hostName.ReplaceAllStringFunc(out.String(), Host)
 }
+
+// hostName matches a name of at least three labels.
+var hostName = regexp.MustCompile(`[\pL\pN_-]+(?:[.。．｡][\pL\pN_-]+){2,}`)
 
 // Details returns the details of a disabled reason as they are stored: masked, at most
 // maxDetails bytes, and with U+FFFD in place of what is not UTF-8 or is NUL.
@@ -147,12 +151,12 @@ func maskRest(rest string) string {
 	if path != "" && path != "/" {
 		path = Path
 	}
-	return authority + path
+	return Host(authority) + path
 }
 
 // host matches a host with an optional port. A port that is not a number is the start of
 // a password.
-var host = regexp.MustCompile(`^(?:\[[0-9A-Fa-f:.%a-z]+\]|[\pL\pN._~-]+)(?::([0-9]*))?$`)
+var host = regexp.MustCompile(`^(?:\[[0-9A-Fa-f:.%a-z]+\]|[\pL\pN._~*。．｡-]+)(?::([0-9]*))?$`)
 
 func isHost(text string) bool {
 	found := host.FindStringSubmatch(text)

@@ -44,12 +44,23 @@ func TestText(t *testing.T) {
 		"url=https%253a%252f%252fh.example%252fKEY":                                "url=https%253a%252f%252fh.example/***",
 		"postgres://u:KEY@db:5432/KEY redis://:KEY@cache":                          "postgres://db:5432/*** redis://cache",
 		"file:///KEY": "file://***",
-		`Get "h.example/v2/KEY": unsupported protocol scheme ""`:        `Get "h.example/***": unsupported protocol scheme ""`,
-		"to localhost:8545/KEY, or 127.0.0.1:8545/KEY or //h.example/K": "to localhost:8545/***, or 127.0.0.1:8545/*** or //h.example/***",
-		"dial user:KEY@h.example:8545: refused":                         "dial h.example:8545: refused",
-		"dial user:K@E/Y@h.example/KEY":                                 "dial h.example/***",
-		"h.example/ h.example/.":                                        "h.example/ h.example/.",
-		"https://h.example/*** stays":                                   "https://h.example/*** stays",
+		`Get "h.example/v2/KEY": unsupported protocol scheme ""`:                `Get "h.example/***": unsupported protocol scheme ""`,
+		"to localhost:8545/KEY, or 127.0.0.1:8545/KEY or //h.example/K":         "to localhost:8545/***, or 127.0.0.1:8545/*** or //h.example/***",
+		"dial user:KEY@h.example:8545: refused":                                 "dial h.example:8545: refused",
+		"dial user:K@E/Y@h.example/KEY":                                         "dial h.example/***",
+		"h.example/ h.example/.":                                                "h.example/ h.example/.",
+		"https://0123456789ABCDEFabcd.h.example":                                "https://***.h.example",
+		"https://u:KEY@0123456789abcdefabcd.h.example:1/KEY, again":             "https://***.h.example:1/***, again",
+		"url=https%3A%2F%2F0123456789abcdefabcd.h.example%2FKEY":                "url=https%3A%2F%2F***.h.example/***",
+		"dial tcp: lookup 0123456789abcdefabcd.h.example on 127.0.0.53:53: EOF": "dial tcp: lookup ***.h.example on 127.0.0.53:53: EOF",
+		"valid for *.h.example, not 0123456789abcdefabcd.h.example.":            "valid for *.h.example, not ***.h.example.",
+		"to 0123456789abcdefabcd.h.example:8545/KEY":                            "to ***.h.example:8545/***",
+		"u:KEY@0123456789abcdefabcd.h.example":                                  "***.h.example",
+		"no host ０123456789abcdefabcd。h。example":                                "no host ***.h.example",
+		"https://０123456789abcdefabcd。h。example/KEY":                            "https://***.h.example/***",
+		"tx 0x0123456789abcdefabcd. Then 0123456789abcdefabcd.example":          "tx 0x0123456789abcdefabcd. Then 0123456789abcdefabcd.example",
+		"https://***.h.example and https://***.h.example/*** stay":              "https://***.h.example and https://***.h.example/*** stay",
+		"https://h.example/*** stays":                                           "https://h.example/*** stays",
 	} {
 		if got := mask.Text(text); got != want {
 			t.Errorf("%s\ngot  %s\nwant %s", text, got, want)
@@ -93,6 +104,7 @@ func FuzzText(f *testing.F) {
 			scheme + "://" + host + "#" + secret,
 			scheme + "://" + url.UserPassword(secret, secret).String() + "@" + host,
 			url.QueryEscape(parsed.String()),
+			scheme + "://0123456789abcdef" + mark + ".a.example/" + part,
 		}
 		for _, whole := range urls {
 			for _, text := range []string{

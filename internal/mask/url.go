@@ -1,21 +1,25 @@
-// Package mask removes secrets from URLs: user information, path, query and fragment,
-// each of which may be an API key.
+// Package mask removes secrets from URLs: user information, path, query, fragment and labels
+// of the host, each of which may be an API key.
 package mask
 
 import (
 	"net/url"
+	"slices"
 	"strings"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 const (
-	// Hidden replaces text that is not a URL with a host.
+	// Hidden replaces text that is not a URL with a host, and a label that looks like a key.
 	Hidden = "***"
 
 	// Path replaces path, query and fragment.
 	Path = "/" + Hidden
 )
 
-// URL returns the masked form of a URL: scheme, host and port are kept, user information
+// URL returns the masked form of a URL: scheme, port and [Host] are kept, user information
 // is removed, and any path, query or fragment other than a single / becomes [Path]. Text
 // that is not a URL with a host becomes [Hidden].
 func URL(text string) string {
@@ -28,14 +32,86 @@ func URL(text string) string {
 	if rest != "" && rest != "/" {
 		rest = Path
 	}
-	return parsed.Scheme + "://" + host + rest
+	return parsed.Scheme + "://" + Host(host) + rest
+}
+
+// Host returns a host, with or without a port, in which every label that looks like a key is
+// [Hidden]: 20 or more letters and digits of ASCII, with at least one of each. The last two
+// labels are kept. A host that hides a key from this rule by characters that clients fold is
+// returned folded.
+func Host(host string) string {
+	masked := hideKeys(host)
+	if masked != host || !strings.ContainsFunc(host, func(r rune) bool { return r == '%' || r > unicode.MaxASCII }) {
+		return masked
+	}
+	if unescaped, err := url.PathUnescape(host); err == nil {
+		if folded := FoldHost(unescaped); hideKeys(folded) != folded {
+			return hideKeys(folded)
+		}
+	}
+	return host
+}
+
+func hideKeys(host string) string {
+	name := host
+	if colon := strings.IndexByte(host, ':'); colon >= 0 {
+		name = host[:colon]
+	}
+	name = strings.TrimRight(name, ".")
+	labels := strings.Split(name, ".")
+	for i := range len(labels) - 2 {
+		if isKey(labels[i]) {
+			labels[i] = Hidden
+		}
+	}
+	return strings.Join(labels, ".") + host[len(name):]
+}
+
+func isKey(label string) bool {
+	letters, digits := 0, 0
+	for _, c := range []byte(label) {
+		switch {
+		case 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z':
+			letters++
+		case '0' <= c && c <= '9':
+			digits++
+		default:
+			return false
+		}
+	}
+	return letters > 0 && digits > 0 && letters+digits >= 20
+}
+
+// IsHostMasked reports whether a label of the host is [Hidden].
+func IsHostMasked(host string) bool { return slices.Contains(strings.Split(host, "."), Hidden) }
+
+// FoldHost returns the form of a host that clients with support for international
+// names look up. Full-width and circled digits become digits, ideographic full
+// stops become dots, and invisible characters are removed.
+func FoldHost(host string) string {
+	folded := norm.NFKC.String(strings.ToLower(host))
+	folded = strings.Map(func(r rune) rune {
+		switch {
+		case r == '。':
+			return '.'
+		case isIgnorable(r):
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, folded)
+	return strings.TrimRight(folded, ".")
+}
+
+// isIgnorable reports whether clients drop the character from a name.
+func isIgnorable(r rune) bool {
+	return unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }
 
 // Marked adds the mark of hidden user information to a masked URL that has no mark: the full
 // URL may have some.
 func Marked(masked string) string {
 	scheme, rest, isURL := strings.Cut(masked, "://")
-	if !isURL || strings.HasSuffix(masked, Path) || strings.HasPrefix(rest, Hidden+"@") {
+	if !isURL || strings.HasSuffix(masked, Path) || strings.HasPrefix(rest, Hidden+"@") || strings.Contains(rest, Hidden+".") {
 		return masked
 	}
 	return scheme + "://" + Hidden + "@" + rest

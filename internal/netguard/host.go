@@ -10,7 +10,7 @@ import (
 	"strings"
 	"unicode"
 
-	"golang.org/x/text/unicode/norm"
+	"github.com/go-relayer/relayer/internal/mask"
 )
 
 // metadataHosts are the names of services that return credentials of the machine
@@ -55,7 +55,7 @@ const hostEnds = ":/?#@\\"
 // does so for hosts that are never an RPC endpoint: cloud metadata services and the
 // unspecified address, in any spelling.
 func HostProblem(host string) string {
-	name := FoldHost(host)
+	name := mask.FoldHost(host)
 	if metadataHosts[name] {
 		return metadataMessage
 	}
@@ -87,23 +87,6 @@ func AddressProblem(address netip.Addr) string {
 func isMetadata(address netip.Addr) bool  { return metadataAddresses[address] }
 func isSpecified(address netip.Addr) bool { return !address.IsUnspecified() }
 
-// FoldHost returns the form of a host that clients with support for international
-// names look up. Full-width and circled digits become digits, ideographic full
-// stops become dots, and invisible characters are removed.
-func FoldHost(host string) string {
-	folded := norm.NFKC.String(strings.ToLower(host))
-	folded = strings.Map(func(r rune) rune {
-		switch {
-		case r == '。':
-			return '.'
-		case isIgnorable(r):
-			return -1
-		}
-		return unicode.ToLower(r)
-	}, folded)
-	return strings.TrimRight(folded, ".")
-}
-
 // IsName reports whether a folded host is made of the characters of names
 // only, and cannot be read as an IPv4 address. URL parsers disagree about where
 // the host ends if it has other characters.
@@ -121,11 +104,6 @@ func IsName(name string) bool {
 
 func isNotOfName(r rune) bool {
 	return r != '-' && r != '_' && !unicode.In(r, unicode.Letter, unicode.Digit, unicode.Mark)
-}
-
-// isIgnorable reports whether clients drop the character from a name.
-func isIgnorable(r rune) bool {
-	return unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }
 
 // ReadAddresses parses an address in any notation that some resolver accepts,

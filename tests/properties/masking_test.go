@@ -41,7 +41,7 @@ func secretForms() []string {
 }
 
 // secretURL is a URL whose path, query, fragment and user info are made of
-// secret letters and delimiters.
+// secret letters and delimiters. A label of its host may begin with one.
 type secretURL struct {
 	full   string
 	origin string // scheme, host and port: may be shown
@@ -52,13 +52,17 @@ func drawURL(t *rapid.T) secretURL {
 	scheme := rapid.SampledFrom([]string{"http", "https", "ws", "wss", "HTTPS", "Ws"}).Draw(t, "scheme")
 	host := rapid.SampledFrom([]string{"rpc.example", "127.0.0.1", "[::1]", "[fe80::1%25eth0]", "a", "xn--bcher-kva.example"}).Draw(t, "host")
 	port := rapid.SampledFrom([]string{"", ":1", ":8545", ":65535"}).Draw(t, "port")
+	shown := host
+	if label := rapid.StringMatching(`(Z[Z]{18,30}[0-9]{1,5})?`).Draw(t, "label"); label != "" && strings.HasSuffix(host, "example") {
+		host, shown = label+".x."+host, "***.x."+host
+	}
 	user := rapid.StringMatching(`(Z[Z:@!$&'()*+,;=._~-]{0,8}@)?`).Draw(t, "user")
 	path := rapid.StringMatching(`(/[ŵẃẁẅ/@:;.*%5B-]{0,8})?`).Filter(hasOnlyWholeEscapes).Draw(t, "path")
 	query := rapid.StringMatching(`(\?[ŵẃẁẅ/@:;=&?*+-]{0,8})?`).Draw(t, "query")
 	fragment := rapid.StringMatching(`(#[ŵẃẁẅ/@:;=&?*+-]{0,8})?`).Draw(t, "fragment")
 	return secretURL{
 		full:   scheme + "://" + user + host + port + path + query + fragment,
-		origin: strings.ToLower(scheme) + "://" + host + port,
+		origin: strings.ToLower(scheme) + "://" + shown + port,
 		isBare: strings.Trim(path+query+fragment, "/") == "" && len(path+query+fragment) < 2,
 	}
 }

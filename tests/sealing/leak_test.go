@@ -25,13 +25,23 @@ import (
 	"github.com/go-relayer/relayer/tests/internal/pgtest"
 )
 
-// urlSecret is in every RPC URL of the leak tests: in its path, query or user information.
-const urlSecret = "SecretOfAnRPCURL"
+// Each RPC URL of the leak tests has urlSecret in its path, query or user information, or
+// hostSecret in its host.
+const (
+	urlSecret  = "SecretOfAnRPCURL"
+	hostSecret = "SecretInTheHostOfAnRPCURL"
+)
 
-// secretFiles returns the files below the directories that contain a URL in clear.
-func secretFiles(t *testing.T, directories ...string) []string {
+// secretFiles returns the files below the directories that contain a URL in clear, each with
+// the secret that it contains.
+func secretFiles(t *testing.T, directories ...string) (found []string) {
 	t.Helper()
-	return filesWith(t, urlSecret, directories...)
+	for _, secret := range []string{urlSecret, hostSecret} {
+		for _, file := range filesWith(t, secret, directories...) {
+			found = append(found, file+" has "+secret)
+		}
+	}
+	return found
 }
 
 // filesWith returns the files below the directories that contain a text, or the same in
@@ -69,6 +79,7 @@ func secretURLs(n int) []relayer.RPCConfig {
 		{URL: relayer.RPCURL(fmt.Sprintf("https://a.example/v2/%s-%d", urlSecret, n))},
 		{URL: relayer.RPCURL(fmt.Sprintf("wss://user:%s%d@b.example", urlSecret, n))},
 		{URL: relayer.RPCURL(fmt.Sprintf("https://c.example/?key=%s%d", urlSecret, n))},
+		{URL: relayer.RPCURL(fmt.Sprintf("https://%s%d.d.rpc.example", hostSecret, n))},
 	}
 }
 
@@ -85,7 +96,7 @@ func useStore(t *testing.T, store relayer.Store, options ...relayer.Option) {
 		if _, err := m.Create(t.Context(), definition(id, secretURLs(i))); err != nil {
 			t.Fatal(err)
 		}
-		quoted := fmt.Sprintf("failing: %s", secretURLs(i)[i%3].URL.Unmasked())
+		quoted := fmt.Sprintf("failing: %s", secretURLs(i)[i%4].URL.Unmasked())
 		if _, err := m.Pause(t.Context(), id, relayer.Reason(quoted)); err != nil {
 			t.Fatal(err)
 		}
@@ -136,8 +147,10 @@ func sealedAndClear(t *testing.T, test func(t *testing.T, options ...relayer.Opt
 	})
 	t.Run("control", func(t *testing.T) {
 		for place, found := range test(t) {
-			if len(found) == 0 {
-				t.Errorf("%s: found no URL in clear without a sealer", place)
+			for _, secret := range []string{urlSecret, hostSecret} {
+				if !strings.Contains(strings.Join(found, "\n"), " has "+secret) {
+					t.Errorf("%s: found no %s in clear without a sealer", place, secret)
+				}
 			}
 		}
 	})
@@ -194,7 +207,7 @@ func TestHistory_NoURLWithoutSealer(t *testing.T) {
 		if found := secretFiles(t, history); len(found) > 0 {
 			t.Error("the history has URLs in clear")
 		}
-		for _, masked := range []string{"https://a.example/***", "failing: wss://b.example", "failing: https://c.example/***"} {
+		for _, masked := range []string{"https://a.example/***", "failing: wss://b.example", "failing: https://c.example/***", "https://***.d.rpc.example", "failing: https://***.d.rpc.example"} {
 			if len(filesWith(t, masked, history)) == 0 {
 				t.Errorf("control: the history does not have %q", masked)
 			}
@@ -348,7 +361,7 @@ func TestCopy_BetweenStores(t *testing.T) {
 		t.Fatal(err)
 	}
 	endpoints, err := m.RPCURLs(t.Context(), "r42")
-	if err != nil || len(endpoints) != 3 || endpoints[0].URL != secretURLs(142)[0].URL {
+	if err != nil || len(endpoints) != 4 || endpoints[0].URL != secretURLs(142)[0].URL {
 		t.Errorf("the copy has the URLs %v; error %v", endpoints, err)
 	}
 }
