@@ -2,8 +2,6 @@ package relayer
 
 import (
 	"context"
-
-	"github.com/go-relayer/relayer/internal/actorkey"
 )
 
 // Actor is who calls: the origin of an operation for hooks, observers and logs.
@@ -25,15 +23,17 @@ type Actor struct {
 	Attributes map[string][]string
 }
 
+type actorKey struct{}
+
 // WithActor returns a context whose operations are those of the actor. Package httpapi
 // sets it for each request.
 func WithActor(ctx context.Context, actor Actor) context.Context {
-	return context.WithValue(ctx, actorkey.Key{}, &actor)
+	return context.WithValue(ctx, actorKey{}, &actor)
 }
 
 // ActorFrom returns the actor of the context, and false if it has none.
 func ActorFrom(ctx context.Context) (Actor, bool) {
-	actor, ok := ctx.Value(actorkey.Key{}).(*Actor)
+	actor, ok := ctx.Value(actorKey{}).(*Actor)
 	if !ok {
 		return Actor{}, false
 	}

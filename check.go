@@ -41,7 +41,7 @@ func checkRecord(rec Record) error {
 		part = "id"
 	case rec.Claim != "" && rec.Claim != signerClaim(r):
 		part = "claim"
-	case !slices.Equal(sharedTerms(rec.Terms, rec.Terms), sharedTerms(termsOf(r, rec.Claim), rec.Terms)):
+	case !slices.Equal(rec.Terms, termsOf(r, rec.Claim)):
 		part = "terms"
 	case rec.Text != searchText(r):
 		part = "text"
@@ -72,15 +72,4 @@ func (m *Manager) checkPrivate(ctx context.Context, rec Record) error {
 		return privateMismatch(rec)
 	}
 	return nil
-}
-
-// sharedTerms returns the terms whose keys have both this version and the one that wrote the
-// stored terms.
-func sharedTerms(terms, stored []string) []string {
-	version := min(termsVersionOf(stored), termsVersion())
-	return slices.DeleteFunc(slices.Clone(terms), func(term string) bool {
-		name := termKey(term)
-		key, problem := selectorKeyNamed(name)
-		return name != claimTerm && (problem != "" || key.since > version)
-	})
 }

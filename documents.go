@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
-	"slices"
 	"time"
 
 	"github.com/go-relayer/relayer/internal/strictjson"
@@ -65,9 +64,6 @@ type DocumentPage struct {
 	Pagination Pagination
 	Next       Cursor
 	Position   string
-
-	room     []Record // memory for the records of the next page
-	isReused bool     // the page was read before
 }
 
 // DocumentChange is a [Change] with a document: the one after the change, or the last one
@@ -142,50 +138,26 @@ func (d Documents) Get(ctx context.Context, id string) (Document, error) {
 	})
 }
 
-// List is [Manager.List] without decoding. It sets page, whose memory it uses again, for
-// servers that read many pages. After an error the page is undefined.
-func (d Documents) List(ctx context.Context, query ListQuery, page *DocumentPage) error {
-	_, err := observe(ctx, &d.manager.observing, d.readAction(ActionList), "", func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, d.listInto(ctx, query, page)
+// List is [Manager.List] without decoding.
+func (d Documents) List(ctx context.Context, query ListQuery) (*DocumentPage, error) {
+	return observe(ctx, &d.manager.observing, d.readAction(ActionList), "", func(ctx context.Context) (*DocumentPage, error) {
+		read, err := d.manager.listRecords(ctx, query, !d.hasFullURLs)
+		if err != nil {
+			return nil, err
+		}
+		page := &DocumentPage{
+			Documents:  make([]Document, 0, len(read.Records)),
+			Pagination: read.pagination, Next: read.next, Position: read.Position,
+		}
+		for _, rec := range read.Records {
+			document, err := d.read(ctx, rec)
+			if err != nil {
+				return nil, err
+			}
+			page.Documents = append(page.Documents, document)
+		}
+		return page, nil
 	})
-	return err
-}
-
-func (d Documents) listInto(ctx context.Context, query ListQuery, page *DocumentPage) error {
-	read, err := d.manager.listRecords(ctx, query, StoreQuery{DocumentsOnly: !d.hasFullURLs, Room: page.room})
-	if err != nil {
-		return err
-	}
-	defer page.keepRoom(read.Records)
-	page.Pagination, page.Next, page.Position = read.pagination, read.next, read.Position
-	page.Documents = slices.Grow(page.Documents[:0], len(read.Records))
-	for i := range read.Records {
-		page.Documents = append(page.Documents, documentOf(read.Records[i]))
-		if !d.hasFullURLs {
-			continue
-		}
-		if page.Documents[i], err = d.read(ctx, read.Records[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// keepRoom clears the room if the store has used it: it may replace what the records refer
-// to. Otherwise the records are those of the store, and the next page gets a room of their
-// size.
-func (p *DocumentPage) keepRoom(used []Record) {
-	if len(used) == 0 {
-		return
-	}
-	if cap(p.room) > 0 && &used[0] == &p.room[:1][0] {
-		clear(p.room[:min(len(used)+1, cap(p.room))]) // and the record that shows whether more follow
-		return
-	}
-	if p.isReused && cap(p.room) < len(used) {
-		p.room = make([]Record, 0, len(used))
-	}
-	p.isReused = true
 }
 
 // Watch is [Manager.Watch] without decoding.

@@ -56,9 +56,8 @@ func (m *Manager) get(ctx context.Context, id string) (Record, error) {
 	if err != nil {
 		return Record{}, err
 	}
-	isSelected, err := m.scope.selects(rec)
-	if err == nil && !isSelected {
-		err = ErrNotFound
+	if !m.scope.selects(rec) {
+		return Record{}, ErrNotFound
 	}
-	return rec, err
+	return rec, nil
 }

@@ -51,11 +51,7 @@ func mustCreateDocument(t testing.TB, m *relayer.Manager, body string) relayer.D
 }
 
 func listDocuments(ctx context.Context, m *relayer.Manager, query relayer.ListQuery) (*relayer.DocumentPage, error) {
-	page := new(relayer.DocumentPage)
-	if err := m.Documents().List(ctx, query, page); err != nil {
-		return nil, err
-	}
-	return page, nil
+	return m.Documents().List(ctx, query)
 }
 
 // problemsOf returns the problems of an invalid request. It fails unless the error is a
@@ -340,4 +336,10 @@ func requestFor(r *relayer.Relayer) relayer.CreateRequest {
 		ID: r.ID, Name: r.Name, Network: r.Network, NetworkType: r.NetworkType, Paused: r.Paused, SignerID: r.SignerID,
 		NotificationID: r.NotificationID, CustomRPCURLs: r.CustomRPCURLs, Policy: r.Policy, Labels: r.Labels,
 	}
+}
+
+func named(id, name string) relayer.CreateRequest {
+	req := minimal(id)
+	req.Name = name
+	return req
 }

@@ -127,11 +127,7 @@ func (m *Manager) visibleChanges(ctx context.Context, query HistoryQuery, limit 
 			return nil, 0, err
 		}
 		for _, c := range found {
-			_, isVisible, err := m.scope.changeOf(c)
-			if err != nil {
-				return nil, 0, err
-			}
-			if isVisible {
+			if _, isVisible := m.scope.changeOf(c); isVisible {
 				visible = append(visible, c)
 			}
 		}
@@ -148,11 +144,7 @@ func (m *Manager) visibleChanges(ctx context.Context, query HistoryQuery, limit 
 
 // pastChange returns the change as the view shows it. Older are the changes before it.
 func (m *Manager) pastChange(ctx context.Context, c RecordChange, older []RecordChange) (pastChange, error) {
-	isSelected, err := m.scope.selects(c.Record)
-	if err != nil {
-		return pastChange{}, err
-	}
-	if !isSelected || c.Kind == ChangeDeleted {
+	if !m.scope.selects(c.Record) || c.Kind == ChangeDeleted {
 		c.Record.Document = nil
 		return pastChange{RecordChange: c}, nil
 	}

@@ -257,8 +257,7 @@ func TestDocuments_WithFullURLs(t *testing.T) {
 			if err != nil || string(got.JSON) != want || got.SealError != nil || got.Revision != masked.Revision {
 				t.Errorf("got %s, %v, want %s", got.JSON, err, want)
 			}
-			var page relayer.DocumentPage
-			err = m.Documents().WithFullURLs().List(t.Context(), relayer.ListQuery{}, &page)
+			page, err := m.Documents().WithFullURLs().List(t.Context(), relayer.ListQuery{})
 			if err != nil || len(page.Documents) != 2 || string(page.Documents[1].JSON) != want || string(page.Documents[0].JSON) != storedDocument(t, m, "none") {
 				t.Errorf("listed %+v, %v", page, err)
 			}

@@ -86,7 +86,7 @@ type Page struct {
 // relayer. A walk by cursors ([ListQuery.After]) and [Manager.All] lack none.
 func (m *Manager) List(ctx context.Context, query ListQuery) (*Page, error) {
 	return observe(ctx, &m.observing, ActionList, "", func(ctx context.Context) (*Page, error) {
-		read, err := m.listRecords(ctx, query, StoreQuery{})
+		read, err := m.listRecords(ctx, query, false)
 		if err != nil {
 			return nil, err
 		}
@@ -112,8 +112,8 @@ type recordPage struct {
 	next       Cursor
 }
 
-// listRecords reads the page of a query. Hints are those for the store.
-func (m *Manager) listRecords(ctx context.Context, query ListQuery, hints StoreQuery) (recordPage, error) {
+// listRecords reads the page of a query.
+func (m *Manager) listRecords(ctx context.Context, query ListQuery, documentsOnly bool) (recordPage, error) {
 	selector, err := m.selection(query.Selector)
 	if err != nil {
 		return recordPage{}, err
@@ -122,7 +122,7 @@ func (m *Manager) listRecords(ctx context.Context, query ListQuery, hints StoreQ
 	if err != nil {
 		return recordPage{}, err
 	}
-	asked.DocumentsOnly, asked.Room = hints.DocumentsOnly, hints.Room
+	asked.DocumentsOnly = documentsOnly
 	if query.After != nil {
 		asked.Limit++ // shows whether more follow
 	}
@@ -180,11 +180,8 @@ func (m *Manager) selectRecords(ctx context.Context, selector Selector, page Sto
 	if selector.IsZero() {
 		return m.store.List(ctx, page)
 	}
-	if err := m.checkTerms(ctx, selector); err != nil {
-		return Listing{}, err
-	}
 	query := selector.query()
-	query.After, query.Offset, query.Limit, query.Room = page.After, page.Offset, page.Limit, page.Room
+	query.After, query.Offset, query.Limit = page.After, page.Offset, page.Limit
 	if selector.selectsNothing() {
 		query = StoreQuery{Terms: [][]string{{}}}
 	}
@@ -192,38 +189,13 @@ func (m *Manager) selectRecords(ctx context.Context, selector Selector, page Sto
 	if err != nil && !errors.Is(err, ErrCorrupt) {
 		return Listing{}, err
 	}
-	if err := m.checkTerms(ctx, selector); err != nil { // again: an older instance may have stored a relayer meanwhile
-		return Listing{}, err
-	}
 	for _, rec := range listing.Records {
 		// The selector may be a scope: a defect of a store must not reveal other relayers.
-		isSelected, termsErr := selector.selects(rec)
-		if termsErr != nil {
-			return Listing{}, termsErr
-		}
-		if !isSelected {
+		if !selector.selects(rec) {
 			return Listing{}, fmt.Errorf("relayer: the store returned a relayer that is not selected by %s", selector)
 		}
 	}
 	return listing, err
-}
-
-// checkTerms returns an error if the store has records whose terms are too old to have the
-// keys of the selector: its lists would lack them.
-func (m *Manager) checkTerms(ctx context.Context, selector Selector) error {
-	for _, t := range selector.terms {
-		if t.since <= 1 {
-			continue
-		}
-		older, err := m.store.List(ctx, StoreQuery{Terms: [][]string{termsBefore(t.since)}})
-		if err != nil {
-			return err
-		}
-		if older.Total > 0 {
-			return outdatedTermsError(t.key)
-		}
-	}
-	return nil
 }
 
 // All returns every relayer that the selector selects, in creation order, oldest first. It

@@ -3,9 +3,7 @@ package relayer
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"strconv"
 	"strings"
 
@@ -53,14 +51,13 @@ type Operation struct {
 }
 
 // Observer is called at the start of every operation, on the goroutine of the caller, and for
-// [Manager.Reseal] and [Manager.Reindex] on up to 16 others at once. The operation uses the
+// [Manager.Reseal] on up to 16 others at once. The operation uses the
 // context that it returns, so that a trace of the store belongs to that of the operation. The
 // function that it returns, unless it is nil, is called with the error of the operation, before
 // the call returns. Operation then has the result, and must not be kept.
 //
-// An Observer delays the caller for as long as it runs, and must be safe for concurrent
-// use. A panic in it does not change the result of the operation: it is recovered and
-// logged (see [WithLogger]), and the other observers are called.
+// An Observer delays the caller for as long as it runs, and must be safe for concurrent use. A
+// panic in it reaches the caller: a write that was made before is durable.
 type Observer func(ctx context.Context, operation *Operation) (context.Context, func(err error))
 
 // observing is what a Manager needs to call its observers.
@@ -80,75 +77,23 @@ func observe[T any](ctx context.Context, o *observing, action Action, id string,
 	return observed(ctx, o, &Operation{Action: action, ID: id}, run)
 }
 
-// ending is the end function of an observer, with its context.
-type ending struct {
-	ctx context.Context
-	end func(error)
-}
-
-// observed allocates nothing for up to 4 observers.
+// observed calls the end functions even if run panics, with errPanicked.
 func observed[T any](ctx context.Context, o *observing, operation *Operation, run func(context.Context) (T, error)) (result T, err error) {
 	operation.Actor, _ = ActorFrom(ctx)
-	var room [4]ending
-	endings := room[:0]
 	outcome := errPanicked
-	defer func() {
-		for i := len(endings) - 1; i >= 0; i-- {
-			o.end(endings[i].ctx, operation, endings[i].end, outcome)
+	for _, observe := range o.observers {
+		observed, end := observe(ctx, operation)
+		if observed != nil {
+			ctx = observed
 		}
-	}()
-	for _, observer := range o.observers {
-		var end func(error)
-		ctx, end = o.begin(ctx, observer, operation)
-		endings = append(endings, ending{ctx, end})
+		if end != nil {
+			defer func() { end(outcome) }()
+		}
 	}
 	result, err = run(ctx)
 	result, err = resultOf(operation.Action, operation.ID, result, err)
 	outcome = err
 	return result, err
-}
-
-// begin calls an observer. A panic of it has no effect on the operation.
-func (o *observing) begin(ctx context.Context, observe Observer, operation *Operation) (observed context.Context, end func(error)) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			o.logPanic(ctx, operation, cause)
-			observed, end = ctx, nil
-		}
-	}()
-	observed, end = observe(ctx, operation)
-	if observed == nil {
-		observed = ctx
-	}
-	return observed, end
-}
-
-// end recovers a panic of an observer: the operation has ended and may be durable, so that
-// its caller must learn the real result.
-func (o *observing) end(ctx context.Context, operation *Operation, end func(error), err error) {
-	if end == nil {
-		return
-	}
-	defer func() {
-		if cause := recover(); cause != nil {
-			o.logPanic(ctx, operation, cause)
-		}
-	}()
-	end(err)
-}
-
-func (o *observing) logPanic(ctx context.Context, operation *Operation, cause any) {
-	// The logger's handler is code of the host too.
-	defer func() { _ = recover() }()
-	id := operation.ID
-	if !IsID(id) {
-		id = "" // any text of a client, such as a URL
-	}
-	o.logger.LogAttrs(ctx, slog.LevelError, "observer panicked",
-		slog.String("operation", string(operation.Action)),
-		slog.String("relayer_id", id),
-		slog.String("error", mask.Text(fmt.Sprintf("panic: %v", cause))+"\n"+string(debug.Stack())),
-	)
 }
 
 // failedOperation is the error of an operation, with its action and the ID.

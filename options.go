@@ -8,8 +8,9 @@ import (
 	"math"
 )
 
-// Option configures a [Manager], and the rules of [CreateRequest.Validate].
-// The zero Option is invalid.
+// Option configures a [Manager], and the rules of [CreateRequest.Validate]. If an option is
+// given more than once, the last one counts, except for [WithObserver] and [WithAdmission]. The
+// zero Option is invalid.
 type Option struct{ apply func(*settings) error }
 
 const (
@@ -64,9 +65,6 @@ func WithAddressResolver(resolve func(ctx context.Context, req CreateRequest) (a
 	return Option{func(s *settings) error {
 		if resolve == nil {
 			return errors.New("relayer: address resolver is nil")
-		}
-		if s.resolveAddress != nil {
-			return errors.New("relayer: a second address resolver would replace the first one: give one WithAddressResolver")
 		}
 		s.resolveAddress = resolve
 		return nil
@@ -149,7 +147,7 @@ func WithExclusiveSigners() Option {
 // WithSealer seals the RPC URLs of relayers: the store gets only their encrypted form,
 // which is bound to the ID of the relayer. URLs that are stored in clear are read too,
 // unless [WithSealedOnly] is set; [Manager.Reseal] seals them. A [KeyedSealer] without keys
-// is an error, and so is a second sealer.
+// is an error.
 //
 // [Manager.RPCURLs] and [Manager.Get] open the URLs. All other methods return them masked
 // ([RPCURL.IsMasked] is true), and no change calls the sealer unless it changes the URLs.
@@ -173,9 +171,6 @@ func withSealer(sealer Sealer, storesClear bool) Option {
 		}
 		if keyed, isKeyed := sealer.(KeyedSealer); isKeyed && len(keyed.Keys()) == 0 {
 			return errors.New("relayer: sealer has no keys")
-		}
-		if s.sealer != nil {
-			return errors.New("relayer: a second sealer would replace the first one: give one WithSealer or WithUnsealing")
 		}
 		s.sealer, s.storesClear = sealer, storesClear
 		return nil
@@ -213,9 +208,6 @@ func WithRPCPolicy(policy RPCPolicy) Option {
 		folded, err := policy.folded()
 		if err != nil {
 			return err
-		}
-		if s.rpcPolicy != nil {
-			return errors.New("relayer: a second RPCPolicy would replace the first one: give one WithRPCPolicy")
 		}
 		s.rpcPolicy = &folded
 		return nil

@@ -179,19 +179,14 @@ func TestNew_InvalidOptions(t *testing.T) {
 	}
 }
 
-// A second option of security would replace the first one in silence.
-func TestNew_SecurityOptionTwice(t *testing.T) {
-	resolver := relayer.WithAddressResolver(func(context.Context, relayer.CreateRequest) (string, error) { return "", nil })
-	for name, option := range map[string]relayer.Option{
-		"policy":   relayer.WithRPCPolicy(relayer.RPCPolicy{PublicOnly: true}),
-		"resolver": resolver,
-		"sealer":   relayer.WithSealer(ringOf(t, "k1")),
-	} {
-		if _, err := relayer.New(memory.New(), option); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		if _, err := relayer.New(memory.New(), option, option); err == nil || !strings.Contains(err.Error(), "second") {
-			t.Errorf("%s twice: %v", name, err)
-		}
+func TestNew_OptionTwice(t *testing.T) {
+	resolvesTo := func(address string) relayer.Option {
+		return relayer.WithAddressResolver(func(context.Context, relayer.CreateRequest) (string, error) { return address, nil })
 	}
+	m := newManager(t, resolvesTo("first"), resolvesTo("last"),
+		relayer.WithRPCPolicy(relayer.RPCPolicy{}), relayer.WithRPCPolicy(relayer.RPCPolicy{PublicOnly: true}))
+	if r := mustCreate(t, m, minimal("a")); r.Address != "last" {
+		t.Errorf("the address is %q", r.Address)
+	}
+	wantFields(t, fieldErrors(t, second(m.Create(t.Context(), withURLs("b", "http://10.0.0.1/")))), "custom_rpc_urls[0].url")
 }

@@ -105,7 +105,7 @@ type RPCConfig struct {
 	// Weight is the relative weight with which the engine chooses the endpoint, from 0 to 100.
 	//
 	// Nil means [DefaultRPCWeight].
-	Weight *float64 `json:"weight" validate:"omitnil,gte=0,lte=100"`
+	Weight *float64 `json:"weight" validate:"omitnil,finite,gte=0,lte=100"`
 }
 
 // DefaultRPCWeight is the weight of an [RPCConfig] without one.

@@ -9,35 +9,6 @@ import (
 	"sync"
 )
 
-// Reindex stores every relayer again whose terms an earlier version of this package wrote.
-// Selectors with a key that is newer than these terms return an error until then. Call it
-// after all programs that write to the store have been upgraded. It yields the ID of each
-// relayer that it has stored, and the ID and an error for each that it cannot store. Up to 16
-// are stored at once before the first of them is yielded. An error with an empty ID is the
-// last. It changes no relayer, but each has a new revision.
-func (m *Manager) Reindex(ctx context.Context) iter.Seq2[string, error] {
-	older := termsBefore(termsVersion())
-	records := m.walk(ctx, func(ctx context.Context, page StoreQuery) (Listing, error) {
-		page.Terms = [][]string{older}
-		return m.store.List(ctx, page)
-	})
-	return func(yield func(string, error) bool) {
-		if len(older) == 0 {
-			return // there is no earlier version
-		}
-		m.rewriteAll(ctx, records, reindexed, yield)
-	}
-}
-
-func reindexed(_ context.Context, rec Record) (Record, error) {
-	r, err := documentRelayer(rec)
-	if err != nil {
-		return Record{}, err
-	}
-	rec.Terms, rec.Text = withUnknownTerms(termsOf(r, rec.Claim), rec.Terms), searchText(r)
-	return rec, nil
-}
-
 // recordForm returns the record in another form, which describes the same relayer, or as it
 // is if it has the form already.
 type recordForm func(context.Context, Record) (Record, error)

@@ -1,7 +1,6 @@
 package relayer
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -84,7 +83,7 @@ func ruleMessage(violation validator.FieldError) string {
 	case "lte":
 		return "must be at most " + violation.Param()
 	case "finite":
-		return "must be a finite number"
+		return "must be a finite number, and not -0"
 	case "text":
 		return strictjson.TextProblem(reflect.ValueOf(violation.Value()).String())
 	case "rpc_url":
@@ -98,7 +97,11 @@ func ruleMessage(violation validator.FieldError) string {
 	}
 }
 
-func isFinite(number float64) bool { return !math.IsNaN(number) && !math.IsInf(number, 0) }
+// isFinite reports whether JSON can have the number. It has no NaN and no infinity, and its -0
+// is read as 0.
+func isFinite(number float64) bool {
+	return !math.IsNaN(number) && !math.IsInf(number, 0) && (number != 0 || !math.Signbit(number))
+}
 
 func (s *settings) check(r *Relayer, found *problems) {
 	checkRules(r, found)
@@ -129,21 +132,11 @@ func otherPolicyMessage(policy Policy) string {
 // checkSize returns an error if a record exceeds the maximum size and is larger than
 // before.
 func (s *settings) checkSize(rec, before Record) error {
-	size := recordSize(rec)
-	if size <= s.maxRelayerSize || size <= recordSize(before) {
+	size := len(rec.Document) + len(rec.Private)
+	if size <= s.maxRelayerSize || size <= len(before.Document)+len(before.Private) {
 		return nil
 	}
 	return invalid("", fmt.Sprintf("the relayer must be at most %d bytes as stored, not %d", s.maxRelayerSize, size))
-}
-
-// recordSize returns the size of a record in bytes, as if the relayer was not paused, so
-// that none is too large to resume.
-func recordSize(rec Record) int {
-	size := len(rec.Document) + len(rec.Private)
-	if bytes.Contains(rec.Document, []byte(`"paused":true`)) {
-		size += len("false") - len("true")
-	}
-	return size
 }
 
 const maxReasonType = 256

@@ -548,16 +548,13 @@ func TestSealer_Away(t *testing.T) {
 }
 
 func TestSealer_InvalidOptions(t *testing.T) {
-	with, off := relayer.WithSealer(ringOf(t, "k1")), relayer.WithUnsealing(ringOf(t, "k1"))
+	off := relayer.WithUnsealing(ringOf(t, "k1"))
 	for name, options := range map[string][]relayer.Option{
 		"nil":                       {relayer.WithSealer(nil)},
 		"nil, unsealing":            {relayer.WithUnsealing(nil)},
 		"nil pointer":               {relayer.WithSealer((*keyring.Keyring)(nil))},
 		"keyring without keys":      {relayer.WithSealer(keyring.Keyring{})},
 		"without keys, unsealing":   {relayer.WithUnsealing(keyring.Keyring{})},
-		"two sealers":               {with, with},
-		"sealer and unsealing":      {with, off},
-		"unsealing and sealer":      {off, with},
 		"unsealing and sealed only": {off, relayer.WithSealedOnly()},
 		"sealed only and unsealing": {relayer.WithSealedOnly(), off},
 	} {

@@ -16,10 +16,10 @@ import (
 
 func newTerm(key selectorKey, values []string) selectorTerm {
 	values = slices.Compact(slices.Sorted(slices.Values(values)))
-	t := selectorTerm{key: key.name, since: key.since, values: values}
+	t := selectorTerm{key: key.name, values: values}
 	for _, value := range values {
 		switch {
-		case key.isIndexed():
+		case key.isIndexed:
 			t.records = append(t.records, recordTerm(key.name, value))
 		case key.name == keySearch:
 			t.folded = append(t.folded, fold(value))
@@ -259,21 +259,9 @@ func (t selectorTerm) matches(r *Relayer) bool {
 	return isSet && slices.Contains(t.values, value)
 }
 
-// selects reports whether the selector selects a record. It returns an error if the terms of
-// the record are too old to have the keys of the selector.
-func (s Selector) selects(rec Record) (bool, error) {
-	if s.err != nil {
-		return false, nil
-	}
-	for _, t := range s.terms {
-		if t.since > termsVersionOf(rec.Terms) {
-			return false, outdatedTermsError(t.key)
-		}
-		if !t.holds(rec) {
-			return false, nil
-		}
-	}
-	return true, nil
+// selects reports whether the selector selects a record.
+func (s Selector) selects(rec Record) bool {
+	return s.err == nil && !slices.ContainsFunc(s.terms, func(t selectorTerm) bool { return !t.holds(rec) })
 }
 
 // checkScope adds a problem for every term that does not hold for a record that is to be

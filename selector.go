@@ -32,7 +32,6 @@ type Selector struct {
 
 type selectorTerm struct {
 	key     string
-	since   int      // of the key
 	values  []string // sorted and distinct
 	records []string // of an indexed key, sorted: the terms of the records that have one of the values
 	folded  []string // of a search: the values in one letter case
@@ -42,9 +41,8 @@ type selectorTerm struct {
 type selectorKey struct {
 	name string
 
-	// since is the version of the terms that has the key, or 0 if records have no term of
-	// it: IDs and searches are not terms.
-	since int
+	// isIndexed reports whether records have a term of the key: IDs and searches are not terms.
+	isIndexed bool
 
 	// value returns the value of a relayer, or false if it is not set.
 	value func(*Relayer) (value string, isSet bool)
@@ -64,16 +62,16 @@ const (
 	labelPrefix = "label."
 )
 
-// selectorKeys is the table of the keys, besides those of labels. A key that is added has
-// the next version of the terms: older records then lack it, until they are stored again.
+// selectorKeys is the table of the keys, besides those of labels. A later version that adds an
+// indexed key has to add its terms to the stored records first.
 var selectorKeys = []selectorKey{
 	{name: keyID, value: func(r *Relayer) (string, bool) { return r.ID, true }, valueProblem: idProblem},
-	{name: "network", since: 1, value: func(r *Relayer) (string, bool) { return r.Network, true }},
-	{name: "network_type", since: 1, valueCode: strictjson.NotAllowed, value: func(r *Relayer) (string, bool) { return string(r.NetworkType), true }, valueProblem: networkTypeProblem},
-	{name: "signer_id", since: 1, value: func(r *Relayer) (string, bool) { return r.SignerID, true }},
-	{name: "notification_id", since: 1, value: func(r *Relayer) (string, bool) { return r.NotificationID, r.NotificationID != "" }},
-	{name: "paused", since: 1, valueCode: strictjson.NotAllowed, value: func(r *Relayer) (string, bool) { return strconv.FormatBool(r.Paused), true }, valueProblem: flagProblem},
-	{name: "system_disabled", since: 1, valueCode: strictjson.NotAllowed, value: func(r *Relayer) (string, bool) { return strconv.FormatBool(r.SystemDisabled), true }, valueProblem: flagProblem},
+	{name: "network", isIndexed: true, value: func(r *Relayer) (string, bool) { return r.Network, true }},
+	{name: "network_type", isIndexed: true, valueCode: strictjson.NotAllowed, value: func(r *Relayer) (string, bool) { return string(r.NetworkType), true }, valueProblem: networkTypeProblem},
+	{name: "signer_id", isIndexed: true, value: func(r *Relayer) (string, bool) { return r.SignerID, true }},
+	{name: "notification_id", isIndexed: true, value: func(r *Relayer) (string, bool) { return r.NotificationID, r.NotificationID != "" }},
+	{name: "paused", isIndexed: true, valueCode: strictjson.NotAllowed, value: func(r *Relayer) (string, bool) { return strconv.FormatBool(r.Paused), true }, valueProblem: flagProblem},
+	{name: "system_disabled", isIndexed: true, valueCode: strictjson.NotAllowed, value: func(r *Relayer) (string, bool) { return strconv.FormatBool(r.SystemDisabled), true }, valueProblem: flagProblem},
 	{name: keySearch, valueProblem: searchProblem},
 }
 
@@ -97,15 +95,13 @@ func selectorKeyNamed(name string) (key selectorKey, problem string) {
 
 func labelSelectorKey(label string) selectorKey {
 	return selectorKey{
-		name: labelPrefix + label, since: 1, valueProblem: labelValueProblem,
+		name: labelPrefix + label, isIndexed: true, valueProblem: labelValueProblem,
 		value: func(r *Relayer) (string, bool) {
 			value, isSet := r.Labels[label]
 			return value, isSet
 		},
 	}
 }
-
-func (k selectorKey) isIndexed() bool { return k.since > 0 }
 
 // problem returns why a term of the key cannot have the values, or "".
 func (k selectorKey) problem(values []string) string {

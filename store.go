@@ -114,10 +114,6 @@ type StoreQuery struct {
 	// number of records to return. Neither is negative.
 	Offset, Limit int
 
-	// Room is a hint: memory in which the store may return the records of the page, which
-	// are then valid until the caller uses it again. A store that keeps pages ignores it.
-	Room []Record
-
 	// DocumentsOnly is a hint: the caller uses only ID, Revision, Sequence, Document and
 	// Note of the records, so that the store need not return their other fields.
 	DocumentsOnly bool

@@ -289,7 +289,10 @@ func (m *Manager) applied(current Record, decode func(Record) (*Relayer, error),
 	if err != nil {
 		return appliedChange{}, err
 	}
-	r := stored.clone()
+	r, err := decode(current) // another copy, for the caller
+	if err != nil {
+		return appliedChange{}, err
+	}
 	given := r.CustomRPCURLs
 	err = apply(r, stored)
 	c := appliedChange{urls: r.CustomRPCURLs, touchesURLs: !isSameList(r.CustomRPCURLs, given) || !equalEndpoints(given, stored.CustomRPCURLs)}
@@ -299,7 +302,7 @@ func (m *Manager) applied(current Record, decode func(Record) (*Relayer, error),
 	if c.rec, err = m.newRecord(r); err != nil {
 		return c, err
 	}
-	c.rec.Revision, c.rec.Terms = current.Revision, withUnknownTerms(c.rec.Terms, current.Terms)
+	c.rec.Revision = current.Revision
 	return c, keepUnknown(&c.rec, r, current, stored)
 }
 

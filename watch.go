@@ -115,7 +115,7 @@ func (s Selector) changesOf(changes iter.Seq2[RecordChange, error], withHeartbea
 		for change, err := range changes {
 			isSelected := true
 			if err == nil && change.Kind != ChangeHeartbeat {
-				change, isSelected, err = s.changeOf(change)
+				change, isSelected = s.changeOf(change)
 			}
 			if !isSelected {
 				if change.Time.Sub(last) < skippedInterval {
@@ -136,19 +136,9 @@ func (s Selector) changesOf(changes iter.Seq2[RecordChange, error], withHeartbea
 
 // changeOf returns the change as a consumer of the selection sees it, or false if it is
 // none for that consumer.
-func (s Selector) changeOf(c RecordChange) (_ RecordChange, isSelected bool, _ error) {
-	is, err := s.selects(c.Record)
-	if err != nil {
-		return c, true, err
-	}
-	was := false
-	if c.Kind != ChangeCreated {
-		old := Record{ID: c.Record.ID, Terms: c.OldTerms, Text: c.OldText}
-		if was, err = s.selects(old); err != nil {
-			return c, true, err
-		}
-	}
-	is = is && c.Kind != ChangeDeleted
+func (s Selector) changeOf(c RecordChange) (_ RecordChange, isSelected bool) {
+	is := c.Kind != ChangeDeleted && s.selects(c.Record)
+	was := c.Kind != ChangeCreated && s.selects(Record{ID: c.Record.ID, Terms: c.OldTerms, Text: c.OldText})
 	switch {
 	case is && !was:
 		c.Kind = ChangeCreated
@@ -156,7 +146,7 @@ func (s Selector) changeOf(c RecordChange) (_ RecordChange, isSelected bool, _ e
 		c.Kind = ChangeDeleted
 		c.Record = Record{ID: c.Record.ID, Revision: c.Record.Revision}
 	}
-	return c, is || was, nil
+	return c, is || was
 }
 
 func (m *Manager) decodeChange(c RecordChange) (Change, error) {

@@ -39,10 +39,10 @@ func TestWrite_Allocations(t *testing.T) {
 		most, share float64 // of a create
 		write       func() error
 	}{
-		"patch": {180, 1.3, func() error {
+		"patch": {205, 1.45, func() error {
 			return second(m.Documents().Patch(ctx, "r", fmt.Appendf(nil, `{"policies":{"gas_price_cap":%d}}`, i)))
 		}},
-		"update": {210, 1.5, func() error {
+		"update": {235, 1.7, func() error {
 			return second(m.Update(ctx, "r", func(r *relayer.Relayer) error { r.Name = fmt.Sprint(i); return nil }))
 		}},
 		"pause and resume": {2 * 90, 2 * 0.65, func() error { return cmp.Or(second(m.Pause(ctx, "r")), second(m.Resume(ctx, "r"))) }},

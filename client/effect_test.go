@@ -3,7 +3,6 @@ package client_test
 import (
 	"encoding/json"
 	"errors"
-	"math"
 	"testing"
 	"testing/synctest"
 
@@ -124,7 +123,6 @@ func TestCreate_InEffect(t *testing.T) {
 		"minimal":               {minimal, minimal, true},
 		"default weight":        {endpoints(endpoint), endpoints(relayer.RPCConfig{URL: endpoint.URL, Weight: new(100.0)}), true},
 		"no endpoints":          {endpoints([]relayer.RPCConfig{}...), minimal, true},
-		"negative zero":         {policy(&relayer.StellarPolicy{FeeMarginPercentage: new(math.Copysign(0, -1))}), policy(&relayer.StellarPolicy{FeeMarginPercentage: new(0.0)}), true},
 		"default strategy":      {policy(&relayer.SolanaPolicy{}), policy(&relayer.SolanaPolicy{FeePaymentStrategy: new(relayer.FeePaidByUser)}), true},
 		"empty policy":          {policy(&relayer.EVMPolicy{}), minimal, true},
 		"another endpoint":      {minimal, endpoints(endpoint), false},

@@ -46,7 +46,7 @@ func FuzzListQuery(f *testing.F) {
 			t.Fatalf("%q was accepted but is not a query: %v", raw, err)
 		}
 		wantSelector(t, raw, values, query.Selector, x.unknown)
-		if after, given := values["after"]; given != (query.After != nil) || given && (string(*query.After) != after[0] || query.Page != 0) {
+		if after, given := values["after"]; given != (query.After != nil) || given && (string(*query.After) != after[0]) {
 			t.Errorf("%q: after is %v", raw, query.After)
 		}
 		for name, got := range map[string]int{"page": query.Page, "per_page": query.PerPage} {

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/internal/actorkey"
 	"github.com/go-relayer/relayer/internal/mask"
 	"github.com/go-relayer/relayer/internal/wire"
 )
@@ -30,12 +29,11 @@ type API struct {
 	drain        context.CancelFunc
 	mux          *http.ServeMux
 	buffers      sync.Pool // of *[]byte, for response bodies
-	pageRooms    sync.Pool // of *relayer.DocumentPage
 }
 
 // exchange is the state of one request and its response. It is the
 // [http.ResponseWriter] that the mux passes to the endpoints, and the context of the
-// operations: that of the request, with the actor.
+// operations.
 type exchange struct {
 	http.ResponseWriter
 	context.Context
@@ -76,14 +74,6 @@ type exchange struct {
 	responded bool
 	status    int // of the response
 	bytes     int // of the response body
-}
-
-// Value adds the actor to the context of the request.
-func (x *exchange) Value(key any) any {
-	if key == (actorkey.Key{}) && x.actor.ID != "" {
-		return &x.actor
-	}
-	return x.Context.Value(key)
 }
 
 // Unwrap lets [http.ResponseController] reach the connection.
@@ -135,6 +125,7 @@ func (a *API) serve(x *exchange, r *http.Request, sent credentials) {
 		return
 	}
 	x.actor = actor
+	x.Context = relayer.WithActor(x.Context, actor)
 	by := caller{actor: actor.ID}
 	if !a.inFlight.move(x.caller, by, 1) {
 		x.respond(r, a.refuse(x, r, a.inFlight))

@@ -159,7 +159,6 @@ func New(manager *relayer.Manager, authenticate Authenticator, options ...Option
 		manager:      manager,
 		authenticate: authenticate,
 		buffers:      sync.Pool{New: func() any { return new([]byte) }},
-		pageRooms:    sync.Pool{New: func() any { return new(relayer.DocumentPage) }},
 	}
 	for _, option := range options {
 		if option.apply == nil {

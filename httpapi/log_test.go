@@ -108,11 +108,23 @@ type panickingHandler struct{ slog.Handler }
 func (panickingHandler) Handle(context.Context, slog.Record) error { panic("handler broke") }
 
 // TestObserver_PanicAfterCommit: if an observer panics, a committed create returns
-// 201 and its retry 409.
+// 500 and is stored.
 func TestObserver_PanicAfterCommit(t *testing.T) {
-	panics := func(context.Context, *relayer.Operation) (context.Context, func(error)) { panic("observer broke") }
+	panics := func(_ context.Context, o *relayer.Operation) (context.Context, func(error)) {
+		return nil, func(error) {
+			if o.Action == relayer.ActionCreate {
+				panic("observer broke")
+			}
+		}
+	}
 	s := serveAs(t, validTokens, []relayer.Option{relayer.WithObserver(panics)})
-	wantLifeCycle(t, s)
+	wantFailure(t, s.do("POST", collection, minimal(`,"id":"r-1"`)), http.StatusInternalServerError, "Internal Server Error")
+	if got := s.do("GET", collection+"/r-1", ""); got.status != http.StatusOK {
+		t.Errorf("get returned %d", got.status)
+	}
+	if log := s.log.String(); !strings.Contains(log, "observer broke") {
+		t.Errorf("the panic is not in the log: %s", log)
+	}
 }
 
 // TestLog_HandlerPanic: a panic in a log handler does not change a response.

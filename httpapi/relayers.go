@@ -79,9 +79,8 @@ func (a *API) listRelayers(x *exchange, r *http.Request) response {
 	}
 	isEmpty := q.PerPage == 0 // a ListQuery with 0 relayers per page is that of the default
 	q.PerPage = max(q.PerPage, 1)
-	page := a.pageRooms.Get().(*relayer.DocumentPage)
-	defer a.putPage(page)
-	if err := x.documents().List(x, q, page); err != nil {
+	page, err := x.documents().List(x, q)
+	if err != nil {
 		return a.errorResponse(x, r, err)
 	}
 	documents := page.Documents
@@ -104,17 +103,6 @@ func (a *API) listRelayers(x *exchange, r *http.Request) response {
 	return x.success(http.StatusOK, appendPagination(body, page.Pagination))
 }
 
-// maxPooledDocuments is the size of the largest page that is kept for later requests.
-const maxPooledDocuments = 1000
-
-// putPage returns a page to the pool, without the documents: the store may replace them.
-func (a *API) putPage(page *relayer.DocumentPage) {
-	if cap(page.Documents) <= maxPooledDocuments {
-		clear(page.Documents)
-		a.pageRooms.Put(page)
-	}
-}
-
 func (a *API) parseListQuery(x *exchange, r *http.Request) (asked relayer.ListQuery, err error) {
 	q := query{hasFilters: true, options: [...]parameter{
 		{name: "page", check: isNumber}, {name: "per_page", check: isNumber}, {name: "after", check: isAny},
@@ -124,15 +112,12 @@ func (a *API) parseListQuery(x *exchange, r *http.Request) (asked relayer.ListQu
 		return asked, err
 	}
 	asked.PerPage = intOf(q.number("per_page", relayer.DefaultPerPage))
-	after := q.option("after")
-	if after.count == 0 {
-		asked.Page = intOf(q.number("page", 1))
-		return asked, nil
-	}
 	if q.option("page").count > 0 {
-		return asked, invalidField("after", "must not be given together with page")
+		asked.Page = max(1, intOf(q.number("page", 1)))
 	}
-	asked.After = new(relayer.Cursor(after.value))
+	if after := q.option("after"); after.count > 0 {
+		asked.After = new(relayer.Cursor(after.value))
+	}
 	return asked, nil
 }
 

@@ -61,7 +61,7 @@ func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Write
 		s.logger.Info("memory limit of the garbage collector", "bytes", limit)
 	}
 	// The ports are opened before the database, so that a failed start creates no file.
-	for _, open := range []func(context.Context) error{s.openFiles, s.openPorts, s.openAccess, s.openStore, s.openManager, s.reindex} {
+	for _, open := range []func(context.Context) error{s.openFiles, s.openPorts, s.openAccess, s.openStore, s.openManager} {
 		if err := open(ctx); err != nil {
 			return err
 		}
@@ -236,23 +236,6 @@ func (s *server) openManager(ctx context.Context) error {
 		s.inBackground(ctx, resealer{s.manager, s.keys, s.unseal, s.received.keys}.run)
 	}
 	return err
-}
-
-// reindex makes relayers that an earlier version stored selectable by the keys of this one. A
-// failure is logged: selections by these keys then return an error.
-func (s *server) reindex(ctx context.Context) error {
-	count := 0
-	for id, err := range s.manager.Reindex(relayer.WithActor(ctx, relayer.Actor{ID: "relayerd:reindex"})) {
-		if err != nil {
-			s.logger.Error("a relayer cannot be selected by new keys", "relayer_id", id, "error", err.Error())
-			continue
-		}
-		count++
-	}
-	if count > 0 {
-		s.logger.Info("relayers can be selected by new keys", "stored", count)
-	}
-	return nil
 }
 
 func rateLimit(perSecond float64) httpapi.Option {

@@ -3,7 +3,6 @@ package strictjson_test
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"math/big"
 	"reflect"
 	"slices"
@@ -301,19 +300,4 @@ func ExampleDecoder() {
 	// unknown Name is not a known field, did you mean "name"?
 	// port must be at most 65535
 	// name is required
-}
-
-func TestEncode_NegativeZero(t *testing.T) {
-	negative := math.Copysign(0, -1)
-	for want, value := range map[string]any{
-		"0":                      negative,
-		`{"a":0,"b":[0,0]}`:      map[string]any{"a": negative, "b": []float64{negative, 0}},
-		`["-0",":-0,","\\\"-0"]`: []string{"-0", ":-0,", `\"-0`},
-		`{"-0":-0.5}`:            map[string]float64{"-0": -0.5},
-		"[1e-7,-1e-7,-10,-0.01]": []float64{1e-7, -1e-7, -10, -0.01},
-	} {
-		if got, err := strictjson.Encode(value); err != nil || string(got) != want {
-			t.Errorf("%v is encoded as %s, %v, want %s", value, got, err, want)
-		}
-	}
 }

@@ -246,14 +246,6 @@ var controls = map[string]map[string]func() relayer.Store{
 		"the document is missing": documentsWithout(func(rec *relayer.Record) { rec.Document = nil }),
 		"the ID is missing":       documentsWithout(func(rec *relayer.Record) { rec.ID = "" }),
 	},
-	"list in the memory of the caller": {
-		"the page follows what is there": changedList(func(_ context.Context, _ relayer.Store, query relayer.StoreQuery, page *relayer.Listing) {
-			page.Records = append(query.Room, page.Records...)
-		}),
-		"the page has its length": changedList(func(_ context.Context, _ relayer.Store, query relayer.StoreQuery, page *relayer.Listing) {
-			page.Records = page.Records[:min(len(page.Records), max(1, len(query.Room)))]
-		}),
-	},
 	"parts at the limits": {
 		"texts are cut":     withStored(func(rec *relayer.Record) { rec.Text = rec.Text[:min(1000, len(rec.Text))] }),
 		"notes are cut":     withStored(func(rec *relayer.Record) { rec.Note = rec.Note[:min(4000, len(rec.Note))] }),

@@ -78,21 +78,6 @@ func notesBelongToRevisions(t *testing.T, store relayer.Store) {
 	w.want(t, relayer.ChangeCreated, later, relayer.Record{})
 }
 
-// listInRoom has other records in the room: they are not of the page.
-func listInRoom(t *testing.T, store relayer.Store) {
-	all := createMany(t, store, 7)
-	for _, query := range []relayer.StoreQuery{
-		{Limit: 100}, {}, {Offset: 2, Limit: 3}, {Offset: 100, Limit: 1}, {Terms: [][]string{{"common"}}, Limit: 4}, {IDs: []string{all[2].ID}, Limit: 9},
-	} {
-		for _, size := range []int{0, 1, 5, 50} {
-			query.Room = slices.Repeat([]relayer.Record{sample("other")}, size)
-			wantSelected(t, store, query, all)
-			query.Room = query.Room[:0]
-			wantSelected(t, store, query, all)
-		}
-	}
-}
-
 // listDocumentsOnly permits a store to return all parts.
 func listDocumentsOnly(t *testing.T, store relayer.Store) {
 	all := createMany(t, store, 7)

@@ -75,7 +75,6 @@ var cases = []testCase{
 	{"list after a sequence", listAfter},
 	{"list by parts of the text", listContains},
 	{"list of documents only", listDocumentsOnly},
-	{"list in the memory of the caller", listInRoom},
 	{"update replaces the record", updateReplaces},
 	{"update keeps the position", updateKeepsPosition},
 	{"update at another revision", updateConflict},

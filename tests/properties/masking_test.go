@@ -143,8 +143,7 @@ func outputs(t *rapid.T, manager *relayer.Manager, r *relayer.Relayer, req relay
 	ctx := context.Background()
 	all := make(map[string]string)
 	one, err := manager.Documents().Get(ctx, r.ID)
-	var many relayer.DocumentPage
-	listErr := manager.Documents().List(ctx, relayer.ListQuery{}, &many)
+	many, listErr := manager.Documents().List(ctx, relayer.ListQuery{})
 	encoded, encodeErr := json.Marshal(r)
 	if err := errors.Join(err, listErr, encodeErr); err != nil {
 		t.Fatal(err)

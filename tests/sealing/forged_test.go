@@ -83,8 +83,8 @@ var operations = []struct {
 		return relayerOutcome(page.Relayers[0], nil)
 	}},
 	{"list in full", func(f *fixture) string {
-		var page relayer.DocumentPage
-		if err := f.m.Documents().WithFullURLs().List(f.t.Context(), relayer.ListQuery{}, &page); err != nil {
+		page, err := f.m.Documents().WithFullURLs().List(f.t.Context(), relayer.ListQuery{})
+		if err != nil {
 			return outcome("", err)
 		}
 		if page.Documents[1].SealError != nil {

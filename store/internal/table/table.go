@@ -8,7 +8,6 @@ package table
 import (
 	"context"
 	"iter"
-	"slices"
 	"sync"
 
 	"github.com/go-relayer/relayer"
@@ -137,8 +136,7 @@ func (t *Table) List(ctx context.Context, query relayer.StoreQuery) (relayer.Lis
 		return relayer.Listing{}, t.closed
 	}
 	found, total := t.selected(make([]*Record, 0, min(query.Limit, 128)), query)
-	records := slices.Grow(query.Room[:0], len(found))[:len(found)]
-	listing := relayer.Listing{Records: records, Total: total, Position: t.changes.Position()}
+	listing := relayer.Listing{Records: make([]relayer.Record, len(found)), Total: total, Position: t.changes.Position()}
 	for i, r := range found {
 		if r.isDamaged {
 			listing.Records = listing.Records[:i]
