@@ -191,7 +191,37 @@ func TestServe_HistoryRetention(t *testing.T) {
 	server.stop()
 	expectFailure(t, "--history and --history-changes must be 0 or more", "serve", "--db", path, "--history", "-1h")
 	expectFailure(t, "--history and --history-changes must not be set for memory: it retains 1,000 changes", "serve", "--db", "memory", "--history", "0")
-	expectFailure(t, "--history-changes must not be set for PostgreSQL: use --history", "serve", "--db", "postgres://h/d", "--history-changes", "1")
+}
+
+// The flags of a server set the retention of a database in PostgreSQL for all servers. A server
+// without them and a command change nothing.
+func TestServe_HistoryRetentionOfDatabase(t *testing.T) {
+	t.Parallel()
+	database := createDatabase(t, startPostgres(t), "registry")
+	const retention = `SELECT concat_ws(' ', history_changes, history_age / 3600000000) FROM relayer.pruning`
+	for _, c := range []struct {
+		flags []string
+		want  string
+	}{
+		{nil, "1000 2160"},
+		{[]string{"--history", "8760h", "--history-changes", "5000"}, "5000 8760"},
+		{nil, "5000 8760"},
+		{[]string{"--history", "1h"}, "1000 1"},
+		{[]string{"--history-changes", "7"}, "7 2160"},
+		{[]string{"--history-changes", "0"}, "0 2160"},
+	} {
+		start(t, token, append([]string{"--db", database}, c.flags...)...).stop()
+		if got := query[string](t, database, retention); got != c.want {
+			t.Errorf("serve %v: retention %s, want %s", c.flags, got, c.want)
+		}
+		expect(t, 0, "apply", "--yes", "--db", database, "-f", writeFile(t, publicConfig))
+		if got := query[string](t, database, retention); got != c.want {
+			t.Errorf("apply after serve %v: retention %s, want %s", c.flags, got, c.want)
+		}
+	}
+	server := start(t, token, "--db", database)
+	server.expectStatus("GET", collection+":history", token, "", http.StatusNotFound)
+	server.stop()
 }
 
 // A command deletes nothing that a server with other flags retains.

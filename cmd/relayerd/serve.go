@@ -54,6 +54,11 @@ then seals in the background what is not under the primary key.
 
 With --backup, SIGUSR1 writes a backup at once.`,
 		RunE: func(command *cobra.Command, _ []string) error {
+			changesGiven := command.Flags().Changed("history-changes")
+			c.history.isGiven = changesGiven || command.Flags().Changed("history")
+			if isPostgres(c.database) && !changesGiven {
+				c.history.changes = changesOfEach
+			}
 			if err := c.check(); err != nil {
 				return err
 			}
@@ -83,8 +88,8 @@ With --backup, SIGUSR1 writes a backup at once.`,
 	flags.StringVar(&c.metricsAddress, "metrics-addr", "", "`host:port` that serves /metrics, in place of --addr")
 	flags.IntVar(&c.maxConnections, "max-connections", 0, "`number` of connections to --addr at once; further ones wait. 0 is no limit")
 	flags.DurationVar(&c.drainDelay, "drain-delay", 3*time.Second, "`duration` after SIGTERM for which /healthz/ready reports 503 while requests are still accepted")
-	flags.DurationVar(&c.history.age, "history", defaultRetention.age, "`duration` for which the history retains a change; 0 is no history")
-	flags.IntVar(&c.history.changes, "history-changes", defaultRetention.changes, "`number` of changes that the history of a file retains; 0 is no history")
+	flags.DurationVar(&c.history.age, "history", defaultRetention.age, "`duration` for which the history retains a change; 0 is no history. PostgreSQL keeps what was set last")
+	flags.IntVar(&c.history.changes, "history-changes", defaultRetention.changes, "`number` of changes that the history of a file retains, or of each relayer in PostgreSQL (1000); 0 is no history")
 	flags.StringVar(&c.backup.directory, "backup", "", "existing `directory` for backups of the database file")
 	flags.DurationVar(&c.backup.every, "backup-every", time.Hour, "`duration` between backups")
 	flags.IntVar(&c.backup.keep, "backup-keep", 24, "`number` of backups to keep; older ones are removed")
@@ -129,11 +134,8 @@ func (c config) check() error {
 	if c.history.age < 0 || c.history.changes < 0 {
 		return errors.New("--history and --history-changes must be 0 or more")
 	}
-	if c.database == inMemory && c.history != defaultRetention {
+	if c.database == inMemory && c.history.isGiven {
 		return errors.New("--history and --history-changes must not be set for memory: it retains 1,000 changes")
-	}
-	if isPostgres(c.database) && c.history.changes != defaultRetention.changes {
-		return errors.New("--history-changes must not be set for PostgreSQL: use --history")
 	}
 	if err := c.backup.check(c.database); err != nil {
 		return err

@@ -32,14 +32,18 @@ const (
 
 // retention is how much of the history a store retains.
 type retention struct {
-	changes int // of a file
+	changes int // of a file, or of each relayer in PostgreSQL
 	age     time.Duration
+	isGiven bool // by flags; a database in PostgreSQL otherwise keeps its retention
 }
 
-var defaultRetention = retention{100_000, 90 * 24 * time.Hour}
+var defaultRetention = retention{changes: 100_000, age: 90 * 24 * time.Hour}
+
+// changesOfEach is the number of changes of each relayer if only the age is given.
+const changesOfEach = 1000
 
 // everything is the retention of commands: only a server deletes old changes.
-var everything = retention{math.MaxInt, math.MaxInt64}
+var everything = retention{changes: math.MaxInt, age: math.MaxInt64}
 
 // openStore opens memory, a PostgreSQL database, or a file, which it creates if it
 // is missing. Errors begin with the name of the flag.
@@ -48,7 +52,10 @@ func openStore(ctx context.Context, flag, name string, retained retention, optio
 	case name == inMemory:
 		return memory.New(), func() error { return nil }, nil
 	case isPostgres(name):
-		return openPostgres(ctx, flag, name, postgres.WithHistoryRetention(retained.age))
+		if retained.isGiven {
+			return openPostgres(ctx, flag, name, postgres.WithHistory(retained.changes, retained.age))
+		}
+		return openPostgres(ctx, flag, name)
 	}
 	if err := checkParent(flag, name); err != nil {
 		return nil, nil, err
@@ -70,7 +77,7 @@ func checkParent(flag, path string) error {
 
 func openExisting(ctx context.Context, flag, name string, options ...bolt.Option) (store relayer.Store, closeStore func() error, err error) {
 	if isPostgres(name) {
-		return openPostgres(ctx, flag, name, postgres.WithoutSetup(), postgres.WithHistoryRetention(everything.age))
+		return openPostgres(ctx, flag, name, postgres.WithoutSetup())
 	}
 	file, err := openExistingFile(ctx, flag, name, options...)
 	if err != nil {

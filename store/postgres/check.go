@@ -34,7 +34,7 @@ var contradictions = []struct{ what, sql string }{
 		WHERE real.bits IS DISTINCT FROM stored.bits`},
 	{"negative counts", `SELECT count(*) FROM $schema.counts WHERE live < 0`},
 	{"counters that are negative", `
-		SELECT count(*) FROM $schema.state, $schema.pruning WHERE least(last_sequence, last_revision, pruned, history_pruned) < 0`},
+		SELECT count(*) FROM $schema.state, $schema.pruning WHERE least(last_sequence, last_revision, pruned, history_pruned, displaced, feed_age, history_age, history_changes) < 0`},
 	{"relayers with an impossible ID or claim", `
 		SELECT count(*) FROM $schema.relayers WHERE octet_length(id) NOT BETWEEN 1 AND 64 OR octet_length(claim) NOT BETWEEN 1 AND 128`},
 	{"relayers with a sequence number or revision below 1", `
@@ -43,13 +43,17 @@ var contradictions = []struct{ what, sql string }{
 		SELECT count(*) FROM $schema.relayers WHERE sequence > (SELECT last_sequence FROM $schema.state)`},
 	{"revisions above the last revision", `
 		SELECT count(*) FROM $schema.relayers WHERE revision > (SELECT last_revision FROM $schema.state)`},
-	// The changes are numbered without holes, except that an import may skip numbers, and that a
-	// history from elsewhere has those that could be read.
+	// The changes of the feed are numbered without holes, except that an import may skip numbers,
+	// and those of a relayer are counted without holes.
 	{"holes in the changes", `
 		SELECT count(*) FROM (
-			SELECT number, kind, lag(number, 1, history_pruned) OVER (ORDER BY number) AS before
-			FROM $schema.changes, $schema.pruning
-		) AS change WHERE kind <> 'imported' AND kind NOT LIKE '%` + elsewhere + `' AND number <> before + 1`},
+			SELECT number, kind, lag(number, 1, pruned) OVER (ORDER BY number) AS before
+			FROM $schema.changes, $schema.pruning WHERE number > pruned
+		) AS change WHERE kind <> 'imported' AND number <> before + 1`},
+	{"holes in the changes of a relayer", `
+		SELECT count(*) FROM (
+			SELECT kind, nth, lag(nth, 1, nth - 1) OVER (PARTITION BY id ORDER BY number) AS before FROM $schema.changes
+		) AS change WHERE kind <> 'imported' AND nth <> before + 1`},
 	{"missing last changes", `
 		SELECT count(*) FROM $schema.state, $schema.pruning
 		WHERE last_revision > greatest(history_pruned, (SELECT max(number) FROM $schema.changes))`},
@@ -58,14 +62,14 @@ var contradictions = []struct{ what, sql string }{
 	{"changes that should be pruned", `
 		SELECT count(*) FROM $schema.changes WHERE number <= (SELECT history_pruned FROM $schema.pruning)`},
 	{"pruned changes above the last revision", `
-		SELECT count(*) FROM $schema.pruning WHERE pruned > (SELECT last_revision FROM $schema.state) OR history_pruned > pruned`},
+		SELECT count(*) FROM $schema.pruning WHERE pruned > (SELECT last_revision FROM $schema.state) OR greatest(history_pruned, displaced) > pruned`},
 	{"positions that differ from the last change", `
 		SELECT count(*) FROM $schema.state JOIN $schema.changes ON number = last_revision WHERE last_changed_at <> changed_at`},
 	// An imported relayer can have the revision of a change of an earlier one of its ID, which was
 	// deleted, or of the delete. Its sequence number is not the one that it had elsewhere.
 	{"relayers that differ from their last change", `
 		SELECT count(*) FROM $schema.relayers AS r JOIN $schema.changes AS c ON c.number = r.revision AND c.id = r.id AND c.kind <> 'deleted' AND c.kind NOT LIKE '%` + elsewhere + `'
-		WHERE NOT EXISTS (SELECT FROM $schema.changes AS later WHERE later.id = c.id AND -later.number < -c.number) AND ((r.sequence, r.terms, r.text, r.note, r.document) IS DISTINCT FROM (c.sequence, c.terms, c.text, c.note, c.document)
+		WHERE NOT EXISTS (SELECT FROM $schema.changes AS later WHERE later.id = c.id AND -later.nth < -c.nth) AND ((r.sequence, r.terms, r.text, r.note, r.document) IS DISTINCT FROM (c.sequence, c.terms, c.text, c.note, c.document)
 			OR r.claim IS DISTINCT FROM c.claim)`},
 }
 

@@ -51,9 +51,9 @@
 // # Changes
 //
 // [Store.Watch] returns the changes made by all instances, and [Store.History] those of the
-// past. They are stored in one table, numbered in the order of their commits, for
-// [WithHistoryRetention] and without private parts. Its newest part, of [WithChangeRetention],
-// is the change feed. The feed takes the private part from the record, so a change that a
-// later one has replaced or deleted has none. A notification is only a hint to read that
-// table, so a lost connection loses no change.
+// past. They are stored in one table, numbered in the order of their commits, without private
+// parts, and for as long as the database says: see [WithHistory]. Its newest part, of
+// [WithChangeRetention], is the change feed. The feed takes the private part from the record,
+// so a change that a later one has replaced or deleted has none. A notification is only a hint
+// to read that table, so a lost connection loses no change.
 package postgres

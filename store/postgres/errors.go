@@ -39,6 +39,9 @@ const (
 	noPrivilege          = "42501"
 	undefinedObject      = "42704"
 
+	// noHistory is raised by a function of the schema.
+	noHistory = "RH000"
+
 	undefinedPrepared = "26000"
 	duplicatePrepared = "42P05"
 )

@@ -17,11 +17,9 @@ import (
 var errNoHistory = fmt.Errorf("postgres: the store retains no history: %w", errors.ErrUnsupported)
 
 // History returns changes of all instances, newest first, without the private parts of their
-// records. They are stored for [WithHistoryRetention]. Imported records have no change in it.
+// records. They are stored as long as the database says: see [WithHistory]. Imported records have
+// no change in it. The error matches [errors.ErrUnsupported] if the database retains no history.
 func (s *Store) History(ctx context.Context, query relayer.HistoryQuery) (found []relayer.RecordChange, err error) {
-	if s.opts.historyRetention == 0 {
-		return nil, errNoHistory
-	}
 	if !isStorable(query.ID) {
 		return nil, s.stopped(ctx)
 	}
@@ -41,9 +39,6 @@ func (s *Store) History(ctx context.Context, query relayer.HistoryQuery) (found 
 // [relayer.ErrConflict] if a revision is not greater than all before. The error matches
 // [errors.ErrUnsupported] if the store retains no history.
 func (s *Store) ImportHistory(ctx context.Context, changes []relayer.RecordChange) error {
-	if s.opts.historyRetention == 0 {
-		return errNoHistory
-	}
 	columns, err := pastColumnsOf(changes)
 	if err != nil {
 		return err
@@ -59,10 +54,14 @@ func (s *Store) ImportHistory(ctx context.Context, changes []relayer.RecordChang
 		},
 		read: func(results pgx.BatchResults) (outcome, error) {
 			var last *int64
-			if err := results.QueryRow().Scan(&last, nil); err != nil {
+			var isNone bool
+			if err := results.QueryRow().Scan(&last, nil, &isNone); err != nil {
 				return outcome{}, err
 			}
-			if last == nil {
+			switch {
+			case isNone:
+				return outcome{refused: errNoHistory}, nil
+			case last == nil:
 				return outcome{refused: relayer.ErrConflict}, nil
 			}
 			return outcome{number: *last, changes: true}, nil

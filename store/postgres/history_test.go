@@ -4,6 +4,7 @@ package postgres_test
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"strings"
 	"testing"
@@ -84,13 +85,137 @@ func TestHistory_Retention(t *testing.T) {
 		t.Errorf("history %s", got)
 	}
 	wantConsistent(t, brief)
-	none := open(t, schema, pruneSoon)
-	if _, err := none.History(t.Context(), relayer.HistoryQuery{Limit: 1}); !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("error %v, want ErrUnsupported", err)
+	open(t, schema, pruneSoon)
+	if _, err := brief.History(t.Context(), relayer.HistoryQuery{Limit: 1}); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("History: error %v, want ErrUnsupported", err)
+	}
+	past := []relayer.RecordChange{{Kind: relayer.ChangeCreated, Record: relayer.Record{ID: "past", Revision: 100, Sequence: 1}}}
+	if err := brief.ImportHistory(t.Context(), past); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("ImportHistory: error %v, want ErrUnsupported", err)
 	}
 	eventually(t, "there is no history", func() bool { return changesIn(t, admin, name) == 0 })
-	if got := past(t, store, relayer.HistoryQuery{Limit: 9}); got != "" {
-		t.Errorf("history %s", got)
-	}
 	wantConsistent(t, store)
+}
+
+// TestHistory_RetentionOfDatabase: the program that names a retention sets it for all. Programs
+// that name none neither change it nor delete what it keeps.
+func TestHistory_RetentionOfDatabase(t *testing.T) {
+	t.Parallel()
+	const year = 365 * 24 * time.Hour
+	name := schemaName()
+	admin, schema := newPool(t, server.ConnString()), postgres.WithSchema(name)
+	retention := func() string {
+		return queryOne[string](t, admin, `SELECT concat_ws(' ', feed_age, history_age, history_changes) FROM `+name+`.pruning`)
+	}
+	program := open(t, schema)
+	if got := retention(); got != fmt.Sprint((10*time.Minute).Microseconds(), " ", (90*24*time.Hour).Microseconds(), " ", 1000) {
+		t.Errorf("a new schema has the retention %s", got)
+	}
+	open(t, schema, postgres.WithChangeRetention(time.Hour), postgres.WithHistory(5, year))
+	want := fmt.Sprint(time.Hour.Microseconds(), " ", year.Microseconds(), " ", 5)
+	open(t, schema)
+	if got := retention(); got != want {
+		t.Errorf("retention %s, want %s", got, want)
+	}
+	rec := create(t, program, record("one"))
+	for range 9 {
+		rec = update(t, program, rec)
+	}
+	create(t, program, record("two"))
+	execute(t, admin, `UPDATE `+name+`.changes SET changed_at = changed_at - 100 * 86400000000 WHERE id = 'one'`)
+	if err := program.PruneAll(); err != nil {
+		t.Fatal(err)
+	}
+	if got := revisions(t, program, "one"); got != "10 9 8 7 6" {
+		t.Errorf("revisions %s of the history, want the newest five", got)
+	}
+	wantConsistent(t, program)
+	// A smaller number applies to what is stored already, a shorter age too.
+	open(t, schema, postgres.WithHistory(2, year))
+	if got := revisions(t, program, "one"); got != "10 9" {
+		t.Errorf("revisions %s of the history, want the newest two", got)
+	}
+	if err := program.PruneAll(); err != nil || changesIn(t, admin, name) != 3 {
+		t.Errorf("%d changes are stored, error %v", changesIn(t, admin, name), err)
+	}
+	wantConsistent(t, program)
+	open(t, schema, postgres.WithHistory(2, 99*24*time.Hour))
+	if err := program.PruneAll(); err != nil || changesIn(t, admin, name) != 1 {
+		t.Errorf("%d changes are stored, error %v", changesIn(t, admin, name), err)
+	}
+	// The count of the changes of a relayer begins again.
+	for range 3 {
+		rec = update(t, program, rec)
+	}
+	if got := revisions(t, program, "one"); got != "14 13" {
+		t.Errorf("revisions %s of the history, want the newest two", got)
+	}
+	wantConsistent(t, program)
+}
+
+// revisions returns those of the history of a relayer, read in pages of two.
+func revisions(t *testing.T, store *postgres.Store, id string) string {
+	t.Helper()
+	var found []string
+	for before := uint64(0); ; {
+		changes, err := store.History(t.Context(), relayer.HistoryQuery{ID: id, Limit: 2, Before: before})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(changes) == 0 {
+			return strings.Join(found, " ")
+		}
+		for _, c := range changes {
+			before = c.Record.Revision
+			found = append(found, fmt.Sprint(before))
+		}
+	}
+}
+
+var flaps = flag.Int("flaps", 20_000, "the changes of one relayer that TestHistory_FlappingRelayer makes")
+
+// TestHistory_FlappingRelayer: many changes of one relayer leave the history of the others whole,
+// and the table bounded, while the newest changes of that relayer stay.
+func TestHistory_FlappingRelayer(t *testing.T) {
+	t.Parallel()
+	const keep, others, step = 1000, 20, 10_000
+	name := schemaName()
+	admin, schema := newPool(t, server.ConnString()), postgres.WithSchema(name)
+	store := open(t, schema)
+	for i := range others {
+		rec := create(t, store, record(numbered(i)))
+		update(t, store, rec)
+	}
+	create(t, store, record("flapping"))
+	most, longest := 0, time.Duration(0)
+	for made := 0; made < *flaps; made += step {
+		execute(t, admin, fmt.Sprintf(`
+			WITH before AS (SELECT last_revision FROM %[1]s.state),
+				nth AS (SELECT max(nth) FROM %[1]s.changes WHERE id = 'flapping'),
+				advanced AS (UPDATE %[1]s.state SET last_revision = last_revision + %[2]d, last_changed_at = 0)
+			INSERT INTO %[1]s.changes (number, kind, changed_at, sequence, id, nth, terms, text, note, document)
+			SELECT last_revision + n, 'updated', CASE WHEN n = %[2]d THEN 0 ELSE extract(epoch FROM clock_timestamp()) * 1000000 END, %[3]d, 'flapping', max + n, '{}', '', '', ''
+			FROM before, nth, generate_series(1, %[2]d) AS n`, name, step, others+1))
+		begun := time.Now()
+		if err := store.PruneAll(); err != nil {
+			t.Fatal(err)
+		}
+		longest = max(longest, time.Since(begun))
+		most = max(most, changesIn(t, admin, name))
+	}
+	if want := keep + 2*others; most > want {
+		t.Errorf("the table has had %d changes, want at most %d", most, want)
+	}
+	t.Logf("%d changes of one relayer; to prune %d took at most %v; the table has %d bytes", *flaps, step, longest,
+		queryOne[int](t, admin, `SELECT pg_total_relation_size('`+name+`.changes')`))
+	for i := range others {
+		if got, want := revisions(t, store, numbered(i)), fmt.Sprint(2*i+2, " ", 2*i+1); got != want {
+			t.Errorf("revisions %s of the history of %s, want %s", got, numbered(i), want)
+		}
+	}
+	newest := queryOne[uint64](t, admin, `SELECT last_revision FROM `+name+`.state`)
+	changes, err := store.History(t.Context(), relayer.HistoryQuery{ID: "flapping", Limit: 2 * keep})
+	if err != nil || len(changes) != keep || changes[0].Record.Revision != newest || changes[keep-1].Record.Revision != newest-keep+1 {
+		t.Errorf("%d changes in the history of the flapping relayer, error %v", len(changes), err)
+	}
 }

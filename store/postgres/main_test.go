@@ -77,7 +77,7 @@ func open(t testing.TB, options ...postgres.Option) *postgres.Store {
 var longTimeouts = postgres.Options(postgres.WithConnectTimeout(waitLimit), postgres.WithTimeout(waitLimit))
 
 // pruneSoon leaves nothing of a change but its effect.
-var pruneSoon = postgres.Options(postgres.WithChangeRetention(100*time.Millisecond), postgres.WithHistoryRetention(0))
+var pruneSoon = postgres.Options(postgres.WithChangeRetention(100*time.Millisecond), postgres.WithHistory(0, 0))
 
 func openAt(t testing.TB, connString string, options ...postgres.Option) *postgres.Store {
 	t.Helper()

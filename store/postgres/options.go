@@ -11,21 +11,21 @@ import (
 type Option struct{ apply func(*options) error }
 
 type options struct {
-	schema           string
-	withoutSetup     bool
-	connectTimeout   time.Duration
-	timeout          time.Duration
-	changeRetention  time.Duration
-	historyRetention time.Duration
+	schema         string
+	withoutSetup   bool
+	connectTimeout time.Duration
+	timeout        time.Duration
+	retention      retention
 }
 
-// The defaults of the options.
+// retention is what the options change in the database, in microseconds. Nil is no change.
+type retention struct{ feedAge, historyAge, historyChanges *int64 }
+
+// The defaults of the options. The retention of a new schema is in schemaSQL.
 const (
-	defaultSchema           = "relayer"
-	defaultConnectTimeout   = time.Second
-	defaultTimeout          = 5 * time.Second
-	defaultChangeRetention  = 10 * time.Minute
-	defaultHistoryRetention = 90 * 24 * time.Hour
+	defaultSchema         = "relayer"
+	defaultConnectTimeout = time.Second
+	defaultTimeout        = 5 * time.Second
 )
 
 // maxSchemaLength leaves room for a suffix within the 63 bytes of an identifier.
@@ -80,27 +80,28 @@ func WithTimeout(timeout time.Duration) Option {
 	}}
 }
 
-// WithChangeRetention sets how long changes are stored for watchers. The default is
-// 10 minutes. A watcher that is cut off for longer receives [relayer.ErrGap]. The
-// shortest retention of all instances applies, and nothing is pruned while no
-// instance runs. After the clock of the server was ahead, changes are kept for up to
+// WithChangeRetention sets how long changes are stored for watchers. It is stored in the
+// database and applies to all instances; without the option it stays as it is. A new schema has
+// 10 minutes. A watcher that is cut off for longer receives [relayer.ErrGap]. Nothing is pruned
+// while no instance runs. After the clock of the server was ahead, changes are kept for up to
 // twice the retention.
-func WithChangeRetention(retention time.Duration) Option {
+func WithChangeRetention(age time.Duration) Option {
 	return Option{func(o *options) error {
-		o.changeRetention = retention
-		return positive("change retention", retention)
+		o.retention.feedAge = new(age.Microseconds())
+		return positive("change retention", age)
 	}}
 }
 
-// WithHistoryRetention sets how long changes are stored for [Store.History], by the clock of
-// the server. The default is 90 days. The shortest retention of all instances applies, but what
-// watchers need is kept. With 0 there is no history.
-func WithHistoryRetention(retention time.Duration) Option {
+// WithHistory sets how many changes of each relayer are stored for [Store.History], and how
+// long, by the clock of the server. It is stored in the database and applies to all instances;
+// without the option it stays as it is. A new schema has 1,000 changes and 90 days. What
+// watchers need is kept longer. With 0 changes or an age of 0 there is no history.
+func WithHistory(changes int, age time.Duration) Option {
 	return Option{func(o *options) error {
-		o.historyRetention = retention
-		if retention < 0 {
-			return errors.New("postgres: the history retention must not be negative")
+		if changes < 0 || age < 0 {
+			return errors.New("postgres: the number and the age of the changes of the history must not be negative")
 		}
+		o.retention.historyChanges, o.retention.historyAge = new(int64(changes)), new(age.Microseconds())
 		return nil
 	}}
 }
@@ -114,11 +115,9 @@ func positive(what string, d time.Duration) error {
 
 func collect(given []Option) (options, error) {
 	collected := options{
-		schema:           defaultSchema,
-		connectTimeout:   defaultConnectTimeout,
-		timeout:          defaultTimeout,
-		changeRetention:  defaultChangeRetention,
-		historyRetention: defaultHistoryRetention,
+		schema:         defaultSchema,
+		connectTimeout: defaultConnectTimeout,
+		timeout:        defaultTimeout,
 	}
 	for _, option := range given {
 		if option.apply == nil {

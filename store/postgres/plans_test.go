@@ -47,7 +47,7 @@ func TestPlans_SmallTables(t *testing.T) {
 		}
 		changes.wantGap(t)
 	}
-	execute(t, pool, `INSERT INTO `+name+`.changes (number, kind, changed_at, sequence, id, terms, text, note, document) SELECT -n, 'created', 0, 1, '', '{}', '', '', '' FROM generate_series(1, 20000) AS n`)
+	execute(t, pool, `INSERT INTO `+name+`.changes (number, kind, changed_at, sequence, id, nth, terms, text, note, document) SELECT -n, 'created', 0, 1, '', 0, '{}', '', '', '' FROM generate_series(1, 20000) AS n`)
 
 	// A backend reports its statistics when asked to, or after some time.
 	read := func() int {

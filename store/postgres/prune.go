@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // Old changes are pruned in small steps with pauses between them, so that writers
@@ -19,29 +20,42 @@ const (
 // pruneChanges deletes old changes in the background until the Store is closed: first the
 // feed loses them, then the history. It holds no lock that a writer or a reader waits for.
 func (s *Store) pruneChanges() {
-	ticker := time.NewTicker(min(s.opts.changeRetention, pruneInterval))
-	defer ticker.Stop()
 	var seen sighting
 	var old int64
 	for {
+		age := s.feedAge(s.ended)
 		select {
 		case <-s.ended.Done():
 			return
-		case <-ticker.C:
-			s.survey(s.ended)
-			s.lookAtQueue(s.ended)
-			last, err := s.lastChange(s.ended)
-			switch now := time.Now(); {
-			case err != nil:
-				continue
-			case last.number < seen.number: // as after the restore of a backup
-				old, seen = 0, sighting{now, last.number}
-			case now.Sub(seen.at) > s.opts.changeRetention:
-				old, seen = seen.number, sighting{now, last.number}
-			}
-			s.pruneOldChanges(old)
+		case <-time.After(min(age, pruneInterval)):
 		}
+		s.survey(s.ended)
+		s.lookAtQueue(s.ended)
+		last, err := s.lastChange(s.ended)
+		switch now := time.Now(); {
+		case err != nil:
+			continue
+		case last.number < seen.number: // as after the restore of a backup
+			old, seen = 0, sighting{now, last.number}
+		case now.Sub(seen.at) > age:
+			old, seen = seen.number, sighting{now, last.number}
+		}
+		s.pruneOldChanges(old)
 	}
+}
+
+// feedAge returns how long the feed keeps changes, or pruneInterval if the server does not
+// respond.
+func (s *Store) feedAge(ctx context.Context) time.Duration {
+	var age int64
+	err := s.tryRead(ctx, s.sql.feedAge, nil, func(rows pgx.Rows) (err error) {
+		age, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[int64])
+		return err
+	})
+	if err != nil {
+		return pruneInterval
+	}
+	return time.Duration(age) * time.Microsecond
 }
 
 // lookAtQueue asks how full the queue of notifications is. This also deletes what no listener
@@ -66,13 +80,17 @@ type sighting struct {
 }
 
 // pruneOldChanges repeats steps until no old change is left. Changes up to the number
-// are old, whatever their time is. An error ends it: the next tick goes on.
+// are old, whatever their time is. An error ends it: the next tick goes on. The history is not
+// searched again for changes that are old by age once there was none: rows that were
+// displaced can be in the way until a vacuum.
 func (s *Store) pruneOldChanges(old int64) {
+	byAge := true
 	for {
-		pruned, err := s.pruneOnce(old)
-		if err != nil || !pruned {
+		pruned, prunedByAge, err := s.pruneOnce(old, byAge)
+		if err != nil || !pruned && !prunedByAge {
 			return
 		}
+		byAge = prunedByAge
 		select {
 		case <-s.ended.Done():
 			return
@@ -83,30 +101,39 @@ func (s *Store) pruneOldChanges(old int64) {
 
 // pruneOnce prunes the oldest changes of the feed and of the history, up to pruneStep of each,
 // in one transaction. It reports whether there were any. If another instance prunes now, it does nothing.
-func (s *Store) pruneOnce(old int64) (pruned bool, err error) {
+func (s *Store) pruneOnce(old int64, byAge bool) (pruned, prunedByAge bool, err error) {
 	ctx, cancel := context.WithTimeout(s.ended, s.opts.timeout)
 	defer cancel()
 	conn, err := s.acquire(ctx)
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
 	defer conn.Release()
 	err = transact(ctx, conn, s.opts, func(tx pgx.Tx) error {
-		var ofFeed, ofHistory int64
-		err := tx.QueryRow(ctx, s.sql.lockPruning).Scan(&ofFeed, &ofHistory)
+		var ofFeed, ofHistory, displaced, feedAge, historyAge, historyChanges int64
+		err := tx.QueryRow(ctx, s.sql.lockPruning).Scan(&ofFeed, &ofHistory, &displaced, &feedAge, &historyAge, &historyChanges)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		fromFeed, err := tx.Exec(ctx, s.sql.prune, ofFeed, pruneStep, s.opts.changeRetention.Microseconds(), schemaVersion, old)
-		if err != nil {
-			return err
+		step := func(sql string, after, limit int64, more ...any) bool {
+			if err != nil {
+				return false
+			}
+			var tag pgconn.CommandTag
+			tag, err = tx.Exec(ctx, sql, append([]any{after, pruneStep, limit, schemaVersion}, more...)...)
+			return tag.RowsAffected() > 0
 		}
-		fromHistory, err := tx.Exec(ctx, s.sql.pruneHistory, ofHistory, pruneStep, s.opts.historyRetention.Microseconds(), schemaVersion, ofFeed)
-		pruned = fromFeed.RowsAffected()+fromHistory.RowsAffected() > 0
+		pruned = step(s.sql.prune, ofFeed, feedAge, old)
+		if historyAge > 0 {
+			pruned = step(s.sql.displace, displaced, historyChanges) || pruned
+		}
+		if byAge {
+			prunedByAge = step(s.sql.pruneHistory, ofHistory, historyAge)
+		}
 		return err
 	})
-	return pruned, err
+	return pruned, prunedByAge, err
 }

@@ -22,8 +22,8 @@ func insertOldChanges(t *testing.T, admin *pgxpool.Pool, schema string, count in
 	execute(t, admin, fmt.Sprintf(`
 		WITH before AS (SELECT last_revision FROM %[1]s.state),
 			advanced AS (UPDATE %[1]s.state SET last_revision = last_revision + %[2]d, last_changed_at = 0)
-		INSERT INTO %[1]s.changes (number, kind, changed_at, sequence, id, terms, text, note, document)
-		SELECT last_revision + n, 'updated', 0, 1, 'old', '{}', '', '', '' FROM before, generate_series(1, %[2]d) AS n`, schema, count))
+		INSERT INTO %[1]s.changes (number, kind, changed_at, sequence, id, nth, terms, text, note, document)
+		SELECT last_revision + n, 'updated', 0, 1, 'old', n, '{}', '', '', '' FROM before, generate_series(1, %[2]d) AS n`, schema, count))
 }
 
 func changesIn(t *testing.T, admin *pgxpool.Pool, schema string) int {
@@ -159,8 +159,8 @@ func TestPruning_ReadOnlySessions(t *testing.T) {
 		postgres.WithSchema(schema), pruneSoon)
 	create(t, store, record("kept"))
 	execute(t, admin, fmt.Sprintf(`WITH advanced AS (UPDATE %s.state SET last_revision = 2501)
-		INSERT INTO %[1]s.changes (number, kind, sequence, id, terms, text, note, document)
-		SELECT 1 + n, 'updated', 1, 'kept', '{}', '', '', '' FROM generate_series(1, 2500) AS n`, schema))
+		INSERT INTO %[1]s.changes (number, kind, sequence, id, nth, terms, text, note, document)
+		SELECT 1 + n, 'updated', 1, 'kept', 1 + n, '{}', '', '', '' FROM generate_series(1, 2500) AS n`, schema))
 	eventually(t, "all changes are pruned", func() bool {
 		return queryOne[int](t, admin, fmt.Sprintf(`SELECT count(*) FROM %s.changes`, schema)) == 0
 	})
@@ -180,9 +180,9 @@ func TestPruning_ClockAhead(t *testing.T) {
 	admin := newPool(t, server.ConnString())
 	store := open(t, postgres.WithSchema(schema), pruneSoon)
 	execute(t, admin, fmt.Sprintf(`WITH advanced AS (UPDATE %s.state SET last_revision = 2701)
-		INSERT INTO %[1]s.changes (number, kind, changed_at, sequence, id, terms, text, note, document)
+		INSERT INTO %[1]s.changes (number, kind, changed_at, sequence, id, nth, terms, text, note, document)
 		SELECT n, 'updated', CASE WHEN n < 702 THEN extract(epoch FROM clock_timestamp() + interval '1 hour') * 1000000 ELSE 0 END,
-			1, 'old', '{}', '', '', '' FROM generate_series(1, 2701) AS n`, schema))
+			1, 'old', n, '{}', '', '', '' FROM generate_series(1, 2701) AS n`, schema))
 	eventually(t, "the changes are pruned", func() bool { return changesIn(t, admin, schema) == 0 })
 	wantConsistent(t, store)
 }

@@ -20,6 +20,9 @@ func (s *Store) read(ctx context.Context, sql string, args []any, use func(pgx.R
 	if err == nil || err == ctx.Err() || errors.Is(err, relayer.ErrNotFound) || errors.Is(err, relayer.ErrCorrupt) {
 		return err
 	}
+	if hasCode(err, noHistory) {
+		return errNoHistory
+	}
 	return unavailable(err)
 }
 

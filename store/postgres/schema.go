@@ -15,9 +15,8 @@ import (
 )
 
 // schemaVersion is the version of the schema that schemaSQL creates, and that this package
-// reads and writes. Version 1 had no sequence, text, note and history. Version 2 retained
-// private parts that were replaced.
-const schemaVersion = 3
+// reads and writes.
+const schemaVersion = 4
 
 // The counts form a tree of three levels: a node of level 1 counts the records
 // of 1<<nodeShift sequence numbers, and a node of a higher level covers 1<<nodeShift
@@ -46,12 +45,16 @@ const (
 // some of them into the statistics of the server, so that column has none.
 //
 // The table pruning has one row as well: the number of the last change that the feed has
-// lost, and its time, which together identify it, and the number of the last change that the
-// history has lost. It is a separate table, so that pruning and writers do not wait for each
-// other.
+// lost, and its time, which together identify it; the number up to which the history has lost
+// all changes; and the number of the last change that has displaced the one that was, for its
+// relayer, too many. It also has the retention, which is that of all instances: the ages in
+// microseconds, and the number of changes of each relayer. It is a separate table, so that
+// pruning and writers do not wait for each other.
 //
-// The index of changes on an ID has the negative number: no other index has that order, so
-// that the planner cannot prefer to read another one and filter it by ID.
+// The changes of an ID are counted: nth is 1 for the first that is stored. So the change that
+// a later one displaces is found with one look into the index. That index has the
+// negative count: no other index has that order, so that the planner cannot prefer to read
+// another one and filter it by ID.
 //
 // The counts change with every create and delete, so their pages have
 // room for new versions of a row (heap-only tuple updates).
@@ -74,14 +77,18 @@ CREATE TABLE $schema.state (
 	last_revision bigint PRIMARY KEY,
 	last_changed_at bigint NOT NULL
 ) WITH (vacuum_truncate = off, autovacuum_vacuum_cost_delay = 0);
-INSERT INTO $schema.state VALUES (3, 3, 0, 0, 0);
+INSERT INTO $schema.state VALUES (4, 4, 0, 0, 0);
 
 CREATE TABLE $schema.pruning (
 	pruned bigint NOT NULL,
 	pruned_at bigint NOT NULL,
-	history_pruned bigint NOT NULL
+	history_pruned bigint NOT NULL,
+	displaced bigint NOT NULL,
+	feed_age bigint NOT NULL,
+	history_age bigint NOT NULL,
+	history_changes bigint NOT NULL
 );
-INSERT INTO $schema.pruning VALUES (0, 0, 0);
+INSERT INTO $schema.pruning VALUES (0, 0, 0, 0, 600000000, 7776000000000, 1000);
 
 CREATE TABLE $schema.relayers (
 	sequence bigint PRIMARY KEY,
@@ -116,6 +123,7 @@ CREATE TABLE $schema.changes (
 	sequence bigint NOT NULL,
 	kind text NOT NULL,
 	id text COLLATE "C" NOT NULL,
+	nth bigint NOT NULL,
 	claim bytea,
 	terms text[] COLLATE "C" NOT NULL,
 	old_terms text[] COLLATE "C",
@@ -124,7 +132,7 @@ CREATE TABLE $schema.changes (
 	note bytea NOT NULL,
 	document bytea NOT NULL
 );
-CREATE INDEX changes_of_id ON $schema.changes (id, (-number));
+CREATE INDEX changes_of_id ON $schema.changes (id, (-nth));
 
 CREATE FUNCTION $schema.relayer(wanted text)
 RETURNS TABLE ($record)
@@ -178,14 +186,25 @@ $body$;
 CREATE FUNCTION $schema.history(wanted text, before bigint, most bigint)
 RETURNS TABLE (kind text, old_terms text[], old_text text, $record)
 LANGUAGE plpgsql STABLE $settings AS $body$
+DECLARE
+	most_of_id bigint;
+	last bigint;
 BEGIN
 	$primaryOnly
+	SELECT p.history_changes INTO most_of_id FROM $schema.pruning p WHERE p.history_age > 0;
+	IF coalesce(most_of_id, 0) = 0 THEN
+		RAISE EXCEPTION 'no history is retained' USING ERRCODE = '$noHistory';
+	END IF;
 	IF wanted = '' THEN
 		RETURN QUERY SELECT r.kind, $oldColumns, $changeColumns, ''::bytea
 			FROM $schema.changes r WHERE r.number < before AND r.kind <> 'imported' ORDER BY r.number DESC LIMIT most;
 	ELSE
+		SELECT r.nth INTO last FROM $schema.changes r WHERE r.id = wanted ORDER BY -r.nth LIMIT 1;
 		RETURN QUERY SELECT r.kind, $oldColumns, $changeColumns, ''::bytea
-			FROM $schema.changes r WHERE r.id = wanted AND -r.number > -before ORDER BY -r.number LIMIT most;
+			FROM $schema.changes r
+			WHERE r.id = wanted AND -r.nth < most_of_id - last AND r.number < before
+			AND -r.nth > coalesce((SELECT -s.nth FROM $schema.changes s WHERE s.number = before AND s.id = wanted), -last - 1)
+			ORDER BY -r.nth LIMIT most;
 	END IF;
 END
 $body$;
@@ -355,7 +374,7 @@ const primaryOnly = `
 var parts = []*strings.Replacer{
 	strings.NewReplacer("$held", held, "$pageOfSelected", pageOfSelected),
 	strings.NewReplacer("$settings", functionSettings, "$following", followSettings, "$joining", joinSettings, "$primaryOnly", primaryOnly,
-		"$bitAt", bitAt, "$contained", contained(), "$record", record, "$columns", columns, "$changeColumns", changeColumns, "$oldColumns", oldColumns),
+		"$noHistory", noHistory, "$bitAt", bitAt, "$contained", contained(), "$record", record, "$columns", columns, "$changeColumns", changeColumns, "$oldColumns", oldColumns),
 }
 
 func inSchema(schema, sql string) string {
@@ -371,12 +390,29 @@ func prepareSchema(ctx context.Context, connections *connections, opts options) 
 		err = prepareSchemaOn(ctx, conn, opts)
 	}
 	if err == nil {
+		err = setRetention(ctx, conn, opts)
+	}
+	if err == nil {
 		err = connections.seeLast(ctx, conn.Conn().PgConn(), opts)
 	}
 	if err != nil {
 		return setupError(ctx, opts, err)
 	}
 	return nil
+}
+
+// setRetention changes the retention of the database to what the options say.
+func setRetention(ctx context.Context, conn *pgxpool.Conn, opts options) error {
+	given := opts.retention
+	if given == (retention{}) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, opts.timeout)
+	defer cancel()
+	return transact(ctx, conn, opts, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, statementsIn(opts.schema).setRetention, given.feedAge, given.historyAge, given.historyChanges)
+		return err
+	})
 }
 
 // seeLast notes the last revision at the start.
@@ -479,7 +515,7 @@ func checkShape(ctx context.Context, conn *pgxpool.Conn, opts options) error {
 	var functions int
 	err := conn.QueryRow(ctx, inSchema(opts.schema, `
 		SELECT count(to_regprocedure(name)) FROM unnest($1::text[]) AS name WHERE NOT EXISTS (
-			SELECT state.last_changed_at, pruning.history_pruned, relayers.note, counts.live, postings.bits, changes.old_text
+			SELECT state.last_changed_at, pruning.history_changes, relayers.note, counts.live, postings.bits, changes.nth
 			FROM $schema.state, $schema.pruning, $schema.relayers, $schema.counts, $schema.postings, $schema.changes WHERE false)`),
 		[]string{
 			inSchema(opts.schema, `$schema.relayer(text)`),

@@ -183,7 +183,7 @@ func TestSchema_EarlierVersion(t *testing.T) {
 		"without postings": `DROP FUNCTION $.selection; DROP TABLE $.postings`,
 		"without notes":    `ALTER TABLE $.relayers DROP COLUMN note`,
 		"of version 1":     `UPDATE $.state SET version = 1, min_writer_version = 1`,
-		"of version 2":     `UPDATE $.state SET version = 2, min_writer_version = 2`,
+		"of version 3":     `UPDATE $.state SET version = 3, min_writer_version = 3`,
 		"without a writer": `ALTER TABLE $.state DROP COLUMN min_writer_version`,
 		"without a state":  `DROP TABLE $.state`,
 	} {

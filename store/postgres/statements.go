@@ -13,8 +13,9 @@ type statements struct {
 	get, history                           string
 	list, listDocuments, selection, search string
 
-	lastChange, changes              string
-	lockPruning, prune, pruneHistory string
+	lastChange, changes                        string
+	lockPruning, prune, displace, pruneHistory string
+	feedAge, setRetention                      string
 }
 
 // The counters of a transaction are settings that end with it; the stored counters
@@ -24,6 +25,9 @@ const (
 	nextSequence = `set_config('relayer.last_sequence', (current_setting('relayer.last_sequence')::bigint + 1)::text, true)::bigint`
 	nextRevision = `set_config('relayer.last_revision', (current_setting('relayer.last_revision')::bigint + 1)::text, true)::bigint`
 )
+
+// nextOfID is the count of the next change of the ID.
+const nextOfID = `coalesce((SELECT c.nth FROM $schema.changes AS c WHERE c.id = $1::text ORDER BY -c.nth LIMIT 1), 0) + 1`
 
 // bitAt is the chunk of a sequence number, with only its bit set.
 const bitAt = `set_bit(0::bit(512), (sequence & 511)::integer, 1)`
@@ -46,8 +50,8 @@ func statementsIn(schema string) statements {
 				AND NOT EXISTS (SELECT FROM $schema.relayers WHERE claim = $2::bytea)
 				RETURNING sequence, revision
 			), change AS (
-				INSERT INTO $schema.changes (number, kind, sequence, id, claim, terms, text, note, document)
-				SELECT revision, 'created', sequence, $1::text, $2::bytea, $3::text[], $4::text, $5::bytea, $6::bytea FROM made
+				INSERT INTO $schema.changes (number, kind, sequence, id, nth, claim, terms, text, note, document)
+				SELECT revision, 'created', sequence, $1::text, ` + nextOfID + `, $2::bytea, $3::text[], $4::text, $5::bytea, $6::bytea FROM made
 			)
 			SELECT made.sequence, made.revision, EXISTS (SELECT FROM $schema.relayers WHERE id = $1::text)
 			FROM (SELECT) AS one LEFT JOIN made ON true`),
@@ -63,8 +67,8 @@ func statementsIn(schema string) statements {
 				AND NOT EXISTS (SELECT FROM $schema.relayers AS other WHERE other.claim = $3::bytea AND other.id <> $1::text)
 				RETURNING revision
 			), change AS (
-				INSERT INTO $schema.changes (number, kind, sequence, id, claim, terms, old_terms, text, old_text, note, document)
-				SELECT made.revision, 'updated', stored.sequence, $1::text, $3::bytea, $4::text[], nullif(stored.terms, $4::text[]),
+				INSERT INTO $schema.changes (number, kind, sequence, id, nth, claim, terms, old_terms, text, old_text, note, document)
+				SELECT made.revision, 'updated', stored.sequence, $1::text, ` + nextOfID + `, $3::bytea, $4::text[], nullif(stored.terms, $4::text[]),
 					$5::text, nullif(stored.text, $5::text), $6::bytea, $7::bytea
 				FROM made, stored
 			)
@@ -75,8 +79,8 @@ func statementsIn(schema string) statements {
 			WITH gone AS (
 				DELETE FROM $schema.relayers WHERE id = $1::text AND revision = $2::bigint RETURNING *
 			), change AS (
-				INSERT INTO $schema.changes (number, kind, sequence, id, claim, terms, text, note, document)
-				SELECT ` + nextRevision + `, 'deleted', sequence, id, claim, terms, text, $3::bytea, document FROM gone
+				INSERT INTO $schema.changes (number, kind, sequence, id, nth, claim, terms, text, note, document)
+				SELECT ` + nextRevision + `, 'deleted', sequence, id, ` + nextOfID + `, claim, terms, text, $3::bytea, document FROM gone
 				RETURNING number
 			)
 			SELECT gone.sequence, gone.terms, change.number, stored.revision
@@ -108,8 +112,8 @@ func statementsIn(schema string) statements {
 				INSERT INTO $schema.relayers (sequence, id, revision, claim, terms, text, note, document, private)
 				SELECT room.before + nth, id, revision, claim, terms::text[], text, note, document, private FROM room, given
 			), change AS (
-				INSERT INTO $schema.changes (number, kind, sequence, id, terms, text, note, document)
-				SELECT number, 'imported', 0, '', '{}', '', '', '' FROM room
+				INSERT INTO $schema.changes (number, kind, sequence, id, nth, terms, text, note, document)
+				SELECT number, 'imported', 0, '', 0, '{}', '', '', '' FROM room
 			)
 			SELECT room.before, room.number, refused.exists,
 				CASE WHEN room.number IS NOT NULL THEN set_config('relayer.last_sequence', (room.before + cardinality($1::text[]))::text, true) END,
@@ -119,10 +123,12 @@ func statementsIn(schema string) statements {
 		// The feed does not have the changes: it begins after them.
 		importPast: in(`
 			WITH room AS MATERIALIZED (
-				SELECT $1::bigint[] AS numbers WHERE current_setting('relayer.last_revision')::bigint < ($1::bigint[])[1]
+				SELECT $1::bigint[] AS numbers WHERE current_setting('relayer.last_revision')::bigint < ($1::bigint[])[1] AND NOT ` + hasNoHistory + `
 			), made AS (
-				INSERT INTO $schema.changes (number, kind, sequence, id, claim, terms, old_terms, text, old_text, note, document)
-				SELECT given.number, kind, sequence, id, claim, terms::text[], nullif(old_terms::text[], terms::text[]), text, nullif(old_text, text), note, document
+				INSERT INTO $schema.changes (number, kind, sequence, id, nth, claim, terms, old_terms, text, old_text, note, document)
+				SELECT given.number, kind, sequence, id,
+					coalesce((SELECT c.nth FROM $schema.changes AS c WHERE c.id = given.id ORDER BY -c.nth LIMIT 1), 0) + row_number() OVER (PARTITION BY id ORDER BY given.number),
+					claim, terms::text[], nullif(old_terms::text[], terms::text[]), text, nullif(old_text, text), note, document
 				FROM room, unnest(room.numbers, $2::text[], $3::bigint[], $4::text[], $5::bytea[], $6::text[], $7::text[], $8::text[], $9::text[], $10::bytea[], $11::bytea[])
 					AS given (number, kind, sequence, id, claim, terms, old_terms, text, old_text, note, document)
 				RETURNING number, changed_at
@@ -131,7 +137,7 @@ func statementsIn(schema string) statements {
 			), moved AS (
 				UPDATE $schema.pruning SET pruned = last.number, pruned_at = last.changed_at FROM last
 			)
-			SELECT last.number, set_config('relayer.last_revision', last.number::text, true)
+			SELECT last.number, set_config('relayer.last_revision', last.number::text, true), ` + hasNoHistory + `
 			FROM (SELECT) AS one LEFT JOIN last ON true`),
 
 		// The driver prepares it when the write lock is held: even to prepare a
@@ -185,7 +191,8 @@ func statementsIn(schema string) statements {
 		// A server crash may undo a step, which is then repeated: no step has to wait
 		// for the disk or for a standby.
 		lockPruning: in(`
-			SELECT pruned, history_pruned
+			SELECT pruned, history_pruned, greatest(displaced, history_pruned), feed_age,
+				CASE WHEN history_changes = 0 THEN 0 ELSE history_age END, history_changes
 			FROM $schema.pruning, (SELECT set_config('synchronous_commit', 'off', true)) AS setting
 			FOR UPDATE OF pruning SKIP LOCKED`),
 
@@ -200,18 +207,44 @@ func statementsIn(schema string) statements {
 			)
 			UPDATE $schema.pruning SET pruned = last.number, pruned_at = last.changed_at FROM last`),
 
-		// The feed needs the changes that it has not lost ($5). Without a history no other is
+		// A change that the feed has lost displaces the one of its relayer that is now too
+		// old by number. A scan over the relayers or the history is not needed.
+		displace: in(`
+			WITH ` + oldest + `, passed AS MATERIALIZED (
+				SELECT number, id, nth FROM oldest WHERE number <= ` + lostByFeed + `
+			), gone AS (
+				DELETE FROM $schema.changes WHERE ctid = ANY (ARRAY(
+					SELECT stored.ctid
+					FROM passed, LATERAL (
+						SELECT c.ctid FROM $schema.changes AS c WHERE c.id = passed.id AND -c.nth = $3::bigint - passed.nth OFFSET 0) AS stored))
+			)
+			UPDATE $schema.pruning SET displaced = last.number FROM (SELECT max(number) AS number FROM passed) AS last WHERE last.number > 0`),
+
+		// The feed needs the changes that it has not lost. Without a history no other is
 		// kept, whatever its time is.
 		pruneHistory: in(`
 			WITH ` + oldest + `, last AS (
 				SELECT number FROM oldest
-				WHERE number <= $5::bigint
+				WHERE number <= ` + lostByFeed + `
 				AND ($3::bigint = 0 OR changed_at < extract(epoch FROM clock_timestamp()) * 1000000 - $3::bigint)
 				ORDER BY number DESC LIMIT 1
 			), gone AS (
 				DELETE FROM $schema.changes WHERE number > $1::bigint AND number <= (SELECT last.number FROM last)
 			)
 			UPDATE $schema.pruning SET history_pruned = last.number FROM last`),
+
+		feedAge: in(`SELECT feed_age FROM $schema.pruning`),
+
+		// Another number of changes applies to those that are stored too.
+		setRetention: in(`
+			UPDATE $schema.pruning
+			SET feed_age = given.feed_age, history_age = given.history_age, history_changes = given.history_changes,
+				displaced = CASE WHEN pruning.history_changes = given.history_changes THEN displaced ELSE 0 END
+			FROM (
+				SELECT coalesce($1::bigint, feed_age) AS feed_age, coalesce($2::bigint, history_age) AS history_age, coalesce($3::bigint, history_changes) AS history_changes
+				FROM $schema.pruning
+			) AS given
+			WHERE (pruning.feed_age, pruning.history_age, pruning.history_changes) <> (given.feed_age, given.history_age, given.history_changes)`),
 	}
 }
 
@@ -223,8 +256,11 @@ const (
 	fromSelection   = ` FROM $schema.selection($1::text[], $2::integer[], $3::text[], $4::integer, $5::bigint, $6::bigint, $7::bigint)`
 	fromSearch      = ` FROM $schema.search($8::text[], $1::text[], $2::integer[], $3::text[], $4::integer, $5::bigint, $6::bigint, $7::bigint)`
 
+	lostByFeed   = `(SELECT pruned FROM $schema.pruning)`
+	hasNoHistory = `(SELECT history_age = 0 OR history_changes = 0 FROM $schema.pruning)`
+
 	oldest = `oldest AS (
-				SELECT number, changed_at FROM $schema.changes
+				SELECT number, changed_at, id, nth FROM $schema.changes
 				WHERE number > $1::bigint AND $4::integer >= (
 					SELECT min_writer_version FROM $schema.state ORDER BY last_revision DESC LIMIT 1)
 				ORDER BY number LIMIT $2::integer

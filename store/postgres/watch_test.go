@@ -264,7 +264,7 @@ func TestWatch_PrunedChanges(t *testing.T) {
 	admin := newPool(t, server.ConnString())
 	p := newProxy(t, server.Socket())
 	store := openAt(t, p.connString(), postgres.WithSchema(schema))
-	other := open(t, postgres.WithSchema(schema), postgres.WithHistoryRetention(0))
+	other := open(t, postgres.WithSchema(schema), postgres.WithHistory(0, 0))
 	prune := func() {
 		t.Helper()
 		if err := other.PruneAll(); err != nil {
