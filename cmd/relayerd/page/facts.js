@@ -13,7 +13,7 @@ async function totalOf(filters, signal) {
 }
 
 // The facts are an addition: without them the list is complete.
-async function quietly(act) {
+export async function quietly(act) {
   try {
     await act();
   } catch (error) {
@@ -22,12 +22,12 @@ async function quietly(act) {
 }
 
 // Shows the numbers of relayers by state, each a link to the list of these.
-export const showCounts = (filters, linkTo, signal) => quietly(async () => {
+export async function showCounts(filters, linkTo, signal) {
   const states = ['active', 'paused', 'disabled'];
   const totals = await Promise.all(states.map((state) => totalOf(withState(filters, state), signal)));
   const links = states.map((state, index) => make('a', { href: linkTo(withState(filters, state)), class: 'count ' + state }, totals[index] + ' ' + state));
   morph(byId('counts'), make('p', { id: 'counts', class: 'counts', 'aria-label': 'Relayers by state' }, links));
-});
+}
 
 const checkedValues = 20;
 

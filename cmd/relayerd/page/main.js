@@ -3,7 +3,7 @@ import { call, callOne, expired, explain, hasToken, Refusal, removeToken, restor
 import { closeBulk, isChanging, openBulk, resumeMine, showRemembered } from './bulk.js';
 import { dropEdit, dropEdits, enable, hasUnsavedEdits, isBusy, noteChange, oneReason, openDelete, openDisable, openEdit, openRestore, problemsOf, resumeEdit, setPaused, suspendDialogs, views as writeViews } from './dialogs.js';
 import { byId, make, morph, onSubmit, say } from './dom.js';
-import { forgetSuggestions, noteValues, showAbsent, showCounts, suggest } from './facts.js';
+import { forgetSuggestions, noteValues, quietly, showAbsent, showCounts, suggest } from './facts.js';
 import { valuesOf } from './fields.js';
 import { enteredFilters } from './filters.js';
 import { newRelayerForm, recreateForm } from './forms.js';
@@ -44,7 +44,7 @@ async function showList(asked, signal) {
     if (!(error.errors?.length > 0)) throw error;
     setInvalidList(asked, error.errors);
   }
-  showCounts(shownFilters(), linkTo, signal);
+  quietly(() => showCounts(shownFilters(), linkTo, signal));
   showAbsent(shownFilters(), signal);
   show('list');
   byId('list').querySelector('[aria-invalid]')?.focus();
@@ -66,7 +66,6 @@ function setOne(relayer) {
   byId('pause').textContent = data.paused ? 'Resume' : 'Pause';
   showHealthButtons();
   byId('back').href = listHash;
-  if (isShown('one')) showOneHistory(data.id, waiting.signal);
 }
 
 function showHealthButtons() {
@@ -91,9 +90,9 @@ let historyOf; // the relayer and its revision whose history is shown
 // Reads the changes again if there are newer ones, unless the focus is in them.
 function showOneHistory(id, signal) {
   const wanted = id + ' ' + shown.etag;
-  if (historyOf === wanted || byId('one-history').contains(document.activeElement)) return;
+  if (historyOf === wanted || byId('one-history').contains(document.activeElement)) return undefined;
   historyOf = wanted;
-  showHistory(byId('one-history'), { id }, signal);
+  return showHistory(byId('one-history'), { id }, signal);
 }
 
 // The changes of all relayers.
@@ -297,25 +296,24 @@ Object.assign(writeViews, {
 // Changes by other clients.
 
 let feed = new AbortController();
+let connection = feed.signal; // aborted when the connection of the feed is lost
 let changes = 0;
-let refreshTimer;
-let countTimer;
 
 async function refreshOne(signal) {
   const before = shown;
   const current = await callOne(before.data.id, { signal });
-  if (shown === before && isShown('one')) setOne(current);
+  if (!isShown('one')) return;
+  if (shown === before) setOne(current);
+  await showOneHistory(shown.data.id, waiting.signal);
 }
 
 async function refreshList(signal) {
-  const before = changes;
-  updateList(await readList(askedView(), signal));
-  showCounts(shownFilters(), linkTo, signal);
-  if (changes !== before) refreshSoon(); // the list may be older than a row that a change updated
+  const read = async () => updateList(await readList(askedView(), signal));
+  await Promise.all([read(), showCounts(shownFilters(), linkTo, signal)]);
 }
 
 async function refresh() {
-  const { signal } = waiting;
+  const signal = AbortSignal.any([waiting.signal, connection]);
   try {
     if (isShown('list')) await refreshList(signal);
     else if (isShown('one') && !isBusy()) await refreshOne(signal);
@@ -323,18 +321,31 @@ async function refresh() {
     if (error.status === 401) signOut(expired);
     else if (error.status === 404 && isShown('one')) showGone(shown.data.id);
     else if (error.name !== 'AbortError' && !(error instanceof Refusal)) throw error;
+    if (!error.wait) return;
+    await pause(1000 * error.wait);
+    isOutdated = true;
   }
 }
 
-// A change of one relayer can change the counts, and not the rows.
-function countSoon() {
-  clearTimeout(countTimer);
-  countTimer = setTimeout(() => isShown('list') && showCounts(shownFilters(), linkTo, waiting.signal), 1000);
-}
+const pause = (milliseconds) => new Promise((resume) => setTimeout(resume, milliseconds));
 
-function refreshSoon() {
-  clearTimeout(refreshTimer);
-  refreshTimer = setTimeout(refresh, 300);
+let isOutdated = false; // the view may be older than a change
+let isRefreshing = false;
+
+// Refreshes the view at most twice a second (throttle): more changes do not delay it.
+async function refreshSoon() {
+  isOutdated = true;
+  if (isRefreshing) return;
+  isRefreshing = true;
+  try {
+    while (isOutdated) {
+      await pause(500);
+      isOutdated = false;
+      await refresh();
+    }
+  } finally {
+    isRefreshing = false;
+  }
 }
 
 function onChange(event, { relayer, etag, change }) {
@@ -347,13 +358,13 @@ function onChange(event, { relayer, etag, change }) {
     updateRow(relayer, change);
     noteValues(relayer);
   }
-  // A change can make a relayer match the filters, or no longer.
-  if (isShown('list')) countSoon();
-  if (event !== 'updated' || (isShown('list') && shownFilters().size > 0)) refreshSoon();
+  // A change of one relayer can change the counts, and make it match the filters or no longer.
+  if (event !== 'updated' || isShown('list')) refreshSoon();
   else if (isShown('one') && shown.data.id === relayer.id && shown.etag !== etag && !isBusy()) {
     setOne({ data: relayer, etag, change });
     refused('');
     say(nameInSentence(relayer) + ' was changed by another client');
+    refreshSoon(); // its history
   }
 }
 
@@ -368,9 +379,16 @@ function startFeed() {
   feed.abort();
   feed = new AbortController();
   follow(feed.signal, {
-    event: (event, change) => (event === 'resync' ? resync() : onChange(event, change)),
+    event(event, change) {
+      if (event === 'resync') resync();
+      else if (change.relayer) onChange(event, change);
+    },
     expired: () => signOut(expired),
-    state(state) {
+    state(state, signal) {
+      if (state === 'live') {
+        connection = signal;
+        refreshSoon(); // a refresh may have failed with the last connection
+      }
       byId('live').hidden = state === 'off';
       byId('live').className = 'live ' + state;
       byId('live').textContent = state === 'live' ? 'Live' : 'Reconnecting';
@@ -380,8 +398,6 @@ function startFeed() {
 
 function stopFeed() {
   feed.abort();
-  clearTimeout(refreshTimer);
-  clearTimeout(countTimer);
   byId('live').hidden = true;
 }
 

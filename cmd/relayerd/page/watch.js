@@ -10,19 +10,22 @@ export const sleep = (milliseconds, signal) => new Promise((resolve) => {
   signal.addEventListener('abort', resolve, { once: true });
 });
 
-// The server sends a comment every 15 seconds. A network that is gone may not close
-// the connection.
-const longestSilence = 45000;
+// The server sends at least a heartbeat every 5 seconds. A server or a network that is gone
+// may not close the connection.
+const longestSilence = 10000;
 
-// Returns a signal that is aborted with another one, or if alive is not called in time.
+// Returns a signal that is aborted with another one, by stop, or if alive is not called in time.
 function watchdog(signal) {
   const silence = new AbortController();
   let timer;
-  const stop = () => clearTimeout(timer);
+  const stop = () => {
+    clearTimeout(timer);
+    silence.abort();
+  };
   const alive = () => {
-    stop();
+    clearTimeout(timer);
     timer = setTimeout(() => {
-      silence.abort();
+      stop();
       lost();
     }, longestSilence);
   };
@@ -54,9 +57,9 @@ async function readEvents(stream, alive, onEvent) {
   }
 }
 
-// Calls on.event for each event until the signal is aborted, and on.state with
-// live, waiting or off. It reconnects after the last event with exponential backoff
-// and jitter. A server without a feed, or a token that may not read it, ends it.
+// Calls on.event for each event until the signal is aborted, and on.state with live, waiting
+// or off, and if it is live with a signal that is aborted when the connection is lost. It
+// reconnects after the last event with exponential backoff and jitter. A server without a feed, or a token that may not read it, ends it.
 export async function follow(signal, on) {
   let lastEvent;
   for (let failures = 0; !signal.aborted; failures++) {
@@ -68,7 +71,7 @@ export async function follow(signal, on) {
       if ([400, 401, 403, 404, 405].includes(response.status)) break;
       wait = Math.max(wait, 1000 * (Number(response.headers.get('Retry-After')) || 0));
       if (response.ok) {
-        on.state('live');
+        on.state('live', connection.signal);
         await readEvents(response.body, connection.alive, ({ id, event, data }) => {
           failures = 0;
           lastEvent = id ?? lastEvent;
