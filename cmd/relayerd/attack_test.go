@@ -124,7 +124,7 @@ func ordinary(t *testing.T, server *process, prefix string) (took []time.Duratio
 // not read responses.
 func TestServe_SlowAndIdleConnections(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens")
-	writeTokens(t, path, "attacker "+oldToken, "caller "+newToken)
+	writeTokens(t, path, "attacker "+oldToken+" write", "caller "+newToken+" write")
 	server := start(t, "", "--db", "memory", "--rate", "0", "--tokens-file", path)
 	address := strings.TrimPrefix(server.url, "http://")
 	count := permitted(t, *connections)

@@ -84,7 +84,7 @@ func TestAudit_WritesAndRefusals(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
 	tokens := filepath.Join(directory, "tokens")
-	writeTokens(t, tokens, "ops "+oldToken, "payments "+newToken+" write label.team=payments", "auditor "+readerToken+" read",
+	writeTokens(t, tokens, "ops "+oldToken+" write", "payments "+newToken+" write label.team=payments", "auditor "+readerToken+" read",
 		"engine "+password+"-engine engine")
 	server := startJSON(t, "--db", filepath.Join(directory, "relayers.db"), "--tokens-file", tokens)
 	one := collection + "/a"

@@ -212,7 +212,7 @@ func TestServe_WithoutKeysDamagedRelayer(t *testing.T) {
 func TestServe_RequireSealed(t *testing.T) {
 	keys, directory := keysFileIn(t, t.TempDir()), t.TempDir()
 	database, tokens := filepath.Join(directory, "relayers.db"), filepath.Join(t.TempDir(), "tokens")
-	writeTokens(t, tokens, "operator "+oldToken, "engine "+token+" engine")
+	writeTokens(t, tokens, "operator "+oldToken+" write", "engine "+token+" engine")
 	server := start(t, "", "--db", database, "--keys", keys, "--tokens-file", tokens)
 	server.expectStatus("POST", collection, oldToken, sealedURL("a"), http.StatusCreated)
 	server.stop()
@@ -489,9 +489,9 @@ func TestServe_KeysFailedStart(t *testing.T) {
 // SIGHUP reloads the tokens too.
 func TestServe_KeysAndTokens(t *testing.T) {
 	keys, tokens := keysFileIn(t, t.TempDir()), filepath.Join(t.TempDir(), "tokens")
-	writeTokens(t, tokens, "alice "+oldToken)
+	writeTokens(t, tokens, "alice "+oldToken+" write")
 	server := start(t, "", "--db", "memory", "--keys", keys, "--tokens-file", tokens)
-	writeTokens(t, tokens, "alice "+newToken)
+	writeTokens(t, tokens, "alice "+newToken+" write")
 	if err := server.command.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}

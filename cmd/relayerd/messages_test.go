@@ -41,7 +41,7 @@ func TestMessages_NextStep(t *testing.T) {
 		"postgres":                    {[]string{"copy", "--from", sealed, "--to", "postgres"}, "--to needs the URL of a PostgreSQL database"},
 		"missing keys":                {[]string{"serve", "--keys", missing}, "--keys: there is no file " + missing + ": create it with relayerd keys add"},
 		"use a key of a missing file": {[]string{"keys", "use", "--keys", missing, "--id", "k"}, "--keys: there is no file " + missing + ": create it with relayerd keys add"},
-		"missing tokens":              {[]string{"serve", "--tokens-file", missing}, "--tokens-file: there is no file " + missing + `: create it with a line "name token" for each client`},
+		"missing tokens":              {[]string{"serve", "--tokens-file", missing}, "--tokens-file: there is no file " + missing + `: create it with a line "name token role" for each client`},
 		"directory of tokens":         {[]string{"serve", "--tokens-file", directory}, "--tokens-file: " + directory + " is a directory: name a file"},
 		"missing signers":             {[]string{"serve", "--signers", missing}, "--signers: there is no file " + missing + `: create it as a JSON object, such as {"treasury":{"evm":"0x…"}}`},
 		"missing certificate":         {[]string{"serve", "--db", "memory", "--tls-cert", missing, "--tls-key", missing}, "--tls-cert, --tls-key: there is no file " + missing + ": name existing PEM files"},
@@ -113,7 +113,7 @@ func TestInputError_Permission(t *testing.T) {
 func TestPlan_IDOutsideOfToken(t *testing.T) {
 	t.Parallel()
 	tokens := filepath.Join(t.TempDir(), "tokens")
-	writeTokens(t, tokens, "ops "+oldToken, "payments "+newToken+" write network=mainnet")
+	writeTokens(t, tokens, "ops "+oldToken+" write", "payments "+newToken+" write network=mainnet")
 	server := start(t, "", "--db", "memory", "--tokens-file", tokens)
 	defer server.stop()
 	server.expectStatus("POST", collection, oldToken, definition, http.StatusCreated)

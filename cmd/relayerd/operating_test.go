@@ -147,7 +147,7 @@ func newOperator(t *testing.T) operator {
 	t.Setenv("REPOSITORY", repository)
 	t.Setenv("GOBIN", absolute(t, "bin"))
 	cert, key := newCertificate(t, "operator")
-	writeFiles(t, map[string][]byte{"relayers.db": database, "cert.pem": cert, "key.pem": key, "tokens": []byte("alice " + oldToken + "\n"),
+	writeFiles(t, map[string][]byte{"relayers.db": database, "cert.pem": cert, "key.pem": key, "tokens": []byte("alice " + oldToken + " write\n"),
 		"signers.json": []byte(signers)})
 	if err := os.Mkdir("backups", 0o700); err != nil {
 		t.Fatal(err)
@@ -278,7 +278,7 @@ func TestOperatingPage_TextSamples(t *testing.T) {
 		t.Fatalf("the samples are %q", samples)
 	}
 	tokens := filepath.Join(t.TempDir(), "tokens")
-	writeTokens(t, tokens, strings.TrimSpace(samples[0]), "alice "+oldToken)
+	writeTokens(t, tokens, strings.TrimSpace(samples[0]), "alice "+oldToken+" write")
 	server := start(t, "", "--db", "memory", "--tokens-file", tokens)
 	server.expectStatus("POST", collection, oldToken, strings.Replace(definition, "r-1", "treasury", 1), http.StatusCreated)
 	server.reason = "incident 42"
@@ -398,7 +398,7 @@ func logOfIncident(t *testing.T, format string) (path string) {
 	t.Helper()
 	directory := t.TempDir()
 	tokens, path := filepath.Join(directory, "tokens"), filepath.Join(directory, "log")
-	writeTokens(t, tokens, "alice "+oldToken, "bob "+newToken+" write+engine")
+	writeTokens(t, tokens, "alice "+oldToken+" write", "bob "+newToken+" write+engine")
 	server := startJSON(t, "--db", "memory", "--tokens-file", tokens)
 	if format == "text" {
 		server.stopJSON()

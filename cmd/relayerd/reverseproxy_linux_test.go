@@ -239,7 +239,7 @@ func TestReverseProxy_Rate(t *testing.T) {
 	t.Parallel()
 	eachReverseProxy(t, func(t *testing.T, behind func(...string) *reverseProxy) {
 		tokens := filepath.Join(t.TempDir(), "tokens")
-		writeTokens(t, tokens, "alice "+oldToken, "bob "+newToken)
+		writeTokens(t, tokens, "alice "+oldToken+" write", "bob "+newToken+" write")
 		server := start(t, "", "--db", "memory", "--trusted-proxies", "127.0.0.1,::1", "--tokens-file", tokens, "--rate", "0.1")
 		client := behind(server.url).client("127.0.0.2")
 		read := func(bearer string) *http.Response {

@@ -41,9 +41,8 @@ func newServeCommand(apiKey string) *cobra.Command {
 
 The environment variable API_KEY is the bearer token of the API: at least 16 bytes, such
 as the output of openssl rand -hex 16. For several tokens use
---tokens-file: a file with a line "name token [role] [selector]" for each. The role is
-write (the default), read (get, list and watch) or engine (read, full RPC URLs, disable
-and enable). A selector, such as label.team=payments, limits the token to the relayers
+--tokens-file: a file with a line "name token role [selector]" for each. The role is write,
+read (get, list and watch) or engine (read, full RPC URLs, disable and enable). A selector, such as label.team=payments, limits the token to the relayers
 that it selects. SIGHUP reloads the file. If neither is set, the server generates a token
 and prints it.
 

@@ -180,7 +180,7 @@ func (s *server) openAccess(ctx context.Context) (err error) {
 		return nil
 	case s.apiKey != "":
 		keys := newTokenTable()
-		if err := keys.add([]string{apiKeyName, s.apiKey}, minTokenBytesOf(s.config)); err != nil {
+		if err := keys.add([]string{apiKeyName, s.apiKey, string(roleWrite)}, minTokenBytesOf(s.config)); err != nil {
 			return fmt.Errorf("API_KEY: %w", err)
 		}
 		s.authenticate = keys.authenticate

@@ -151,6 +151,18 @@ func warnIfReadable(logger *slog.Logger, what, path string) {
 	}
 }
 
+// checkNotWritable returns an error if every user can write a file or directory.
+func checkNotWritable(path string) error {
+	info, err := os.Stat(path)
+	if err != nil || runtime.GOOS == "windows" {
+		return err
+	}
+	if mode := info.Mode().Perm(); mode&0o002 != 0 {
+		return fmt.Errorf("other users can write %s, which has the mode %#o: run chmod o-w", path, mode)
+	}
+	return nil
+}
+
 func isPostgres(name string) bool {
 	return strings.HasPrefix(name, "postgres://") || strings.HasPrefix(name, "postgresql://")
 }

@@ -88,8 +88,9 @@ func checkTokenLength(token string, minBytes int) error {
 	return nil
 }
 
-// parseTokens reads lines of the form "name token [read|write|engine] [selector]". Errors
-// contain line numbers, and no part of the file.
+// parseTokens reads lines of the form "name token role [selector]". Errors contain line
+// numbers, and no part of the file. A line that was cut off could permit more than the whole
+// one, so that the last line must end.
 func parseTokens(text string, minBytes int) (*tokenTable, error) {
 	if hasByteOrderMark(text) {
 		return nil, errors.New("the file begins with a byte order mark: save it as UTF-8 without one")
@@ -106,6 +107,9 @@ func parseTokens(text string, minBytes int) (*tokenTable, error) {
 			return nil, fmt.Errorf("line %d: %w", number, err)
 		}
 	}
+	if number > 0 && !strings.HasSuffix(text, "\n") {
+		return nil, fmt.Errorf("line %d: the last line has no newline at its end, so that the file may be incomplete: add one if it is whole", number)
+	}
 	if len(table.names) == 0 {
 		return nil, errors.New("the file contains no token")
 	}
@@ -121,8 +125,8 @@ func hasByteOrderMark(text string) bool {
 }
 
 func (t *tokenTable) add(fields []string, minBytes int) error {
-	if len(fields) < 2 || len(fields) > 4 {
-		return errors.New(`must be "name token", "name token role" or "name token role selector"`)
+	if len(fields) < 3 || len(fields) > 4 {
+		return errors.New(`must be "name token role" or "name token role selector", with a role such as read or write`)
 	}
 	name, token := fields[0], fields[1]
 	if !principalName.MatchString(name) {
@@ -151,10 +155,7 @@ func (t *tokenTable) add(fields []string, minBytes int) error {
 }
 
 func parseGrant(fields []string) (grant, error) {
-	granted := grant{role: roleWrite}
-	if len(fields) > 0 {
-		granted.role = role(fields[0])
-	}
+	granted := grant{role: role(fields[0])}
 	for name := range strings.SplitSeq(string(granted.role), "+") {
 		if !slices.Contains([]role{roleWrite, roleRead, roleEngine}, role(name)) {
 			return grant{}, errors.New("the role must be read, write or engine, or several of them, such as write+engine")
@@ -192,7 +193,10 @@ type tokensFile struct {
 func (f *tokensFile) load() error {
 	text, err := os.ReadFile(f.path)
 	if err != nil {
-		return inputError("--tokens-file", f.path, `create it with a line "name token" for each client`, err)
+		return inputError("--tokens-file", f.path, `create it with a line "name token role" for each client`, err)
+	}
+	if err := checkNotWritable(f.path); err != nil {
+		return fmt.Errorf("--tokens-file: %w", err)
 	}
 	table, err := parseTokens(string(text), f.minBytes)
 	if err != nil {

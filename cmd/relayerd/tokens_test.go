@@ -78,7 +78,7 @@ const definition = `{"id":"r-1","name":"n","network":"x","network_type":"evm","p
 func TestTokensFile_Roles(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "tokens")
-	writeTokens(t, path, "# operators", "", "alice "+oldToken, "alice\t"+newToken, "  monitoring "+readerToken+"  read")
+	writeTokens(t, path, "# operators", "", "alice "+oldToken+" write", "alice\t"+newToken+" write", "  monitoring "+readerToken+"  read")
 	server := start(t, "", "--db", "memory", "--tokens-file", path, "--log-requests")
 	one := collection + "/r-1"
 	server.expectStatus("POST", collection, readerToken, definition, http.StatusForbidden)
@@ -106,7 +106,7 @@ func TestTokensFile_Roles(t *testing.T) {
 func TestTokensFile_Selector(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "tokens")
-	writeTokens(t, path, "ops "+oldToken, "payments "+newToken+" write label.team=payments|risk", "risk "+readerToken+" read label.team=risk")
+	writeTokens(t, path, "ops "+oldToken+" write", "payments "+newToken+" write label.team=payments|risk", "risk "+readerToken+" read label.team=risk")
 	server := start(t, "", "--db", "memory", "--tokens-file", path)
 	team := func(id, team string) string {
 		return `{"id":"` + id + `","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s","labels":{"team":"` + team + `"}}`
@@ -128,7 +128,7 @@ func TestTokensFile_Selector(t *testing.T) {
 func TestTokensFile_Engine(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "tokens")
-	writeTokens(t, path, "ops "+oldToken, "engine "+newToken+" engine network=x")
+	writeTokens(t, path, "ops "+oldToken+" write", "engine "+newToken+" engine network=x")
 	server := start(t, "", "--db", "memory", "--tokens-file", path)
 	server.expectStatus("POST", collection, oldToken, definition, http.StatusCreated)
 	server.expectStatus("POST", collection, oldToken, strings.NewReplacer("r-1", "r-2", `"x"`, `"y"`).Replace(definition), http.StatusCreated)
@@ -161,7 +161,7 @@ func TestTokensFile_Engine(t *testing.T) {
 func TestTokensFile_RotationUnderLoad(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "tokens")
-	writeTokens(t, path, "alice "+oldToken)
+	writeTokens(t, path, "alice "+oldToken+" write")
 	server := start(t, "", "--db", "memory", "--tokens-file", path, "--rate", "0")
 
 	var current atomic.Value
@@ -200,12 +200,12 @@ func TestTokensFile_RotationUnderLoad(t *testing.T) {
 		}
 	}
 	awaitRequests()
-	writeTokens(t, path, "alice "+oldToken, "alice "+newToken)
+	writeTokens(t, path, "alice "+oldToken+" write", "alice "+newToken+" write")
 	server.reload("tokens reloaded", 1)
 	awaitRequests()
 	current.Store(newToken)
 	awaitRequests()
-	writeTokens(t, path, "alice "+newToken)
+	writeTokens(t, path, "alice "+newToken+" write")
 	server.reload("tokens reloaded", 2)
 	awaitRequests()
 	close(done)
@@ -218,9 +218,9 @@ func TestTokensFile_RotationUnderLoad(t *testing.T) {
 func TestTokensFile_InvalidReload(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "tokens")
-	writeTokens(t, path, "alice "+oldToken)
+	writeTokens(t, path, "alice "+oldToken+" write")
 	server := start(t, "", "--db", "memory", "--tokens-file", path)
-	writeTokens(t, path, "alice "+newToken, "bob "+newToken+" admin")
+	writeTokens(t, path, "alice "+newToken+" write", "bob "+newToken+" admin")
 	server.reload("line 2: the role must be", 1)
 	server.expectStatus("GET", collection, oldToken, "", http.StatusOK)
 	server.expectStatus("GET", collection, newToken, "", http.StatusUnauthorized)
@@ -233,10 +233,58 @@ func TestTokensFile_InvalidReload(t *testing.T) {
 	expectNoPassword(t, server.output.String())
 }
 
+// A file that a full disk or an interrupted copy has cut off gives no token more rights: it is
+// refused, or has whole lines only.
+func TestTokensFile_Incomplete(t *testing.T) {
+	t.Parallel()
+	lines := []string{"# operators", "ops " + oldToken + " write+engine network=x|y", "", "auditor " + readerToken + " read label.team=payments", "  payments\t" + newToken + "\tread label.team=payments "}
+	whole := strings.Join(lines, "\n") + "\n"
+	for cut := range len(whole) {
+		table, err := parseTokens(whole[:cut], minTokenBytes)
+		if isWhole := cut > 0 && whole[cut-1] == '\n'; err == nil && !isWhole {
+			t.Errorf("%q has the tokens %v", whole[:cut], table.grants)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "tokens")
+	writeTokens(t, path, lines...)
+	server := start(t, "", "--db", "memory", "--tokens-file", path)
+	for i, cut := range []string{" label.team=payments \n", " \n", "\n"} {
+		if err := os.WriteFile(path, []byte(strings.TrimSuffix(whole, cut)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		server.reload("line 5: the last line has no newline at its end, so that the file may be incomplete", i+1)
+	}
+	server.expectStatus("POST", collection, newToken, definition, http.StatusForbidden)
+	server.expectStatus("GET", collection, newToken, "", http.StatusOK)
+	server.stop()
+	expectFailure(t, "--tokens-file: "+path+": line 5: the last line has no newline", "serve", "--addr", "127.0.0.1:0", "--db", "memory", "--tokens-file", path)
+}
+
+// Everybody who can write the file could add a token.
+func TestTokensFile_WritableByOthers(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "tokens")
+	writeTokens(t, path, "alice "+oldToken+" write")
+	server := start(t, "", "--db", "memory", "--tokens-file", path)
+	writeTokens(t, path, "alice "+oldToken+" write", "mallory "+newToken+" write")
+	if err := os.Chmod(path, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	server.reload("other users can write "+path+", which has the mode 0666: run chmod o-w", 1)
+	server.expectStatus("GET", collection, newToken, "", http.StatusUnauthorized)
+	server.expectStatus("GET", collection, oldToken, "", http.StatusOK)
+	server.stop()
+	expectFailure(t, "--tokens-file: other users can write "+path, "serve", "--addr", "127.0.0.1:0", "--db", "memory", "--tokens-file", path)
+	if err := os.Chmod(path, 0o660); err != nil {
+		t.Fatal(err)
+	}
+	start(t, "", "--db", "memory", "--tokens-file", path).stop()
+}
+
 func TestTokensFile_Readable(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "tokens")
-	writeTokens(t, path, "alice "+oldToken)
+	writeTokens(t, path, "alice "+oldToken+" write")
 	const warning = "other users can read the tokens file: run chmod 600"
 	server := start(t, "", "--db", "memory", "--tokens-file", path)
 	if strings.Contains(server.output.String(), warning) {
@@ -254,7 +302,7 @@ func TestTokensFile_Readable(t *testing.T) {
 func TestShortTokens_Allowed(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "tokens")
-	writeTokens(t, path, "alice short")
+	writeTokens(t, path, "alice short write")
 	for _, server := range []*process{
 		start(t, "", "--db", "memory", "--allow-short-tokens", "--tokens-file", path),
 		start(t, "short", "--db", "memory", "--allow-short-tokens"),
@@ -269,9 +317,9 @@ func TestShortTokens_Allowed(t *testing.T) {
 func TestTokensFile_ShortTokenOnReload(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "tokens")
-	writeTokens(t, path, "alice "+oldToken)
+	writeTokens(t, path, "alice "+oldToken+" write")
 	server := start(t, "", "--db", "memory", "--tokens-file", path)
-	writeTokens(t, path, "alice short")
+	writeTokens(t, path, "alice short write")
 	server.reload("line 1: the token has fewer than 16 bytes", 1)
 	server.expectStatus("GET", collection, oldToken, "", http.StatusOK)
 	server.expectStatus("GET", collection, "short", "", http.StatusUnauthorized)
@@ -281,30 +329,31 @@ func TestTokensFile_ShortTokenOnReload(t *testing.T) {
 func TestTokensFile_FailedStart(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ content, want string }{
-		"empty":           {"", "the file contains no token"},
-		"comments":        {"# nobody\n\n", "the file contains no token"},
-		"name only":       {"alice\n", "line 1: must be"},
-		"token only":      {"alice " + oldToken + "\n" + newToken + "\n", "line 2: must be"},
-		"unknown role":    {"alice " + oldToken + " admin\n", "line 1: the role must be read, write or engine"},
-		"no role":         {"alice " + oldToken + " label.team=payments\n", "line 1: the role must be read, write or engine"},
-		"two tokens":      {"alice " + oldToken + " read " + newToken, "line 1: the selector must have"},
-		"unknown key":     {"bob " + newToken + "\nalice " + oldToken + " read team=payments", "line 2: the selector must have"},
-		"invalid value":   {"alice " + oldToken + " read network_type=" + newToken, "line 1: the selector must have"},
-		"search":          {"alice " + oldToken + " read search=" + newToken, "line 1: the selector must have"},
-		"five words":      {"alice " + oldToken + " read network=x " + newToken, "line 1: must be"},
-		"invalid name":    {"alice@" + password + " " + oldToken, "line 1: the name must"},
-		"long name":       {strings.Repeat("a", 65) + " " + oldToken, "line 1: the name must"},
-		"token not ASCII": {"alice é" + oldToken, "line 1: the token must"},
-		"short token":     {"alice " + oldToken + "\nbob only-15-letters\n", "line 2: the token has fewer than 16 bytes: generate one with openssl rand -hex 16, or use --allow-short-tokens"},
-		"UTF-8 mark":      {"\ufeffalice " + oldToken, "the file begins with a byte order mark: save it as UTF-8 without one"},
-		"UTF-16 mark":     {"\xff\xfea\x00l\x00", "the file begins with a byte order mark"},
-		"token twice":     {"alice " + oldToken + "\nbob " + oldToken, "line 2: an earlier line has the same token"},
-		"two roles":       {"alice " + oldToken + "\nalice " + newToken + " read", "line 2: an earlier line gives this name another role"},
-		"two selectors":   {"alice " + oldToken + " read network=x\nalice " + newToken + " read", "line 2: an earlier line gives this name another role or selector"},
+		"empty":             {"", "the file contains no token"},
+		"comments":          {"# nobody\n", "the file contains no token"},
+		"name only":         {"alice", "line 1: must be"},
+		"token only":        {"alice " + oldToken + " write\n" + newToken, "line 2: must be"},
+		"unknown role":      {"alice " + oldToken + " admin", "line 1: the role must be read, write or engine"},
+		"no role":           {"alice " + oldToken, `line 1: must be "name token role" or "name token role selector", with a role such as read or write`},
+		"selector, no role": {"alice " + oldToken + " label.team=payments", "line 1: the role must be read, write or engine"},
+		"two tokens":        {"alice " + oldToken + " read " + newToken, "line 1: the selector must have"},
+		"unknown key":       {"bob " + newToken + " write\nalice " + oldToken + " read team=payments", "line 2: the selector must have"},
+		"invalid value":     {"alice " + oldToken + " read network_type=" + newToken, "line 1: the selector must have"},
+		"search":            {"alice " + oldToken + " read search=" + newToken, "line 1: the selector must have"},
+		"five words":        {"alice " + oldToken + " read network=x " + newToken, "line 1: must be"},
+		"invalid name":      {"alice@" + password + " " + oldToken + " write", "line 1: the name must"},
+		"long name":         {strings.Repeat("a", 65) + " " + oldToken + " write", "line 1: the name must"},
+		"token not ASCII":   {"alice é" + oldToken + " write", "line 1: the token must"},
+		"short token":       {"alice " + oldToken + " write\nbob only-15-letters write", "line 2: the token has fewer than 16 bytes: generate one with openssl rand -hex 16, or use --allow-short-tokens"},
+		"UTF-8 mark":        {"\ufeffalice " + oldToken, "the file begins with a byte order mark: save it as UTF-8 without one"},
+		"UTF-16 mark":       {"\xff\xfea\x00l\x00", "the file begins with a byte order mark"},
+		"token twice":       {"alice " + oldToken + " write\nbob " + oldToken + " write", "line 2: an earlier line has the same token"},
+		"two roles":         {"alice " + oldToken + " write\nalice " + newToken + " read", "line 2: an earlier line gives this name another role"},
+		"two selectors":     {"alice " + oldToken + " read network=x\nalice " + newToken + " read", "line 2: an earlier line gives this name another role or selector"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "tokens")
-			if err := os.WriteFile(path, []byte(c.content), 0o600); err != nil {
+			if err := os.WriteFile(path, []byte(c.content+"\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			expectFailure(t, "--tokens-file: "+path+": "+c.want, "serve", "--addr", "127.0.0.1:0", "--db", "memory", "--tokens-file", path)

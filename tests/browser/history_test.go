@@ -161,7 +161,7 @@ func TestHistory_Filter(t *testing.T) {
 func TestHistory_MovedOut(t *testing.T) {
 	t.Parallel()
 	file := t.TempDir() + "/tokens"
-	writeFile(t, file, "ops "+token+"\npayments narrowed-token-0123456789 write label.team=payments\n")
+	writeFile(t, file, "ops "+token+" write\npayments narrowed-token-0123456789 write label.team=payments\n")
 	b := openTeams(t, "--tokens-file", file)
 	b.server.do("PATCH", collection+"/r1", `{"labels":{"team":"other"}}`, http.StatusOK)
 	b.do(`document.getElementById('leave').click()`)

@@ -444,7 +444,7 @@ func TestAccess_Narrowed(t *testing.T) {
 	t.Parallel()
 	const narrowed = "narrowed-token-0123456789"
 	file := filepath.Join(t.TempDir(), "tokens")
-	writeFile(t, file, "ops "+token+"\npayments "+narrowed+" write network=mainnet,network_type=evm,label.team=payments|risk\n")
+	writeFile(t, file, "ops "+token+" write\npayments "+narrowed+" write network=mainnet,network_type=evm,label.team=payments|risk\n")
 	b := open(t, "--tokens-file", file)
 	b.server.create("outside", "Outside")
 	b.enterToken(narrowed, "Relayers")

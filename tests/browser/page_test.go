@@ -119,13 +119,13 @@ func TestToken_Revoked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			file := filepath.Join(t.TempDir(), "tokens")
-			writeFile(t, file, "alice "+token+"\n")
+			writeFile(t, file, "alice "+token+" write\n")
 			b := open(t, "--tokens-file", file)
 			b.fillServer()
 			b.blockFeed() // its end leads to the sign-in too, at an unknown time
 			b.enter("Relayers")
 			b.goTo("relayer=evm", "Full evm")
-			b.server.reload(file, "alice another-token-0123\n")
+			b.server.reload(file, "alice another-token-0123 write\n")
 			request(b)
 			b.expectTitle("Sign in")
 			b.expectDialog("")
@@ -149,7 +149,7 @@ func TestAccess_ReadOnly(t *testing.T) {
 	t.Parallel()
 	const reader = "reader-token-0123456789"
 	file := filepath.Join(t.TempDir(), "tokens")
-	writeFile(t, file, "alice "+token+"\nbob "+reader+" read\n")
+	writeFile(t, file, "alice "+token+" write\nbob "+reader+" read\n")
 	b := open(t, "--tokens-file", file)
 	b.fillServer()
 	b.enterToken(reader, "Relayers")
@@ -174,7 +174,7 @@ func TestAccess_Scope(t *testing.T) {
 	t.Parallel()
 	const scoped = "scoped-token-0123456789"
 	file := filepath.Join(t.TempDir(), "tokens")
-	writeFile(t, file, "alice "+token+"\nbob "+scoped+" write label.team=payments\n")
+	writeFile(t, file, "alice "+token+" write\nbob "+scoped+" write label.team=payments\n")
 	b := open(t, "--tokens-file", file)
 	for _, id := range []string{"one", "two", "three"} {
 		b.server.create(id, id)
@@ -191,7 +191,7 @@ func TestAccess_Scope(t *testing.T) {
 	expect(b, []string{"two", "three"}, rowIDs)
 	b.server.do("PATCH", collection+"/two", `{"labels":{"team":"risk"}}`, http.StatusOK)
 	expect(b, []string{"three"}, rowIDs)
-	b.server.reload(file, "alice "+token+"\nbob "+scoped+" read label.team=risk\n")
+	b.server.reload(file, "alice "+token+" write\nbob "+scoped+" read label.team=risk\n")
 	b.do(`document.dispatchEvent(new Event('visibilitychange'))`) // connects again
 	expect(b, []string{"two"}, rowIDs)
 	expect(b, "Only relayers with label.team=risk", `document.getElementById('scope').textContent`)
