@@ -28,10 +28,6 @@ type Access struct {
 	// the relayer may not exist, and the text may not be a valid ID. GET /api/v1/access
 	// asks about every action with an empty ID.
 	ID string
-
-	// IsInquiry is true if GET /api/v1/access asks whether the action is permitted. An
-	// Authorizer that logs refusals does not log these.
-	IsInquiry bool
 }
 
 // Decision is the result of an [Authorizer]. The zero Decision refuses.
@@ -47,10 +43,11 @@ func Allow(within relayer.Selector) Decision { return Decision{true, within} }
 
 // Authorizer decides whether a request is permitted, and for which relayers. Later versions
 // may add actions: an Authorizer refuses those that it does not know. It is called after
-// authentication, and before the rate limit, the body and the store. It must be safe for
+// authentication and the rate limit, and before the body and the store. It must be safe for
 // concurrent use.
 //
-// A refusal is 403. An error is a fault of the host, such as a database that it cannot
+// A refusal is 403. The logger of [WithLogger] gets at most one line a second about the
+// refusals of an actor and an action, with their count. An error is a fault of the host, such as a database that it cannot
 // reach: it is logged, and the response is 503, which promises that the request had no
 // effect. A panic is logged, and the response is 500.
 //
@@ -73,51 +70,48 @@ func WithAuthorizer(authorize Authorizer) Option {
 	}}
 }
 
-// authorized calls the authorizer before an endpoint, and sets the view of the relayers
-// that the caller may use.
+// authorized asks the authorizer before an endpoint, and sets the view of the relayers that
+// the caller may use.
 func (a *API) authorized(route route) endpoint {
-	actions, withReveal := []relayer.Action{route.action}, []relayer.Action{route.action, relayer.ActionReveal}
-	isRevealing := func(r *http.Request) bool {
-		return route.hasURLs && a.engineOperations && asksForFullURLs(r.URL.RawQuery)
-	}
 	return func(x *exchange, r *http.Request) response {
-		if !isRevealing(r) {
-			return a.permitted(x, r, actions, route.handle)
+		x.actions = []relayer.Action{route.action}
+		isReveal := route.hasURLs && a.engineOperations && asksForFullURLs(r.URL.RawQuery)
+		if isReveal {
+			x.actions = append(x.actions, relayer.ActionReveal)
 		}
-		p := a.permitted(x, r, withReveal, route.handle)
-		if !x.responded {
+		permission, err := a.permission(x, x.actor)
+		if err != nil {
+			a.logFault(x, r, err)
+			return overloaded()
+		}
+		if !permission.isAllowed {
+			return failure(http.StatusForbidden)
+		}
+		x.within, x.manager = permission.within, a.manager
+		if !x.within.IsZero() {
+			x.manager = a.manager.Within(x.within)
+		}
+		p := route.handle(x, r)
+		if isReveal && !x.responded {
 			a.logReveal(x, r, p.status)
 		}
 		return p
 	}
 }
 
-// permitted calls the endpoint if the caller may do all of the actions.
-func (a *API) permitted(x *exchange, r *http.Request, actions []relayer.Action, handle endpoint) response {
-	x.actions = actions
-	permission, err := a.permission(x, x.actor)
-	if err != nil {
-		a.logFault(x, r, err)
-		return overloaded()
-	}
-	if !permission.isAllowed {
-		return failure(http.StatusForbidden)
-	}
-	x.within, x.manager = permission.within, a.manager
-	if !x.within.IsZero() {
-		x.manager = a.manager.Within(x.within)
-	}
-	return handle(x, r)
-}
-
 // permission returns whether the actor may do all actions of the request, and for which
-// relayers.
+// relayers. It logs a refusal.
 func (a *API) permission(x *exchange, actor relayer.Actor) (all Decision, err error) {
 	all.isAllowed = true
 	for _, action := range x.actions {
-		decision, err := a.decide(x, Access{Actor: actor, Action: action, ID: x.relayerID})
-		if err != nil || !decision.isAllowed {
+		access := Access{Actor: actor, Action: action, ID: x.relayerID}
+		decision, err := a.decide(x, access)
+		if err != nil {
 			return Decision{}, err
+		}
+		if !decision.isAllowed {
+			a.logForbidden(access)
+			return Decision{}, nil
 		}
 		all.within = all.within.And(decision.within)
 	}
@@ -133,18 +127,14 @@ func (x *exchange) documents() relayer.Documents {
 	return x.manager.Documents()
 }
 
-// logReveal logs a request for full RPC URLs. Its ID may be unknown.
+// logReveal logs a permitted request for full RPC URLs, before its response is sent.
 func (a *API) logReveal(x *exchange, r *http.Request, status int) {
-	id := x.relayerID
-	if !relayer.IsID(id) {
-		id = ""
-	}
 	a.log(r.Context(), slog.LevelInfo, "full RPC URLs requested",
 		slog.String("request_id", x.requestID),
 		slog.String("principal", x.actor.ID),
 		slog.String("address", x.actor.Address),
 		slog.String("route", x.route),
-		slog.String("relayer_id", id),
+		slog.String("relayer_id", loggedID(x.relayerID)),
 		slog.Int("status", status))
 }
 
@@ -186,7 +176,7 @@ func (a *API) getAccess(x *exchange, r *http.Request) response {
 	x.ignoreQuery(r)
 	report := accessReport{Principal: x.actor.ID, Actions: []relayer.Action{}}
 	for _, action := range a.actions() {
-		decision, err := a.decide(x, Access{Actor: x.actor, Action: action, IsInquiry: true})
+		decision, err := a.decide(x, Access{Actor: x.actor, Action: action})
 		if err != nil {
 			a.logFault(x, r, err)
 			return overloaded()

@@ -184,27 +184,6 @@ func TestAuthorizer_Refusal(t *testing.T) {
 	}
 }
 
-func TestAuthorizer_BeforeRateLimit(t *testing.T) {
-	s, a := serveAuthorized(t, httpapi.WithRateLimit(0.01, 1))
-	a.set(refuse)
-	for range 3 {
-		if got := s.do("GET", collection, ""); got.status != http.StatusForbidden {
-			t.Fatalf("returned %d, want 403", got.status)
-		}
-	}
-	a.set(allow)
-	if got := s.do("GET", collection, ""); got.status != http.StatusOK {
-		t.Errorf("refused requests count against the rate: status %d", got.status)
-	}
-	if got := s.do("GET", collection, ""); got.status != http.StatusTooManyRequests {
-		t.Errorf("returned %d, want 429", got.status)
-	}
-	a.set(refuse)
-	if got := s.do("GET", collection, ""); got.status != http.StatusForbidden {
-		t.Errorf("above the rate, status %d, want 403", got.status)
-	}
-}
-
 // TestAuthorizer_Fault: an error is a fault of the host and no refusal, even together with
 // a decision. So is a selector that no view can have.
 func TestAuthorizer_Fault(t *testing.T) {

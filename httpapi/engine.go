@@ -15,7 +15,8 @@ import (
 // ([relayer.ActionReveal]), and disables and enables relayers ([relayer.ActionDisable],
 // [relayer.ActionEnable]). Without it the parameter and the paths are unknown. With it every
 // caller may use them, unless an [Authorizer] refuses: permit them only to engines. The logger
-// of [WithLogger] gets a line for every request for full RPC URLs, refused ones included.
+// of [WithLogger] gets a line for every permitted request for full RPC URLs, and counts the
+// others.
 func WithEngineOperations() Option {
 	return Option{func(s *settings) error {
 		s.engineOperations = true

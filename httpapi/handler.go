@@ -29,6 +29,7 @@ type API struct {
 	drain        context.CancelFunc
 	mux          *http.ServeMux
 	buffers      sync.Pool // of *[]byte, for response bodies
+	forbidden    forbiddenRequests
 }
 
 // exchange is the state of one request and its response. It is the
@@ -203,16 +204,16 @@ const (
 // document use this one table.
 func (a *API) routes() []route {
 	routes := []route{
-		{http.MethodGet, collection, relayer.ActionList, a.rateLimited(a.pagesLimited(a.bytesLimited(a.listRelayers))), true},
+		{http.MethodGet, collection, relayer.ActionList, a.pagesLimited(a.bytesLimited(a.listRelayers)), true},
 		{http.MethodPost, collection, relayer.ActionCreate, a.bytesLimited(a.createRelayer), false},
 		{http.MethodPost, validation, relayer.ActionCreate, a.bytesLimited(a.validateRelayer), false},
-		{http.MethodGet, changes, relayer.ActionWatch, a.rateLimited(a.watchRelayers), true},
-		{http.MethodGet, histories, relayer.ActionList, a.rateLimited(a.pagesLimited(a.bytesLimited(a.searchHistory))), false},
-		{http.MethodGet, single, relayer.ActionGet, a.rateLimited(a.bytesLimited(a.getRelayer)), true},
+		{http.MethodGet, changes, relayer.ActionWatch, a.watchRelayers, true},
+		{http.MethodGet, histories, relayer.ActionList, a.pagesLimited(a.bytesLimited(a.searchHistory)), false},
+		{http.MethodGet, single, relayer.ActionGet, a.bytesLimited(a.getRelayer), true},
 		{http.MethodPatch, single, relayer.ActionUpdate, a.bytesLimited(a.patchRelayer), false},
 		{http.MethodDelete, single, relayer.ActionDelete, a.bytesLimited(a.deleteRelayer), false},
-		{http.MethodGet, history, relayer.ActionGet, a.rateLimited(a.pagesLimited(a.bytesLimited(a.getHistory))), false},
-		{http.MethodGet, accessPath, "", a.rateLimited(a.bytesLimited(a.getAccess)), false},
+		{http.MethodGet, history, relayer.ActionGet, a.pagesLimited(a.bytesLimited(a.getHistory)), false},
+		{http.MethodGet, accessPath, "", a.bytesLimited(a.getAccess), false},
 		{http.MethodGet, openAPIPath, "", serveOpenAPI, false},
 	}
 	if a.engineOperations {
@@ -259,6 +260,9 @@ func (a *API) newMux() *http.ServeMux {
 	for _, route := range routes {
 		if route.action != "" {
 			route.handle = a.authorized(route)
+		}
+		if route.method == http.MethodGet && route.path != openAPIPath {
+			route.handle = a.rateLimited(route.handle)
 		}
 		register(route.method+" "+route.path, route.handle)
 	}

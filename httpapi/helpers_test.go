@@ -252,6 +252,12 @@ func (b *syncBuffer) String() string {
 	return b.buffer.String()
 }
 
+func (b *syncBuffer) Reset() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.buffer.Reset()
+}
+
 // reply is a response with its whole body.
 type reply struct {
 	status int

@@ -37,8 +37,8 @@
 // with the change. docs/http.md lists all statuses and limits.
 //
 // [New] returns an [API], an [http.Handler] that works at / and, with [http.StripPrefix],
-// under any prefix. It starts no goroutine that outlives a request, has no global
-// state, and logs only if it is given a logger.
+// under any prefix. It starts no goroutine that outlives a request, except that it logs
+// refusals up to a second later, has no global state, and logs only if it is given a logger.
 //
 // Every response except the OpenAPI document and the change stream is a JSON object
 // with a success member.
@@ -105,7 +105,8 @@ type settings struct {
 }
 
 // WithLogger logs the cause of every 500 and of every 503, with the request ID of the
-// response. What the limits of the server refuse is logged at most once a minute for each
+// response. What an [Authorizer] refuses is logged with a count, at most once a second for
+// each actor and action. What the limits of the server refuse is logged at most once a minute for each
 // limit and actor, and [API.Refusals] counts it. The 503 of [API.Drain] are not logged.
 // Tokens, RPC URLs and bodies are never logged. A panic in the logger's handler is recovered
 // and does not change the response.
@@ -159,6 +160,7 @@ func New(manager *relayer.Manager, authenticate Authenticator, options ...Option
 		manager:      manager,
 		authenticate: authenticate,
 		buffers:      sync.Pool{New: func() any { return new([]byte) }},
+		forbidden:    forbiddenRequests{entries: make(map[forbiddenKey]*forbiddenEntry)},
 	}
 	for _, option := range options {
 		if option.apply == nil {

@@ -15,8 +15,9 @@ const (
 
 // WithRateLimit sets how many reads each actor may start per second and at once, at least 1.
 // The default is 100 per second and 300 at once. Reads are gets, lists, watches, and requests
-// for full RPC URLs or for what the caller may do. Writes have no rate limit. A rate and burst
-// of 0 remove the limit, for a host that limits reads elsewhere.
+// for full RPC URLs or for what the caller may do. Those that an [Authorizer] refuses count
+// too. Writes have no rate limit. A rate and burst of 0 remove the limit, for a host that limits
+// reads elsewhere.
 func WithRateLimit(perSecond float64, burst int) Option {
 	return Option{func(s *settings) (err error) {
 		s.readLimiter = nil

@@ -40,17 +40,22 @@ func loggedMethod(r *http.Request) string {
 	}
 }
 
-// loggedID returns the relayer ID for a log. The path of an unknown relayer may be any text.
-func (x *exchange) loggedID() string {
-	if x.status == http.StatusNotFound || !relayer.IsID(x.relayerID) {
+// loggedID returns a relayer ID for a log, or "": the path of a request may have any text in
+// its place.
+func loggedID(id string) string {
+	if !relayer.IsID(id) {
 		return ""
 	}
-	return x.relayerID
+	return id
 }
 
 func (a *API) logRequest(x *exchange, r *http.Request) {
 	if a.requestLogger == nil || !x.responded {
 		return
+	}
+	id := loggedID(x.relayerID)
+	if x.status == http.StatusNotFound {
+		id = ""
 	}
 	// The logger's handler is code of the host. After a panic net/http would drop a
 	// response that is already written, even that of a create that is committed.
@@ -64,7 +69,7 @@ func (a *API) logRequest(x *exchange, r *http.Request) {
 		slog.String("principal", x.actor.ID),
 		slog.String("method", loggedMethod(r)),
 		slog.String("route", x.route),
-		slog.String("relayer_id", x.loggedID()),
+		slog.String("relayer_id", id),
 		slog.Int("status", x.status),
 		slog.Int("bytes", x.bytes),
 		slog.Duration("took", time.Since(x.received)),

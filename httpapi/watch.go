@@ -32,8 +32,12 @@ func WithMaxWatchers(limit int) Option {
 // Drain ends all change streams, and rejects new ones with 503 and Retry-After. Other
 // requests are not affected. Register it with [http.Server.RegisterOnShutdown]:
 // otherwise open streams delay [http.Server.Shutdown] until its deadline. It returns
-// without waiting, and further calls do nothing.
-func (a *API) Drain() { a.drain() }
+// without waiting. The log then has all refusals of the [Authorizer] so far, and later ones are
+// logged at once: call it again after Shutdown, which does not wait for registered functions.
+func (a *API) Drain() {
+	a.drain()
+	a.logAllCounted()
+}
 
 // watchRelayers streams the changes as Server-Sent Events. It sends its response
 // itself, except for one that rejects the request.

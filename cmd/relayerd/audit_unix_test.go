@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -11,16 +12,19 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 )
 
-// auditLine is a line of the audit in JSON.
+// auditLine is a line in JSON about a write, a read of full RPC URLs, or refused requests.
 type auditLine struct {
 	Time        time.Time `json:"time"`
 	Message     string    `json:"msg"`
 	Actor       string    `json:"actor"`
+	Principal   string    `json:"principal"`
 	Address     string    `json:"address"`
 	RequestID   string    `json:"request_id"`
 	Action      string    `json:"action"`
@@ -31,9 +35,23 @@ type auditLine struct {
 	Changed     []string  `json:"changed"`
 	Paused      *bool     `json:"paused"`
 	Reason      string    `json:"reason"`
+	Status      int       `json:"status"`
+	Count       int       `json:"count"`
 }
 
+const (
+	writeLine     = "audit"
+	revealLine    = "full RPC URLs requested"
+	forbiddenLine = "requests forbidden"
+)
+
 func (l auditLine) String() string {
+	switch l.Message {
+	case revealLine:
+		return fmt.Sprintf("%s reveal %s %d", l.Principal, l.RelayerID, l.Status)
+	case forbiddenLine:
+		return fmt.Sprintf("%s %s %s forbidden %d", l.Principal, l.Action, l.RelayerID, l.Count)
+	}
 	text := fmt.Sprintf("%s %s %s %s %d>%d", l.Actor, l.Action, l.RelayerID, l.Outcome, l.OldRevision, l.Revision)
 	if len(l.Changed) > 0 {
 		text += " " + strings.Join(l.Changed, ",")
@@ -47,7 +65,8 @@ func (l auditLine) String() string {
 	return text
 }
 
-// auditLines returns the lines of the audit in a log in JSON.
+// auditLines returns the lines of a log in JSON about writes, reads of full RPC URLs and
+// refused requests.
 func auditLines(t *testing.T, log string) (lines []auditLine) {
 	t.Helper()
 	for text := range strings.Lines(log) {
@@ -55,7 +74,7 @@ func auditLines(t *testing.T, log string) (lines []auditLine) {
 		if err := json.Unmarshal([]byte(text), &line); err != nil {
 			t.Fatalf("%v: %s", err, text)
 		}
-		if line.Message == "audit" {
+		if line.Message == writeLine || line.Message == revealLine || line.Message == forbiddenLine {
 			lines = append(lines, line)
 		}
 	}
@@ -79,7 +98,7 @@ func startJSON(t *testing.T, args ...string) *process {
 	return p
 }
 
-// One line for each write and each refusal says who, what, and when, without any secret.
+// One line for each write, each read of full RPC URLs and each refusal says who, what, and when, without any secret.
 func TestAudit_WritesAndRefusals(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
@@ -130,13 +149,13 @@ func TestAudit_WritesAndRefusals(t *testing.T) {
 		"ops pause a ok 1>2 paused paused=true",
 		"ops update a ok 2>3 custom_rpc_urls,name",
 		"payments resume a not_found 0>0",
-		"auditor update a forbidden 0>0",
-		"auditor delete  forbidden 0>0",
-		"engine reveal a ok 0>0",
-		"engine reveal none not_found 0>0",
-		"ops reveal a forbidden 0>0",
+		"auditor update a forbidden 1",
+		"auditor delete  forbidden 1",
+		"engine reveal a 200",
+		"engine reveal none 404",
+		"ops reveal a forbidden 1",
 		"engine disable none not_found 0>0",
-		"ops disable a forbidden 0>0",
+		"ops disable a forbidden 1",
 		"engine disable a ok 3>4 disabled_reason.details,disabled_reason.type,system_disabled",
 		"ops update a ok 4>5 name,paused paused=false because of incident 42",
 		"ops resume a ok 5>5 because of incident 42",
@@ -177,16 +196,6 @@ func (p *process) stopJSON() {
 	}
 }
 
-func TestAudit_Off(t *testing.T) {
-	t.Parallel()
-	server := start(t, token, "--db", "memory", "--log-writes=false")
-	server.expectStatus("POST", collection, token, definition, http.StatusCreated)
-	server.stop()
-	if log := server.output.String(); strings.Contains(log, "audit") {
-		t.Errorf("the log is %s", log)
-	}
-}
-
 // What the server seals again has an actor that no token can have.
 func TestAudit_Resealing(t *testing.T) {
 	directory := t.TempDir()
@@ -200,52 +209,112 @@ func TestAudit_Resealing(t *testing.T) {
 	server.output.awaitText(t, "msg=audit actor=relayerd:reseal ", 1)
 }
 
-// A log that is not read, or that fails, neither blocks nor fails a write.
-func TestAudit_LogThatCannotBeWritten(t *testing.T) {
+// The end of the process that reads the log neither fails a write nor ends the server.
+func TestAudit_ClosedLog(t *testing.T) {
 	t.Parallel()
-	for name, breakLog := range map[string]func(t *testing.T, reader *os.File){
-		"not read": func(*testing.T, *os.File) {},
-		"closed": func(t *testing.T, reader *os.File) {
-			if err := reader.Close(); err != nil {
-				t.Fatal(err)
-			}
-		},
-	} {
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	p := &process{t: t, command: serverCommand(token, "--addr", "127.0.0.1:0", "--db", "memory")}
+	p.command.Stderr = writer
+	if err := p.command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.command.Process.Kill() })
+	_ = writer.Close()
+	for lines := bufio.NewScanner(reader); p.url == "" && lines.Scan(); {
+		if found := listening.FindStringSubmatch(lines.Text()); found != nil {
+			p.url = "http://" + found[1]
+		}
+	}
+	p.expectStatus("POST", collection, token, definition, http.StatusCreated)
+	if err := reader.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 10 {
+		p.expectStatus("PATCH", collection+"/r-1", token, fmt.Sprintf(`{"name":"n%d"}`, i), http.StatusOK)
+	}
+	if err := p.command.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.command.Wait(); err != nil {
+		t.Errorf("after SIGTERM: %v", err)
+	}
+}
+
+// A token that is refused as often as it can does not hide what another one reads: all reads
+// of full RPC URLs are in the log, and a line each second counts the refusals.
+func TestAudit_FloodOfRefusals(t *testing.T) {
+	t.Parallel()
+	for name, flags := range map[string][]string{"with a rate": nil, "without a rate": {"--rate", "0"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			reader, writer, err := os.Pipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer reader.Close()
-			p := &process{t: t, command: serverCommand(token, "--addr", "127.0.0.1:0", "--db", "memory", "--log-requests")}
-			p.command.Stderr = writer
-			if err := p.command.Start(); err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = p.command.Process.Kill() })
-			_ = writer.Close()
-			for lines := bufio.NewScanner(reader); p.url == "" && lines.Scan(); {
-				if found := listening.FindStringSubmatch(lines.Text()); found != nil {
-					p.url = "http://" + found[1]
+			tokens := filepath.Join(t.TempDir(), "tokens")
+			writeTokens(t, tokens, "ops "+oldToken, "auditor "+readerToken+" read", "engine "+newToken+" engine")
+			server := startJSON(t, append(flags, "--db", "memory", "--tokens-file", tokens)...)
+			server.expectStatus("POST", collection, oldToken, sealedURL("a"), http.StatusCreated)
+			path := collection + "/a?rpc_urls=full"
+			var refused, limited atomic.Int64
+			flood := func(ctx context.Context) {
+				client := &http.Client{Transport: new(http.Transport)}
+				defer client.CloseIdleConnections()
+				for ctx.Err() == nil {
+					switch status, err := server.statusWith(client, "GET", path, readerToken, ""); {
+					case err != nil:
+						t.Error(err)
+						return
+					case status == http.StatusForbidden:
+						refused.Add(1)
+					case status == http.StatusTooManyRequests:
+						limited.Add(1)
+					default:
+						t.Errorf("a refused request returned %d", status)
+					}
 				}
 			}
-			p.expectStatus("POST", collection, token, definition, http.StatusCreated)
-			breakLog(t, reader)
-			// The log of these is larger than what a pipe holds.
-			for i := range 1000 {
-				p.expectStatus("PATCH", collection+"/r-1", token, fmt.Sprintf(`{"name":"n%d"}`, i), http.StatusOK)
+			began := time.Now()
+			ctx, end := context.WithCancel(t.Context())
+			var flooding sync.WaitGroup
+			for range 4 {
+				flooding.Go(func() { flood(ctx) })
 			}
-			if _, metrics := p.do("GET", "/metrics", ""); !strings.Contains(metrics, "relayerd_log_lines_dropped_total") ||
-				name == "closed" && strings.Contains(metrics, "relayerd_log_lines_dropped_total 0\n") {
-				t.Errorf("the metrics do not count the lines that were lost:\n%s", metrics)
+			const reveals = 60
+			for range reveals {
+				for before := refused.Load() + limited.Load(); refused.Load()+limited.Load() < before+20; {
+					time.Sleep(time.Millisecond)
+				}
+				server.expectStatus("GET", path, newToken, "", http.StatusOK)
 			}
-			if err := p.command.Process.Signal(syscall.SIGTERM); err != nil {
-				t.Fatal(err)
+			server.output.awaitText(t, forbiddenLine, 3)
+			end()
+			flooding.Wait()
+			seconds := time.Since(began).Seconds()
+			server.stopJSON()
+
+			var revealed, forbiddenLines, counted int
+			for _, line := range auditLines(t, server.output.String()) {
+				switch line.Message {
+				case revealLine:
+					revealed++
+				case forbiddenLine:
+					forbiddenLines++
+					counted += line.Count
+				}
 			}
-			if err := p.command.Wait(); err != nil {
-				t.Errorf("after SIGTERM: %v", err)
+			if revealed != reveals {
+				t.Errorf("%d of %d reads of full RPC URLs are in the log", revealed, reveals)
 			}
+			// The first line, one at the end of each second, and one when the server stops.
+			if most := int(seconds) + 2; forbiddenLines > most || int64(counted) != refused.Load() {
+				t.Errorf("%d lines in %.1f s count %d of %d refusals", forbiddenLines, seconds, counted, refused.Load())
+			}
+			// The burst is 3 seconds of the rate.
+			if most := int64(100 * (seconds + 4)); flags == nil && refused.Load() > most {
+				t.Errorf("%d requests were refused by the role in %.1f s, want at most %d", refused.Load(), seconds, most)
+			}
+			t.Logf("%d refused, %d limited by the rate, in %.1f s and %d lines", refused.Load(), limited.Load(), seconds, forbiddenLines)
 		})
 	}
 }

@@ -226,7 +226,7 @@ func TestServe_RequireSealed(t *testing.T) {
 	server.expectStatus("PATCH", collection+"/a", oldToken, `{"custom_rpc_urls":null}`, http.StatusOK)
 	server.stop()
 
-	flags := []string{"--db", database, "--keys", keys, "--tokens-file", tokens, "--require-sealed", "--log-writes=false"}
+	flags := []string{"--db", database, "--keys", keys, "--tokens-file", tokens, "--require-sealed"}
 	server = start(t, "", flags...)
 	server.output.awaitText(t, `"a relayer is damaged" relayer_id=forged `, 1)
 	server.output.awaitText(t, "sealed=0 clear=1", 1)
@@ -238,7 +238,7 @@ func TestServe_RequireSealed(t *testing.T) {
 	server.output.awaitText(t, "not all RPC URLs are under the primary key", 1)
 	server.expectStatus("GET", collection+"?rpc_urls=full", oldToken, "", http.StatusForbidden)
 	server.output.awaitText(t, "full RPC URLs requested", 1)
-	server.output.awaitText(t, `msg=audit actor=operator `, 1) // the refusal; --log-writes=false drops no reveal
+	server.output.awaitText(t, `msg="requests forbidden" principal=operator `, 1)
 	server.stop()
 	expectNoURL(t, server.output.String())
 	if output := runCommand(t, "check", "--db", database); !strings.Contains(output, "RPC URLs of 1 relayer are in clear\n") {

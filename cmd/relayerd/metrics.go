@@ -43,11 +43,6 @@ func newExpiryMetric(c *certificate) promclient.Collector {
 	return promclient.NewGaugeFunc(options, func() float64 { return float64(c.expiry().Unix()) })
 }
 
-func newDroppedLinesMetric(w *logWriter) promclient.Collector {
-	options := promclient.CounterOpts{Name: "relayerd_log_lines_dropped_total", Help: "Log lines that could not be written."}
-	return promclient.NewCounterFunc(options, func() float64 { return float64(w.dropped.Load()) })
-}
-
 type metrics struct {
 	registry *promclient.Registry
 	observer relayer.Observer
@@ -57,9 +52,9 @@ type metrics struct {
 }
 
 // openMetrics serves /metrics on --metrics-addr, if it is set, until stop is called.
-func openMetrics(c config, certificate *certificate, log *logWriter, logger *slog.Logger) (m metrics, err error) {
+func openMetrics(c config, certificate *certificate, logger *slog.Logger) (m metrics, err error) {
 	registry := promclient.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), newDroppedLinesMetric(log))
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m = metrics{registry: registry, stop: func() {}, traffic: newTraffic(registry)}
 	if certificate != nil {
 		registry.MustRegister(newExpiryMetric(certificate))

@@ -39,7 +39,6 @@ func TestMetrics_Responses(t *testing.T) {
 	server.expectMetrics(map[string]float64{
 		`relayerd_responses_total{status="200"}`: 0,
 		`relayerd_responses_total{status="503"}`: 0,
-		`relayerd_log_lines_dropped_total`:       0,
 	})
 	for _, cause := range []string{"in_flight", "pages", "pending_bytes", "watchers"} {
 		server.expectMetrics(map[string]float64{`relayerd_refusals_total{cause="` + cause + `"}`: 0})

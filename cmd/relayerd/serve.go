@@ -20,7 +20,6 @@ type config struct {
 	allowShortTokens bool
 	rate             float64
 	logRequests      bool
-	logWrites        bool
 	logFormat        string
 	metricsAddress   string
 	trustedProxies   string
@@ -46,7 +45,8 @@ read (get, list and watch) or engine (read, full RPC URLs, disable and enable). 
 that it selects. SIGHUP reloads the file. If neither is set, the server generates a token
 and prints it.
 
-The log has a line "audit" for every write and every refusal, with the name of the token.
+The log has a line "audit" for every write, a line for every read of full RPC URLs, and a
+line each second for what the role of a token does not permit, with the name of the token.
 
 With --keys, RPC URLs are sealed in the database. SIGHUP reloads the file, and the server
 then seals in the background what is not under the primary key.
@@ -76,7 +76,6 @@ With --backup, SIGUSR1 writes a backup at once.`,
 	c.sealing.addFlags(command)
 	flags.Float64Var(&c.rate, "rate", 100, "gets, lists and watches per second for each token; 0 disables the limit")
 	flags.BoolVar(&c.logRequests, "log-requests", false, "log every request")
-	flags.BoolVar(&c.logWrites, "log-writes", true, "log who changed which relayer, and who was refused; reads of full RPC URLs are always logged")
 	flags.StringVar(&c.tlsCert, "tls-cert", "", "PEM `file` of the certificate chain; --addr then serves HTTPS, and reloads the files when they change")
 	flags.StringVar(&c.tlsKey, "tls-key", "", "PEM `file` of the private key of --tls-cert")
 	annotate(command, "tls-cert", needs, "tls-key")

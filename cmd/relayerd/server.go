@@ -29,9 +29,7 @@ type server struct {
 	config
 	apiKey         string
 	stdout, stderr io.Writer
-	log            *logWriter
 	logger         *slog.Logger
-	audit          auditLog
 	received       signals
 
 	managerOptions []relayer.Option
@@ -70,6 +68,7 @@ func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Write
 	if err != nil {
 		return err
 	}
+	s.onClose(api.Drain) // logs the refusals of the last second
 	s.printToken()
 	registerRefusals(s.metrics.registry, api)
 	site := newSite(ctx, s.metrics.traffic.count(api), s.store, s.metrics.public)
@@ -97,15 +96,11 @@ func (s *server) close() (err error) {
 	return err
 }
 
-// openLog opens the log, which never delays a request.
 func (s *server) openLog() {
-	s.log = newLogWriter(s.stderr)
-	s.onClose(s.log.close)
-	s.logger = slog.New(slog.NewTextHandler(s.log, nil))
+	s.logger = slog.New(slog.NewTextHandler(s.stderr, nil))
 	if s.logFormat == "json" {
-		s.logger = slog.New(slog.NewJSONHandler(s.log, nil))
+		s.logger = slog.New(slog.NewJSONHandler(s.stderr, nil))
 	}
-	s.audit = auditLog{s.logger, s.logWrites}
 }
 
 // openFiles reads the files of the flags, and locks the directory of --backup.
@@ -159,11 +154,11 @@ func (s *server) openPorts(context.Context) error {
 		listener = tls.NewListener(listener, s.certificate.config())
 	}
 	s.listener = listener
-	if s.metrics, err = openMetrics(s.config, s.certificate, s.log, s.logger); err != nil {
+	if s.metrics, err = openMetrics(s.config, s.certificate, s.logger); err != nil {
 		return err
 	}
 	s.onClose(s.metrics.stop)
-	s.managerOptions = append(s.managerOptions, relayer.WithObserver(s.metrics.observer), relayer.WithObserver(s.audit.observe))
+	s.managerOptions = append(s.managerOptions, relayer.WithObserver(s.metrics.observer), relayer.WithObserver(auditWrites(s.logger)))
 	return nil
 }
 

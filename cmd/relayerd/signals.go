@@ -24,7 +24,7 @@ func receiveSignals() signals {
 	signal.Notify(s.reload, syscall.SIGHUP)
 	signal.Notify(s.keys, syscall.SIGHUP)
 	notifyBackup(s.backup)
-	// A log that cannot be written any more would end the process.
+	// The end of the process that reads the log would end this one.
 	signal.Ignore(syscall.SIGPIPE)
 	return s
 }

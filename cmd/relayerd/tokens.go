@@ -185,7 +185,6 @@ type tokensFile struct {
 	path     string
 	minBytes int // the shortest length of a token
 	logger   *slog.Logger
-	audit    auditLog
 	current  atomic.Pointer[tokenTable]
 }
 
@@ -243,18 +242,17 @@ func (t *tokenTable) authenticate(r *http.Request) (relayer.Actor, error) {
 
 // authorize is an [httpapi.Authorizer]. A reload may have removed the name since the
 // request was authenticated.
-func (f *tokensFile) authorize(ctx context.Context, access httpapi.Access) (httpapi.Decision, error) {
+func (f *tokensFile) authorize(_ context.Context, access httpapi.Access) (httpapi.Decision, error) {
 	granted, ok := f.current.Load().grants[access.Actor.ID]
 	if ok && granted.role.permits(access.Action) {
 		return httpapi.Allow(granted.within), nil
 	}
-	f.audit.refused(ctx, access)
 	return httpapi.Decision{}, nil
 }
 
 // openTokensFile loads a tokens file, and reloads it for each signal until the server ends.
 func (s *server) openTokensFile(ctx context.Context) (*tokensFile, error) {
-	file := &tokensFile{path: s.tokensFile, minBytes: minTokenBytesOf(s.config), logger: s.logger, audit: s.audit}
+	file := &tokensFile{path: s.tokensFile, minBytes: minTokenBytesOf(s.config), logger: s.logger}
 	if err := file.load(); err != nil {
 		return nil, err
 	}
