@@ -122,6 +122,18 @@ func (a Amount) Big() *big.Int {
 // Cmp returns -1, 0 or +1 if the amount is less than, equal to or more than other.
 func (a Amount) Cmp(other Amount) int { return slices.Compare(a.words[:], other.words[:]) }
 
+// Sub returns the amount minus other, or 0 and false if other is more than the amount.
+func (a Amount) Sub(other Amount) (difference Amount, ok bool) {
+	var borrow uint64
+	for i := len(a.words) - 1; i >= 0; i-- {
+		difference.words[i], borrow = bits.Sub64(a.words[i], other.words[i], borrow)
+	}
+	if borrow != 0 {
+		return Amount{}, false
+	}
+	return difference, true
+}
+
 // String returns the decimal digits.
 func (a Amount) String() string {
 	if a.words[0]|a.words[1]|a.words[2] == 0 {

@@ -89,6 +89,26 @@ func TestAmount_Cmp(t *testing.T) {
 	}
 }
 
+// TestAmount_Sub subtracts every amount from every other.
+func TestAmount_Sub(t *testing.T) {
+	for _, high := range amountLadder() {
+		for _, low := range amountLadder() {
+			a, errA := relayer.AmountFromBig(high)
+			b, errB := relayer.AmountFromBig(low)
+			if errA != nil || errB != nil {
+				t.Fatal(errA, errB)
+			}
+			want, isPositive := new(big.Int).Sub(high, low), high.Cmp(low) >= 0
+			if !isPositive {
+				want.SetInt64(0)
+			}
+			if got, ok := a.Sub(b); ok != isPositive || got.Big().Cmp(want) != 0 {
+				t.Errorf("%s.Sub(%s) = %s, %t, want %s, %t", a, b, got, ok, want, isPositive)
+			}
+		}
+	}
+}
+
 func TestAmountFromBig_OutOfRange(t *testing.T) {
 	for _, wei := range []*big.Int{big.NewInt(-1), new(big.Int).Neg(bigPower(64, 0)), new(big.Int).Neg(bigPower(256, -1)), bigPower(256, 0), bigPower(256, 1), bigPower(1000, 0)} {
 		if amount, err := relayer.AmountFromBig(wei); err == nil {

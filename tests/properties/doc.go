@@ -1,3 +1,4 @@
 // Package properties checks with random relayers that secrets are masked wherever a
-// relayer is shown, and that a plan makes any registry equal to any configuration.
+// relayer is shown, that a plan makes any registry equal to any configuration, and that fewer
+// rules of a policy permit more.
 package properties

@@ -1,0 +1,109 @@
+package enforce
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Error has every reason why a relayer must not send a transaction. Its JSON form is meant for
+// the client that asked for the transaction:
+//
+//	{"relayer_id":"r","violations":[{"field":"policies.gas_price_cap","code":"above_maximum","value":"31","limit":"30"}]}
+type Error struct {
+	RelayerID string `json:"relayer_id"`
+
+	// Violations has at least one and at most 1,000 elements. Further ones are omitted.
+	Violations []Violation `json:"violations"`
+}
+
+// Violation is one value that one rule refuses. Its texts are printable and have at most 256
+// bytes: a longer text ends with "…", and a text with other characters, or with quotes or
+// backslashes, is quoted as in Go.
+type Violation struct {
+	// Field is the path of the field in the JSON form of a relayer, such as
+	// "policies.allowed_tokens[1].max_allowed_fee".
+	Field string `json:"field"`
+
+	// Code is the kind of the violation.
+	Code Code `json:"code"`
+
+	// Value is the refused value. It is empty for a contract creation, and for what is missing
+	// or unknown. For [Disabled] it is the type of the reason, and for a payment without its
+	// required amount the asset.
+	Value string `json:"value,omitempty"`
+
+	// Limit is the limit if the rule compares numbers.
+	Limit string `json:"limit,omitempty"`
+}
+
+// Code is the kind of a [Violation]. Later versions may add codes.
+type Code string
+
+// The codes.
+const (
+	Paused       Code = "paused"        // the relayer is paused
+	Disabled     Code = "disabled"      // the host has disabled the relayer
+	WrongNetwork Code = "wrong_network" // the transaction is of another network type
+	Unsupported  Code = "unsupported"   // this version does not have the value of the relayer
+	Listed       Code = "listed"        // the value is in a list of refused values
+	NotListed    Code = "not_listed"    // the value is not in the list of permitted values
+	AboveMaximum Code = "above_maximum" // the value is above the limit
+	BelowMinimum Code = "below_minimum" // the value is below the limit
+	Missing      Code = "missing"       // the transaction lacks what the policy requires
+	Unknown      Code = "unknown"       // the engine has not given a value that the policy limits
+)
+
+const maxViolations, maxShown, maxText = 1000, 10, 256 // shown in the text of an Error; bytes
+
+// Error returns the first 10 violations.
+func (e *Error) Error() string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "enforce: relayer %s must not send the transaction", e.RelayerID)
+	separator := ": "
+	for i, v := range e.Violations {
+		if i == maxShown {
+			fmt.Fprintf(&text, "; and %d more", len(e.Violations)-i)
+			break
+		}
+		text.WriteString(separator + v.Field + " " + string(v.Code))
+		if v.Value != "" {
+			text.WriteString(" " + v.Value)
+		}
+		if v.Limit != "" {
+			text.WriteString(", limit " + v.Limit)
+		}
+		separator = "; "
+	}
+	return text.String()
+}
+
+// violations are those that a check has found.
+type violations []Violation
+
+func (v *violations) add(field string, code Code, value, limit string) {
+	if len(*v) < maxViolations {
+		*v = append(*v, Violation{field, code, printable(value), limit})
+	}
+}
+
+// printable returns a bounded text that cannot forge lines of a log.
+func printable(text string) string {
+	text = bounded(text)
+	if quoted := strconv.Quote(text); len(quoted) != len(text)+len(`""`) { // has an escape
+		return bounded(quoted)
+	}
+	return text
+}
+
+func bounded(text string) string {
+	if len(text) <= maxText {
+		return text
+	}
+	end := maxText - len("…")
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + "…"
+}

@@ -1,0 +1,104 @@
+package enforce
+
+import "github.com/go-relayer/relayer"
+
+// Transaction describes a transaction: an [EVM], a [Solana] or a [Stellar], or a pointer to
+// one. Other packages cannot implement it.
+type Transaction interface{ isTransaction() }
+
+func (EVM) isTransaction()     {}
+func (Solana) isTransaction()  {}
+func (Stellar) isTransaction() {}
+
+// EVM describes a transaction on an EVM network. Amounts are in wei, and nil if they are not
+// known.
+type EVM struct {
+	// To is the receiver: 0x and 40 hex digits. It is empty if the transaction creates a
+	// contract.
+	To string
+
+	// MaxFeePerGas is the maximum fee per gas, or the gas price of a legacy transaction.
+	MaxFeePerGas *relayer.Amount
+
+	// GasLimit is the gas limit that the client gives. It is 0 if the engine has to
+	// estimate it.
+	GasLimit uint64
+
+	// Private is true if the transaction goes to a private endpoint only.
+	Private bool
+
+	// Balance is what the relayer has before the transaction, and Cost the most that the
+	// transaction can take from it: its value, its gas limit times MaxFeePerGas and, on a
+	// rollup, the fee of layer 1.
+	Cost, Balance *relayer.Amount
+}
+
+// Solana describes a transaction on a Solana network. Amounts of SOL are in lamports, and nil
+// if they are not known.
+type Solana struct {
+	// Accounts are all accounts of the message, each once, in base58: the fee payer, signers,
+	// programs and those loaded from lookup tables. Every message has one, so an empty list
+	// is not known.
+	Accounts []string
+
+	// Unresolved is true if Accounts lacks those of lookup tables.
+	Unresolved bool
+
+	// Programs are the programs that the instructions call. An engine that simulates adds
+	// those of inner instructions. An empty list is not known.
+	Programs []string
+
+	// Tokens are the mints of the tokens that the transaction transfers. If an instruction
+	// does not name the mint, the engine looks up the token account. Nil is not known if
+	// Programs is empty or has a token program. An empty list says that there is no transfer.
+	Tokens []string
+
+	// Signatures is the number of signatures that the message requires. 0 is not known.
+	Signatures int
+
+	// Size is the size of the transaction with all its signatures, in bytes. 0 is not known.
+	Size int
+
+	// Payments are the payments to the relayer in the transaction, in tokens and SOL.
+	Payments []Payment
+
+	// Fee is the fee that the network takes, without a margin.
+	Fee *uint64
+
+	// Balance is what the relayer has before the transaction, and Cost the most that the
+	// transaction can take from it: the fee and transfers of the relayer. Payments do not
+	// lower the cost.
+	Cost, Balance *uint64
+}
+
+// Stellar describes a transaction on a Stellar network. Amounts of XLM are in stroops, and nil
+// if they are not known.
+type Stellar struct {
+	// Fee is the fee that the relayer bids: the total of the outermost envelope, so of a fee
+	// bump and not of the transaction in it.
+	Fee *uint64
+
+	// Payments are the payments to the relayer in the transaction.
+	Payments []Payment
+
+	// Balance is what the relayer has before the transaction, and Cost the most that the
+	// transaction can take from it: as on Solana.
+	Cost, Balance *uint64
+}
+
+// Payment is a payment to the relayer for the fee of a transaction.
+type Payment struct {
+	// Asset is [Native] for SOL and XLM, and otherwise the mint on Solana, and CODE:ISSUER or
+	// a contract ID on Stellar.
+	Asset string
+
+	// Amount is in the smallest unit of the asset.
+	Amount uint64
+
+	// Required is what the relayer asks for the fee in this asset, with its margin, in the
+	// same unit. It is nil if it is not known.
+	Required *uint64
+}
+
+// Native is the [Payment.Asset] of SOL and XLM.
+const Native = "native"
