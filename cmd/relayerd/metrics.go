@@ -46,7 +46,7 @@ func newExpiryMetric(c *certificate) promclient.Collector {
 type metrics struct {
 	registry *promclient.Registry
 	observer relayer.Observer
-	public   http.Handler // of /metrics on --addr; nil with --metrics-addr
+	handler  http.Handler
 	stop     func()
 	traffic  *traffic
 }
@@ -62,13 +62,30 @@ func openMetrics(c config, certificate *certificate, logger *slog.Logger) (m met
 	if m.observer, err = relayerprom.NewObserver(registry); err != nil {
 		return metrics{}, err
 	}
-	handler := promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
-	if c.metricsAddress == "" {
-		m.public = handler
-		return m, nil
+	m.handler = promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
+	if c.metricsAddress != "" {
+		m.stop, err = serveMetrics(c.metricsAddress, m.handler, logger)
 	}
-	m.stop, err = serveMetrics(c.metricsAddress, handler, logger)
 	return m, err
+}
+
+// publicMetrics returns the handler of /metrics on --addr. Metrics are about all relayers, so
+// that they exist only for tokens without a selector. The API responds to all other requests,
+// and to all with --metrics-addr.
+func (s *server) publicMetrics(api http.Handler) http.Handler {
+	if s.metricsAddress != "" {
+		return api
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		actor, err := s.authenticate(r)
+		if err != nil || s.seesAll != nil && !s.seesAll(actor) {
+			api.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		s.metrics.handler.ServeHTTP(w, r)
+	})
 }
 
 // serveMetrics serves /metrics on another address until stop is called.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -335,6 +336,45 @@ func TestOperatingPage_AlertSyntax(t *testing.T) {
 	if output, err := exec.Command(promtool, "check", "rules", path).CombinedOutput(); err != nil || !strings.Contains(string(output), "10 rules found") {
 		t.Errorf("error %v: %s", err, output)
 	}
+}
+
+// Prometheus scrapes a server with the configuration of the page.
+func TestOperatingPage_PrometheusConfig(t *testing.T) {
+	t.Parallel()
+	prometheus, promtool := requireProgram(t, "prometheus"), requireProgram(t, "promtool")
+	server := start(t, token, "--db", "memory")
+	directory := t.TempDir()
+	config, credentials := filepath.Join(directory, "prometheus.yml"), filepath.Join(directory, "token")
+	block := strings.NewReplacer("/etc/prometheus/relayerd.token", credentials, "registry.internal:8443", strings.TrimPrefix(server.url, "http://"), "scheme: https", "scheme: http")
+	text := "global: {scrape_interval: 1s}\n" + block.Replace(operatingBlocks(t, "yaml")[0])
+	writeFiles(t, map[string][]byte{config: []byte(text), credentials: []byte(token)})
+	if output, err := exec.Command(promtool, "check", "config", config).CombinedOutput(); err != nil {
+		t.Fatalf("error %v: %s", err, output)
+	}
+	command, log := exec.Command(prometheus, "--config.file", config, "--web.listen-address", "127.0.0.1:0", "--storage.tsdb.path", filepath.Join(directory, "data")), new(output)
+	command.Stdout, command.Stderr = log, log
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = command.Process.Kill(), command.Wait() })
+	log.awaitText(t, "Listening on", 1)
+	address := regexp.MustCompile(`Listening on"? address=(\S+)`).FindStringSubmatch(log.String())
+	if address == nil {
+		t.Fatalf("no address: %s", log)
+	}
+	found := await(func() bool {
+		response, err := http.Get("http://" + address[1] + "/api/v1/query?query=up%7Bjob%3D%22relayerd%22%7D+and+on%28instance%29+relayerd_open_streams")
+		if err != nil {
+			return false
+		}
+		defer response.Body.Close()
+		body, _ := io.ReadAll(response.Body)
+		return strings.Contains(string(body), `,"1"]`)
+	})
+	if !found {
+		t.Errorf("Prometheus has no metrics of the server: %s", log)
+	}
+	server.stop()
 }
 
 func TestOperatingPage_SystemdUnit(t *testing.T) {

@@ -36,7 +36,7 @@ func newServeCommand(apiKey string) *cobra.Command {
 		Use:   "serve",
 		Short: "Serve the API, a web page, health checks and metrics",
 		Long: `Serve the API under /api/v1, a web page at /, health checks at /healthz/live and
-/healthz/ready, and metrics at /metrics.
+/healthz/ready, and metrics at /metrics, which need a token.
 
 The environment variable API_KEY is the bearer token of the API: at least 16 bytes, such
 as the output of openssl rand -hex 16. For several tokens use
@@ -83,7 +83,7 @@ With --backup, SIGUSR1 writes a backup at once.`,
 	flags.StringVar(&c.trustedProxies, "trusted-proxies", "", "comma-separated `networks` of proxies whose X-Forwarded-For header names the client")
 	flags.StringVar(&c.logFormat, "log-format", "text", "`format` of the log: text or json")
 	completeValues(command, "log-format", "text", "json")
-	flags.StringVar(&c.metricsAddress, "metrics-addr", "", "`host:port` that serves /metrics, in place of --addr")
+	flags.StringVar(&c.metricsAddress, "metrics-addr", "", "`host:port` that serves /metrics without a token, in place of --addr")
 	flags.IntVar(&c.maxConnections, "max-connections", 0, "`number` of connections to --addr at once; further ones wait. 0 is no limit")
 	flags.DurationVar(&c.drainDelay, "drain-delay", 3*time.Second, "`duration` after SIGTERM for which /healthz/ready reports 503 while requests are still accepted")
 	flags.DurationVar(&c.history.age, "history", defaultRetention.age, "`duration` for which the history retains a change; 0 is no history. PostgreSQL keeps what was set last")

@@ -41,7 +41,8 @@ type server struct {
 	store          relayer.Store
 	manager        *relayer.Manager
 	authenticate   httpapi.Authenticator
-	generated      string // the token generated for this run, if there is one
+	seesAll        func(relayer.Actor) bool // whether a token has no selector; nil if none has one
+	generated      string                   // the token generated for this run, if there is one
 
 	closers []func() error
 }
@@ -71,7 +72,8 @@ func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Write
 	s.onClose(api.Drain) // logs the refusals of the last second
 	s.printToken()
 	registerRefusals(s.metrics.registry, api)
-	site := newSite(ctx, s.metrics.traffic.count(api), s.store, s.metrics.public)
+	counted := s.metrics.traffic.count(api)
+	site := newSite(ctx, counted, s.store, s.publicMetrics(counted))
 	running := httpServer{newServer(site, s.logger), s.drainDelay, api.Drain, s.received.end, s.logger}
 	return running.serve(ctx, s.listener)
 }
@@ -170,7 +172,7 @@ func (s *server) openAccess(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		s.authenticate = file.authenticate
+		s.authenticate, s.seesAll = file.authenticate, file.seesAll
 		s.apiOptions = append(s.apiOptions, httpapi.WithAuthorizer(file.authorize), httpapi.WithEngineOperations())
 		return nil
 	case s.apiKey != "":

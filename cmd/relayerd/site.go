@@ -9,16 +9,14 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// newSite adds the web page, health checks and, unless nil, metrics to the API. They need no
-// token and show no relayer. The API handles every other path and method: a
+// newSite adds the web page, health checks and metrics to the API. The page and the health
+// checks need no token and show no relayer. The API handles every other path and method: a
 // ServeMux would respond to some of them in plain text.
 func newSite(ctx context.Context, api http.Handler, store relayer.Store, metrics http.Handler) http.Handler {
 	handlers := newPage()
 	handlers["/healthz/live"] = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { writeHealth(w, http.StatusOK, "live") })
 	handlers[readinessPath] = readiness(ctx, store)
-	if metrics != nil {
-		handlers["/metrics"] = metrics
-	}
+	handlers["/metrics"] = metrics
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		handler := handlers[r.URL.Path]
 		if handler == nil || r.Method != http.MethodGet && r.Method != http.MethodHead {

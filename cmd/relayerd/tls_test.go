@@ -167,7 +167,12 @@ func TestTLS_ExpiredCertificate(t *testing.T) {
 func scrapeTLS(t *testing.T, server *process) string {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
-	response, err := client.Get(strings.Replace(server.url, "http://", "https://", 1) + "/metrics")
+	request, err := http.NewRequest("GET", strings.Replace(server.url, "http://", "https://", 1)+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	response, err := client.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -240,6 +240,12 @@ func (t *tokenTable) authenticate(r *http.Request) (relayer.Actor, error) {
 	return relayer.Actor{ID: name}, nil
 }
 
+// seesAll reports whether the tokens of an actor have no selector.
+func (f *tokensFile) seesAll(actor relayer.Actor) bool {
+	granted, ok := f.current.Load().grants[actor.ID]
+	return ok && granted.within.String() == ""
+}
+
 // authorize is an [httpapi.Authorizer]. A reload may have removed the name since the
 // request was authenticated.
 func (f *tokensFile) authorize(_ context.Context, access httpapi.Access) (httpapi.Decision, error) {

@@ -50,8 +50,8 @@ var proven = []struct {
 	{"docs/relayerd.md", "The server refuses to start with both: unset `API_KEY`.", "cmd/relayerd", []string{"TestTokensFile_FailedStart"}},
 	{"docs/relayerd.md", "writes that were refused before they reached the registry: 413, 415, 429, and 503 of a limit.",
 		"cmd/relayerd", []string{"TestAudit_WritesAndRefusals", "expectUnsupportedType(t, server)"}},
-	{"docs/relayerd.md", "Without `--metrics-addr`, `/metrics` is on the public port. It needs no token", "cmd/relayerd", []string{"TestMetrics_Operations"}},
-	{"docs/security.md", "`relayerd` serves `/metrics` without a token", "cmd/relayerd", []string{"TestMetricsAddress_SeparatePort"}},
+	{"docs/relayerd.md", "Without it, `/metrics` is on the public port and needs a token without a selector.", "cmd/relayerd", []string{"TestMetrics_NeedToken"}},
+	{"docs/relayerd.md", "With `--metrics-addr`, `/metrics` is on that address only, without a token", "cmd/relayerd", []string{"TestMetricsAddress_SeparatePort"}},
 
 	{"docs/migrating.md", "| `STORAGE_ENCRYPTION_KEY` | `relayer.WithSealer` with package `keyring`, `relayerd serve --keys`: [sealing](security.md#sealing) encrypts RPC URLs.",
 		"cmd/relayerd", []string{"TestServe_Keys"}},
