@@ -151,7 +151,7 @@ func TestHook_Fault(t *testing.T) {
 		"not found": relayer.ErrNotFound, "exists": relayer.ErrExists, "conflict": relayer.ErrConflict, "unavailable": relayer.ErrUnavailable,
 		"unknown outcome": relayer.ErrOutcomeUnknown, "corrupt": relayer.ErrCorrupt, "sealed": relayer.ErrSealed, "claimed": relayer.ErrClaimed,
 		"gap": relayer.ErrGap, "invalid": relayer.ErrInvalid, "no revision": relayer.ErrNoRevision, "unknown signer": relayer.ErrUnknownSigner,
-		"refused address": relayer.ErrAddressRefused, "unknown format": relayer.ErrUnknownFormat, "newer format": relayer.ErrNewerFormat,
+		"unknown format": relayer.ErrUnknownFormat, "newer format": relayer.ErrNewerFormat,
 		"unsupported": errors.ErrUnsupported,
 	}
 	faults := map[string]error{"get of another registry": unknown}

@@ -67,15 +67,11 @@ var (
 	// resumed too late, or the store does not have the changes. The consumer should read all
 	// relayers again, and watch after the position of the first page: see [Manager.Watch].
 	ErrGap = errors.New("changes were dropped: read all relayers again")
-
-	// ErrAddressRefused reports that an [RPCPolicy] does not permit a connection to an
-	// address.
-	ErrAddressRefused = errors.New("RPC address refused")
 )
 
 var sentinels = []error{
 	ErrNotFound, ErrExists, ErrClaimed, ErrConflict, ErrNoRevision, ErrInvalid, ErrUnknownSigner, ErrUnavailable, ErrOutcomeUnknown,
-	ErrCorrupt, ErrUnknownFormat, ErrNewerFormat, ErrSealed, ErrGap, ErrAddressRefused, errors.ErrUnsupported,
+	ErrCorrupt, ErrUnknownFormat, ErrNewerFormat, ErrSealed, ErrGap, errors.ErrUnsupported,
 }
 
 // CorruptError is the error of one stored record that is damaged. It matches [ErrCorrupt]

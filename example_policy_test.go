@@ -2,14 +2,12 @@ package relayer_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log"
-	"net"
-	"net/http"
 	"net/netip"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/rpcguard"
 	"github.com/go-relayer/relayer/store/memory"
 )
 
@@ -48,7 +46,7 @@ func ExamplePolicy() {
 // A host with untrusted clients permits the endpoints of two providers, and its own
 // node.
 func ExampleWithRPCPolicy() {
-	policy := relayer.RPCPolicy{
+	policy := rpcguard.Policy{
 		AllowedHosts:     []string{"*.g.alchemy.com", "rpc.example.com"},
 		AllowedAddresses: []netip.Prefix{netip.MustParsePrefix("10.1.2.3/32")},
 		PublicOnly:       true,
@@ -80,16 +78,4 @@ func ExampleWithRPCPolicy() {
 	// https://rpc.example.net relayer: create: invalid relayer: custom_rpc_urls[0].url must have a host that is allowed here
 	// http://2130706433:8545 relayer: create: invalid relayer: custom_rpc_urls[0].url must have a host that is allowed here
 	// https://rpc.example.com relayer: create: invalid relayer: custom_rpc_urls[0].url must not contain user information
-}
-
-// The code that calls the endpoints sets the policy in its Dialer, which checks each
-// address after name resolution.
-func ExampleRPCPolicy_DialControl() {
-	policy := relayer.RPCPolicy{PublicOnly: true}
-	dialer := &net.Dialer{Control: policy.DialControl}
-	client := &http.Client{Transport: &http.Transport{DialContext: dialer.DialContext}}
-
-	_, err := client.Get("http://localhost:8545")
-	fmt.Println(errors.Is(err, relayer.ErrAddressRefused))
-	// Output: true
 }

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"slices"
+
+	"github.com/go-relayer/relayer/rpcguard"
 )
 
 // Option configures a [Manager], and the rules of [CreateRequest.Validate]. If an option is
@@ -24,7 +27,7 @@ type settings struct {
 	admissions       []func(context.Context, Admission) error
 	networkRules     bool
 	exclusiveSigners bool
-	rpcPolicy        *RPCPolicy
+	rpcPolicy        *rpcguard.Policy
 	maxPerPage       int
 	maxRelayerSize   int
 	sealer           Sealer // nil if there is none
@@ -199,17 +202,17 @@ func WithSealedOnly() Option {
 //
 // Stored relayers are not checked. Because a changed relayer is checked as a whole, a
 // relayer with a URL that is no longer permitted can be changed only together with that
-// URL. Pause, resume, disable, enable and delete are always possible.
+// URL. Pause, resume, disable, enable and delete are always possible. With a sealer, the
+// policy is applied to the visible part of URLs that a change keeps.
 //
-// [New] returns an error if AllowedHosts contains an invalid name, or AllowedAddresses an
-// invalid prefix or one of IPv4 mapped to IPv6.
-func WithRPCPolicy(policy RPCPolicy) Option {
+// The Manager keeps a copy. [New] returns the error of [rpcguard.Policy.Validate].
+func WithRPCPolicy(policy rpcguard.Policy) Option {
 	return Option{func(s *settings) error {
-		folded, err := policy.folded()
-		if err != nil {
+		if err := policy.Validate(); err != nil {
 			return err
 		}
-		s.rpcPolicy = &folded
+		policy.AllowedHosts, policy.AllowedAddresses = slices.Clone(policy.AllowedHosts), slices.Clone(policy.AllowedAddresses)
+		s.rpcPolicy = &policy
 		return nil
 	}}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/rpcguard"
 	"github.com/go-relayer/relayer/store/memory"
 )
 
@@ -184,7 +185,7 @@ func TestNew_OptionTwice(t *testing.T) {
 		return relayer.WithAddressResolver(func(context.Context, relayer.CreateRequest) (string, error) { return address, nil })
 	}
 	m := newManager(t, resolvesTo("first"), resolvesTo("last"),
-		relayer.WithRPCPolicy(relayer.RPCPolicy{}), relayer.WithRPCPolicy(relayer.RPCPolicy{PublicOnly: true}))
+		relayer.WithRPCPolicy(rpcguard.Policy{}), relayer.WithRPCPolicy(rpcguard.Policy{PublicOnly: true}))
 	if r := mustCreate(t, m, minimal("a")); r.Address != "last" {
 		t.Errorf("the address is %q", r.Address)
 	}

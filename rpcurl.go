@@ -3,13 +3,9 @@ package relayer
 import (
 	"fmt"
 	"net/url"
-	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/go-relayer/relayer/internal/mask"
-	"github.com/go-relayer/relayer/internal/netguard"
 )
 
 // RPCURL is the URL of an RPC endpoint. It often contains API keys, and is therefore
@@ -69,37 +65,3 @@ func (u RPCURL) Format(state fmt.State, verb rune) {
 
 // MarshalText returns the masked form, for JSON, slog and other encoders.
 func (u RPCURL) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
-
-// rpcURLProblem returns why text is not a valid RPC URL, or "". The message quotes nothing
-// of it.
-func rpcURLProblem(text string) string {
-	const message = "must be an absolute http, https, ws or wss URL with a host"
-	if text == "" {
-		return "must not be empty"
-	}
-	if !utf8.ValidString(text) {
-		return "must be UTF-8"
-	}
-	if strings.ContainsFunc(text, isControlOrSpace) {
-		return "must not contain spaces or control characters"
-	}
-	parsed, err := url.Parse(text)
-	if err != nil || parsed.Opaque != "" || parsed.Hostname() == "" {
-		return message
-	}
-	switch parsed.Scheme {
-	case "http", "https", "ws", "wss":
-	default:
-		return message
-	}
-	if port := parsed.Port(); port != "" {
-		if number, err := strconv.ParseUint(port, 10, 16); err != nil || number == 0 {
-			return "must have a port from 1 to 65535"
-		}
-	}
-	return netguard.HostProblem(parsed.Hostname())
-}
-
-func isControlOrSpace(r rune) bool {
-	return unicode.IsControl(r) || unicode.IsSpace(r) || unicode.Is(unicode.Bidi_Control, r)
-}

@@ -10,7 +10,9 @@ import (
 
 	"github.com/go-playground/validator/v10"
 
+	"github.com/go-relayer/relayer/internal/mask"
 	"github.com/go-relayer/relayer/internal/strictjson"
+	"github.com/go-relayer/relayer/rpcguard"
 )
 
 // structRules checks the validate tags. It is built once and never changed:
@@ -24,7 +26,7 @@ func newStructRules() *validator.Validate {
 		"relayer_id":   IsID,
 		"network_type": func(text string) bool { return networkTypeProblem(text) == "" },
 		"text":         func(text string) bool { return strictjson.TextProblem(text) == "" },
-		"rpc_url":      func(text string) bool { return rpcURLProblem(text) == "" },
+		"rpc_url":      func(text string) bool { return rpcguard.Policy{}.Check(text) == nil },
 	} {
 		mustRegister(rules, tag, func(field validator.FieldLevel) bool { return holds(field.Field().String()) })
 	}
@@ -87,7 +89,7 @@ func ruleMessage(violation validator.FieldError) string {
 	case "text":
 		return strictjson.TextProblem(reflect.ValueOf(violation.Value()).String())
 	case "rpc_url":
-		return rpcURLProblem(reflect.ValueOf(violation.Value()).String())
+		return rpcguard.Policy{}.Check(reflect.ValueOf(violation.Value()).String()).Error()
 	case "isdefault":
 		return "must be a kind that this version supports"
 	case "excluded_with":
@@ -107,7 +109,7 @@ func (s *settings) check(r *Relayer, found *problems) {
 	checkRules(r, found)
 	checkLabels(r.Labels, found)
 	if s.rpcPolicy != nil {
-		s.rpcPolicy.checkURLs(r.CustomRPCURLs, found)
+		checkURLs(*s.rpcPolicy, r.CustomRPCURLs, found)
 	}
 	if r.Policy == nil || isNil(r.Policy) && reflect.TypeOf(r.Policy) == reflect.TypeOf(newPolicy(r.NetworkType)) {
 		return
@@ -127,6 +129,21 @@ func (s *settings) check(r *Relayer, found *problems) {
 
 func otherPolicyMessage(policy Policy) string {
 	return fmt.Sprintf("must be the policy of the network type, not that of %s", policy.NetworkType())
+}
+
+func checkURLs(policy rpcguard.Policy, endpoints []RPCConfig, found *problems) {
+	for i, endpoint := range endpoints {
+		text := endpoint.URL.Unmasked()
+		if endpoint.URL.IsMasked() {
+			text = endpoint.URL.String() // without the mark of hidden user information
+			if strings.Contains(text, mask.Hidden+".") {
+				continue // the full host was checked when it was stored
+			}
+		}
+		if err := policy.Check(text); err != nil {
+			found.Add(fmt.Sprintf("custom_rpc_urls[%d].url", i), err.Error())
+		}
+	}
 }
 
 // checkSize returns an error if a record exceeds the maximum size and is larger than

@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/keyring"
+	"github.com/go-relayer/relayer/rpcguard"
 	"github.com/go-relayer/relayer/store/memory"
 )
 
@@ -202,7 +203,7 @@ func TestSealer_NotCalledUnlessURLsChange(t *testing.T) {
 		"another key":     {relayer.WithSealer(ringOf(t, "k2"))},
 		"sealer is away":  {relayer.WithSealer(away{})},
 		"never called":    {relayer.WithSealer(forbidden{t})},
-		"with RPC policy": {relayer.WithSealer(forbidden{t}), relayer.WithRPCPolicy(relayer.RPCPolicy{RefuseUserInfo: true})},
+		"with RPC policy": {relayer.WithSealer(forbidden{t}), relayer.WithRPCPolicy(rpcguard.Policy{RefuseUserInfo: true})},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := managerOn(t, s.store, options...)

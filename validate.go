@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
 
 	"github.com/google/uuid"
 
@@ -91,7 +92,9 @@ func (s *settings) addressProblem(address string, networkType NetworkType) strin
 	if len(address) > maxAddressLength {
 		return fmt.Sprintf("must be at most %d bytes", maxAddressLength)
 	}
-	if strings.ContainsFunc(address, isControlOrSpace) {
+	if strings.ContainsFunc(address, func(r rune) bool {
+		return unicode.IsControl(r) || unicode.IsSpace(r) || unicode.Is(unicode.Bidi_Control, r)
+	}) {
 		return "must not contain spaces or control characters"
 	}
 	if strings.Contains(address, "://") {

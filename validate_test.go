@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/rpcguard"
 	"github.com/go-relayer/relayer/store/memory"
 )
 
@@ -213,7 +214,7 @@ func TestCreateRequest_Validate(t *testing.T) {
 		return "0x0000000000000000000000000000000000000001", nil
 	}
 	options := []relayer.Option{
-		relayer.WithNetworkRules(), relayer.WithAddressResolver(refuse), relayer.WithRPCPolicy(relayer.RPCPolicy{PublicOnly: true}), relayer.WithMaxRelayerSize(1000),
+		relayer.WithNetworkRules(), relayer.WithAddressResolver(refuse), relayer.WithRPCPolicy(rpcguard.Policy{PublicOnly: true}), relayer.WithMaxRelayerSize(1000),
 	}
 	for name, change := range map[string]func(*relayer.CreateRequest){
 		"valid":          func(*relayer.CreateRequest) {},

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/rpcguard"
 )
 
 // rules holds the flags that determine which relayers are valid.
@@ -26,7 +27,7 @@ func (r *rules) addFlags(command *cobra.Command, as string) {
 	flags.BoolVar(&r.networkRules, "network-rules", false, "check addresses, assets and schedules by the rules of their network"+as)
 	flags.BoolVar(&r.exclusiveSigners, "exclusive-signers", false, "allow each signer one relayer per network"+as)
 	flags.StringVar(&r.rpcHosts, "rpc-hosts", "", "comma-separated `hosts` that RPC URLs may have, such as rpc.example.com,*.example.org,10.0.0.0/8; without it every host"+as)
-	flags.BoolVar(&r.rpcPublicOnly, "rpc-public-only", false, "refuse RPC URLs with an address outside of the public internet, unless --rpc-hosts has it"+as)
+	flags.BoolVar(&r.rpcPublicOnly, "rpc-public-only", false, "refuse RPC URLs with an address outside of the public internet, or with a name that is private by convention, unless --rpc-hosts has it"+as)
 }
 
 // managerOptions reads the signers file, which may be a pipe.
@@ -57,8 +58,8 @@ func (r rules) managerOptions() (options []relayer.Option, err error) {
 var hostName = regexp.MustCompile(`^(\*\.)?[\pL\pN.-]+$`)
 
 // rpcPolicy returns the policy of --rpc-hosts and --rpc-public-only.
-func (r rules) rpcPolicy() (relayer.RPCPolicy, error) {
-	policy := relayer.RPCPolicy{PublicOnly: r.rpcPublicOnly}
+func (r rules) rpcPolicy() (rpcguard.Policy, error) {
+	policy := rpcguard.Policy{PublicOnly: r.rpcPublicOnly}
 	if r.rpcHosts == "" {
 		return policy, nil
 	}

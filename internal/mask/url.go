@@ -4,7 +4,6 @@ package mask
 
 import (
 	"net/url"
-	"slices"
 	"strings"
 	"unicode"
 
@@ -17,6 +16,9 @@ const (
 
 	// Path replaces path, query and fragment.
 	Path = "/" + Hidden
+
+	// minKeyLength is the length from which on a label can look like a key.
+	minKeyLength = 20
 )
 
 // URL returns the masked form of a URL: scheme, port and [Host] are kept, user information
@@ -40,6 +42,9 @@ func URL(text string) string {
 // labels are kept. A host that hides a key from this rule by characters that clients fold is
 // returned folded.
 func Host(host string) string {
+	if len(host) < minKeyLength {
+		return host
+	}
 	masked := hideKeys(host)
 	if masked != host || !strings.ContainsFunc(host, func(r rune) bool { return r == '%' || r > unicode.MaxASCII }) {
 		return masked
@@ -53,10 +58,7 @@ func Host(host string) string {
 }
 
 func hideKeys(host string) string {
-	name := host
-	if colon := strings.IndexByte(host, ':'); colon >= 0 {
-		name = host[:colon]
-	}
+	name, _, _ := strings.Cut(host, ":")
 	name = strings.TrimRight(name, ".")
 	labels := strings.Split(name, ".")
 	for i := range len(labels) - 2 {
@@ -79,11 +81,18 @@ func isKey(label string) bool {
 			return false
 		}
 	}
-	return letters > 0 && digits > 0 && letters+digits >= 20
+	return letters > 0 && digits > 0 && letters+digits >= minKeyLength
 }
 
 // IsHostMasked reports whether a label of the host is [Hidden].
-func IsHostMasked(host string) bool { return slices.Contains(strings.Split(host, "."), Hidden) }
+func IsHostMasked(host string) bool {
+	for label := range strings.SplitSeq(host, ".") {
+		if label == Hidden {
+			return true
+		}
+	}
+	return false
+}
 
 // FoldHost returns the form of a host that clients with support for international
 // names look up. Full-width and circled digits become digits, ideographic full

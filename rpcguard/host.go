@@ -1,7 +1,4 @@
-// Package netguard classifies the hosts of URLs without resolving them: cloud
-// metadata services, the unspecified address, public addresses and loopback, in
-// every notation that some client accepts.
-package netguard
+package rpcguard
 
 import (
 	"net/netip"
@@ -9,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
-
-	"github.com/go-relayer/relayer/internal/mask"
 )
 
 // metadataHosts are the names of services that return credentials of the machine
@@ -51,17 +46,15 @@ const metadataMessage = "must not point at a cloud metadata service"
 // parsers disagree about which host the URL names.
 const hostEnds = ":/?#@\\"
 
-// HostProblem returns a message for hosts that are neither a name nor an address. It also
+// hostProblem returns a message for hosts that are neither a name nor an address. It also
 // does so for hosts that are never an RPC endpoint: cloud metadata services and the
-// unspecified address, in any spelling.
-func HostProblem(host string) string {
-	name := mask.FoldHost(host)
+// unspecified address, in any spelling. addresses are those of the name, which is folded.
+func hostProblem(name string, addresses []netip.Addr) string {
 	if metadataHosts[name] {
 		return metadataMessage
 	}
-	addresses := ReadAddresses(name)
 	for _, address := range addresses {
-		if problem := AddressProblem(address); problem != "" {
+		if problem := dangerProblem(address); problem != "" {
 			return problem
 		}
 	}
@@ -71,9 +64,9 @@ func HostProblem(host string) string {
 	return ""
 }
 
-// AddressProblem returns a message if address is, or leads to, a metadata service
+// dangerProblem returns a message if address is, or leads to, a metadata service
 // or the unspecified address, and "" otherwise.
-func AddressProblem(address netip.Addr) string {
+func dangerProblem(address netip.Addr) string {
 	reached := innerIPv4(address)
 	if isMetadata(address) || slices.ContainsFunc(reached, isMetadata) {
 		return metadataMessage
@@ -87,10 +80,10 @@ func AddressProblem(address netip.Addr) string {
 func isMetadata(address netip.Addr) bool  { return metadataAddresses[address] }
 func isSpecified(address netip.Addr) bool { return !address.IsUnspecified() }
 
-// IsName reports whether a folded host is made of the characters of names
+// isName reports whether a folded host is made of the characters of names
 // only, and cannot be read as an IPv4 address. URL parsers disagree about where
 // the host ends if it has other characters.
-func IsName(name string) bool {
+func isName(name string) bool {
 	if endsInNumber(name) {
 		return false
 	}
@@ -106,10 +99,10 @@ func isNotOfName(r rune) bool {
 	return r != '-' && r != '_' && !unicode.In(r, unicode.Letter, unicode.Digit, unicode.Mark)
 }
 
-// ReadAddresses parses an address in any notation that some resolver accepts,
+// readAddresses parses an address in any notation that some resolver accepts,
 // without its zone. It returns several addresses if resolvers differ, and none for
 // a name.
-func ReadAddresses(host string) []netip.Addr {
+func readAddresses(host string) []netip.Addr {
 	host, _, _ = strings.Cut(host, "%")
 	if !endsInNumber(host) && !strings.Contains(host, ":") {
 		return nil // most hosts are names

@@ -1,4 +1,4 @@
-package netguard
+package rpcguard
 
 import (
 	"net/netip"
@@ -38,9 +38,9 @@ var publicIPv6Blocks = []netip.Prefix{
 	netip.MustParsePrefix("64:ff9b::/96"),
 }
 
-// IsPublic reports whether an address, which must not be IPv4 mapped to IPv6, is
+// isPublic reports whether an address, which must not be IPv4 mapped to IPv6, is
 // part of the public internet.
-func IsPublic(address netip.Addr) bool {
+func isPublic(address netip.Addr) bool {
 	isOf := func(block netip.Prefix) bool { return block.Contains(address) }
 	if slices.ContainsFunc(specialBlocks, isOf) {
 		return false
@@ -51,28 +51,17 @@ func IsPublic(address netip.Addr) bool {
 	return slices.ContainsFunc(publicIPv6Blocks, isOf) && !slices.ContainsFunc(innerIPv4(address), isNotPublic)
 }
 
-func isNotPublic(address netip.Addr) bool { return !IsPublic(address) }
+func isNotPublic(address netip.Addr) bool { return !isPublic(address) }
 
-// loopbackHosts are the reserved names of loopback and those that hosts files
-// commonly define.
-var loopbackHosts = map[string]bool{
-	"localhost":               true,
-	"localhost.localdomain":   true,
-	"localhost4":              true,
-	"localhost4.localdomain4": true,
-	"localhost6":              true,
-	"localhost6.localdomain6": true,
-	"ip6-localhost":           true,
-	"ip6-loopback":            true,
+// privateSuffixes are the domains of names that are private by convention: names of
+// loopback (RFC 6761), of link-local resolution (RFC 6762), of home networks (RFC 8375), and
+// of services in a cluster.
+var privateSuffixes = []string{
+	".localhost", ".localdomain", ".localdomain4", ".localdomain6", ".local", ".internal", ".lan", ".home.arpa", ".svc",
 }
 
-// IsLoopbackName reports whether a folded name is, or is below, a name of loopback
-// (RFC 6761 section 6.3).
-func IsLoopbackName(name string) bool {
-	return loopbackHosts[name] || strings.HasSuffix(name, ".localhost")
-}
-
-// LoopbackAddresses returns the addresses that a loopback name resolves to.
-func LoopbackAddresses() []netip.Addr {
-	return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}
+// isPrivateName reports whether a folded name is private by convention.
+func isPrivateName(name string) bool {
+	isBelow := func(suffix string) bool { return strings.HasSuffix("."+name, suffix) }
+	return !strings.Contains(name, ".") || slices.ContainsFunc(privateSuffixes, isBelow)
 }

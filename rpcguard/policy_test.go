@@ -1,0 +1,460 @@
+package rpcguard_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-relayer/relayer/rpcguard"
+)
+
+// problem returns the message with which a policy rejects a URL, or "". It fails if the
+// message quotes the URL.
+func problem(t testing.TB, policy rpcguard.Policy, text string) string {
+	t.Helper()
+	err := policy.Check(text)
+	if err == nil {
+		return ""
+	}
+	if strings.Contains(err.Error(), "SECRET") {
+		t.Errorf("message %q repeats the URL", err)
+	}
+	return err.Error()
+}
+
+var publicOnly = rpcguard.Policy{PublicOnly: true}
+
+// teredo returns the Teredo address of a client with an IPv4 address.
+func teredo(a, b, c, d uint32) string {
+	return fmt.Sprintf("[2001:0:808:808::%x:%x]", 0xffff^(a<<8|b), 0xffff^(c<<8|d))
+}
+
+// These are the first and last addresses of the blocks that are not public.
+var notPublicIPv4 = [][4]uint32{
+	{0, 0, 0, 1}, {0, 255, 255, 255}, {10, 0, 0, 0}, {10, 255, 255, 255}, {100, 64, 0, 0}, {100, 127, 255, 255}, {127, 0, 0, 1}, {127, 255, 255, 255},
+	{169, 254, 0, 1}, {169, 254, 255, 255}, {172, 16, 0, 0}, {172, 31, 255, 255}, {192, 0, 0, 0}, {192, 0, 0, 255}, {192, 0, 2, 0}, {192, 0, 2, 255},
+	{192, 88, 99, 1}, {192, 168, 0, 0}, {192, 168, 255, 255}, {198, 18, 0, 0}, {198, 19, 255, 255}, {198, 51, 100, 1}, {203, 0, 113, 1}, {224, 0, 0, 1}, {239, 255, 255, 255}, {240, 0, 0, 0}, {255, 255, 255, 255},
+}
+
+var notPublicHosts = []string{
+	"[::1]", "[0:0:0:0:0:0:0:1]", "[0000::0001]", "[::1%25lo]", "[::2]", "[::8.8.8.8]", "[fc00::1]", "[fd12:3456:789a::1]", "[fdff:ffff::]", "[fe80::1]", "[fe80::1%25eth0]", "[febf::1]", "[fec0::1]",
+	"[ff02::1]", "[ff0e::1]", "[100::1]", "[2001::1]", "[2001:2::1]", "[2001:10::1]", "[2001:1ff::1]", "[2001:db8::1]", "[3fff::1]", "[3fff:fff::1]", "[5f00::1]", "[4000::1]", "[1fff:ffff::]",
+	"[64:ff9b:1::8.8.8.8]", "[64:ff9b::1:808:808]", "[64:ff9c::1]", "[2002:a00:1::808:808]",
+	"127.1", "127.0.1", "0x7f.1", "0177.1", "017700000001", "2130706433", "0x7f000001", "0x7F.0x0.0x0.0x1", "127.0.0.1.", "127.0.0.1..", "127.0.0.01", "0127.0.0.1",
+	"１２７.0.0.1", "127。0。0。1", "①②⑦.0.0.1", "𝟏𝟐𝟕.𝟎.𝟎.𝟏", "127.0.0\u00ad.1", "%EF%BC%91%EF%BC%92%EF%BC%97.0.0.1", "127.0.0.1%25eth0",
+	"010.8.8.8", // 8.8.8.8 to some, 10.8.8.8 to others
+	"localhost", "LOCALHOST", "localhost.", "LocalHost..", "node.localhost", "a.b.localhost.", "ｌocalhost", "ⓛocalhost", "local\u00adhost", "localhost。", "localhost.localdomain", "localhost4", "localhost4.localdomain4", "localhost6", "localhost6.localdomain6", "ip6-localhost", "ip6-loopback",
+	"127.0.0.1;x.example", "a!.example", "a..example", ".example",
+	"a", "geth", "GETH", "geth.", "eth-node", "ｇeth", "metadata.internal", "Node.Internal.", "node。internal", "node.local", "NODE.LOCAL", "a.b.local..", "node.lan", "node.home.arpa", "home.arpa.", "a.home.Arpa",
+	"foo.svc", "foo.bar.svc.", "foo.svc.cluster.local", "foo.SVC.Cluster.Local.", "foo.bar.svc.cluster.local", "node.localdomain",
+}
+
+// PublicOnly rejects addresses that are not public, in every notation.
+func TestCheck_NotPublic(t *testing.T) {
+	hosts := notPublicHosts
+	for _, ip := range notPublicIPv4 {
+		hosts = append(append(hosts, spellings(ip[0], ip[1], ip[2], ip[3])...), teredo(ip[0], ip[1], ip[2], ip[3]))
+	}
+	for _, host := range hosts {
+		for _, form := range []string{"http://%s/SECRET", "wss://user:SECRET@%s:8546"} {
+			text := fmt.Sprintf(form, host)
+			if message := problem(t, publicOnly, text); message != "must point at a public address" {
+				t.Errorf("%s: message %q", text, message)
+			}
+		}
+	}
+}
+
+// These hosts only resemble hosts that are not public.
+func TestCheck_Public(t *testing.T) {
+	hosts := []string{
+		"1.0.0.0", "8.8.8.8", "9.255.255.255", "11.0.0.0", "100.63.255.255", "100.128.0.0", "126.255.255.255", "128.0.0.0", "169.253.255.255", "169.255.0.0", "172.15.255.255", "172.32.0.0",
+		"191.255.255.255", "192.0.1.0", "192.0.1.255", "192.0.3.0", "192.88.98.255", "192.88.100.0", "192.167.255.255", "192.169.0.0", "198.17.255.255", "198.20.0.0", "198.51.99.255", "198.51.101.0",
+		"203.0.112.255", "203.0.114.0", "223.255.255.255", "192.31.196.1", "134744072", "0x08080808", "8.8.2056", "８.8.8.8",
+		"[2000::1]", "[2001:200::1]", "[2001:db7:ffff::]", "[2001:db9::1]", "[2606:4700:4700::1111]", "[2A00::1]", "[3fff:1000::1]", "[3ffe::1]", "[::ffff:8.8.8.8]", "[64:ff9b::8.8.8.8]", "[2002:808:808::1]", "[2606:4700::1%25eth0]",
+		"rpc.example", "rpc.example.", "RPC.Example", "r_p-c.example", "bücher.example", "xn--bcher-kva.example", "例え.テスト", "हिन्दी.example",
+		"localhost.example", "a.mylocalhost", "a.localhosts", "xlocalhost.example", "local.host", "10.0.0.1.example", "127.0.0.1.nip.io", "fd00.example", "0x7f.0.0.1.example", "10-0-0-1.example", "internal.example", "local.example", "svc.example", "mylocal.example", "node.xlocal", "node.svcs", "arpa.home", "home.arpa.example", "xhome.arpa", "a.lans",
+	}
+	for _, host := range hosts {
+		for _, form := range []string{"https://%s/v2/KEY", "ws://user:pass@%s:8546#f"} {
+			text := fmt.Sprintf(form, host)
+			if message := problem(t, publicOnly, text); message != "" {
+				t.Errorf("%s is rejected: %s", text, message)
+			}
+		}
+	}
+}
+
+// The zero policy permits what is permitted without a policy.
+func TestCheck_None(t *testing.T) {
+	for _, text := range []string{"http://localhost:8545", "http://10.0.0.1", "http://[::1]", "https://user:pass@a.example#f", "http://255.255.255.255"} {
+		if message := problem(t, rpcguard.Policy{}, text); message != "" {
+			t.Errorf("%s is rejected: %s", text, message)
+		}
+	}
+}
+
+func TestCheck_AllowedHosts(t *testing.T) {
+	policy := rpcguard.Policy{AllowedHosts: []string{"RPC.example.", "*.Alchemy.com", "bücher.example", "localhost", "ÉTÉ.example"}}
+	for host, isAllowed := range map[string]bool{
+		"rpc.example": true, "RPC.EXAMPLE": true, "rpc.example.": true, "rpc.example..": true, "ｒpc.example": true, "rpc。example": true, "rpc.exam\u00adple": true,
+		"alchemy.com": false, "eth.alchemy.com": true, "a.b.ALCHEMY.com.": true, "eth.alchemy.com:443": true, ".alchemy.com": false, "..alchemy.com": false, "evilalchemy.com": false, "alchemy.com.evil.example": false,
+		"bücher.example": true, "BÜCHER.example": true, "bu\u0308cher.example": true, "xn--bcher-kva.example": false, "été.example": true, "e\u0301te\u0301.example": true,
+		"localhost": true, "127.0.0.1": false, "8.8.8.8": false, "[::1]": false, "134744072": false,
+		"x.rpc.example": false, "rpc.example.evil.example": false, "rpc": false, "example": false, "rpc-example": false, "rpc.examples": false, "rpc.exampl": false, "xrpc.example": false, "rpc.ехample": false,
+		"evil.example;.alchemy.com": false, "evil.example,.alchemy.com": false, "evil.example&a.alchemy.com": false, "evil!.alchemy.com": false, "a..alchemy.com": false,
+	} {
+		message := problem(t, policy, "https://"+host+"/SECRET")
+		if want := map[bool]string{true: "", false: "must have a host that is allowed here"}[isAllowed]; message != want {
+			t.Errorf("%s: message %q, want %q", host, message, want)
+		}
+	}
+}
+
+// An empty list is different from nil.
+func TestCheck_NoAllowedHosts(t *testing.T) {
+	policy := rpcguard.Policy{AllowedHosts: []string{}, AllowedAddresses: []netip.Prefix{netip.MustParsePrefix("10.1.2.3/32")}}
+	for text, isAllowed := range map[string]bool{"https://rpc.example": false, "http://8.8.8.8": false, "http://10.1.2.3:8545": true, "http://10.1.2.4": false} {
+		if message := problem(t, policy, text); (message == "") != isAllowed {
+			t.Errorf("%s: message %q", text, message)
+		}
+	}
+}
+
+// Listed addresses are permitted in every notation, and no others.
+func TestCheck_AllowedAddresses(t *testing.T) {
+	listed := []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd00:1::/32"), netip.MustParsePrefix("127.0.0.0/8")}
+	hosts := map[string]bool{
+		"10.1.2.3": true, "10.1.0.0.": true, "0x0a010203": true, "10.66051": true, "[::ffff:10.1.2.3]": true, "[::ffff:a01:203]": true, "１０.1.2.3": true, "10.2.0.0": false, "10.0.255.255": false,
+		"012.1.2.3":   false, // 10.1.2.3 to some, 12.1.2.3 to others, of whom it is the latter that a list of names forbids
+		"[fd00:1::1]": true,
+		"[fd00:2::1]": false,
+		"127.0.0.1":   true,
+		"[::1]":       false,
+		"192.168.0.1": false, "[64:ff9b::a01:203]": false, "[2002:a01:203::]": false, "[::10.1.2.3]": false,
+	}
+	for host, isAllowed := range hosts {
+		policy := rpcguard.Policy{AllowedHosts: []string{}, PublicOnly: true, AllowedAddresses: listed}
+		if message := problem(t, policy, "http://"+host); (message == "") != isAllowed {
+			t.Errorf("%s with allowed hosts: message %q", host, message)
+		}
+		policy.AllowedHosts = nil
+		if message := problem(t, policy, "http://"+host); (message == "") != (isAllowed || host == "012.1.2.3") {
+			t.Errorf("%s in spite of public only: message %q", host, message)
+		}
+	}
+}
+
+// A name that is private by convention is permitted if it is listed, and its addresses only if
+// they are too.
+func TestCheck_PrivateNameAllowed(t *testing.T) {
+	policy := rpcguard.Policy{PublicOnly: true, AllowedHosts: []string{"geth", "LocalHost", "*.svc.cluster.local", "rpc.internal."}}
+	for host, isAllowed := range map[string]bool{
+		"geth": true, "GETH.": true, "localhost": true, "node.localhost": false, "foo.svc.cluster.local": true, "a.foo.SVC.cluster.local.": true, "foo.cluster.local": false,
+		"rpc.internal": true, "other.internal": false, "metadata": false, "127.0.0.1": false,
+	} {
+		if message := problem(t, policy, "http://"+host+":8545"); (message == "") != isAllowed {
+			t.Errorf("%s: message %q", host, message)
+		}
+	}
+	if err := policy.DialControl("tcp", "127.0.0.1:8545", nil); !errors.Is(err, rpcguard.ErrRefused) {
+		t.Errorf("an address that is not listed: error %v", err)
+	}
+}
+
+// No policy permits what is rejected without one.
+func TestCheck_NeverAllowed(t *testing.T) {
+	policy := rpcguard.Policy{
+		AllowedHosts:     []string{"metadata.google.internal", "*.goog", "*.google.internal"},
+		AllowedAddresses: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")},
+	}
+	for _, host := range []string{
+		"metadata.google.internal", "metadata.goog", "169.254.169.254", "169.254.169.254%25eth0", "[fd00:ec2::254]", "[::ffff:169.254.169.254]", "[64:ff9b::a9fe:a9fe]", "0.0.0.0", "[::]",
+		teredo(169, 254, 169, 254), "[2001:0:a9fe:a9fe::]", "[2001::ffff:ffff]",
+	} {
+		if message := problem(t, policy, "http://"+host); !strings.Contains(message, "metadata") && !strings.Contains(message, "unspecified") {
+			t.Errorf("%s: message %q", host, message)
+		}
+	}
+}
+
+// Clients disagree about the end of these hosts, which are rejected even without a
+// policy.
+func TestCheck_AmbiguousHostEnd(t *testing.T) {
+	for _, host := range []string{"169.254.169.254:80:80", "fd00:ec2::254", "127.0.0.1／.example", "169.254.169.254？.example", "169.254.169.254＃.example", "a＠169.254.169.254", "169.254.169.254：80", "a＼.example", "℀.example"} {
+		if message := problem(t, rpcguard.Policy{}, "ws://"+host+"/SECRET"); message != "must have a host that is a name or an address" {
+			t.Errorf("%s: message %q", host, message)
+		}
+	}
+}
+
+func TestCheck_UserInfo(t *testing.T) {
+	const refused = "must not contain user information"
+	for text, want := range map[string]string{
+		"https://user:SECRET@a.example": refused,
+		"https://SECRET@a.example":      refused,
+		"https://:SECRET@a.example":     refused,
+		"https://@a.example":            refused,
+		"https://a.example/@b":          "",
+		"https://a.example?u=a@b":       "",
+		"https://a.example/#u@b":        "",
+	} {
+		if got := problem(t, rpcguard.Policy{RefuseUserInfo: true}, text); got != want {
+			t.Errorf("%s: message %q, want %q", text, got, want)
+		}
+	}
+}
+
+// An invalid entry permits nothing.
+func TestValidate(t *testing.T) {
+	for _, host := range []string{
+		"", ".", "*", "*.", "*.*", "*.*.example", "a.*.example", "a*.example", ".example.com", "a..example", "https://a.example", "a.example:443", "a.example/", "a.example/v2", "u@a.example", "a example", "a.example#", "a.example?", "[::1]", "a%",
+		"10.0.0.1", "::1", "fe80::1%eth0", "0x7f000001", "127.1", "10.0.0.0/8", "１０.0.0.1", "7147006462", "256.256.256.256", "0178.0.0.1", "*.1", "rpc.example.0x1",
+	} {
+		policy := rpcguard.Policy{AllowedHosts: []string{host}}
+		if policy.Validate() == nil {
+			t.Errorf("allowed host %q accepted", host)
+		}
+		for _, name := range []string{"a", "a.example", "a.b.example", "rpc.example.com", "10.0.0.1"} {
+			if problem(t, policy, "http://"+name) == "" {
+				t.Errorf("allowed host %q permits %s", host, name)
+			}
+		}
+	}
+	const hostKey = "b33d000011112222333344445555aaaa"
+	for _, host := range []string{hostKey + ".eth.rpc.example:443", "https://" + hostKey + ".eth.rpc.example"} {
+		err := rpcguard.Policy{AllowedHosts: []string{host}}.Validate()
+		if err == nil || strings.Contains(err.Error(), hostKey) || !strings.Contains(err.Error(), "***.eth.rpc.example") {
+			t.Errorf("error %v of %s", err, host)
+		}
+	}
+	for _, prefix := range []netip.Prefix{{}, netip.PrefixFrom(netip.MustParseAddr("10.0.0.1"), 33), netip.MustParsePrefix("::ffff:10.0.0.0/104")} {
+		if (rpcguard.Policy{AllowedAddresses: []netip.Prefix{prefix}}).Validate() == nil {
+			t.Errorf("allowed address %v accepted", prefix)
+		}
+	}
+}
+
+// An invisible joiner makes a different name in some scripts, which may have another
+// owner.
+func TestCheck_Joiners(t *testing.T) {
+	const plain, joined = "क्ष.example", "क्\u200dष.example"
+	policy := rpcguard.Policy{AllowedHosts: []string{plain, "*.example.com"}}
+	for host, isAllowed := range map[string]bool{
+		plain: true, joined: false, "\u200c" + plain: false, "rpc.example.com": true, "rp\u00adc.example.com": true, "rp\u200dc.example.com": false,
+	} {
+		if message := problem(t, policy, "https://"+host+"/"); (message == "") != isAllowed {
+			t.Errorf("%q: message %q", host, message)
+		}
+	}
+}
+
+// These addresses have the form that a Dialer passes.
+func TestDialControl_Addresses(t *testing.T) {
+	listed := rpcguard.Policy{PublicOnly: true, AllowedHosts: []string{"a.example"}, AllowedAddresses: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fe80::/10")}}
+	everything := rpcguard.Policy{AllowedAddresses: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}}
+	tests := []struct {
+		address                              string
+		zero, publicOnly, listed, everything bool
+	}{
+		{"8.8.8.8:443", true, true, true, true},
+		{"[2606:4700:4700::1111]:443", true, true, true, true},
+		{"[64:ff9b::8.8.8.8]:443", true, true, true, true},
+		{"127.0.0.1:8545", true, false, false, true},
+		{"[::1]:8545", true, false, false, true},
+		{"[::ffff:127.0.0.1]:8545", true, false, false, true},
+		{"[64:ff9b::127.0.0.1]:8545", true, false, false, true},
+		{"[2002:7f00:1::]:8545", true, false, false, true},
+		{"192.168.0.1:80", true, false, false, true},
+		{"10.1.2.3:80", true, false, true, true},
+		{"[::ffff:10.1.2.3]:80", true, false, true, true},
+		{"[fe80::1%eth0]:80", true, false, true, true},
+		{"[fd00::1]:80", true, false, false, true},
+		{"100.64.0.1:80", true, false, false, true},
+		{"255.255.255.255:80", true, false, false, true},
+		{"169.254.169.254:80", false, false, false, false},
+		{"[::ffff:169.254.169.254]:80", false, false, false, false},
+		{"[fd00:ec2::254]:80", false, false, false, false},
+		{"[fe80::a9fe:a9fe%eth0]:80", false, false, false, false},
+		{"0.0.0.0:80", false, false, false, false},
+		{"[::]:80", false, false, false, false},
+		{"[::%eth0]:80", false, false, false, false},
+		{":80", false, false, false, false},
+		{"", false, false, false, false},
+		{"8.8.8.8", false, false, false, false},
+		{"/run/node.sock", false, false, false, false},
+		{"a.example:443", false, false, false, false},
+	}
+	for _, test := range tests {
+		for name, is := range map[string]struct {
+			policy  rpcguard.Policy
+			allowed bool
+		}{
+			"zero": {rpcguard.Policy{}, test.zero}, "public only": {publicOnly, test.publicOnly}, "listed": {listed, test.listed}, "everything": {everything, test.everything},
+		} {
+			err := is.policy.DialControl("tcp", test.address, nil)
+			if (err == nil) != is.allowed || err != nil && !errors.Is(err, rpcguard.ErrRefused) {
+				t.Errorf("%s of %q: error %v", name, test.address, err)
+			}
+		}
+	}
+}
+
+// rebindingDNS is a name server on loopback that returns its answers in turn to queries for
+// an IPv4 address, and the last one to all later queries.
+func rebindingDNS(t *testing.T, answers ...string) *net.Resolver {
+	t.Helper()
+	server, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		message := make([]byte, 1500)
+		for asked := 0; ; {
+			n, from, err := server.ReadFrom(message)
+			if err != nil {
+				return
+			}
+			reply, isForIPv4 := dnsReply(message[:n], netip.MustParseAddr(answers[min(asked, len(answers)-1)]))
+			if isForIPv4 {
+				asked++
+			}
+			_, _ = server.WriteTo(reply, from)
+		}
+	}()
+	t.Cleanup(func() {
+		_ = server.Close()
+		<-done
+	})
+	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "udp", server.LocalAddr().String())
+	}}
+}
+
+// dnsReply returns the reply to a query for an IPv4 address, and an empty reply to
+// other queries (RFC 1035 section 4).
+func dnsReply(query []byte, answer netip.Addr) (reply []byte, isForIPv4 bool) {
+	const headerLength, typeA = 12, 1
+	end := headerLength
+	for query[end] != 0 {
+		end += 1 + int(query[end])
+	}
+	end++
+	isForIPv4 = binary.BigEndian.Uint16(query[end:]) == typeA
+	end += 4
+	reply = append(reply, query[0], query[1], 0x84, 0, 0, 1, 0, 0, 0, 0, 0, 0) // an authoritative response to one question
+	reply = append(reply, query[headerLength:end]...)
+	if isForIPv4 {
+		reply[7] = 1                                                            // one answer,
+		reply = append(reply, 0xc0, headerLength, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4) // of the same name, not to be kept, of four bytes
+		reply = append(reply, answer.AsSlice()...)
+	}
+	return reply, isForIPv4
+}
+
+var errNotSent = errors.New("the test sends nothing beyond loopback")
+
+// onLoopback rejects connections that control permits and that would leave the machine.
+func onLoopback(control func(network, address string, c syscall.RawConn) error) func(network, address string, c syscall.RawConn) error {
+	return func(network, address string, c syscall.RawConn) error {
+		if err := control(network, address, c); err != nil {
+			return err
+		}
+		if !netip.MustParseAddrPort(address).Addr().IsLoopback() {
+			return errNotSent
+		}
+		return nil
+	}
+}
+
+func anyAddress(string, string, syscall.RawConn) error { return nil }
+
+// clientOf returns a client that resolves the name for each request, and calls control
+// for each connection.
+func clientOf(t *testing.T, resolver *net.Resolver, control func(network, address string, c syscall.RawConn) error) *http.Client {
+	dialer := &net.Dialer{Resolver: resolver, Control: onLoopback(control), Timeout: 10 * time.Second}
+	transport := &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+// A name resolves to a public address when its URL is checked and at the first call,
+// and to an internal one at the next call.
+func TestDialControl_Rebinding(t *testing.T) {
+	var served atomic.Int64
+	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		served.Add(1)
+		_, _ = io.WriteString(w, "internal")
+	}))
+	defer node.Close()
+	url := fmt.Sprintf("http://rebinds.example.:%d/SECRET", netip.MustParseAddrPort(node.Listener.Addr().String()).Port())
+	if message := problem(t, publicOnly, url); message != "" {
+		t.Fatalf("the URL is rejected already: %s", message)
+	}
+	tests := []struct {
+		name, rebound string
+		control       func(network, address string, c syscall.RawConn) error
+		want          error
+		served        int64
+	}{
+		{"loopback", "127.0.0.1", publicOnly.DialControl, rpcguard.ErrRefused, 0},
+		{"loopback without control", "127.0.0.1", anyAddress, nil, 1},
+		{"loopback under the zero policy", "127.0.0.1", rpcguard.Policy{}.DialControl, nil, 1},
+		{"metadata", "169.254.169.254", publicOnly.DialControl, rpcguard.ErrRefused, 0},
+		{"metadata without control", "169.254.169.254", anyAddress, errNotSent, 0},
+		{"metadata under the zero policy", "169.254.169.254", rpcguard.Policy{}.DialControl, rpcguard.ErrRefused, 0},
+		{"unspecified", "0.0.0.0", rpcguard.Policy{}.DialControl, rpcguard.ErrRefused, 0},
+		{"a listed name", "127.0.0.1", rpcguard.Policy{PublicOnly: true, AllowedHosts: []string{"rebinds.example"}}.DialControl, rpcguard.ErrRefused, 0},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			served.Store(0)
+			client := clientOf(t, rebindingDNS(t, "93.184.215.14", test.rebound), test.control)
+			if _, err := client.Get(url); !errors.Is(err, errNotSent) {
+				t.Fatalf("the first call: error %v, want it to be let through", err)
+			}
+			response, err := client.Get(url)
+			if !errors.Is(err, test.want) {
+				t.Errorf("the second call: error %v, want %v", err, test.want)
+			}
+			if err == nil {
+				_ = response.Body.Close()
+			}
+			if served.Load() != test.served {
+				t.Errorf("the node was called %d times, want %d", served.Load(), test.served)
+			}
+			if dialErr := errors.Unwrap(err); dialErr != nil && strings.Contains(dialErr.Error(), "SECRET") {
+				t.Errorf("error %v repeats the URL", dialErr)
+			}
+		})
+	}
+}
+
+// A permitted endpoint cannot redirect its client to an internal address.
+func TestDialControl_Redirect(t *testing.T) {
+	var inside atomic.Int64
+	node := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { inside.Add(1) }))
+	defer node.Close()
+	endpoint := httptest.NewServer(http.RedirectHandler(strings.Replace(node.URL, "127.0.0.1", "127.0.0.2", 1), http.StatusTemporaryRedirect))
+	defer endpoint.Close()
+	policy := rpcguard.Policy{PublicOnly: true, AllowedAddresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}
+	if _, err := clientOf(t, nil, policy.DialControl).Get(endpoint.URL); !errors.Is(err, rpcguard.ErrRefused) || !strings.Contains(err.Error(), "127.0.0.2") {
+		t.Errorf("error %v", err)
+	}
+	if inside.Load() != 0 {
+		t.Error("the node was called")
+	}
+}
