@@ -55,7 +55,7 @@ const (
 	Unknown      Code = "unknown"       // the engine has not given a value that the policy limits
 )
 
-const maxViolations, maxShown, maxText = 1000, 10, 256 // shown in the text of an Error; bytes
+const maxViolations, maxText = 1000, 256 // bytes
 
 // Error returns the first 10 violations.
 func (e *Error) Error() string {
@@ -63,7 +63,7 @@ func (e *Error) Error() string {
 	fmt.Fprintf(&text, "enforce: relayer %s must not send the transaction", e.RelayerID)
 	separator := ": "
 	for i, v := range e.Violations {
-		if i == maxShown {
+		if i == 10 {
 			fmt.Fprintf(&text, "; and %d more", len(e.Violations)-i)
 			break
 		}
