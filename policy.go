@@ -24,7 +24,8 @@ const (
 // relayer. A type switch over policies therefore needs a default.
 //
 // The registry checks and stores policies. The relaying engine enforces them: before it signs
-// a transaction, it compares the transaction with every field that is set.
+// a transaction, it compares the transaction with every field that is set. Package enforce does
+// that. Limits are inclusive: a value equal to a limit is permitted.
 //
 // Every field of a policy is optional. Nil means not set, which is different from zero,
 // false and an empty list. A field that is not set limits nothing, and leaves a choice to the
@@ -59,27 +60,32 @@ type EVMPolicy struct {
 	EIP1559Pricing *bool `json:"eip1559_pricing,omitempty"`
 
 	// GasLimitEstimation permits the engine to estimate the gas limit of a transaction that
-	// has none. If it is false, the engine rejects such a transaction.
+	// has none. If it is false, the engine refuses such a transaction.
 	GasLimitEstimation *bool `json:"gas_limit_estimation,omitempty"`
 
-	// GasPriceCap is the maximum gas price in wei per gas. The engine sends no transaction at
-	// a higher gas price or, with EIP-1559, a higher maximum fee per gas.
+	// GasPriceCap is the maximum gas price in wei per gas. The engine refuses a transaction
+	// with a higher gas price or, with EIP-1559, a higher maximum fee per gas. The priority fee
+	// is not compared.
 	GasPriceCap *Amount `json:"gas_price_cap,omitempty" validate:"-"`
 
 	// IncludeRevertData includes the data with which a transaction reverted in the errors
 	// that the engine returns.
 	IncludeRevertData *bool `json:"include_revert_data,omitempty"`
 
-	// MinBalance is the balance in wei below which the engine sends no transaction.
+	// MinBalance is the balance in wei that the relayer must have after a transaction, at the
+	// highest cost of the transaction: its value, its gas limit times its maximum fee per gas,
+	// and the fee of layer 1. The engine refuses a transaction that would leave less.
 	MinBalance *Amount `json:"min_balance,omitempty" validate:"-"`
 
-	// PrivateTransactions keeps transactions out of the public mempool: the engine sends them
-	// to a private endpoint only.
+	// PrivateTransactions keeps transactions out of the public mempool: the engine refuses to
+	// send them to a public endpoint.
 	PrivateTransactions *bool `json:"private_transactions,omitempty"`
 
 	// WhitelistReceivers are the only addresses that transactions may go to, compared without
-	// letter case. Empty permits none. With [WithNetworkRules] each is an address of 20 bytes, and one
-	// in mixed case has the right checksum (EIP-55).
+	// letter case. Empty permits none. Any list refuses the creation of a contract. The zero
+	// address and the address of the relayer need an entry like any other. With
+	// [WithNetworkRules] each is an address of 20 bytes, and one in mixed case has the right
+	// checksum (EIP-55).
 	WhitelistReceivers []string `json:"whitelist_receivers,omitzero" validate:"dive,text"`
 }
 
@@ -132,19 +138,22 @@ const (
 // SolanaPolicy is the policy of a relayer on a [Solana] network. Amounts are in
 // lamports.
 type SolanaPolicy struct {
-	// AllowedAccounts are the only accounts that a transaction may name. Empty permits none.
-	// With [WithNetworkRules] each is base58 of 32 bytes.
+	// AllowedAccounts are the only accounts that a transaction may name: its fee payer, its
+	// signers, its programs, and those of its lookup tables too. Empty permits none. With
+	// [WithNetworkRules] each is base58 of 32 bytes.
 	AllowedAccounts []string `json:"allowed_accounts,omitzero" validate:"dive,text"`
 
 	// AllowedPrograms are the only programs that a transaction may call. Empty permits none.
-	// With [WithNetworkRules] each is base58 of 32 bytes.
+	// The engine compares the programs of inner instructions too if it has simulated. With
+	// [WithNetworkRules] each is base58 of 32 bytes.
 	AllowedPrograms []string `json:"allowed_programs,omitzero" validate:"dive,text"`
 
-	// AllowedTokens are the only tokens that a transaction may transfer or pay fees in. Empty
-	// permits every token.
+	// AllowedTokens are the only tokens that a transaction may transfer, and pay the relayer
+	// in. Empty permits every token. SOL needs no entry.
 	AllowedTokens []SolanaAllowedToken `json:"allowed_tokens,omitzero" validate:"dive"`
 
-	// DisallowedAccounts are accounts that no transaction may name. With [WithNetworkRules]
+	// DisallowedAccounts are accounts that no transaction may name, even if they are in
+	// AllowedAccounts. With [WithNetworkRules]
 	// each is base58 of 32 bytes, and AllowedAccounts must not be set too.
 	DisallowedAccounts []string `json:"disallowed_accounts,omitzero" validate:"dive,text"`
 
@@ -153,20 +162,23 @@ type SolanaPolicy struct {
 	FeeMarginPercentage *float64 `json:"fee_margin_percentage,omitempty" validate:"omitnil,finite"`
 
 	// FeePaymentStrategy selects who pays the fees. With [FeePaidByUser], a transaction must
-	// include a payment of its fee to the relayer. With [FeePaidByRelayer], the relayer pays.
-	// A stored relayer always has one; the default is [FeePaidByUser].
+	// include one payment to the relayer of at least its fee with the margin. With
+	// [FeePaidByRelayer], the relayer pays. A stored relayer always has one; the default is
+	// [FeePaidByUser].
 	FeePaymentStrategy *FeePaymentStrategy `json:"fee_payment_strategy,omitempty" validate:"omitnil,oneof=user relayer"`
 
-	// MaxAllowedFeeLamports is the maximum fee of a transaction, in lamports.
+	// MaxAllowedFeeLamports is the maximum fee of a transaction, in lamports, without a margin.
 	MaxAllowedFeeLamports *int64 `json:"max_allowed_fee_lamports,omitempty" validate:"omitnil,gte=0"`
 
-	// MaxSignatures is the maximum number of signatures of a transaction.
+	// MaxSignatures is the maximum number of signatures that a transaction requires.
 	MaxSignatures *int32 `json:"max_signatures,omitempty" validate:"omitnil,gte=0"`
 
-	// MaxTxDataSize is the maximum size of a transaction, in bytes.
+	// MaxTxDataSize is the maximum size of a transaction with its signatures, in bytes.
 	MaxTxDataSize *int32 `json:"max_tx_data_size,omitempty" validate:"omitnil,gte=0"`
 
-	// MinBalance is the balance in lamports below which the engine sends no transaction.
+	// MinBalance is the balance in lamports that the relayer must have after a transaction, at
+	// the highest cost of the transaction. The engine refuses a transaction that would leave
+	// less.
 	MinBalance *int64 `json:"min_balance,omitempty" validate:"omitnil,gte=0"`
 
 	// SwapConfig says when the engine swaps collected tokens for SOL. With [WithNetworkRules]
@@ -192,8 +204,8 @@ type SolanaAllowedToken struct {
 	// Symbol is the display name of the token. It limits nothing.
 	Symbol *string `json:"symbol,omitempty" validate:"omitnil,text"`
 
-	// MaxAllowedFee is the maximum fee of a transaction that pays it in this token, in the
-	// smallest unit of the token.
+	// MaxAllowedFee is the maximum payment of a fee in this token, in the smallest unit of the
+	// token.
 	MaxAllowedFee *uint64 `json:"max_allowed_fee,omitempty"`
 
 	// SwapConfig limits the swaps of this token.
@@ -270,8 +282,9 @@ type JupiterSwapOptions struct {
 // StellarPolicy is the policy of a relayer on a [Stellar] network. Amounts are
 // in stroops.
 type StellarPolicy struct {
-	// AllowedTokens are the only assets that a transaction may transfer or pay fees in. Empty
-	// permits every asset.
+	// AllowedTokens are the only assets that a transaction may pay the relayer in. Empty
+	// permits every asset. XLM needs an entry like any other asset. Other payments are not
+	// limited.
 	AllowedTokens []StellarAllowedToken `json:"allowed_tokens,omitzero" validate:"dive"`
 
 	// ConcurrentTransactions permits the engine to send a transaction before the previous one
@@ -283,13 +296,17 @@ type StellarPolicy struct {
 	FeeMarginPercentage *float64 `json:"fee_margin_percentage,omitempty" validate:"omitnil,finite"`
 
 	// FeePaymentStrategy selects who pays the fees. With [FeePaidByUser], a transaction must
-	// include a payment of its fee to the relayer. With [FeePaidByRelayer], the relayer pays.
+	// include one payment to the relayer of at least its fee with the margin. With
+	// [FeePaidByRelayer], the relayer pays, as if it is not set.
 	FeePaymentStrategy *FeePaymentStrategy `json:"fee_payment_strategy,omitempty" validate:"omitnil,oneof=user relayer"`
 
-	// MaxFee is the maximum fee of a transaction, in stroops.
+	// MaxFee is the maximum fee that the relayer bids for a transaction, in stroops: the total
+	// of the outermost envelope.
 	MaxFee *int32 `json:"max_fee,omitempty" validate:"omitnil,gte=0"`
 
-	// MinBalance is the balance in stroops below which the engine sends no transaction.
+	// MinBalance is the balance in stroops that the relayer must have after a transaction, at
+	// the highest cost of the transaction. The engine refuses a transaction that would leave
+	// less.
 	MinBalance *int64 `json:"min_balance,omitempty" validate:"omitnil,gte=0"`
 
 	// SlippagePercentage is the maximum slippage of the conversion of a fee, in percent. With
@@ -312,15 +329,16 @@ func (p StellarPolicy) Format(state fmt.State, _ rune) { strictjson.Print(state,
 
 // StellarAllowedToken is one asset of [StellarPolicy.AllowedTokens].
 type StellarAllowedToken struct {
-	// Asset is "native" or "XLM", "CODE:ISSUER", or a contract ID. Required. With
+	// Asset is "native" or "XLM", which are the same, "CODE:ISSUER", or a contract ID. Compared
+	// exactly: an asset and its contract are two. Required. With
 	// [WithNetworkRules] it is one of these forms, with valid checksums.
 	Asset string `json:"asset" validate:"required,text"`
 
 	// Metadata describes the asset. It limits nothing.
 	Metadata *StellarTokenMetadata `json:"metadata,omitempty"`
 
-	// MaxAllowedFee is the maximum fee of a transaction that pays it in this asset, in the
-	// smallest unit of the asset.
+	// MaxAllowedFee is the maximum payment of a fee in this asset, in the smallest unit of the
+	// asset.
 	MaxAllowedFee *uint64 `json:"max_allowed_fee,omitempty"`
 
 	// SwapConfig limits the swaps of this asset.

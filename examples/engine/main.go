@@ -1,11 +1,11 @@
-// Command engine shows what a relaying engine asks the registry: for each job on its
-// standard input it prints whether the relayer may relay it. It has no chain and signs
-// nothing. The registry is a server; the engine keeps a current view of it in memory, so
-// that no job waits for a request.
+// Command engine shows what a relaying engine asks the registry: for each transaction on its
+// standard input it prints whether the relayer may send it, and each rule that refuses it. It
+// has no chain and signs nothing. The registry is a server; the engine keeps a current view of
+// it in memory, so that no transaction waits for a request.
 //
 //	go run ./examples/server # in another terminal, with a relayer "treasury"
 //	export API_KEY=…         # the token of that server
-//	echo '{"relayer":"treasury","receiver":"0x01","gas_price":30000000000,"value":1}' |
+//	echo '{"relayer":"treasury","evm":{"to":"0x01","maxFeePerGas":30000000000}}' |
 //	    go run ./examples/engine
 package main
 
@@ -20,21 +20,21 @@ import (
 	"io"
 	"log"
 	"os"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/client"
+	"github.com/go-relayer/relayer/enforce"
 	"github.com/go-relayer/relayer/mirror"
 )
 
-// job is a transaction to relay.
+// job is a transaction to relay, of one network type. A real engine decodes the transaction and
+// fills in what the chain says: balances, fees and lookup tables.
 type job struct {
-	Relayer  string          `json:"relayer"`
-	Receiver string          `json:"receiver"`
-	GasPrice *relayer.Amount `json:"gas_price"` // in wei
-	Value    relayer.Amount  `json:"value"`     // in wei
+	Relayer string
+	EVM     *enforce.EVM
+	Solana  *enforce.Solana
+	Stellar *enforce.Stellar
 }
 
 func main() {
@@ -82,49 +82,26 @@ func parse(line []byte) (j job, err error) {
 	if err := decoder.Decode(&j); err != nil {
 		return job{}, err
 	}
-	if _, err := decoder.Token(); err != io.EOF {
-		return job{}, errors.New("the line must be one JSON object")
-	}
-	if !relayer.IsID(j.Relayer) {
-		return job{}, errors.New("the relayer must be an ID")
+	if _, err := decoder.Token(); err != io.EOF || !relayer.IsID(j.Relayer) {
+		return job{}, errors.New("the line must be one JSON object with the ID of a relayer")
 	}
 	return j, nil
 }
 
-// check returns why the relayer must not relay the job, or nil.
+// check returns why the relayer must not send the transaction, or nil.
 func check(ctx context.Context, view *mirror.Mirror, j job) error {
-	if age := time.Since(view.CaughtUp()); age > maxAge {
+	if age := time.Since(view.CaughtUp()); age > maxAge { // before Get
 		return fmt.Errorf("the view of the registry is %v old", age.Round(time.Second))
 	}
 	r, err := view.Get(ctx, j.Relayer)
 	switch {
-	case errors.Is(err, relayer.ErrNotFound):
-		return errors.New("there is no such relayer")
 	case err != nil:
 		return err
-	case r.Paused:
-		return errors.New("the relayer is paused")
-	case r.SystemDisabled:
-		return fmt.Errorf("the relayer is disabled: %s", r.DisabledReason.Type)
-	}
-	switch policy := r.Policy.(type) {
-	case *relayer.EVMPolicy:
-		return checkEVM(policy, j)
+	case j.EVM != nil:
+		return enforce.Check(r, j.EVM)
+	case j.Solana != nil:
+		return enforce.Check(r, j.Solana)
 	default:
-		return fmt.Errorf("this engine does not relay on %s networks", r.NetworkType)
+		return enforce.Check(r, j.Stellar)
 	}
-}
-
-func checkEVM(policy *relayer.EVMPolicy, j job) error {
-	if j.Receiver == "" || j.GasPrice == nil {
-		return errors.New("the receiver and the gas price are required")
-	}
-	isReceiver := func(permitted string) bool { return strings.EqualFold(permitted, j.Receiver) }
-	if policy.WhitelistReceivers != nil && !slices.ContainsFunc(policy.WhitelistReceivers, isReceiver) {
-		return errors.New("the receiver is not on the whitelist")
-	}
-	if policy.GasPriceCap != nil && j.GasPrice.Cmp(*policy.GasPriceCap) > 0 {
-		return fmt.Errorf("the gas price is above the cap of %s wei", policy.GasPriceCap)
-	}
-	return nil
 }

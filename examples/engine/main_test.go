@@ -25,7 +25,10 @@ func TestRun(t *testing.T) {
 		{ID: "open", NetworkType: relayer.EVM},
 		{ID: "paused", NetworkType: relayer.EVM, Paused: true},
 		{ID: "failing", NetworkType: relayer.EVM},
-		{ID: "sol", NetworkType: relayer.Solana},
+		{ID: "sol", NetworkType: relayer.Solana, Policy: &relayer.SolanaPolicy{
+			FeePaymentStrategy: new(relayer.FeePaidByRelayer), MaxSignatures: new(int32(1)),
+		}},
+		{ID: "xlm", NetworkType: relayer.Stellar, Policy: &relayer.StellarPolicy{MaxFee: new(int32(100))}},
 	} {
 		req.Name, req.Network, req.SignerID = req.ID, "network", "signer"
 		if _, err := registry.Create(t.Context(), req); err != nil {
@@ -35,26 +38,30 @@ func TestRun(t *testing.T) {
 	if _, err := registry.Disable(t.Context(), "failing", relayer.DisabledReason{Type: relayer.RPCValidationFailed}); err != nil {
 		t.Fatal(err)
 	}
-	jobs := []struct{ job, want string }{
-		{`{"relayer":"treasury","receiver":"0xab","gas_price":50000000000,"value":1}`, "treasury: accepted"},
-		{`{"relayer":"treasury","receiver":"0xab","gas_price":50000000001}`, "treasury: refused: the gas price is above the cap of 50000000000 wei"},
-		{`{"relayer":"treasury","receiver":"0xcd","gas_price":1}`, "treasury: refused: the receiver is not on the whitelist"},
-		{`{"relayer":"open","receiver":"0xcd","gas_price":"999999999999999999999"}`, "open: accepted"},
-		{`{"relayer":"treasury","receiver":"0xab"}`, "treasury: refused: the receiver and the gas price are required"},
-		{`{"relayer":"open","gas_price":1}`, "open: refused: the receiver and the gas price are required"},
-		{`{"relayer":"paused"}`, "paused: refused: the relayer is paused"},
-		{`{"relayer":"failing"}`, "failing: refused: the relayer is disabled: RpcValidationFailed"},
-		{`{"relayer":"sol"}`, "sol: refused: this engine does not relay on solana networks"},
-		{`{"relayer":"absent"}`, "absent: refused: there is no such relayer"},
-		{`{"relayer":"open: accepted\nopen"}`, ": refused: the relayer must be an ID"},
-		{`{"relayer":"open","gas_prise":1}`, `: refused: json: unknown field "gas_prise"`},
-		{`{"relayer":"open"} {}`, ": refused: the line must be one JSON object"},
-		{`null`, ": refused: the relayer must be an ID"},
+	const refused = ": refused: enforce: relayer ID must not send the transaction: "
+	jobs := []struct{ job, id, want string }{
+		{`{"relayer":"treasury","evm":{"to":"0xab","maxFeePerGas":50000000000}}`, "treasury", ": accepted"},
+		{`{"relayer":"treasury","evm":{"to":"0xab","maxFeePerGas":50000000001}}`, "treasury", refused + "policies.gas_price_cap above_maximum 50000000001, limit 50000000000"},
+		{`{"relayer":"treasury","evm":{"to":"0xcd"}}`, "treasury", refused + "policies.gas_price_cap unknown, limit 50000000000; policies.whitelist_receivers not_listed 0xcd"},
+		{`{"relayer":"treasury","solana":{}}`, "treasury", refused + "network_type wrong_network solana"},
+		{`{"relayer":"treasury"}`, "treasury", refused + "network_type unknown"},
+		{`{"relayer":"open","evm":{"to":"0xcd","maxFeePerGas":"999999999999999999999"}}`, "open", ": accepted"},
+		{`{"relayer":"paused","evm":{}}`, "paused", refused + "paused paused true"},
+		{`{"relayer":"failing","evm":{}}`, "failing", refused + "system_disabled disabled RpcValidationFailed"},
+		{`{"relayer":"sol","solana":{"signatures":1}}`, "sol", ": accepted"},
+		{`{"relayer":"sol","solana":{"signatures":2}}`, "sol", refused + "policies.max_signatures above_maximum 2, limit 1"},
+		{`{"relayer":"xlm","stellar":{"fee":100}}`, "xlm", ": accepted"},
+		{`{"relayer":"xlm","stellar":{"fee":101}}`, "xlm", refused + "policies.max_fee above_maximum 101, limit 100"},
+		{`{"relayer":"absent","evm":{}}`, "absent", `: refused: mirror: get "absent": relayer not found`},
+		{`{"relayer":"open: accepted\nopen"}`, "", ": refused: the line must be one JSON object with the ID of a relayer"},
+		{`{"relayer":"open","evm":{"gasPrise":1}}`, "", `: refused: json: unknown field "gasPrise"`},
+		{`{"relayer":"open"} {}`, "", ": refused: the line must be one JSON object with the ID of a relayer"},
+		{`null`, "", ": refused: the line must be one JSON object with the ID of a relayer"},
 	}
 	var input, want strings.Builder
 	for _, j := range jobs {
 		input.WriteString(j.job + "\n")
-		want.WriteString(j.want + "\n")
+		want.WriteString(j.id + strings.Replace(j.want, "relayer ID", "relayer "+j.id, 1) + "\n")
 	}
 	input.WriteString("no JSON\n")
 	var output strings.Builder
@@ -88,7 +95,7 @@ func TestRun_OldView(t *testing.T) {
 		go func() {
 			defer jobs.Close()
 			for range 3 {
-				_, _ = io.WriteString(jobs, `{"relayer":"r","receiver":"0xab","gas_price":1}`+"\n")
+				_, _ = io.WriteString(jobs, `{"relayer":"r","evm":{}}`+"\n")
 				time.Sleep(20 * time.Second)
 			}
 		}()

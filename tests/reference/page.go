@@ -68,7 +68,8 @@ Which fields does a relayer have, what may they contain, and what does an engine
 
 The text is that of the doc comments of the Go types, and the values are those of the
 [OpenAPI document](../httpapi/openapi.json). The registry checks the values. An engine enforces
-what the text says of it. Sentences about ` + "`WithNetworkRules`" + ` hold with that option, and with
+what the text says of it, with package [enforce](../enforce). Limits are inclusive: a value equal to a
+limit is permitted. Sentences about ` + "`WithNetworkRules`" + ` hold with that option, and with
 ` + "`relayerd serve --network-rules`" + `. A field that is not required is absent from a response if it is
 not set. In a request, ` + "`null`" + ` means not set. Integers may be written as any JSON number whose
 value is whole, such as ` + "`1e18`" + `. The maximum size of a relayer is 256 KiB, in all.
