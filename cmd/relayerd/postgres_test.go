@@ -55,16 +55,22 @@ func query[T any](t *testing.T, location, sql string) (result T) {
 	return result
 }
 
-func createDatabase(t *testing.T, server *pgserver.Server, name string) string {
+// executeSQL runs a statement without a result.
+func executeSQL(t *testing.T, location, sql string) {
 	t.Helper()
-	connection, err := pgx.Connect(t.Context(), server.ConnString())
+	connection, err := pgx.Connect(t.Context(), location)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer connection.Close(context.Background())
-	if _, err := connection.Exec(t.Context(), "CREATE DATABASE "+name); err != nil {
+	if _, err := connection.Exec(t.Context(), sql); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func createDatabase(t *testing.T, server *pgserver.Server, name string) string {
+	t.Helper()
+	executeSQL(t, server.ConnString(), "CREATE DATABASE "+name)
 	return location(t, server, name)
 }
 
@@ -173,6 +179,28 @@ func TestPostgres_DatabaseRestarts(t *testing.T) {
 	server.awaitReadiness(http.StatusOK)
 	server.stop()
 	expectNoPassword(t, server.output.String())
+}
+
+// A server whose role may only read is not ready: it serves reads, and each write is a fault.
+func TestPostgres_RoleWithoutWrites(t *testing.T) {
+	t.Parallel()
+	database := location(t, startPostgres(t), "postgres")
+	start(t, token, "--db", database).stop()
+	const grants = `GRANT %s ON ALL TABLES IN SCHEMA relayer TO reader`
+	for _, sql := range []string{`CREATE ROLE reader LOGIN`, `GRANT USAGE ON SCHEMA relayer TO reader`, fmt.Sprintf(grants, "SELECT")} {
+		executeSQL(t, database, sql)
+	}
+	server := start(t, token, "--db", strings.Replace(database, "postgres:"+password, "reader:"+password, 1))
+	server.awaitReadiness(http.StatusServiceUnavailable)
+	server.expectStatus("GET", collection, token, "", http.StatusOK)
+	server.expectStatus("POST", collection, token, definition, http.StatusInternalServerError)
+	executeSQL(t, database, fmt.Sprintf(grants, "INSERT, UPDATE, DELETE"))
+	server.awaitReadiness(http.StatusOK)
+	server.expectStatus("POST", collection, token, definition, http.StatusCreated)
+	server.stop()
+	if output := server.output.String(); !strings.Contains(output, "(SQLSTATE 42501)") {
+		t.Errorf("the log does not have the SQLSTATE: %s", output)
+	}
 }
 
 // Each problem of a database is one line without the password.

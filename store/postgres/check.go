@@ -90,7 +90,7 @@ func (s *Store) Check(ctx context.Context) error {
 	if err := s.stopped(ctx); err != nil {
 		return err
 	}
-	return unavailable(s.explain(ctx, err))
+	return failed(s.explain(ctx, err))
 }
 
 func (s *Store) findContradiction(ctx context.Context) error {
@@ -130,4 +130,27 @@ func (s *Store) findContradiction(ctx context.Context) error {
 
 func (s *Store) corrupt(what string) error {
 	return fmt.Errorf("postgres: schema %s: %w: %s", s.opts.schema, relayer.ErrCorrupt, what)
+}
+
+// needed are the privileges without which writes fail.
+const needed = `
+	SELECT string_agg(privilege || ' on ' || name, ', ')
+	FROM (VALUES ('INSERT', 'relayers'), ('UPDATE', 'relayers'), ('DELETE', 'relayers'), ('INSERT', 'changes'), ('INSERT', 'postings'),
+		('UPDATE', 'postings'), ('DELETE', 'postings'), ('INSERT', 'counts'), ('UPDATE', 'counts'), ('UPDATE', 'state')) AS needed (privilege, name)
+	WHERE NOT has_table_privilege(('$schema.' || name)::regclass, privilege)`
+
+// Ready returns nil if the store can read and its role may write, and otherwise the reason.
+func (s *Store) Ready(ctx context.Context) error {
+	if _, err := s.List(ctx, relayer.StoreQuery{}); err != nil {
+		return err
+	}
+	var missing *string
+	err := s.read(ctx, inSchema(s.opts.schema, needed), nil, func(rows pgx.Rows) (err error) {
+		missing, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[*string])
+		return err
+	})
+	if err == nil && missing != nil {
+		return fmt.Errorf("postgres: schema %s: the role lacks %s", s.opts.schema, *missing)
+	}
+	return err
 }

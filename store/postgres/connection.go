@@ -104,15 +104,7 @@ func (c *connections) acquirePrimary(ctx context.Context) (*pgxpool.Conn, error)
 // failover is not complete, or all of its connections are in use. It returns false if the
 // server refuses the role or the database, and if the pool is closed.
 func mayPass(err error) bool {
-	refusal, ok := errors.AsType[*pgconn.PgError](err)
-	if !ok {
-		return !errors.Is(err, puddle.ErrClosedPool)
-	}
-	switch refusal.Code[:min(2, len(refusal.Code))] {
-	case connectionException, "53", "57": // resources, intervention of an operator
-		return true
-	}
-	return false
+	return !isFault(err) && !errors.Is(err, puddle.ErrClosedPool)
 }
 
 const warnedKey = "github.com/go-relayer/relayer/store/postgres: warned"

@@ -36,7 +36,6 @@ const (
 	duplicateTable       = "42P07"
 	duplicateFunction    = "42723"
 	duplicateObject      = "42710"
-	noPrivilege          = "42501"
 	undefinedObject      = "42704"
 
 	// noHistory is raised by a function of the schema.
@@ -46,9 +45,34 @@ const (
 	duplicatePrepared = "42P05"
 )
 
-func unavailable(cause error) error {
-	if errors.Is(cause, relayer.ErrUnavailable) {
+// passing are the SQLSTATE codes, and classes of them, of refusals that may pass.
+var passing = []string{
+	connectionException,
+	"25P04", idleInTransaction, readOnlyTransaction, // the timeout of a transaction, a server that becomes a standby
+	"40", // conflicts of transactions
+	"53", // resources
+	lockNotAvailable,
+	"57", // intervention of an operator
+}
+
+// isFault reports whether the server refused something for a reason that does not pass, such
+// as a privilege or a trigger, or returned what cannot be read.
+func isFault(err error) bool {
+	if refusal, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return !slices.ContainsFunc(passing, func(code string) bool { return strings.HasPrefix(refusal.Code, code) })
+	}
+	_, isUnreadable := errors.AsType[pgx.ScanArgError](err)
+	return isUnreadable
+}
+
+// failed returns the error of an operation that has changed nothing. It is
+// [relayer.ErrUnavailable], unless it is a fault, which a retry does not solve.
+func failed(cause error) error {
+	switch {
+	case errors.Is(cause, relayer.ErrUnavailable):
 		return cause
+	case isFault(cause):
+		return fmt.Errorf("postgres: %w", withoutDriver(cause))
 	}
 	return fmt.Errorf("%w: %w", relayer.ErrUnavailable, withoutDriver(cause))
 }
@@ -79,21 +103,9 @@ func severity(refusal *pgconn.PgError) string {
 	return refusal.Severity
 }
 
-// isDataError reports whether the server refused the data of a statement, so that
-// another write may succeed.
-func isDataError(err error) bool {
-	refusal, ok := errors.AsType[*pgconn.PgError](err)
-	if !ok || len(refusal.Code) != 5 {
-		return false
-	}
-	switch refusal.Code[:2] {
-	case "22", "23", "44", "P0": // data, integrity, views, triggers
-		return true
-	case "54": // limits
-		return refusal.Code != programLimitExceeded
-	}
-	return false
-}
+// isRefusedForEver reports whether the server refused a statement for a reason that does not
+// pass, so that another statement may succeed.
+func isRefusedForEver(err error) bool { return isRefusal(err) && isFault(err) }
 
 // isSchemaError reports whether a statement refers to something that does not exist
 // or that the role may not use.
@@ -143,11 +155,8 @@ func isTransient(err error) bool {
 }
 
 func isPermanent(err error) bool {
-	if errors.Is(err, errClosed) || errors.Is(err, relayer.ErrNewerFormat) || hasCode(err, noPrivilege) {
-		return true
-	}
 	_, isUnreadable := errors.AsType[pgx.ScanArgError](err)
-	return isUnreadable
+	return isUnreadable || errors.Is(err, errClosed) || errors.Is(err, relayer.ErrNewerFormat) || isRefusedForEver(err)
 }
 
 // withoutDriver returns an error with the message of a driver's error on one line,

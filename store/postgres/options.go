@@ -58,8 +58,8 @@ func WithoutSetup() Option {
 // or from the pool. Then it returns [relayer.ErrUnavailable] with the last reason. It
 // waits for every reason that may pass: no server can be reached, all of them are
 // standbys, the server starts or shuts down, or its connections or those of the pool are
-// all in use. An operation fails at once if the server refuses the role, the password or
-// the database. The default is 1 second.
+// all in use. An operation fails at once, with another error, if the server refuses the role,
+// the password or the database. The default is 1 second.
 func WithConnectTimeout(timeout time.Duration) Option {
 	return Option{func(o *options) error {
 		o.connectTimeout = timeout

@@ -3,14 +3,12 @@
 package postgres_test
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/postgres/pgserver"
 )
 
@@ -54,7 +52,8 @@ func TestPgBouncer_PreparedStatements(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = store.Get(t.Context(), rec.ID)
-	if !errors.Is(err, relayer.ErrUnavailable) || !strings.Contains(err.Error(), "default_query_exec_mode=cache_describe") {
-		t.Errorf("error %v, want ErrUnavailable and the setting to use", err)
+	wantFault(t, "Get", err, "26000")
+	if !strings.Contains(err.Error(), "default_query_exec_mode=cache_describe") {
+		t.Errorf("error %v, want the setting to use", err)
 	}
 }

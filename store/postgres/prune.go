@@ -22,13 +22,18 @@ const (
 func (s *Store) pruneChanges() {
 	var seen sighting
 	var old int64
+	interval := pruneInterval
+	if given := s.opts.retention.feedAge; given != nil {
+		interval = min(microseconds(*given), pruneInterval)
+	}
 	for {
-		age := s.feedAge(s.ended)
 		select {
 		case <-s.ended.Done():
 			return
-		case <-time.After(min(age, pruneInterval)):
+		case <-time.After(interval):
 		}
+		age := s.feedAge(s.ended)
+		interval = min(age, pruneInterval)
 		s.survey(s.ended)
 		s.lookAtQueue(s.ended)
 		last, err := s.lastChange(s.ended)
@@ -55,8 +60,10 @@ func (s *Store) feedAge(ctx context.Context) time.Duration {
 	if err != nil {
 		return pruneInterval
 	}
-	return time.Duration(age) * time.Microsecond
+	return microseconds(age)
 }
+
+func microseconds(count int64) time.Duration { return time.Duration(count) * time.Microsecond }
 
 // lookAtQueue asks how full the queue of notifications is. This also deletes what no listener
 // needs any more, which can take many seconds, so that it is not asked under the write lock.

@@ -23,7 +23,7 @@ func (s *Store) read(ctx context.Context, sql string, args []any, use func(pgx.R
 	if hasCode(err, noHistory) {
 		return errNoHistory
 	}
-	return unavailable(err)
+	return failed(err)
 }
 
 // tryRead repeats a read that fails for a transient reason. It returns the errors of

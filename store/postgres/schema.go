@@ -592,7 +592,7 @@ func setupError(ctx context.Context, opts options, err error) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, context.DeadlineExceeded) && !isUnconnected:
-		return unavailable(serverTimeout{opts.timeout})
+		return failed(serverTimeout{opts.timeout})
 	case hasCode(err, undefinedObject):
 		// The server quotes its name, which may be a part of a password.
 		return errors.New("postgres: the connection string contains a setting that does not exist")
@@ -601,8 +601,8 @@ func setupError(ctx context.Context, opts options, err error) error {
 	case errors.Is(err, errNoSchema):
 		return fmt.Errorf("postgres: schema %s: %w", schema, err)
 	case errors.Is(err, relayer.ErrUnknownFormat) || errors.Is(err, relayer.ErrNewerFormat) || errors.Is(err, errSession) ||
-		errors.Is(err, errUnsupportedEngine) || isRefusal(err):
+		errors.Is(err, errUnsupportedEngine) || isFault(err):
 		return fmt.Errorf("postgres: schema %s: %w", schema, withoutDriver(err))
 	}
-	return unavailable(err)
+	return failed(err)
 }

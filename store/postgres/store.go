@@ -68,7 +68,8 @@ var sessionSettings = map[string]string{"client_encoding": "UTF8", "standard_con
 //
 // It returns [relayer.ErrUnknownFormat], [relayer.ErrNewerFormat],
 // [relayer.ErrUnavailable] if the server cannot be reached, or an error that describes an
-// invalid option or, with [WithoutSetup], a missing schema. No error contains the password.
+// invalid option, a refusal of the server or, with [WithoutSetup], a missing schema. No error
+// contains the password.
 func Open(ctx context.Context, connString string, options ...Option) (*Store, error) {
 	config, err := pgxpool.ParseConfig(connString)
 	if err != nil || hasSlashInPassword(connString) || isMisread(config.ConnConfig) {

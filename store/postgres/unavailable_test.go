@@ -3,9 +3,12 @@
 package postgres_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -84,6 +87,77 @@ func wantNoDriver(t *testing.T, what string, err error) {
 	}
 	if err != nil && strings.Contains(err.Error(), secret) {
 		t.Errorf("%s: the error contains the password: %v", what, err)
+	}
+}
+
+// wantFault fails unless an error is that of a refusal for ever, with its SQLSTATE.
+func wantFault(t *testing.T, what string, err error, code string) {
+	t.Helper()
+	if err == nil || errors.Is(err, relayer.ErrUnavailable) || errors.Is(err, relayer.ErrOutcomeUnknown) || !strings.Contains(err.Error(), "(SQLSTATE "+code+")") {
+		t.Errorf("%s: error %v, want a fault with the SQLSTATE %s", what, err, code)
+	}
+	wantNoDriver(t, what, err)
+}
+
+// TestWrite_RefusedForEver: a write that the server refuses for a reason that does not pass is a
+// fault of the server, 500, and logged with the SQLSTATE. A client must not repeat it.
+func TestWrite_RefusedForEver(t *testing.T) {
+	t.Parallel()
+	for code, prevent := range map[string]string{
+		"42501": `REVOKE INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA $ FROM $`,
+		"23514": `ALTER TABLE $.relayers ADD CHECK (id = 'one')`,
+		"P0001": `RAISE EXCEPTION 'refused'`,
+		"22012": `PERFORM 1 / 0`,
+		"54001": `RAISE EXCEPTION 'refused' USING ERRCODE = '54001'`,
+		"0A000": `RAISE EXCEPTION 'refused' USING ERRCODE = '0A000'`,
+		"42P01": `PERFORM 1 FROM nowhere`,
+		"XX000": `RAISE EXCEPTION 'refused' USING ERRCODE = 'XX000'`,
+	} {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			schema := schemaName()
+			admin := newPool(t, server.ConnString())
+			one := create(t, openOn(t, admin, postgres.WithSchema(schema)), record("one"))
+			execute(t, admin,
+				"CREATE ROLE "+schema+" LOGIN",
+				"GRANT USAGE ON SCHEMA "+schema+" TO "+schema,
+				"GRANT ALL ON ALL TABLES IN SCHEMA "+schema+" TO "+schema)
+			if strings.Contains(prevent, "$") {
+				execute(t, admin, strings.ReplaceAll(prevent, "$", schema))
+			} else {
+				addTrigger(t, admin, schema, prevent+";")
+				execute(t, admin, fmt.Sprintf(onInsert, schema))
+			}
+			store := openAt(t, parameter(t, server.ConnString(), "user", schema), postgres.WithSchema(schema))
+			_, err := store.Create(t.Context(), record("two"))
+			wantFault(t, "Create", err, code)
+			if got := get(t, store, "one"); !same(got, one) {
+				t.Errorf("got %+v, want %+v", got, one)
+			}
+			if err := store.Ready(t.Context()); (err != nil) != (code == "42501") {
+				t.Errorf("Ready: error %v", err)
+			}
+			manager, err := relayer.New(store)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var log bytes.Buffer
+			handler, err := httpapi.New(manager, httpapi.TrustHost(), httpapi.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+			if err != nil {
+				t.Fatal(err)
+			}
+			request := httptest.NewRequest("POST", "/api/v1/relayers", strings.NewReader(`{"id":"three","name":"Three","network":"sepolia","network_type":"evm","paused":false,"signer_id":"s"}`))
+			request = request.WithContext(relayer.WithActor(request.Context(), relayer.Actor{ID: "tester"}))
+			request.Header.Set("Content-Type", "application/json")
+			response := httptest.NewRecorder()
+			handler.ServeHTTP(response, request)
+			if response.Code != http.StatusInternalServerError || response.Header().Get("Retry-After") != "" {
+				t.Errorf("status %d, Retry-After %q", response.Code, response.Header().Get("Retry-After"))
+			}
+			if !strings.Contains(log.String(), code) {
+				t.Errorf("the log does not have the SQLSTATE %s: %s", code, &log)
+			}
+		})
 	}
 }
 
@@ -427,8 +501,9 @@ func TestConnect_PassingReasons(t *testing.T) {
 				p.refused.Store(0)
 				done := inBackground(call)
 				if !passes {
-					if err := <-done; !errors.Is(err, relayer.ErrUnavailable) || !strings.Contains(err.Error(), code) || p.refused.Load() > 10 {
-						t.Errorf("%s: error %v after %d attempts, want ErrUnavailable at once", name, err, p.refused.Load())
+					wantFault(t, name, <-done, code)
+					if p.refused.Load() > 10 {
+						t.Errorf("%s: error after %d attempts, want it at once", name, p.refused.Load())
 					}
 					continue
 				}

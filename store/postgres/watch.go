@@ -86,7 +86,7 @@ func (w *watcher) run(ctx context.Context, yield func(relayer.RecordChange, erro
 			return
 		}
 		if err != nil && isPermanent(err) {
-			yield(relayer.RecordChange{}, unavailable(err))
+			yield(relayer.RecordChange{}, failed(err))
 			return
 		}
 		for _, change := range found.changes {

@@ -589,9 +589,7 @@ func TestWatch_WithoutPrivilege(t *testing.T) {
 		"REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA "+schema+" FROM PUBLIC")
 	store := openAt(t, parameter(t, server.ConnString(), "user", schema), postgres.WithSchema(schema))
 	changes := watch(t, store)
-	if got := changes.next(t); !errors.Is(got.err, relayer.ErrUnavailable) {
-		t.Errorf("error %v, want ErrUnavailable", got.err)
-	}
+	wantFault(t, "Watch", changes.next(t).err, "42501")
 	changes.wantEnd(t)
 }
 

@@ -24,7 +24,7 @@ const writeAttempts = 5
 func (s *Store) writeBatch() {
 	conn, err := s.acquire(context.Background())
 	if err != nil {
-		finishAll(s.queue.takeAll(), unavailable(err))
+		finishAll(s.queue.takeAll(), failed(err))
 		return
 	}
 	if taken := s.queue.take(); len(taken) > 0 {
@@ -40,15 +40,15 @@ func finishAll(taken []*write, err error) {
 	}
 }
 
-// commit tries the writes together. If the server refuses the data of one of them,
-// each is tried in a separate transaction, so that it does not fail the others.
+// commit tries the writes together. If the server refuses one of them for ever, each is tried
+// in a separate transaction, so that it does not fail the others.
 func (s *Store) commit(conn *pgxpool.Conn, taken []*write) {
-	err := s.tryTransactions(conn, taken)
-	if len(taken) > 1 && isDataError(err) {
+	err := s.explain(context.Background(), s.tryTransactions(conn, taken))
+	if len(taken) > 1 && isRefusedForEver(err) {
 		s.commitSeparately(taken)
 		return
 	}
-	finishFailed(taken, s.explain(context.Background(), err))
+	finishFailed(taken, err)
 	// Before the next write goes to the same server.
 	if errors.Is(err, relayer.ErrOutcomeUnknown) || hasCode(err, lockNotAvailable) {
 		s.survey(s.ended)
@@ -63,8 +63,8 @@ func (s *Store) commitSeparately(taken []*write) {
 			err = s.tryTransactions(conn, taken[i:i+1])
 		}
 		finishFailed(taken[i:i+1], err)
-		if err != nil && !isDataError(err) {
-			finishAll(taken[i+1:], unavailable(err))
+		if err != nil && !isRefusedForEver(err) {
+			finishAll(taken[i+1:], failed(err))
 			return
 		}
 	}
@@ -76,7 +76,7 @@ func finishFailed(taken []*write, err error) {
 	case errors.Is(err, relayer.ErrOutcomeUnknown):
 		finishAll(taken, err)
 	default:
-		finishAll(taken, unavailable(err))
+		finishAll(taken, failed(err))
 	}
 }
 
@@ -89,8 +89,9 @@ func (s *Store) tryTransactions(conn *pgxpool.Conn, taken []*write) error {
 		if err == nil || errors.Is(err, relayer.ErrOutcomeUnknown) || !isTransient(err) || attempt == writeAttempts {
 			return err
 		}
-		if hasCode(err, programLimitExceeded) {
-			s.isQueueFull.Store(true)
+		// If no notification was sent, it is another limit.
+		if hasCode(err, programLimitExceeded) && s.isQueueFull.Swap(true) {
+			return err
 		}
 		time.Sleep(time.Millisecond << attempt)
 		if conn, err = s.acquireAlive(context.Background()); err != nil {
