@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-var connections = flag.Int("connections", 1000, "connections of each kind that try to exhaust a server; 10000 in a long run")
+var connections = flag.Int("connections", 2000, "connections of each kind that try to exhaust a server; 10000 in a long run")
 
 // attack is a kind of connections that try to exhaust the server.
 type attack struct {
@@ -106,6 +106,7 @@ func ordinary(t *testing.T, server *process, prefix string) (took []time.Duratio
 			{"POST", collection, strings.Replace(definition, "r-1", id, 1), http.StatusCreated},
 			{"GET", collection + "/" + id, "", http.StatusOK},
 			{"GET", collection, "", http.StatusOK},
+			{"GET", readinessPath, "", http.StatusOK},
 			{"PATCH", collection + "/" + id, `{"paused":true}`, http.StatusOK},
 		} {
 			begin := time.Now()
@@ -120,7 +121,7 @@ func ordinary(t *testing.T, server *process, prefix string) (took []time.Duratio
 	return took
 }
 
-// Another caller is served while many connections idle, send headers or bodies slowly, or do
+// Another caller is served, and the server is ready, while many connections idle, send headers or bodies slowly, or do
 // not read responses.
 func TestServe_SlowAndIdleConnections(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens")
@@ -134,6 +135,7 @@ func TestServe_SlowAndIdleConnections(t *testing.T) {
 	quiet := ordinary(t, server, "quiet")
 	for i, a := range []attack{
 		{name: "idle"},
+		{name: "idle after a request", sent: "GET /healthz/ready HTTP/1.1\r\nHost: x\r\n\r\n"},
 		{name: "slow headers", trickle: "GET / HTTP/1.1\r\nHost: x\r\nX-Slow: " + strings.Repeat("a", 60)},
 		{name: "slow bodies", trickle: strings.Repeat(" ", 60), sent: "POST /api/v1/relayers HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + oldToken +
 			"\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n"},

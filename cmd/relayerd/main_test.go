@@ -872,7 +872,7 @@ func TestServe_FailedStart(t *testing.T) {
 		"missing value":        {[]string{"--rate"}, "missing value for --rate (relayerd serve --help lists the flags)"},
 		"bad duration":         {[]string{"--backup-every", "3"}, "invalid value for --backup-every: it must be a duration, such as 90s or 1h (relayerd"},
 		"bad switch":           {[]string{"--log-requests=maybe"}, "invalid value for --log-requests: it must be true or false, after an equals sign (relayerd"},
-		"bad number":           {[]string{"--max-connections", "1.5"}, "invalid value for --max-connections: it must be a whole number (relayerd"},
+		"bad number":           {[]string{"--backup-keep", "1.5"}, "invalid value for --backup-keep: it must be a whole number (relayerd"},
 		"signers twice":        {[]string{"--db", "memory", "--signers", write("two.json", `{} {}`)}, "two.json"},
 		"signers of no object": {[]string{"--db", "memory", "--signers", write("list.json", `[]`)}, "list.json: must be a JSON object, such as"},
 		"signer of no address": {[]string{"--db", "memory", "--signers", write("short.json", `{"ok":{"evm":"`+evmAddress+`"},"treasury":{"evm":"0xE0"}}`)}, `short.json: signer "treasury": 0xE0 is not an address of the network type evm`},

@@ -90,7 +90,7 @@ func (s *server) publicMetrics(api http.Handler) http.Handler {
 
 // serveMetrics serves /metrics on another address until stop is called.
 func serveMetrics(address string, metrics http.Handler, logger *slog.Logger) (stop func(), err error) {
-	listener, err := listen("--metrics-addr", address, 0)
+	listener, err := listen("--metrics-addr", address)
 	if err != nil {
 		return nil, err
 	}

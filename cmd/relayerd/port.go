@@ -10,8 +10,7 @@ import (
 // accepted when a listener is closed, and a proxy that has sent a write on one reports it as
 // failed.
 type port struct {
-	net.Listener
-	tcp *net.TCPListener // below the listener
+	*net.TCPListener
 
 	isClosing atomic.Bool
 	mu        sync.Mutex
@@ -19,7 +18,7 @@ type port struct {
 }
 
 func (p *port) Accept() (net.Conn, error) {
-	connection, err := p.Listener.Accept()
+	connection, err := p.TCPListener.Accept()
 	if err == nil || !p.isClosing.Load() {
 		return connection, err
 	}
@@ -36,7 +35,7 @@ func (p *port) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.isClosing.Swap(true) {
-		p.last = acceptLast(p.tcp)
+		p.last = acceptLast(p.TCPListener)
 	}
-	return p.Listener.Close()
+	return p.TCPListener.Close()
 }

@@ -24,7 +24,6 @@ type config struct {
 	metricsAddress   string
 	trustedProxies   string
 	tlsCert, tlsKey  string
-	maxConnections   int
 	drainDelay       time.Duration
 	history          retention
 	backup           backupConfig
@@ -84,7 +83,6 @@ With --backup, SIGUSR1 writes a backup at once.`,
 	flags.StringVar(&c.logFormat, "log-format", "text", "`format` of the log: text or json")
 	completeValues(command, "log-format", "text", "json")
 	flags.StringVar(&c.metricsAddress, "metrics-addr", "", "`host:port` that serves /metrics without a token, in place of --addr")
-	flags.IntVar(&c.maxConnections, "max-connections", 0, "`number` of connections to --addr at once; further ones wait. 0 is no limit")
 	flags.DurationVar(&c.drainDelay, "drain-delay", 3*time.Second, "`duration` after SIGTERM for which /healthz/ready reports 503 while requests are still accepted")
 	flags.DurationVar(&c.history.age, "history", defaultRetention.age, "`duration` for which the history retains a change; 0 is no history. PostgreSQL keeps what was set last")
 	flags.IntVar(&c.history.changes, "history-changes", defaultRetention.changes, "`number` of changes that the history of a file retains, or of each relayer in PostgreSQL (1000); 0 is no history")
@@ -122,9 +120,6 @@ func (c config) check() error {
 		if err := checkFile(file.flag, file.name); err != nil {
 			return err
 		}
-	}
-	if c.maxConnections < 0 {
-		return errors.New("--max-connections must be 0 or more")
 	}
 	if c.drainDelay < 0 {
 		return errors.New("--drain-delay must be 0 or more")

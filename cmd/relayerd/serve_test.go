@@ -1,19 +1,13 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
-	"errors"
-	"io"
-	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 func TestMetricsAddress_SeparatePort(t *testing.T) {
@@ -95,80 +89,4 @@ func TestLogFormat_JSON(t *testing.T) {
 		t.Errorf("messages %q", messages)
 	}
 	expectFailedStart(t, "--log-format must be text or json", "--db", "memory", "--log-format", "xml")
-}
-
-// A connection above the limit is served as soon as another one is closed.
-func TestMaxConnections_Waits(t *testing.T) {
-	t.Parallel()
-	server := start(t, token, "--db", "memory", "--max-connections", "2")
-	address := strings.TrimPrefix(server.url, "http://")
-	var connections []net.Conn
-	for range 3 {
-		connection, err := net.Dial("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer connection.Close()
-		connections = append(connections, connection)
-		if _, err := io.WriteString(connection, "GET /healthz/live HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	read := func(connection net.Conn, timeout time.Duration) error {
-		_ = connection.SetReadDeadline(time.Now().Add(timeout))
-		response, err := http.ReadResponse(bufio.NewReader(connection), nil)
-		if err != nil {
-			return err
-		}
-		defer response.Body.Close()
-		_, err = io.Copy(io.Discard, response.Body)
-		return err
-	}
-	for i := range 2 {
-		if err := read(connections[i], 30*time.Second); err != nil {
-			t.Errorf("connection %d: %v", i, err)
-		}
-	}
-	if err := read(connections[2], 300*time.Millisecond); !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("the third connection: error %v, want a timeout", err)
-	}
-	connections[0].Close()
-	if err := read(connections[2], 30*time.Second); err != nil {
-		t.Errorf("the third connection after another was closed: %v", err)
-	}
-	connections[1].Close()
-	connections[2].Close()
-	server.expectStatus("GET", collection, token, "", http.StatusOK)
-	server.stop()
-	expectFailedStart(t, "--max-connections must be 0 or more", "--db", "memory", "--max-connections", "-1")
-}
-
-// The limit applies to connections whose TLS handshake has not ended.
-func TestMaxConnections_TLS(t *testing.T) {
-	t.Parallel()
-	directory := t.TempDir()
-	certFile, keyFile := filepath.Join(directory, "cert.pem"), filepath.Join(directory, "key.pem")
-	cert, key := newCertificate(t, "first")
-	writeFiles(t, map[string][]byte{certFile: cert, keyFile: key})
-	server := start(t, token, "--db", "memory", "--max-connections", "1", "--tls-cert", certFile, "--tls-key", keyFile)
-	silent, err := net.Dial("tcp", strings.TrimPrefix(server.url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer silent.Close()
-	served := make(chan error, 1)
-	go func() {
-		_, err := servedName(t, server, cert)
-		served <- err
-	}()
-	select {
-	case err := <-served:
-		t.Fatalf("a second connection was served, error %v", err)
-	case <-time.After(300 * time.Millisecond):
-	}
-	silent.Close()
-	if err := <-served; err != nil {
-		t.Errorf("after the first connection was closed: %v", err)
-	}
-	server.stop()
 }

@@ -16,8 +16,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/net/netutil"
-
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/httpapi"
 	"github.com/go-relayer/relayer/store/bolt"
@@ -144,10 +142,10 @@ func (s *server) readOptions() error {
 	return nil
 }
 
-// openPorts listens on --addr, with the limit of connections, and with TLS if there is a
-// certificate. It serves the metrics on --metrics-addr.
+// openPorts listens on --addr, with TLS if there is a certificate. It serves the metrics on
+// --metrics-addr.
 func (s *server) openPorts(context.Context) error {
-	listener, err := listen("--addr", s.address, s.maxConnections)
+	listener, err := listen("--addr", s.address)
 	if err != nil {
 		return err
 	}
@@ -243,15 +241,11 @@ func rateLimit(perSecond float64) httpapi.Option {
 	return httpapi.WithRateLimit(perSecond, max(1, int(min(perSecond*burstSeconds, math.MaxInt32))))
 }
 
-// listen opens the port of a flag. 0 is no limit of connections.
-func listen(flag, address string, maxConnections int) (net.Listener, error) {
+// listen opens the port of a flag.
+func listen(flag, address string) (net.Listener, error) {
 	listener, err := net.Listen("tcp", address)
 	if err == nil {
-		opened := &port{Listener: listener, tcp: listener.(*net.TCPListener)}
-		if maxConnections > 0 {
-			opened.Listener = netutil.LimitListener(listener, maxConnections)
-		}
-		return opened, nil
+		return &port{TCPListener: listener.(*net.TCPListener)}, nil
 	}
 	if failed, ok := errors.AsType[*net.OpError](err); ok {
 		err = failed.Err

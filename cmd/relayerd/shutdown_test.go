@@ -183,7 +183,7 @@ func TestShutdown_LastConnections(t *testing.T) {
 }
 
 func stopUnderConnections(t *testing.T) {
-	listener, err := listen("--addr", "127.0.0.1:0", 10)
+	listener, err := listen("--addr", "127.0.0.1:0")
 	if err != nil {
 		t.Error(err)
 		return
