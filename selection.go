@@ -61,8 +61,9 @@ const noneSelected = "none"
 //	network=sepolia,label.team=payments|risk
 //
 // The characters % , | and spaces are percent-encoded in values. The empty text selects all
-// relayers, and "none" selects nothing. The error is a [*ValidationError], whose fields are
-// keys.
+// relayers, and "none" selects nothing. A search for the empty text is an error: in a
+// configuration it is a variable that is not set, and would select all relayers. The error is
+// a [*ValidationError], whose fields are keys.
 func ParseSelector(text string) (Selector, error) {
 	var s Selector
 	switch text {
@@ -83,6 +84,9 @@ func ParseSelector(text string) (Selector, error) {
 				return Selector{}, invalid(key, "must have % only before two hexadecimal digits: write %25 for %")
 			}
 			values = append(values, value)
+		}
+		if key == keySearch && slices.Contains(values, "") {
+			return Selector{}, invalid(key, "must not be empty: it would select all relayers")
 		}
 		s = s.Where(key, values...)
 	}

@@ -41,8 +41,6 @@ func TestParseSelector(t *testing.T) {
 		"label.q=a=b":                          {"label.q": {"a=b"}},
 		"signer_id=a+b":                        {"signer_id": {"a+b"}},
 		"network=日本%E3%80%80é":                 {"network": {"日本\u3000é"}},
-		"search=":                              {},
-		"search=|a":                            {},
 		"search=Main net":                      {"search": {"Main net"}},
 		"id=a|B-_9,system_disabled=false|true": {"id": {"B-_9", "a"}, "system_disabled": {"false", "true"}},
 	} {
@@ -89,6 +87,9 @@ func TestParseSelector_Invalid(t *testing.T) {
 		"label.a=%0a":                         "label.a",
 		"label.a=" + strings.Repeat("é", 129): "label.a",
 		"search=%00":                          "search",
+		"search=":                             "search",
+		"search=|a":                           "search",
+		"network=a,search=":                   "search",
 	} {
 		s, err := relayer.ParseSelector(text)
 		problems := fieldErrors(t, err)
@@ -232,7 +233,7 @@ func TestSelector_JSON(t *testing.T) {
 	if encoded, err := json.Marshal(relayer.Selector{}.Where("name", "a")); err == nil {
 		t.Errorf("an invalid selector is encoded as %s", encoded)
 	}
-	for _, text := range []string{`{"scope":""}`, `{"scope":"name=a"}`, `{"scope":{}}`, `{"scope":"network"}`} {
+	for _, text := range []string{`{"scope":""}`, `{"scope":"name=a"}`, `{"scope":"search="}`, `{"scope":{}}`, `{"scope":"network"}`} {
 		decoded := token{mustParse(t, "id=before")}
 		if err := json.Unmarshal([]byte(text), &decoded); err == nil || decoded.Scope.IsZero() {
 			t.Errorf("%s is decoded as %q, error %v", text, decoded.Scope, err)

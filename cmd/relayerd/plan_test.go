@@ -586,6 +586,7 @@ func TestPlan_Arguments(t *testing.T) {
 		"database and server":    {[]string{"plan", "--db", database, "--server", "https://x", "-f", file}, "--db and --server exclude each other"},
 		"secrets of a server":    {[]string{"export", "--server", "https://x", "--with-secrets"}, "--with-secrets and --server exclude each other"},
 		"an unknown selector":    {[]string{"export", "--selector", "owner=ci", "--db", database}, "--selector: owner is not a known key of a selector"},
+		"an empty search":        {[]string{"plan", "--prune", "--selector", "search=", "--db", database, "-f", file}, "--selector: search must not be empty: it would select all relayers"},
 		"rules with a server":    {[]string{"plan", "--server", "https://x", "--network-rules", "-f", file}, "--network-rules and --server exclude each other"},
 		"server without a token": {[]string{"export", "--server", "https://x"}, "API_KEY is not set"},
 	} {
