@@ -15,7 +15,7 @@ func (m *Manager) Create(ctx context.Context, req CreateRequest, options ...Writ
 		if err != nil {
 			return nil, err
 		}
-		return m.relayerOf(rec)
+		return w.relayer(m, rec)
 	})
 }
 
@@ -41,7 +41,7 @@ func (m *Manager) create(ctx context.Context, r *Relayer, found *problems, w *wr
 		return Record{}, err
 	}
 	if w.DryRun {
-		return rec, m.checkCreate(ctx, rec)
+		return w.unnoted(Record{}, rec), m.checkCreate(ctx, rec)
 	}
 	rec.Note = w.note(ctx, Record{}, rec)
 	created, err := m.store.Create(ctx, rec)

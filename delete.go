@@ -13,10 +13,12 @@ import (
 // there is neither a condition nor an admission nor a selector of [Manager.Within]: these
 // need the stored data.
 func (m *Manager) Delete(ctx context.Context, id string, options ...WriteOption) error {
-	_, err := observeWrite(ctx, m, ActionDelete, &id, options, func(ctx context.Context, w *write) (Record, error) {
-		return retry(ctx, func() (Record, error) { return m.attemptDelete(ctx, id, w) })
-	})
+	_, err := observeWrite(ctx, m, ActionDelete, &id, options, func(ctx context.Context, w *write) (Record, error) { return m.remove(ctx, id, w) })
 	return err
+}
+
+func (m *Manager) remove(ctx context.Context, id string, w *write) (Record, error) {
+	return retry(ctx, func() (Record, error) { return m.attemptDelete(ctx, id, w) })
 }
 
 func (m *Manager) attemptDelete(ctx context.Context, id string, w *write) (Record, error) {
@@ -32,7 +34,7 @@ func (m *Manager) attemptDelete(ctx context.Context, id string, w *write) (Recor
 		return Record{}, err
 	}
 	if w.DryRun {
-		return rec, nil
+		return w.unnoted(Record{}, rec), nil
 	}
 	if err := m.store.Delete(ctx, id, rec.Revision, w.note(ctx, rec, rec)); err != nil {
 		return Record{}, asLostRace(err)

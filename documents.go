@@ -37,7 +37,7 @@ func (d Documents) readAction(action Action) Action {
 }
 
 // Document is a relayer in JSON. Its bytes are shared with the store and must not be
-// modified.
+// modified. The JSON in a history is nil if [Revision.Relayer] is.
 type Document struct {
 	ID       string
 	Revision uint64
@@ -49,14 +49,16 @@ type Document struct {
 	// the URLs, because a later change follows. It is nil otherwise, and for a delete.
 	SealError error
 
-	// Changed is [Revision.Changed], in a history. The JSON is nil if [Revision.Relayer] is.
-	Changed []string
-
-	note []byte
+	note    []byte
+	changed []string
 }
 
 // LastChange returns who made the revision, when and why.
-func (d Document) LastChange() Note { return decodeNote(d.note) }
+func (d Document) LastChange() Note {
+	note := decodeNote(d.note)
+	note.Changed = d.changed
+	return note
+}
 
 // DocumentPage is a [Page] of documents.
 type DocumentPage struct {
@@ -79,6 +81,12 @@ func documentOf(rec Record) Document {
 	return Document{ID: rec.ID, Revision: rec.Revision, JSON: rec.Document, note: rec.Note}
 }
 
+func (w *write) document(rec Record) Document {
+	document := documentOf(rec)
+	document.changed = w.changed
+	return document
+}
+
 // Create is [Manager.Create] for a request in JSON, such as the body of an HTTP request:
 // one strict JSON object with the members of [CreateRequest]. Problems of the JSON and of
 // its values are returned together.
@@ -92,7 +100,7 @@ func (d Documents) Create(ctx context.Context, body []byte, options ...WriteOpti
 		}
 		*r = *newRelayer(req)
 		rec, err := d.manager.create(ctx, r, found, w)
-		return documentOf(rec), err
+		return w.document(rec), err
 	})
 }
 
@@ -106,7 +114,7 @@ func (d Documents) Create(ctx context.Context, body []byte, options ...WriteOpti
 func (d Documents) Patch(ctx context.Context, id string, body []byte, options ...WriteOption) (Document, error) {
 	return observeWrite(ctx, d.manager, patchAction(body), &id, options, func(ctx context.Context, w *write) (Document, error) {
 		rec, err := d.manager.patchRecord(ctx, id, body, anyPolicy, w)
-		return documentOf(rec), err
+		return w.document(rec), err
 	})
 }
 
@@ -123,7 +131,15 @@ func (d Documents) Enable(ctx context.Context, id string, options ...WriteOption
 func (d Documents) update(ctx context.Context, action Action, id string, options []WriteOption, e edit) (Document, error) {
 	return observeWrite(ctx, d.manager, action, &id, options, func(ctx context.Context, w *write) (Document, error) {
 		rec, err := d.manager.updateRecord(ctx, id, w, e)
-		return documentOf(rec), err
+		return w.document(rec), err
+	})
+}
+
+// Delete is [Manager.Delete], and returns the relayer as it was. A damaged one has no JSON.
+func (d Documents) Delete(ctx context.Context, id string, options ...WriteOption) (Document, error) {
+	return observeWrite(ctx, d.manager, ActionDelete, &id, options, func(ctx context.Context, w *write) (Document, error) {
+		rec, err := d.manager.remove(ctx, id, w)
+		return w.document(rec), err
 	})
 }
 
@@ -184,7 +200,7 @@ func (d Documents) History(ctx context.Context, query HistoryQuery) (revisions [
 		found, next, err = d.manager.history(ctx, query)
 		for _, c := range found {
 			document := documentOf(c.Record)
-			document.Changed = c.changed
+			document.changed = c.changed
 			page = append(page, document)
 		}
 		return page, err

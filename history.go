@@ -18,13 +18,8 @@ type Revision struct {
 	// ID is the ID of the relayer.
 	ID string
 
-	// Note says who made the change, when and why.
+	// Note says who made the change, when and why, and what it changed.
 	Note
-
-	// Changed are the paths of the fields that the change changed, as in
-	// [Operation.Changed]. It is empty for a create and a delete, if the revision before is
-	// no longer retained, and if the relayer is not selected after the change.
-	Changed []string
 
 	// Relayer is the relayer after the change, with masked RPC URLs. It is nil if the relayer
 	// was deleted, if the selector of [Manager.Within] does not select it any more, and if its
@@ -49,7 +44,9 @@ func (m *Manager) History(ctx context.Context, query HistoryQuery) (revisions []
 		var found []pastChange
 		found, next, err = m.history(ctx, query)
 		for _, c := range found {
-			page = append(page, Revision{c.Record.Revision, c.Record.ID, decodeNote(c.Record.Note), c.changed, m.decodedPast(ctx, c.Record)})
+			note := decodeNote(c.Record.Note)
+			note.Changed = c.changed
+			page = append(page, Revision{c.Record.Revision, c.Record.ID, note, m.decodedPast(ctx, c.Record)})
 		}
 		return page, err
 	})

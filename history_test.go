@@ -9,6 +9,7 @@ import (
 	"iter"
 	"log/slog"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -46,7 +47,7 @@ func lines(t *testing.T, m *relayer.Manager, query relayer.HistoryQuery) (lines 
 		if strings.Contains(fmt.Sprintf("%+v %s", r, documents[i].JSON), "KEY") {
 			t.Errorf("the history has a secret: %+v", r)
 		}
-		if documents[i].ID != r.ID || documents[i].Revision != r.Revision || documents[i].LastChange() != r.Note || !slices.Equal(documents[i].Changed, r.Changed) {
+		if documents[i].ID != r.ID || documents[i].Revision != r.Revision || !reflect.DeepEqual(documents[i].LastChange(), r.Note) {
 			t.Errorf("%+v differs from the document %+v", r, documents[i])
 		}
 		lines = append(lines, fmt.Sprintf("%s %s %s %s %q", r.Actor, r.Action, name, strings.Join(r.Changed, "+"), r.Reason))

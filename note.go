@@ -30,6 +30,12 @@ type Note struct {
 	// Reason is the text given with [Reason], in which every URL is masked. It is empty if
 	// there was none.
 	Reason string
+
+	// Changed are the paths of the fields that the change changed, as in [Operation.Changed],
+	// in a history and in the result of a dry run. In a history it is empty for a create and a
+	// delete, if the revision before is no longer retained, and if the relayer is not selected
+	// after the change. In a dry run it is not nil; a create changes all fields that are set.
+	Changed []string
 }
 
 // storedNote is the form of a note in a [Record]: its fields in this order, separated by
@@ -86,7 +92,7 @@ func decodeNote(encoded []byte) Note {
 	if err != nil {
 		return Note{}
 	}
-	return Note{time.UnixMilli(milliseconds).UTC(), stored.actor, Action(stored.action), stored.reason}
+	return Note{Time: time.UnixMilli(milliseconds).UTC(), Actor: stored.actor, Action: Action(stored.action), Reason: stored.reason}
 }
 
 // changesURLs reports whether the note is that of an update of the RPC URLs.

@@ -2,6 +2,7 @@ package relayer_test
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -43,7 +44,7 @@ func TestNote_OfEveryWrite(t *testing.T) {
 			if note.Time.Before(began) || note.Time.After(time.Now()) || note.Time.Location() != time.UTC {
 				t.Errorf("%s at %v, want between %v and now, in UTC", c.action, note.Time, began)
 			}
-			if note.Time = (time.Time{}); note != (relayer.Note{Actor: "alice", Action: c.action, Reason: "incident 42"}) {
+			if note.Time = (time.Time{}); !reflect.DeepEqual(note, relayer.Note{Actor: "alice", Action: c.action, Reason: "incident 42"}) {
 				t.Errorf("%s: %+v", c.action, note)
 			}
 			page, err := m.List(ctx, relayer.ListQuery{})
@@ -55,7 +56,7 @@ func TestNote_OfEveryWrite(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, got := range []relayer.Note{mustGet(t, m, "r").LastChange, page.Relayers[0].LastChange, document.LastChange()} {
-				if got != written.LastChange {
+				if !reflect.DeepEqual(got, written.LastChange) {
 					t.Errorf("%s read as %+v, want %+v", c.action, got, written.LastChange)
 				}
 			}
@@ -68,7 +69,7 @@ func TestNote_WriteWithoutChange(t *testing.T) {
 	m := newManager(t)
 	created := mustCreate(t, m, minimal("r"))
 	resumed, err := m.Resume(t.Context(), "r", relayer.Reason("no effect"))
-	if err != nil || resumed.LastChange != created.LastChange {
+	if err != nil || !reflect.DeepEqual(resumed.LastChange, created.LastChange) {
 		t.Errorf("%+v, %v, want %+v", resumed.LastChange, err, created.LastChange)
 	}
 }
@@ -86,7 +87,7 @@ func TestNote_InWatch(t *testing.T) {
 		}
 		created, deleted := f.expect(relayer.ChangeCreated, "r"), f.expect(relayer.ChangeDeleted, "r")
 		want := relayer.Note{Time: created.LastChange.Time.Add(time.Hour), Actor: "bob", Action: relayer.ActionDelete, Reason: "gone"}
-		if deleted.LastChange != want || deleted.Revision <= created.Revision {
+		if !reflect.DeepEqual(deleted.LastChange, want) || deleted.Revision <= created.Revision {
 			t.Errorf("deleted by %+v at %d, want %+v after %d", deleted.LastChange, deleted.Revision, want, created.Revision)
 		}
 	})
@@ -99,7 +100,7 @@ func TestNote_OtherBytes(t *testing.T) {
 	ctx := relayer.WithActor(t.Context(), relayer.Actor{ID: "a\tb\xff\t"})
 	r, err := m.Create(ctx, minimal("r"), relayer.Reason("why"))
 	want := relayer.Note{Time: r.LastChange.Time, Actor: "a\uFFFDb\uFFFD\uFFFD", Action: relayer.ActionCreate, Reason: "why"}
-	if err != nil || r.LastChange != want {
+	if err != nil || !reflect.DeepEqual(r.LastChange, want) {
 		t.Errorf("%+v, error %v, want %+v", r.LastChange, err, want)
 	}
 	for note, want := range map[string]relayer.Note{
@@ -114,7 +115,7 @@ func TestNote_OtherBytes(t *testing.T) {
 		if rec.Note = []byte(note); err == nil {
 			_, err = store.Update(t.Context(), rec)
 		}
-		if got := mustGet(t, m, "r").LastChange; err != nil || got != want {
+		if got := mustGet(t, m, "r").LastChange; err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("the note %q is %+v, want %+v; error %v", note, got, want, err)
 		}
 	}

@@ -24,8 +24,7 @@ type Operation struct {
 	// generated.
 	ID string
 
-	// DryRun is true if the write stores nothing (see [DryRun]). A client checks once with an
-	// empty create that the server has dry runs, which is such a write with problems.
+	// DryRun is true if the write stores nothing (see [DryRun]).
 	DryRun bool
 
 	// Reason is the text that the caller gave with [Reason], with masked URLs. It is empty if

@@ -106,7 +106,7 @@ func (m *Manager) Patch(ctx context.Context, id string, patch Patch, options ...
 		if err != nil {
 			return nil, err
 		}
-		return m.relayerOf(rec)
+		return w.relayer(m, rec)
 	})
 }
 
@@ -139,7 +139,7 @@ func (m *Manager) patchRecord(ctx context.Context, id string, body []byte, check
 	if string(bytes.TrimSpace(body)) == "{}" {
 		rec, err := m.current(ctx, id, w.WriteSettings)
 		w.replaces(rec, rec)
-		return w.unnoted(rec), err
+		return w.unnoted(rec, rec), err
 	}
 	if action := w.operation.Action; action != ActionUpdate {
 		return m.updateRecord(ctx, id, w, m.setPaused(action == ActionPause))

@@ -180,7 +180,7 @@ func (m *Manager) update(ctx context.Context, action Action, id string, options 
 		if err != nil {
 			return nil, err
 		}
-		return m.relayerOf(rec)
+		return w.relayer(m, rec)
 	})
 }
 
@@ -200,7 +200,7 @@ func (m *Manager) attemptUpdate(ctx context.Context, id string, w *write, e edit
 		return Record{}, err
 	}
 	if bytes.Equal(rec.Document, current.Document) && bytes.Equal(rec.Private, current.Private) {
-		return w.unnoted(current), nil
+		return w.unnoted(current, current), nil
 	}
 	found := new(problems)
 	m.scope.checkScope(rec, found)
@@ -211,7 +211,7 @@ func (m *Manager) attemptUpdate(ctx context.Context, id string, w *write, e edit
 		return Record{}, err
 	}
 	if w.DryRun {
-		return w.unnoted(rec), nil
+		return w.unnoted(current, rec), nil
 	}
 	rec.Note = w.note(ctx, current, rec)
 	updated, err := m.swap(ctx, rec)

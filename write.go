@@ -15,6 +15,7 @@ type write struct {
 	WriteSettings
 	operation  Operation
 	isObserved bool
+	changed    []string // by a dry run, which has it
 }
 
 // observeWrite runs a write between the calls of the observers. It reads id after the
@@ -43,13 +44,22 @@ func (w *write) note(ctx context.Context, current, rec Record) []byte {
 	return encodeNote(ctx, w.operation.Action, w.Reason, changesURLs)
 }
 
-// unnoted returns the record without its note if it is that of a dry run, which the caller has
-// not made.
-func (w *write) unnoted(rec Record) Record {
+// unnoted returns the record. That of a dry run has no note, because the caller has not made the
+// last change; the write then has what would change.
+func (w *write) unnoted(old, rec Record) Record {
 	if w.DryRun {
+		w.changed = append([]string{}, changedPaths(old, rec)...)
 		rec.Note = nil
 	}
 	return rec
+}
+
+func (w *write) relayer(m *Manager, rec Record) (*Relayer, error) {
+	r, err := m.relayerOf(rec)
+	if err == nil {
+		r.LastChange.Changed = w.changed
+	}
+	return r, err
 }
 
 // replaces records the effect of the write. The zero Record is none.

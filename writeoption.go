@@ -39,8 +39,9 @@ func IfRevision(revisions ...uint64) WriteOption {
 
 // DryRun checks everything that the write checks, hooks and conditions included, and stores
 // nothing. The write returns what it would return, with the current revision, or revision 0 for
-// a create, and without [Relayer.LastChange]. It does not detect that a store cannot delete a
-// damaged relayer.
+// a create. Of [Relayer.LastChange] only Changed is set: what the write would change, with
+// custom_rpc_urls if the secret of a URL differs. A dry run does not detect that a store cannot
+// delete a damaged relayer.
 func DryRun() WriteOption {
 	return WriteOption{func(s *WriteSettings) error {
 		s.DryRun = true

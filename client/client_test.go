@@ -392,7 +392,7 @@ func TestClient_UnknownNetworkType(t *testing.T) {
 	const unknown = `{"id":"btc","name":"n","network":"main","network_type":"fictional","paused":false,"signer_id":"s","policies":{"fee_rate":5},"owner":"x"}`
 	c, _ := scripted(t, nil,
 		respondJSON(200, `{"success":true,"data":[`+unknown+`,{"id":"a","network_type":"evm"}],"changes":[{"revision":4},{"revision":5}],"pagination":{"current_page":1,"per_page":100,"total_items":2},"trace":{}}`),
-		respondJSON(200, `{"success":true,"data":`+unknown+`,"changes":[{"revision":4}]}`),
+		respondJSON(200, `{"success":true,"data":`+unknown+`,"change":{"revision":4}}`),
 		respond(200, "text/event-stream", resync+"event: updated\ndata: {\"change\":{\"revision\":6},\"relayer\":"+unknown+"}\n\n"),
 	)
 	page, err := c.List(t.Context(), relayer.ListQuery{Page: 1, PerPage: 100})

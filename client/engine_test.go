@@ -274,7 +274,7 @@ func TestWithFullRPCURLs_Errors(t *testing.T) {
 // Nothing of a response with full URLs gets into an error.
 func TestRPCURLs_InvalidResponse(t *testing.T) {
 	for _, data := range []string{`[{"url":"https://rpc.example/v2/secret-key","weight":"secret-key"}]`, `"secret-key"`} {
-		body := `{"success":true,"data":{"id":"a","network_type":"evm","custom_rpc_urls":` + data + `},"changes":[{"revision":1}]}`
+		body := `{"success":true,"data":{"id":"a","network_type":"evm","custom_rpc_urls":` + data + `},"change":{"revision":1}}`
 		c, _ := scripted(t, nil, respondJSON(200, body))
 		_, err := c.RPCURLs(t.Context(), "a")
 		if err == nil {

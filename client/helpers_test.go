@@ -133,7 +133,7 @@ func stored(t *testing.T, req relayer.CreateRequest, status int, revision uint64
 	if err != nil {
 		t.Fatal(err)
 	}
-	return respondJSON(status, fmt.Sprintf(`{"success":true,"data":%s,"changes":[{"revision":%d}]}`, document.JSON, revision))
+	return respondJSON(status, fmt.Sprintf(`{"success":true,"data":%s,"change":{"revision":%d}}`, document.JSON, revision))
 }
 
 func notFound(id string) step { return fail(404, "Relayer with ID "+id+" not found") }

@@ -56,7 +56,6 @@ func (p *response) decodeHistory(id string) (revisions []relayer.Revision, next 
 	var entries []struct {
 		change
 		ID      string
-		Changed []string
 		Relayer *json.RawMessage // nil for null
 	}
 	next, err = strconv.ParseUint(cmp.Or(string(p.envelope.Next), "0"), 10, 64)
@@ -64,7 +63,7 @@ func (p *response) decodeHistory(id string) (revisions []relayer.Revision, next 
 		return nil, 0, errNoData
 	}
 	for _, e := range entries {
-		past := relayer.Revision{Revision: e.Revision, ID: cmp.Or(id, e.ID), Note: e.note(), Changed: e.Changed}
+		past := relayer.Revision{Revision: e.Revision, ID: cmp.Or(id, e.ID), Note: e.note()}
 		if e.Relayer != nil {
 			if past.Relayer, err = decodeRelayer(*e.Relayer); err != nil {
 				return nil, 0, err

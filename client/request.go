@@ -20,8 +20,8 @@ import (
 const (
 	collectionPath = "/api/v1/relayers"
 	watchPath      = collectionPath + ":watch"
-	validatePath   = collectionPath + ":validate"
 	historyPath    = collectionPath + ":history"
+	accessPath     = "/api/v1/access"
 )
 
 // request is an HTTP request, which may be sent several times.
@@ -38,6 +38,7 @@ type request struct {
 
 	// hasNoEffect means that the request can be repeated.
 	hasNoEffect bool
+	isDryRun    bool
 
 	// isOptional means that some servers do not offer the operation.
 	isOptional bool

@@ -46,7 +46,8 @@ func (p *response) isUnsupported() bool {
 type envelope struct {
 	Success    *bool               `json:"success"`
 	Data       json.RawMessage     `json:"data"`
-	Changes    []change            `json:"changes"`
+	Change     *change             `json:"change"`  // of a single relayer
+	Changes    []change            `json:"changes"` // of a page
 	Pagination *relayer.Pagination `json:"pagination"`
 	Next       relayer.Cursor      `json:"next"`
 	Position   *string             `json:"position"`
@@ -64,10 +65,11 @@ type change struct {
 	Actor    string         `json:"actor"`
 	Action   relayer.Action `json:"action"`
 	Reason   string         `json:"reason"`
+	Changed  []string       `json:"changed"`
 }
 
 func (c change) note() relayer.Note {
-	return relayer.Note{Time: c.Time, Actor: c.Actor, Action: c.Action, Reason: c.Reason}
+	return relayer.Note{Time: c.Time, Actor: c.Actor, Action: c.Action, Reason: c.Reason, Changed: c.Changed}
 }
 
 func (c change) setOn(r *relayer.Relayer) { r.Revision, r.LastChange = c.Revision, c.note() }
@@ -232,8 +234,11 @@ func decodeSingle(p *response) error {
 	if err != nil {
 		return err
 	}
-	if len(p.envelope.Changes) == 1 {
-		p.envelope.Changes[0].setOn(r)
+	if p.envelope.Change != nil {
+		p.envelope.Change.setOn(r)
+	}
+	if p.request.isDryRun { // its change has no revision
+		r.Revision, _ = strconv.ParseUint(strings.Trim(p.header.Get("ETag"), `W/"`), 10, 64)
 	}
 	p.relayer = r
 	return p.checkURLs(r)

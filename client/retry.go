@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"net/http"
 	"time"
 
 	"github.com/go-relayer/relayer"
@@ -20,10 +19,6 @@ type failure struct {
 	// isUnknown means that the outcome is unknown: the server may have processed the
 	// request.
 	isUnknown bool
-
-	// hasReachedRoute means that the server has the route, and rejects the request as
-	// invalid or forbidden.
-	hasReachedRoute bool
 
 	// wait is the least time before another attempt.
 	wait time.Duration
@@ -112,9 +107,7 @@ func judge(resp *response) (*response, *failure) {
 			err:         errorOf(resp),
 			isTemporary: resp.isTemporary(),
 			isUnknown:   !resp.isRejection(),
-
-			hasReachedRoute: resp.isFailure() && (resp.status == http.StatusBadRequest || resp.status == http.StatusForbidden),
-			wait:            resp.retryAfter(),
+			wait:        resp.retryAfter(),
 		}
 	}
 	if err := req.decode(resp); err != nil {

@@ -33,8 +33,8 @@ import (
 // [relayer.ErrExists]. Otherwise Create returns [relayer.ErrOutcomeUnknown]: the relayer
 // may have been changed since, or the server sets other defaults.
 //
-// With [relayer.DryRun] the error matches [errors.ErrUnsupported] if the server has no dry
-// runs.
+// A client whose call has [relayer.DryRun] checks once that the server has dry runs. If it has
+// none, the error of every such call matches [errors.ErrUnsupported].
 func (c *Client) Create(ctx context.Context, req relayer.CreateRequest, options ...relayer.WriteOption) (*relayer.Relayer, error) {
 	hasOwnID := req.ID == ""
 	if hasOwnID {
@@ -49,11 +49,11 @@ func (c *Client) Create(ctx context.Context, req relayer.CreateRequest, options 
 		if err != nil {
 			return nil, err
 		}
-		if settings.DryRun {
-			return c.validate(ctx, req.ID, body)
-		}
 		create := newRequest(http.MethodPost, collectionPath, body)
 		create.wantID, create.reason = req.ID, settings.Reason
+		if settings.DryRun {
+			return c.dryRun(ctx, create)
+		}
 		return c.write(ctx, &write{
 			request:  create,
 			hasOwnID: hasOwnID,
@@ -81,29 +81,6 @@ func perform(action relayer.Action, id string, options []relayer.WriteOption, ru
 	}
 	r, err := run(settings)
 	return named(action, id, r, err)
-}
-
-// validate is the dry run of a create.
-func (c *Client) validate(ctx context.Context, id string, body []byte) (*relayer.Relayer, error) {
-	req := newRequest(http.MethodPost, validatePath, body)
-	req.wantID, req.hasNoEffect, req.isOptional = id, true, true
-	return c.run(ctx, req)
-}
-
-// requireDryRuns returns an error unless the server has dry runs. A server that ignores an
-// unknown query parameter would carry out the write.
-func (c *Client) requireDryRuns(ctx context.Context) error {
-	if c.hasDryRuns.Load() {
-		return nil
-	}
-	req := newRequest(http.MethodPost, validatePath, []byte("{}"))
-	req.hasNoEffect, req.isOptional = true, true
-	_, failed := c.do(ctx, req, c.newAttempts())
-	if failed == nil || failed.hasReachedRoute {
-		c.hasDryRuns.Store(true)
-		return nil
-	}
-	return failed.err
 }
 
 func settleCreate(req relayer.CreateRequest, hasOwnID bool, current *relayer.Relayer) (verdict, error) {
@@ -161,7 +138,7 @@ func (c *Client) tryUpdate(ctx context.Context, id string, change func(*relayer.
 	}
 	if len(patch) == 0 {
 		if settings.DryRun {
-			current.LastChange = relayer.Note{}
+			current.LastChange = relayer.Note{Changed: []string{}}
 		}
 		return current, nil
 	}
@@ -217,10 +194,6 @@ func unmasked(r *relayer.Relayer) (json.RawMessage, error) {
 // If the value of policies is a [relayer.Policy], Patch first reads the relayer, and
 // returns a [*relayer.ValidationError] if it has another network type: the body of a
 // request does not show whether MinBalance is in wei or in lamports.
-//
-// A dry run of Update, Patch or Delete first checks that the server has dry runs, by an
-// invalid request to validate a create. If it has none, the error matches
-// [errors.ErrUnsupported].
 func (c *Client) Patch(ctx context.Context, id string, patch relayer.Patch, options ...relayer.WriteOption) (*relayer.Relayer, error) {
 	return perform(relayer.ActionUpdate, id, options, func(settings relayer.WriteSettings) (*relayer.Relayer, error) {
 		if err := c.checkPolicy(ctx, id, patch); err != nil {
@@ -272,8 +245,7 @@ func (c *Client) setPaused(ctx context.Context, action relayer.Action, id string
 
 // Disable sets SystemDisabled and DisabledReason like [relayer.Manager.Disable]. If the
 // outcome of a request is unknown, it proceeds like [Client.Patch]. It returns an error that
-// matches [errors.ErrUnsupported] for a dry run, and if the host has not enabled the
-// operation (see httpapi.WithEngineOperations).
+// matches [errors.ErrUnsupported] if the host has not enabled the operation (see httpapi.WithEngineOperations).
 func (c *Client) Disable(ctx context.Context, id string, reason relayer.DisabledReason, options ...relayer.WriteOption) (*relayer.Relayer, error) {
 	reason.Details = mask.Details(reason.Details)
 	stored := relayer.DisabledReason{Type: relayer.DisabledReasonType(mask.Text(string(reason.Type))), Details: reason.Details}
@@ -286,7 +258,8 @@ func (c *Client) Disable(ctx context.Context, id string, reason relayer.Disabled
 			return nil, err
 		}
 		req := newSingleRequest(http.MethodPut, id, "/disabled_reason", body)
-		return c.engineChange(ctx, req, settings, func(current *relayer.Relayer) bool {
+		req.isOptional = true
+		return c.change(ctx, req, settings, func(current *relayer.Relayer) bool {
 			return current.DisabledReason != nil && *current.DisabledReason == stored
 		})
 	})
@@ -297,16 +270,9 @@ func (c *Client) Disable(ctx context.Context, id string, reason relayer.Disabled
 func (c *Client) Enable(ctx context.Context, id string, options ...relayer.WriteOption) (*relayer.Relayer, error) {
 	return perform(relayer.ActionEnable, id, options, func(settings relayer.WriteSettings) (*relayer.Relayer, error) {
 		req := newSingleRequest(http.MethodDelete, id, "/disabled_reason", nil)
-		return c.engineChange(ctx, req, settings, func(current *relayer.Relayer) bool { return !current.SystemDisabled })
+		req.isOptional = true
+		return c.change(ctx, req, settings, func(current *relayer.Relayer) bool { return !current.SystemDisabled })
 	})
-}
-
-func (c *Client) engineChange(ctx context.Context, req *request, settings relayer.WriteSettings, isDone func(*relayer.Relayer) bool) (*relayer.Relayer, error) {
-	if settings.DryRun {
-		return nil, fmt.Errorf("a server has no dry run of this operation: %w", errors.ErrUnsupported)
-	}
-	req.isOptional = true
-	return c.change(ctx, req, settings, isDone)
 }
 
 // Delete removes the relayer. It returns [relayer.ErrNotFound], a
@@ -334,20 +300,26 @@ func (c *Client) change(ctx context.Context, req *request, settings relayer.Writ
 	}
 	req.ifMatch, req.reason = ifMatch(settings.Revisions), settings.Reason
 	if settings.DryRun {
-		if err := c.requireDryRuns(ctx); err != nil {
-			return nil, err
-		}
-		req.query.Set("dry_run", "true")
-		req.hasNoEffect = true
-		return c.run(ctx, req)
+		return c.dryRun(ctx, req)
 	}
 	return c.write(ctx, &write{request: req, settle: func(current *relayer.Relayer) (verdict, error) {
 		return settleChange(isDone, settings.Revisions, current)
 	}})
 }
 
-// run sends a request that has no effect.
-func (c *Client) run(ctx context.Context, req *request) (*relayer.Relayer, error) {
+// dryRun sends a write as a dry run, if the server has dry runs: one that ignores the query
+// parameter would carry out the write. A server with dry runs has the path of permissions too.
+func (c *Client) dryRun(ctx context.Context, req *request) (*relayer.Relayer, error) {
+	if !c.hasDryRuns.Load() {
+		probe := newRequest(http.MethodGet, accessPath, nil)
+		probe.isOptional, probe.decode = true, decodeNothing
+		if _, failed := c.do(ctx, probe, c.newAttempts()); failed != nil {
+			return nil, failed.err
+		}
+		c.hasDryRuns.Store(true)
+	}
+	req.query.Set("dry_run", "true")
+	req.hasNoEffect, req.isDryRun = true, true
 	resp, failed := c.do(ctx, req, c.newAttempts())
 	if failed != nil {
 		return nil, failed.err

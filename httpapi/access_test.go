@@ -24,7 +24,7 @@ var authorizedRequests = []struct {
 	{"GET", collection, "", "", []relayer.Action{relayer.ActionList}},
 	{"HEAD", collection, "", "", []relayer.Action{relayer.ActionList}},
 	{"POST", collection, minimal(`,"id":"r-2"`), "", []relayer.Action{relayer.ActionCreate}},
-	{"POST", validation, minimal(`,"id":"r-3"`), "", []relayer.Action{relayer.ActionCreate}},
+	{"POST", collection + "?dry_run=true", minimal(`,"id":"r-3"`), "", []relayer.Action{relayer.ActionCreate}},
 	{"HEAD", changes, "", "", []relayer.Action{relayer.ActionWatch}},
 	{"GET", one, "", "r-1", []relayer.Action{relayer.ActionGet}},
 	{"HEAD", one, "", "r-1", []relayer.Action{relayer.ActionGet}},

@@ -263,7 +263,7 @@ func unknownPathReturns404(t *testing.T) {
 func otherMethodReturns405(t *testing.T) {
 	s := serve(t, httpapi.WithEngineOperations())
 	for path, allowed := range map[string]string{
-		collection: "GET, HEAD, POST", one: "GET, HEAD, PATCH, DELETE", validation: "POST", access: "GET, HEAD",
+		collection: "GET, HEAD, POST", one: "GET, HEAD, PATCH, DELETE", access: "GET, HEAD",
 		collection + ":history": "GET, HEAD", one + "/history": "GET, HEAD", one + "/disabled_reason": "PUT, DELETE",
 	} {
 		for _, method := range []string{"PUT", "POST", "DELETE", "OPTIONS", "TRACE", "BREW"} {

@@ -166,7 +166,7 @@ func (c *costs) inputs() []input {
 	const (
 		single   = collection + "/r-1"
 		large    = collection + "/" + largest
-		validate = collection + ":validate"
+		dryRun   = collection + "?dry_run=true"
 		all      = collection + ":history"
 		reason   = "/disabled_reason"
 		ok       = http.StatusOK
@@ -206,8 +206,8 @@ func (c *costs) inputs() []input {
 		{"access", "5,000 unknown parameters", "GET", "/api/v1/access" + unknown, nil, nil, ok, work{0, 4, 5, 0}},
 		{"create", "", "POST", collection, numbered(smallBody("new-%d")), nil, http.StatusCreated, work{}},
 		{"create", "256 KiB", "POST", collection, numbered(largeBody("new-large-%d")), nil, http.StatusCreated, work{1, 900, 1100, 0}},
-		{"validate", "", "POST", validate, text(smallBody("new")), nil, ok, work{}},
-		{"validate", "256 KiB", "POST", validate, text(largeBody("new-large")), nil, ok, work{1, 1200, 1300, 0}},
+		{"dry run of a create", "", "POST", dryRun, text(smallBody("new")), nil, ok, work{}},
+		{"dry run of a create", "256 KiB", "POST", dryRun, text(largeBody("new-large")), nil, ok, work{1, 1200, 1300, 0}},
 		{"patch", "", "PATCH", single, numbered(`{"name":"%d"}`), nil, ok, work{}},
 		{"patch", "256 KiB", "PATCH", large, func(i int) string { return "{" + largeParts(i) + "}" }, nil, ok, work{1, 1100, 1700, 0}},
 		{"pause", "", "PATCH", single, paused, nil, ok, work{}},

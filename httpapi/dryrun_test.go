@@ -8,10 +8,13 @@ import (
 	"testing"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/httpapi"
 )
 
-// TestValidate: the response is that of the create, and nothing is stored.
-func TestValidate(t *testing.T) {
+const dryRun = "?dry_run=true"
+
+// TestDryRun_Create: the response is that of the create, and nothing is stored.
+func TestDryRun_Create(t *testing.T) {
 	s := serve(t)
 	s.create(minimal(`,"id":"taken"`))
 	before := s.contents()
@@ -19,7 +22,7 @@ func TestValidate(t *testing.T) {
 		"valid": minimal(`,"id":"r-1","custom_rpc_urls":[{"url":"https://rpc.example/v2/key"}]`), "invalid": minimal(`,"policies":{"gas_price_cap":-1}`),
 		"malformed": `{`, "taken": minimal(`,"id":"taken"`), "too large": minimal(`,"notification_id":"` + strings.Repeat("x", 1<<20) + `"`),
 	} {
-		validated := s.do("POST", validation, body)
+		dry := s.do("POST", collection+dryRun, body)
 		if after := s.contents(); after != before {
 			t.Fatalf("%s: was %s\nis %s", name, before, after)
 		}
@@ -29,12 +32,12 @@ func TestValidate(t *testing.T) {
 			created.header.Del("Location")
 			created.header.Del("ETag")
 		}
-		if validated.text("") != created.text("") {
-			t.Errorf("%s: validate returned\n%s\ncreate\n%s", name, validated.text(""), created.text(""))
+		if dry.text("") != created.text("") {
+			t.Errorf("%s: the dry run returned\n%s\ncreate\n%s", name, dry.text(""), created.text(""))
 		}
 	}
-	wantFailure(t, s.do("POST", validation, minimal(""), with("Content-Type", "text/plain")), http.StatusUnsupportedMediaType, "Bad Request")
-	if got := s.do("POST", validation, minimal("")); decode[envelope[relayer.Relayer]](t, got.body).Data.ID == "" {
+	wantFailure(t, s.do("POST", collection+dryRun, minimal(""), with("Content-Type", "text/plain")), http.StatusUnsupportedMediaType, "Bad Request")
+	if got := s.do("POST", collection+dryRun, minimal("")); decode[envelope[relayer.Relayer]](t, got.body).Data.ID == "" {
 		t.Errorf("no ID is generated: %s", got.body)
 	}
 }
@@ -103,14 +106,73 @@ func TestDryRun(t *testing.T) {
 			t.Errorf("%s %s: the dry run returned\n%s\nthe change\n%s", c.method, c.body, dry.text(""), real.text(""))
 		}
 	}
-	s := serveTaken(t)
-	for _, query := range []string{"?dry_run=1", "?dry_run=", "?dry_run=True", "?dry_run=true&dry_run=true"} {
-		for _, method := range []string{"PATCH", "DELETE"} {
-			got := s.do(method, collection+"/taken"+query, `{}`, with("Content-Type", "application/json"))
-			wantFailure(t, got, http.StatusBadRequest, "Bad Request")
+}
+
+// TestDryRun_Invalid: a write whose dry_run has another value is refused.
+func TestDryRun_Invalid(t *testing.T) {
+	s := serve(t, httpapi.WithEngineOperations())
+	s.create(minimal(`,"id":"r-1"`))
+	before := s.contents()
+	for _, c := range []struct{ method, path, body string }{
+		{"POST", collection, minimal("")}, {"PATCH", one, `{"name":"m"}`}, {"DELETE", one, ""},
+		{"PUT", one + "/disabled_reason", `{"type":"x"}`}, {"DELETE", one + "/disabled_reason", ""},
+	} {
+		for query, problem := range map[string]string{
+			"dry_run=1": "must be true or false", "dry_run=": "must be true or false", "dry_run=True": "must be true or false", "dry_run": "must be true or false",
+			"dry_run=true&dry_run=true": "must not be given more than once",
+		} {
+			wantProblem(t, s.do(c.method, c.path+"?"+query, c.body, with("Content-Type", "application/json")), "dry_run", problem)
 		}
+		wantProblem(t, s.do(c.method, c.path+"?dry_run=%zz", c.body, with("Content-Type", "application/json")), "", "the query must be URL-encoded")
 	}
-	if got := s.do("GET", collection+"/taken", ""); got.status != http.StatusOK {
-		t.Errorf("after invalid dry runs the relayer returns %d", got.status)
+	if after := s.contents(); after != before {
+		t.Errorf("was %s\nis %s", before, after)
+	}
+}
+
+// numbering is a Sealer whose results differ each time, as those of a cipher with a nonce.
+type numbering struct{ sealed byte }
+
+func (n *numbering) Seal(_ context.Context, private, _ []byte) ([]byte, error) {
+	n.sealed++
+	return append([]byte{n.sealed}, private...), nil
+}
+
+func (*numbering) Open(_ context.Context, sealed, _ []byte) ([]byte, error) { return sealed[1:], nil }
+
+// TestDryRun_Changed: a dry run says what would change, also in the hidden part of an RPC URL,
+// sealed or not.
+func TestDryRun_Changed(t *testing.T) {
+	for name, options := range map[string][]relayer.Option{"clear": nil, "sealed": {relayer.WithSealer(new(numbering))}} {
+		t.Run(name, func(t *testing.T) {
+			s := serveAs(t, validTokens, options, httpapi.WithEngineOperations())
+			s.create(minimal(`,"id":"r-1","custom_rpc_urls":[{"url":"https://rpc.example/v2/old"}],"labels":{"team":"a"}`))
+			before := s.contents()
+			for _, c := range []struct{ method, path, body, want string }{
+				{"PATCH", one, `{}`, `[]`},
+				{"PATCH", one, `{"name":"n"}`, `[]`},
+				{"PATCH", one, `{"name":"m","labels":{"team":null,"x":"y"}}`, `["labels.team","labels.x","name"]`},
+				{"PATCH", one, `{"paused":false}`, `[]`},
+				{"PATCH", one, `{"paused":true}`, `["paused"]`},
+				{"PATCH", one, `{"custom_rpc_urls":[{"url":"https://rpc.example/v2/old"}]}`, `[]`},
+				{"PATCH", one, `{"custom_rpc_urls":[{"url":"https://rpc.example/v2/new"}]}`, `["custom_rpc_urls"]`},
+				{"PATCH", one, `{"custom_rpc_urls":[{"url":"https://rpc.example/v2/old","weight":1}]}`, `["custom_rpc_urls"]`},
+				{"PUT", one + "/disabled_reason", `{"type":"x"}`, `["disabled_reason.details","disabled_reason.type","system_disabled"]`},
+				{"DELETE", one + "/disabled_reason", "", `[]`},
+				{"POST", collection, minimal(""), `["address","id","name","network","network_type","paused","policies","signer_id","system_disabled"]`},
+				{"DELETE", one, "", `["address","custom_rpc_urls","id","labels.team","name","network","network_type","paused","policies","signer_id","system_disabled"]`},
+			} {
+				got := s.do(c.method, c.path+dryRun+"&changes=true", c.body, with("Content-Type", "application/json"))
+				if want := `,"change":{"changed":` + c.want + `}}`; got.status != http.StatusOK || !strings.HasSuffix(got.body, want) || got.header.Get("Location") != "" {
+					t.Errorf("%s %s %s returned %d %s, want %s", c.method, c.path, c.body, got.status, got.body, want)
+				}
+				if got := s.do(c.method, c.path+dryRun, c.body, with("Content-Type", "application/json")); strings.Contains(got.body, `"change"`) {
+					t.Errorf("%s %s without changes=true returned %s", c.method, c.path, got.body)
+				}
+			}
+			if after := s.contents(); after != before {
+				t.Errorf("was %s\nis %s", before, after)
+			}
+		})
 	}
 }

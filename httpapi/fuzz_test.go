@@ -146,7 +146,7 @@ func FuzzHTTP(f *testing.F) {
 		{"OPTIONS", "//api/../v1", "text/plain; charset", "", ""},
 		{"GET", "/api/v1/openapi.json", "", "", ""},
 		{"GET", "/api/v1/relayers?paused=true&label.team=a&pausd", "", "", ""},
-		{"POST", "/api/v1/relayers:validate", "application/json", "", `{"name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s","labels":{"a":"b"}}`},
+		{"POST", "/api/v1/relayers?dry_run=true", "application/json", "", `{"name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s","labels":{"a":"b"}}`},
 		{"PATCH", "/api/v1/relayers/r-1?dry_run=true", "application/json", "", `{"labels":{"a":null}}`},
 		{"GET", "/api/v1/access", "", "", ""},
 		{"GET", "/api/v1/relayers/r-1?rpc_urls=full&changes=true", "", `"1"`, ""},

@@ -64,9 +64,9 @@ type exchange struct {
 	within  relayer.Selector
 
 	// unknown are the names of unknown query parameters. hasChanges is set if the query asks
-	// for the last change of each relayer.
-	unknown    []string
-	hasChanges bool
+	// for the last change of each relayer, and isDryRun if it asks for a dry run.
+	unknown              []string
+	hasChanges, isDryRun bool
 
 	// values holds the values of X-Request-Id, Content-Length and response.header, to
 	// save an allocation for each.
@@ -194,7 +194,6 @@ const (
 	collection = "/api/v1/relayers"
 	changes    = collection + ":watch"
 	histories  = collection + ":history"
-	validation = collection + ":validate"
 	single     = collection + "/{relayer_id}"
 	history    = single + "/history"
 	accessPath = "/api/v1/access"
@@ -206,7 +205,6 @@ func (a *API) routes() []route {
 	routes := []route{
 		{http.MethodGet, collection, relayer.ActionList, a.pagesLimited(a.bytesLimited(a.listRelayers)), true},
 		{http.MethodPost, collection, relayer.ActionCreate, a.bytesLimited(a.createRelayer), false},
-		{http.MethodPost, validation, relayer.ActionCreate, a.bytesLimited(a.validateRelayer), false},
 		{http.MethodGet, changes, relayer.ActionWatch, a.watchRelayers, true},
 		{http.MethodGet, histories, relayer.ActionList, a.pagesLimited(a.bytesLimited(a.searchHistory)), false},
 		{http.MethodGet, single, relayer.ActionGet, a.bytesLimited(a.getRelayer), true},

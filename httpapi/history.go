@@ -9,14 +9,6 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// pastChange is an entry of a history, without the relayer. The ID is absent in that of one
-// relayer.
-type pastChange struct {
-	change
-	ID      string   `json:"id,omitempty"`
-	Changed []string `json:"changed,omitempty"`
-}
-
 // getHistory returns the changes of one relayer, newest first.
 func (a *API) getHistory(x *exchange, r *http.Request) response {
 	q := query{options: [...]parameter{{name: "before", check: isRevision}, {name: "per_page", check: isNumber}, {}, {}, {}, {}}}
@@ -85,9 +77,9 @@ func (a *API) historyPage(x *exchange, r *http.Request, q *query, filter history
 	}
 	body := append(x.startBody(), '[')
 	for i, past := range revisions {
-		entry := pastChange{changeOf(past.Revision, past.LastChange()), past.ID, past.Changed}
-		if x.relayerID != "" {
-			entry.ID = ""
+		entry := changeOf(past.Revision, past.LastChange())
+		if x.relayerID == "" {
+			entry.ID = past.ID
 		}
 		if i > 0 {
 			body = append(body, ',')
@@ -102,7 +94,7 @@ func (a *API) historyPage(x *exchange, r *http.Request, q *query, filter history
 }
 
 // appendPast adds an entry. The relayer, which may be large, is not encoded again.
-func appendPast(body []byte, entry pastChange, document []byte) []byte {
+func appendPast(body []byte, entry change, document []byte) []byte {
 	if document == nil {
 		document = []byte("null")
 	}

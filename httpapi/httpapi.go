@@ -3,7 +3,6 @@
 //
 //	GET    /api/v1/relayers               a page of relayers, oldest first
 //	POST   /api/v1/relayers               create a relayer
-//	POST   /api/v1/relayers:validate      check a create, and store nothing
 //	GET    /api/v1/relayers:watch         the changes of relayers, as Server-Sent Events
 //	GET    /api/v1/relayers:history       the changes of the past, newest first
 //	GET    /api/v1/relayers/{relayer_id}  one relayer
@@ -31,10 +30,10 @@
 // why.
 //
 // The ETag of a relayer is its revision. PATCH, PUT and DELETE honor If-Match: the response is
-// 412 if the current revision is another one. With the parameter dry_run=true they check
-// everything and store nothing; POST does not take it, because it has :validate. A body
-// without the Content-Type application/json is 415. The X-Change-Reason of a write is stored
-// with the change. docs/http.md lists all statuses and limits.
+// 412 if the current revision is another one. With the parameter dry_run=true every write
+// checks everything and stores nothing; with changes=true too, the response says what would
+// change. A body without the Content-Type application/json is 415. The X-Change-Reason of a
+// write is stored with the change. docs/http.md lists all statuses and limits.
 //
 // [New] returns an [API], an [http.Handler] that works at / and, with [http.StripPrefix],
 // under any prefix. It starts no goroutine that outlives a request, except that it logs

@@ -211,8 +211,8 @@ func (e *examples) checkReads() {
 		e.expect("RelayerCreated", name, created)
 		e.expect("Relayer", name, e.do("GET", created.header.Get("Location"), ""))
 	}
-	scratch := e.requestExample(validation, "post", "application/json", "minimal")
-	e.expect("RelayerValid", "minimal", e.do("POST", validation, scratch))
+	scratch := strings.Replace(e.requestExample(collection, "post", "application/json", "minimal"), "{", `{"id":"scratch",`, 1)
+	e.expect("RelayerValid", "dry-run", e.do("POST", collection+"?dry_run=true&changes=true", scratch))
 	e.expect("Relayer", "full-urls", e.do("GET", example+"?rpc_urls=full&changes=true", ""))
 	e.checkHistory(scratch)
 	e.expect("RelayerPage", "unknown-parameter", serve(e.t).do("GET", collection+"?pausd=true", ""))
@@ -325,8 +325,7 @@ var everyRequest = []struct{ method, path, contentType, body string }{
 	{"GET", allHistory, "", ""},
 	{"HEAD", allHistory, "", ""},
 	{"PUT", allHistory, "", ""},
-	{"POST", validation, "application/json", minimal("")},
-	{"PUT", validation, "", ""},
+	{"POST", collection + "?dry_run=true", "application/json", minimal("")},
 	{"GET", access, "", ""},
 	{"HEAD", access, "", ""},
 	{"PUT", access, "", ""},

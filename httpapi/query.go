@@ -47,7 +47,7 @@ type filter struct {
 // parseQuery parses the query of a request and returns the selector of its filters.
 func (x *exchange) parseQuery(r *http.Request, q *query) (relayer.Selector, error) {
 	selected, err := q.parse(r.URL.RawQuery)
-	x.unknown, x.hasChanges = q.unknown, q.is("changes", "true")
+	x.unknown, x.hasChanges, x.isDryRun = q.unknown, q.is("changes", "true"), q.is("dry_run", "true")
 	return selected, err
 }
 

@@ -33,43 +33,25 @@ func (a *API) getRelayer(x *exchange, r *http.Request) response {
 }
 
 func (a *API) createRelayer(x *exchange, r *http.Request) response {
-	document, rejection := a.create(x, r)
+	options, err := x.writeOptions(r)
+	if err != nil {
+		return a.errorResponse(x, r, err)
+	}
+	body, rejection := a.readJSON(x, r)
 	if rejection != nil {
 		return *rejection
+	}
+	document, err := x.manager.Documents().Create(x, body, options...)
+	if err != nil {
+		return a.errorResponse(x, r, err)
+	}
+	if x.isDryRun {
+		return x.document(http.StatusOK, document)
 	}
 	x.relayerID = document.ID
 	return x.document(http.StatusCreated, document).
 		withHeader("Location", location(r, document.ID)).
 		withHeader("Etag", entityTag(document.Revision))
-}
-
-func (a *API) validateRelayer(x *exchange, r *http.Request) response {
-	document, rejection := a.create(x, r, relayer.DryRun())
-	if rejection != nil {
-		return *rejection
-	}
-	return x.document(http.StatusOK, document)
-}
-
-func (a *API) create(x *exchange, r *http.Request, options ...relayer.WriteOption) (relayer.Document, *response) {
-	_, err := x.parseQuery(r, &query{ignoresMalformed: true, options: [...]parameter{changesParameter, {}, {}, {}, {}, {}}})
-	if err == nil {
-		options, err = withReason(options, r.Header)
-	}
-	if err != nil {
-		failed := a.errorResponse(x, r, err)
-		return relayer.Document{}, &failed
-	}
-	body, rejection := a.readJSON(x, r)
-	if rejection != nil {
-		return relayer.Document{}, rejection
-	}
-	document, err := x.manager.Documents().Create(x, body, options...)
-	if err != nil {
-		failed := a.errorResponse(x, r, err)
-		return relayer.Document{}, &failed
-	}
-	return document, nil
 }
 
 func (a *API) listRelayers(x *exchange, r *http.Request) response {
@@ -96,7 +78,7 @@ func (a *API) listRelayers(x *exchange, r *http.Request) response {
 		for i, document := range documents {
 			changes[i] = changeOf(document.Revision, document.LastChange())
 		}
-		body = x.appendChanges(body, changes...)
+		body = append(append(body, `,"changes":`...), encodeJSON(changes)...)
 	}
 	a.logSealed(x, documents...)
 	body = appendSealed(body, documents...)
@@ -146,32 +128,39 @@ func appendCursors(body []byte, page *relayer.DocumentPage) []byte {
 	return append(append(body, `,"position":`...), encodeJSON(page.Position)...)
 }
 
-// change is who made a revision, when and why.
+// change is who made a revision, when and why. Changed is that of a history or a dry run.
 type change struct {
-	Revision uint64         `json:"revision"`
+	Revision uint64         `json:"revision,omitempty"`
 	Time     string         `json:"time,omitempty"`
 	Actor    string         `json:"actor,omitempty"`
 	Action   relayer.Action `json:"action,omitempty"`
 	Reason   string         `json:"reason,omitempty"`
+	ID       string         `json:"id,omitempty"` // in a history of all relayers
+	Changed  []string       `json:"changed,omitzero"`
 }
 
 // timeFormat is RFC 3339 in UTC, with milliseconds.
 const timeFormat = "2006-01-02T15:04:05.000Z"
 
 func changeOf(revision uint64, note relayer.Note) change {
-	c := change{Revision: revision, Actor: note.Actor, Action: note.Action, Reason: note.Reason}
+	c := change{Revision: revision, Actor: note.Actor, Action: note.Action, Reason: note.Reason, Changed: note.Changed}
 	if !note.Time.IsZero() {
 		c.Time = note.Time.UTC().Format(timeFormat)
 	}
 	return c
 }
 
-// appendChanges adds the last changes of the relayers of a body, if the query asks for them.
-func (x *exchange) appendChanges(body []byte, changes ...change) []byte {
+// appendChange adds the last change of the relayer of a body, if the query asks for it. That of
+// a dry run has what would change.
+func (x *exchange) appendChange(body []byte, document relayer.Document) []byte {
 	if !x.hasChanges {
 		return body
 	}
-	return append(append(body, `,"changes":`...), encodeJSON(changes)...)
+	last := changeOf(document.Revision, document.LastChange())
+	if x.isDryRun {
+		last.Revision = 0
+	}
+	return append(append(body, `,"change":`...), encodeJSON(last)...)
 }
 
 // appendSealed adds the IDs of the relayers whose RPC URLs could not be opened.
@@ -224,10 +213,15 @@ func (a *API) deleteRelayer(x *exchange, r *http.Request) response {
 	if err != nil {
 		return a.errorResponse(x, r, err)
 	}
-	if err := x.manager.Delete(x, x.relayerID, options...); err != nil {
+	document, err := x.manager.Documents().Delete(x, x.relayerID, options...)
+	if err != nil {
 		return a.conditionalErrorResponse(x, r, err)
 	}
-	return x.success(http.StatusOK, append(x.startBody(), `"Relayer deleted successfully"`...))
+	body := append(x.startBody(), `"Relayer deleted successfully"`...)
+	if x.isDryRun {
+		body = x.appendChange(body, document)
+	}
+	return x.success(http.StatusOK, body)
 }
 
 // writeOptions returns the condition and the reason of the header, and the dry run of the

@@ -119,10 +119,7 @@ func (x *exchange) success(status int, body []byte) response {
 }
 
 func (x *exchange) document(status int, document relayer.Document) response {
-	body := append(x.startBody(), document.JSON...)
-	if x.hasChanges {
-		body = x.appendChanges(body, changeOf(document.Revision, document.LastChange()))
-	}
+	body := x.appendChange(append(x.startBody(), document.JSON...), document)
 	return x.success(status, appendSealed(body, document))
 }
 

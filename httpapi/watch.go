@@ -215,9 +215,7 @@ func (s *eventStream) appendID(dst []byte, position string) []byte {
 // end returns the end of the data of an event.
 func (s *eventStream) end(document relayer.Document) []byte {
 	var end []byte
-	if s.x.hasChanges {
-		end = append(append(end, `,"change":`...), encodeJSON(changeOf(document.Revision, document.LastChange()))...)
-	}
+	end = s.x.appendChange(end, document)
 	s.api.logSealed(s.x, document)
 	return append(appendSealed(end, document), "}\n\n"...)
 }

@@ -108,7 +108,7 @@ func TestAudit_WritesAndRefusals(t *testing.T) {
 	server := startJSON(t, "--db", filepath.Join(directory, "relayers.db"), "--tokens-file", tokens)
 	one := collection + "/a"
 	server.expectStatus("POST", collection, oldToken, sealedURL("a"), http.StatusCreated)
-	server.expectStatus("POST", collection+":validate", oldToken, sealedURL("b"), http.StatusOK)
+	server.expectStatus("POST", collection+"?dry_run=true", oldToken, sealedURL("b"), http.StatusOK)
 	server.expectStatus("POST", collection, oldToken, sealedURL("a"), http.StatusConflict)
 	server.expectStatus("PATCH", one, oldToken, `{"paused":true}`, http.StatusOK)
 	server.expectStatus("PATCH", one+"?dry_run=true", oldToken, `{"paused":false}`, http.StatusOK)

@@ -80,7 +80,7 @@ const proxyFailures = [502, 504];
 // A header has bytes. The server reads those of UTF-8.
 const bytesOf = (text) => String.fromCharCode(...new TextEncoder().encode(text));
 
-// Sends a request and returns its data, pagination, changes, next page and ETag. It throws a
+// Sends a request and returns its data, pagination, last changes, next page and ETag. It throws a
 // Refusal if the request fails, and an AbortError if it is canceled or the user has signed
 // out.
 export const call = (path, more) => callAPI('/relayers' + path, more);
@@ -106,8 +106,8 @@ async function callAPI(path, { method = 'GET', body, etag, reason, signal } = {}
   if (failure) throw failure;
   const envelope = envelopeOf(text);
   if (response.ok && envelope.success === true) {
-    const { data, pagination, changes, next } = envelope;
-    return { data, pagination, changes, next, etag: response.headers.get('ETag') };
+    const { data, pagination, change, changes, next } = envelope;
+    return { data, pagination, change, changes, next, etag: response.headers.get('ETag') };
   }
   throw new Refusal({
     status: response.status, message: envelope.message, errors: envelope.errors, isWrite,
@@ -131,10 +131,7 @@ export const readAccess = async () => (await callAPI('/access')).data;
 export const pathOf = (id) => '/' + encodeURIComponent(id);
 
 // Sends a request about one relayer, or below it, and returns its last change too.
-export async function callOne(id, more, below = '') {
-  const result = await call(pathOf(id) + below + '?' + new URLSearchParams([withChanges]), more);
-  return { ...result, change: result.changes?.[0] };
-}
+export const callOne = (id, more, below = '') => call(pathOf(id) + below + '?' + new URLSearchParams([withChanges]), more);
 
 export const expired = 'The server no longer accepts this token: it has expired or was revoked. Sign in with another token.';
 
