@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// errUnsupportedEngine is not [relayer.ErrUnavailable]: a retry cannot succeed.
-var errUnsupportedEngine = errors.New("unsupported database engine")
+// errUnsupported is not [relayer.ErrUnavailable]: a retry cannot succeed.
+var errUnsupported = errors.New("unsupported database")
 
 // unsupportedEngines speak PostgreSQL's protocol and lack what the Store depends
 // on. Each is recognized by a part of version().
@@ -20,16 +20,19 @@ var unsupportedEngines = []struct{ mark, reason string }{
 }
 
 // checkEngine returns an error if the server is not PostgreSQL but an engine that
-// cannot order writes as PostgreSQL does.
+// cannot order writes as PostgreSQL does, or if the database lacks characters.
 func checkEngine(ctx context.Context, conn *pgxpool.Conn) error {
-	var version string
-	if err := conn.QueryRow(ctx, `SELECT version()`).Scan(&version); err != nil {
+	var version, encoding string
+	if err := conn.QueryRow(ctx, `SELECT version(), current_setting('server_encoding')`).Scan(&version, &encoding); err != nil {
 		return err
 	}
 	for _, engine := range unsupportedEngines {
 		if strings.Contains(version, engine.mark) {
-			return fmt.Errorf("%w: %s; use PostgreSQL", errUnsupportedEngine, engine.reason)
+			return fmt.Errorf("%w: %s; use PostgreSQL", errUnsupported, engine.reason)
 		}
+	}
+	if encoding != "UTF8" {
+		return fmt.Errorf("%w: its encoding is %s and must be UTF8: create another with CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0", errUnsupported, encoding)
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func TestOpen_UnsupportedEngine(t *testing.T) {
 				}
 				return
 			}
-			if err == nil || !strings.Contains(err.Error(), "unsupported database engine: "+name+" has no LOCK TABLE") {
+			if err == nil || !strings.Contains(err.Error(), "unsupported database: "+name+" has no LOCK TABLE") {
 				t.Errorf("error %v, want that %s is not supported and why", err, name)
 			}
 			if errors.Is(err, relayer.ErrUnavailable) {
@@ -49,5 +49,27 @@ func TestOpen_UnsupportedEngine(t *testing.T) {
 				t.Error("the schema was created")
 			}
 		})
+	}
+}
+
+// TestOpen_DatabaseEncoding: a database that lacks characters is refused, and nothing is created.
+func TestOpen_DatabaseEncoding(t *testing.T) {
+	t.Parallel()
+	admin := newPool(t, server.ConnString())
+	for _, encoding := range []string{"LATIN1", "SQL_ASCII"} {
+		name := schemaName()
+		execute(t, admin, `CREATE DATABASE `+name+` ENCODING '`+encoding+`' LOCALE 'C' TEMPLATE template0`)
+		connString := parameter(t, server.ConnString(), "database", name)
+		pool := newPool(t, connString)
+		_, opened := postgres.Open(t.Context(), connString, longTimeouts)
+		_, made := postgres.New(t.Context(), pool, longTimeouts)
+		for call, err := range map[string]error{"Open": opened, "New": made} {
+			if err == nil || errors.Is(err, relayer.ErrUnavailable) || !strings.Contains(err.Error(), "its encoding is "+encoding+" and must be UTF8") {
+				t.Errorf("%s: error %v, want one that says which encoding is needed", call, err)
+			}
+		}
+		if queryOne[bool](t, pool, `SELECT to_regnamespace('relayer') IS NOT NULL`) {
+			t.Error("the schema was created")
+		}
 	}
 }
