@@ -163,6 +163,9 @@ func TestPage_LoadsAndStoresNothing(t *testing.T) {
 		if path != "/page/api.js" && strings.Contains(content, "sessionStorage") {
 			t.Errorf("%s uses sessionStorage: only api.js has the token", path)
 		}
+		if found := regexp.MustCompile(`(textContent|innerText|ariaLabel|document\.title) \+?= |createTextNode`).FindString(content); found != "" && path != "/page/dom.js" {
+			t.Errorf("%s has %q: only dom.js writes texts, after it has replaced what reorders them", path, found)
+		}
 		if path != "/page/remembered.js" && strings.Contains(content, "localStorage") {
 			t.Errorf("%s uses localStorage: only remembered.js stores IDs", path)
 		}

@@ -175,6 +175,15 @@ func TestHistory_MovedOut(t *testing.T) {
 	b.press("Close")
 }
 
+// TestHistory_InvalidFilter checks that the page shows what is wrong with a link.
+func TestHistory_InvalidFilter(t *testing.T) {
+	t.Parallel()
+	b := openTeams(t)
+	b.goTo("changes=&since=x&until=+275760-09-13T00:00:00Z", "Changes")
+	b.expectText("since must be a time such as 2026-01-02T15:04:05Z")
+	expect(b, []string{"", ""}, `['since', 'until'].map((name) => document.getElementById('changes-' + name).value)`)
+}
+
 // TestHistory_Failure checks that the page says why it shows no history, and reads it again.
 func TestHistory_Failure(t *testing.T) {
 	t.Parallel()

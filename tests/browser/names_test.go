@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -65,6 +66,73 @@ func TestName_RightToLeft(t *testing.T) {
 		})()`)
 		b.press("Cancel")
 	}
+}
+
+// reordered lists the visible and announced texts of the page with a character that reorders the
+// words around it. An isolated text does not.
+const reordered = `(() => {
+	const texts = [...document.querySelectorAll('title, body *')].flatMap((e) => [
+		...[...e.childNodes].filter((node) => node.nodeType === Node.TEXT_NODE).map((node) => node.data),
+		e.title, e.ariaLabel, e.dataset?.title, e.closest('datalist') ? e.value : '',
+	]);
+	return texts.filter((text) => /[\u202a-\u202e\u2066-\u2069]/.test(text?.replace(/\u2068[^\u2066-\u2069]*\u2069/g, '')));
+})()`
+
+// TestText_NotReordered checks that no text of others reorders the words around it, in any view.
+func TestText_NotReordered(t *testing.T) {
+	t.Parallel()
+	const rlo = "\u202e"
+	file := filepath.Join(t.TempDir(), "tokens")
+	writeFile(t, file, "alice "+token+" write+engine\n")
+	b := open(t, "--tokens-file", file)
+	b.server.do("POST", collection, `{"id":"odd","name":"Name \u202eodd","network":"net\u202e","network_type":"evm","paused":false,"signer_id":"sign\u202e",
+		"notification_id":"note\u202e","labels":{"team":"pay\u202e"},"policies":{"whitelist_receivers":["0x\u202e"]},"custom_rpc_urls":[{"url":"https://rpc.example/key"}]}`, http.StatusCreated)
+	b.server.do("PATCH", collection+"/odd", `{"name":"Other \u202ename","labels":{"team":"risk\u202e"}}`, http.StatusOK)
+	b.server.do("PUT", collection+"/odd/disabled_reason", `{"type":"Odd\u202e","details":"details\u202e"}`, http.StatusOK)
+	check := func(view string) {
+		t.Helper()
+		if found := evaluate[[]string](b, reordered); len(found) > 0 {
+			t.Errorf("%s shows %q", view, found)
+		}
+	}
+	b.goTo("relayer=odd", "Sign in")
+	b.enter("Other \ufffdname")
+	b.fill("because"+rlo, "Reason for the change")
+	b.press("Pause")
+	b.expectText("Reason: because\ufffd")
+	expect(b, 4, historyRows+`.length`)
+	check("relayer")
+	b.press("Details of revision 4")
+	b.expectText("Reason: because\ufffd")
+	check("change")
+	b.press("Close")
+	b.press("Details of revision 2")
+	expect(b, 2, changeRows+`.length`)
+	check("difference")
+	b.press("Close")
+	b.press("Edit")
+	b.fill(rlo+strings.Repeat("x", 200), "Labels", "Label 1", "Key")
+	b.press("Save")
+	expect(b, true, `document.querySelector('#edit-dialog .summary').checkVisibility()`)
+	check("edit")
+	b.press("Cancel")
+	b.goTo("changes=", "Changes")
+	expect(b, 4, historyRows+`.length`)
+	check("changes")
+	b.goTo("changes=&of=%E2%80%AEid", "Changes of \u2068\ufffdid\u2069")
+	check("changes of one")
+	b.goTo("relayer=%E2%80%AEid", "There is no relayer \u2068\ufffdid\u2069")
+	check("problem")
+	b.goTo("network=a%E2%80%AE&label.team=b%E2%80%AE&notification_id=c%E2%80%AE", "Relayers")
+	b.expectText("No relayer has ")
+	check("filters")
+	b.goTo("page=1", "Relayers")
+	b.do(`document.getElementById('filter-network').focus()`)
+	expect(b, 1, `document.querySelectorAll('#known-label option').length`)
+	check("list")
+	b.press("Resume all 1…")
+	b.expectDialog("Resume 1 relayer?")
+	check("resume all")
 }
 
 // TestName_Long checks that a long name neither hides the rest of the list nor fills a

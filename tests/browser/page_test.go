@@ -77,6 +77,56 @@ func TestSignOut_PendingWrite(t *testing.T) {
 	expect(b, "Relayers", `document.title`)
 }
 
+// documentState is the document without what the sign-in says and without the time for which the
+// status is shown, and the values of its inputs.
+const documentState = `(() => {
+	const body = document.body.cloneNode(true);
+	body.querySelector('#token-wrong').textContent = '';
+	body.querySelector('#token').removeAttribute('aria-invalid');
+	body.querySelector('#status').removeAttribute('class');
+	body.querySelector('#new-form').replaceChildren();
+	const values = [...document.querySelectorAll('input, select, textarea')].filter((e) => !e.closest('#new-form')).map((e) => e.value);
+	return [document.title, ...body.outerHTML.split('\n'), ...values];
+})()`
+
+// TestSignOut_Document checks that nothing that a user has loaded or entered is in the document
+// after the sign-out.
+func TestSignOut_Document(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "tokens")
+	writeFile(t, file, "alice "+token+" write+engine\n")
+	b := open(t, "--tokens-file", file)
+	b.do(`window.before = ` + documentState)
+	b.visit(func(string) {})
+	b.do(`window.confirm = () => true`)
+	b.do(`document.getElementById('leave').click()`)
+	b.expectTitle("Sign in")
+	expect(b, []string{}, documentState+`.filter((line, index) => line !== before[index])`)
+	expect(b, "", `document.getElementById('new-form').textContent`)
+	b.goTo("new", "Sign in")
+	b.enter("New relayer")
+	expect(b, "", findControl+`.value`, []string{"Name, required"})
+}
+
+// TestToken_RevokedInDialog checks the same if the token is revoked while a dialog is open.
+func TestToken_RevokedInDialog(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "tokens")
+	writeFile(t, file, "alice "+token+" write\n")
+	b := open(t, "--tokens-file", file)
+	b.do(`window.before = ` + documentState)
+	b.fillServer()
+	b.goTo("relayer=evm", "Sign in")
+	b.enter("Full evm")
+	expect(b, 1, historyRows+`.length`)
+	b.press("Details of revision 1")
+	b.expectText("The relayer was created.")
+	b.server.reload(file, "alice another-token-0123 write\n")
+	b.do(`document.dispatchEvent(new Event('visibilitychange'))`) // connects again
+	b.expectTitle("Sign in")
+	expect(b, []string{}, documentState+`.filter((line, index) => line !== before[index])`)
+}
+
 func writeFile(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

@@ -1,7 +1,7 @@
 // What the user may do. The API decides: the page only hides what it would refuse.
 
 import { readAccess } from './api.js';
-import { byId } from './dom.js';
+import { byId, write } from './dom.js';
 import { inSentence } from './view.js';
 
 // The controls of each action.
@@ -23,6 +23,6 @@ export const scope = () => access.selector;
 export async function showAccess() {
   access = await readAccess();
   for (const [action, ids] of Object.entries(controls)) for (const id of ids) byId(id).hidden = !may(action);
-  byId('principal').textContent = inSentence(access.principal) + ' on ' + location.host;
-  byId('scope').textContent = access.selector && 'Only relayers with ' + inSentence(access.selector);
+  write('principal', inSentence(access.principal) + ' on ' + location.host);
+  write('scope', access.selector && 'Only relayers with ' + inSentence(access.selector));
 }

@@ -5,7 +5,7 @@
 
 import { principal } from './access.js';
 import { call, callOne, etagOf, explain, Refusal, withChanges } from './api.js';
-import { byId, make, newID, onSubmit, say } from './dom.js';
+import { byId, make, newID, onSubmit, say, write } from './dom.js';
 import { describe } from './filters.js';
 import { writeJSON } from './json.js';
 import { localTime } from './reach.js';
@@ -68,19 +68,19 @@ function showProgress(text, done, total) {
   byId('bulk-progress').hidden = false;
   byId('bulk-bar').max = total;
   byId('bulk-bar').value = done;
-  byId('bulk-done').textContent = text + ' ' + done + ' of ' + total;
+  write('bulk-done', text + ' ' + done + ' of ' + total);
 }
 
 // Shows a step of the work. Without a text for the confirmation there is nothing to confirm.
 function showStep(text, names, confirm, cancel) {
   for (const id of ['progress', 'choice', 'by-reason', 'before']) byId('bulk-' + id).hidden = true;
-  byId('bulk-text').textContent = text;
+  write('bulk-text', text);
   reason.element.hidden = !confirm;
   showNames(names.map((name) => make('li', {}, name)));
   byId('bulk-confirm').hidden = !confirm;
   byId('bulk-confirm').disabled = false;
-  byId('bulk-confirm').textContent = confirm;
-  byId('bulk-cancel').textContent = cancel;
+  write('bulk-confirm', confirm);
+  write('bulk-cancel', cancel);
 }
 
 function showNames(items) {
@@ -95,7 +95,7 @@ async function openFor(paused, title, read, about) {
   const mine = { stop: new AbortController(), paused, verb: paused ? 'Pause' : 'Resume', done: paused ? 'paused' : 'resumed', about };
   work?.stop.abort();
   work = mine;
-  byId('bulk-title').textContent = title;
+  write('bulk-title', title);
   showStep('', [], '', 'Cancel');
   dialog.showModal();
   try {
@@ -133,7 +133,7 @@ export function resumeMine() {
 export function showRemembered() {
   const count = pausedBy(principal()).size;
   byId('resume-mine').hidden = count === 0;
-  byId('resume-mine').textContent = 'Resume what I paused (' + count + ')…';
+  write('resume-mine', 'Resume what I paused (' + count + ')…');
 }
 
 function showSelected({ verb, done, rows, before, about, paused }, total) {
@@ -153,7 +153,7 @@ function showSelected({ verb, done, rows, before, about, paused }, total) {
   byId('bulk-mine').hidden = pauses.size === 0;
   if (!paused) showReasons(rows);
   byId('bulk-before').hidden = before.length === 0;
-  byId('bulk-before').firstElementChild.textContent = 'Already ' + done + ' (' + before.length + ')';
+  write(byId('bulk-before').firstElementChild, 'Already ' + done + ' (' + before.length + ')');
   byId('bulk-before').lastElementChild.replaceChildren(...before.map((row) => make('li', {}, titleOf(row))));
   showChosen();
   byId('bulk-cancel').focus();
@@ -196,8 +196,8 @@ const chosenOf = ({ rows }) => rows.filter(({ input }) => input.checked);
 
 function showChosen() {
   const count = chosenOf(work).length;
-  byId('bulk-title').textContent = work.verb + ' ' + countOf(count) + '?';
-  byId('bulk-confirm').textContent = work.verb + ' ' + countOf(count);
+  write('bulk-title', work.verb + ' ' + countOf(count) + '?');
+  write('bulk-confirm', work.verb + ' ' + countOf(count));
   byId('bulk-confirm').disabled = count === 0;
 }
 
@@ -275,7 +275,7 @@ async function change(mine) {
     return;
   }
   mine.retry = [...failures.filter(({ canRetry }) => canRetry).map(({ id }) => id), ...rest.map(({ relayer }) => relayer.id)];
-  byId('bulk-title').textContent = failures.length + rest.length > 0 ? 'Not every relayer is ' + mine.done : 'Done';
+  write('bulk-title', failures.length + rest.length > 0 ? 'Not every relayer is ' + mine.done : 'Done');
   showStep(result, failures.map(({ text }) => text), mine.retry.length > 0 ? 'Try ' + countOf(mine.retry.length) + ' again' : '', 'Close');
   byId('bulk-cancel').focus();
 }

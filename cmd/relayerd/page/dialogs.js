@@ -4,7 +4,7 @@
 
 import { callOne, explain } from './api.js';
 import { conflictTable } from './conflict.js';
-import { byId, onSubmit, say } from './dom.js';
+import { byId, onSubmit, say, write } from './dom.js';
 import { editForm, restoreForm } from './forms.js';
 import { removeEmptied, writeJSON } from './json.js';
 import { reasonField } from './reason.js';
@@ -50,8 +50,6 @@ const isAnyOpen = () => dialogs.some((dialog) => dialog.open);
 function dropDialogs() {
   editing = deleting = conflict = undefined;
   closeDialogs();
-  for (const id of ['edit-title', 'edit-fields', 'delete-title', 'delete-expected', 'conflict-table']) byId(id).replaceChildren();
-  byId('delete-id').value = '';
   for (const reason of Object.values(reasons)) reason.fill('');
 }
 
@@ -168,14 +166,14 @@ export function enable({ data }) {
 }
 
 function refuseDisable(text) {
-  byId('disable-wrong').textContent = text;
+  write('disable-wrong', text);
   if (text) byId('disable-type').focus();
 }
 
 export function openDisable({ data }) {
   if (isStillSending()) return;
   disabling = data;
-  byId('disable-title').textContent = 'Disable ' + nameInSentence(data) + '?';
+  write('disable-title', 'Disable ' + nameInSentence(data) + '?');
   for (const name of ['type', 'details']) byId('disable-' + name).value = '';
   refuseDisable('');
   byId('disable-dialog').showModal();
@@ -192,13 +190,13 @@ onSubmit(byId('disable-form'), () => {
 const unsaved = 'You have changes that are not saved. Save them, or press Cancel to discard them.';
 
 function showEdit() {
-  byId('edit-title').textContent = 'Edit ' + nameInSentence(editing.base);
+  write('edit-title', 'Edit ' + nameInSentence(editing.base));
   byId('edit-fields').replaceChildren(...editing.form.elements);
   noteEdit('');
   byId('edit-dialog').showModal();
 }
 
-function noteEdit(text) { byId('edit-note').textContent = text; }
+function noteEdit(text) { write('edit-note', text); }
 
 export function openEdit(relayer) {
   if (isStillSending()) return;
@@ -278,7 +276,7 @@ byId('edit-dialog').addEventListener('close', () => {
 // Delete.
 
 function refuseDelete(text) {
-  byId('delete-wrong').textContent = text;
+  write('delete-wrong', text);
   byId('delete-id').toggleAttribute('aria-invalid', false);
   if (!text) return;
   byId('delete-id').setAttribute('aria-invalid', 'true');
@@ -288,8 +286,8 @@ function refuseDelete(text) {
 export function openDelete({ data, etag }) {
   if (isStillSending()) return;
   deleting = { base: data, etag };
-  byId('delete-title').textContent = 'Delete ' + nameInSentence(data) + '?';
-  byId('delete-expected').textContent = data.id;
+  write('delete-title', 'Delete ' + nameInSentence(data) + '?');
+  write('delete-expected', data.id);
   byId('delete-id').value = '';
   refuseDelete('');
   byId('delete-dialog').showModal();
@@ -315,19 +313,19 @@ async function showConflict(change) {
     return;
   }
   const refuseAgain = inDialog('conflict', base.id, (problems, isUnknown) => {
-    byId('conflict-wrong').textContent = failureOf('changed', problems, isUnknown);
+    write('conflict-wrong', failureOf('changed', problems, isUnknown));
     byId('conflict-apply').focus();
   });
   conflict = { current, change: { ...change, stored: current.data, etag: current.etag, refuse: refuseAgain } };
-  byId('conflict-wrong').textContent = '';
-  byId('conflict-text').textContent = fields
+  write('conflict-wrong', '');
+  write('conflict-text', fields
     ? 'Your change is not stored. If you apply it, it is sent again for the current revision: fields that you did not change keep their current value.'
-    : 'The relayer is not deleted. Compare before you delete the current revision.';
+    : 'The relayer is not deleted. Compare before you delete the current revision.');
   byId('conflict-masked').hidden = !base.custom_rpc_urls && !current.data.custom_rpc_urls;
   byId('conflict-table').replaceChildren(conflictTable(base, current.data, fields));
-  byId('conflict-apply').textContent = fields ? 'Apply my change' : 'Delete the current revision';
+  write('conflict-apply', fields ? 'Apply my change' : 'Delete the current revision');
   byId('conflict-apply').classList.toggle('danger', !fields);
-  byId('conflict-discard').textContent = fields ? 'Discard my change' : 'Keep the relayer';
+  write('conflict-discard', fields ? 'Discard my change' : 'Keep the relayer');
   byId('conflict-edit').hidden = !editing;
   closeDialogs();
   byId('conflict-dialog').showModal();

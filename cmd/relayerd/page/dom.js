@@ -1,11 +1,30 @@
 export const byId = (id) => document.getElementById(id);
 
+// Embeddings, overrides and isolates of Unicode reorder the text around them.
+const keepOrder = (text) => text.replace(/[\u202a-\u202e\u2066-\u2069]/g, '\ufffd');
+
+// Returns a text that does not reorder the words around it, although it may be written from
+// right to left.
+export const isolated = (text) => '\u2068' + keepOrder(text) + '\u2069';
+
+// Returns a text as the page shows it. Every text goes through it, because names, reasons and
+// messages of the server are those of others.
+const printable = (text) => text.split(/\u2068([^\u2066-\u2069]*)\u2069/).map((part, index) => (index % 2 === 1 ? isolated(part) : keepOrder(part))).join('');
+
+const isText = (name) => name === 'title' || name === 'aria-label';
+
+// Shows a text in an element or in that with an id.
+export function write(target, text) {
+  const element = typeof target === 'string' ? byId(target) : target;
+  element.textContent = printable(text);
+}
+
 // A string becomes text and never markup.
 export function make(tag, attributes = {}, content = []) {
   const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  if (typeof content === 'string') element.textContent = content;
-  else element.append(...content);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, isText(name) ? printable(value) : value);
+  if (typeof content === 'string') write(element, content);
+  else element.append(...content.map((part) => (typeof part === 'string' ? printable(part) : part)));
   return element;
 }
 
@@ -40,7 +59,7 @@ let statusTimer;
 export function say(words, isUnseen = false) {
   const hide = () => byId('status').classList.add('unseen');
   clearTimeout(statusTimer);
-  byId('status').textContent = words;
+  write('status', words);
   byId('status').classList.remove('unseen');
   if (isUnseen) hide();
   else statusTimer = setTimeout(hide, 8000);

@@ -2,7 +2,7 @@
 // filters no relayer has, and the values that the user can choose.
 
 import { call, Refusal } from './api.js';
-import { byId, make, morph } from './dom.js';
+import { byId, make, morph, write } from './dom.js';
 import { isOfState, withState } from './filters.js';
 import { printTerms, printValues } from './selector.js';
 import { inSentence } from './view.js';
@@ -33,11 +33,11 @@ const checkedValues = 20;
 
 // Says which values of the filters exist in no relayer.
 export const showAbsent = (filters, signal) => quietly(async () => {
-  byId('filter-absent').textContent = '';
+  write('filter-absent', '');
   const checked = [...filters].filter(([name]) => name !== 'search' && !isOfState(name)).slice(0, checkedValues);
   const totals = await Promise.all(checked.map((filter) => totalOf([filter], signal)));
   const absent = checked.filter((_, index) => totals[index] === 0).map((filter) => inSentence(printTerms([filter])));
-  if (absent.length > 0) byId('filter-absent').textContent = 'No relayer has ' + absent.join(' or ') + '.';
+  if (absent.length > 0) write('filter-absent', 'No relayer has ' + absent.join(' or ') + '.');
 });
 
 // The suggestions of the filters are the values of the first relayers.

@@ -2,7 +2,7 @@
 // so that a filtered list can be shared and the back button works. A filter with several
 // values matches any of them.
 
-import { byId, make } from './dom.js';
+import { byId, make, write } from './dom.js';
 import { parseTerms, parseValues, printTerms, printValues } from './selector.js';
 
 const states = {
@@ -56,7 +56,7 @@ export function showFilters(filters, linkTo) {
 }
 
 export function showFilterErrors(problems) {
-  byId('filter-wrong').textContent = problems.map(({ field, message }) => field + ' ' + message).join('; ');
+  write('filter-wrong', problems.map(({ field, message }) => field + ' ' + message).join('; '));
   for (const [name, id] of [...Object.entries(inputs), ['label', 'filter-label']]) {
     byId(id).toggleAttribute('aria-invalid', false);
     if (problems.some(({ field }) => field.split('.')[0] === name)) byId(id).setAttribute('aria-invalid', 'true');

@@ -4,7 +4,7 @@
 // rows above it are removed.
 
 import { digitsOf, humanAmount } from './amounts.js';
-import { make, newID } from './dom.js';
+import { make, newID, write } from './dom.js';
 import { networkTypeField, policyFields, relayerFields, titleOf } from './fields.js';
 import { Literal, applyPatch, isSame, numberOrText, patchBetween, removeEmptied, writeJSON } from './json.js';
 import { valueOf } from './view.js';
@@ -71,7 +71,7 @@ const controls = {
     const digits = () => digitsOf(input.value.trim(), field.unit, networkOf());
     const showHuman = () => {
       const amount = digits() ? digits() + ' ' + field.unit : humanAmount(input.value.trim(), field.unit, networkOf());
-      human.textContent = amount && '= ' + amount;
+      write(human, amount && '= ' + amount);
     };
     input.addEventListener('input', showHuman);
     shown.element.append(human);
@@ -270,8 +270,8 @@ function makeRow(field, networkOf, remove) {
     element,
     setNumber(number) {
       shown.title = titleOf({ name: field.noun }) + ' ' + number;
-      element.firstElementChild.textContent = shown.title;
-      button.textContent = 'Remove ' + field.noun + ' ' + number;
+      write(element.firstElementChild, shown.title);
+      write(button, 'Remove ' + field.noun + ' ' + number);
     },
     fill(value) {
       fillParts(parts, value);
@@ -316,7 +316,7 @@ const unfold = (element) => groupsAround(element).forEach((group) => { group.ope
 function placeError({ field, message }, found) {
   const [control, where] = field === undefined ? [] : controlAt(field, found);
   if (!control) return make('li', {}, field === undefined ? message : field + ' ' + message);
-  control.wrong.textContent += (control.wrong.textContent ? '; ' : '') + where + message;
+  write(control.wrong, control.wrong.textContent + (control.wrong.textContent ? '; ' : '') + where + message);
   control.wrong.hidden = false;
   if (control.input.matches('input, select, textarea')) control.input.setAttribute('aria-invalid', 'true');
   unfold(control.input);
@@ -353,7 +353,7 @@ class Form {
   clearErrors() {
     for (const { wrong, input } of this.found.values()) {
       wrong.hidden = true;
-      wrong.textContent = '';
+      write(wrong, '');
       input.removeAttribute('aria-invalid');
     }
     this.summary.hidden = true;
@@ -361,7 +361,7 @@ class Form {
 
   showErrors(title, problems) {
     const [heading, list] = this.summary.children;
-    heading.textContent = title;
+    write(heading, title);
     list.replaceChildren(...problems.map((problem) => placeError(problem, this.found)));
     this.summary.hidden = false;
     this.summary.focus();

@@ -3,10 +3,10 @@
 import { may } from './access.js';
 import { call, callOne, explain, pathOf, Refusal } from './api.js';
 import { changeTable } from './conflict.js';
-import { byId, make, say } from './dom.js';
+import { byId, make, say, write } from './dom.js';
 import { fieldsOn, titleOf } from './fields.js';
 import { localTime } from './reach.js';
-import { inSentence, printable } from './view.js';
+import { inSentence } from './view.js';
 
 const dialog = byId('change-dialog');
 
@@ -46,18 +46,18 @@ async function open(id, entry) {
   const isDelete = entry.action === 'delete';
   const version = relayer ?? (isDelete ? old : undefined);
   opened = { id, version, revision };
-  byId('change-title').textContent = 'Revision ' + revision.text + ' of ' + inSentence(id);
+  write('change-title', 'Revision ' + revision.text + ' of ' + inSentence(id));
   const texts = [
     ...(isDelete ? ['The relayer was deleted. Its RPC URLs are not in the history: they must be entered again.'] : []),
     ...(!relayer && !isDelete ? ['After this change the relayer is outside of what this token may see.'] : []),
-    ...(entry.reason ? ['Reason: ' + printable(entry.reason)] : []),
+    ...(entry.reason ? ['Reason: ' + entry.reason] : []),
   ];
-  byId('change-text').textContent = texts.join(' ');
+  write('change-text', texts.join(' '));
   const differences = relayer && old ? changeTable(old, relayer) : make('p', {}, relayer && entry.action === 'create' ? 'The relayer was created.' : '');
   byId('change-table').replaceChildren(differences);
   byId('change-masked').hidden = !entry.changed?.includes('custom_rpc_urls');
   byId('change-restore').hidden = !version || !(may('update') || may('create'));
-  byId('change-restore').textContent = relayer ? 'Restore this version' : 'Create it again';
+  write('change-restore', relayer ? 'Restore this version' : 'Create it again');
   dialog.showModal();
 }
 
@@ -71,7 +71,7 @@ byId('change-restore').addEventListener('click', () => explained(async () => {
   dialog.close();
   if (current) restore.edit(current, version, revision.text);
   else restore.create(version);
-}, (text) => { byId('change-text').textContent = text; }));
+}, (text) => write('change-text', text)));
 
 byId('change-close').addEventListener('click', () => dialog.close());
 
@@ -106,9 +106,9 @@ export function showHistory(holder, { id, filters = [] }, signal) {
   let next;
   const show = (text, more = '') => {
     table.hidden = rows.children.length === 0;
-    note.textContent = text;
+    write(note, text);
     older.hidden = !more;
-    older.textContent = more;
+    write(older, more);
     if (!holder.contains(table)) holder.replaceChildren(table, note, older);
   };
   const read = async () => {

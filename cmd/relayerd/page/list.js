@@ -2,7 +2,7 @@
 // all of it, so that a link shows the same list.
 
 import { call, withChanges } from './api.js';
-import { byId, make, morph, say } from './dom.js';
+import { byId, make, morph, say, write } from './dom.js';
 import { dividedProblems, filtersOf, showFilterErrors, showFilters, withFilter } from './filters.js';
 import { isSame } from './json.js';
 import { deletedPill, rowOf } from './view.js';
@@ -84,7 +84,7 @@ function choosePerPage(perPage) {
 }
 
 function showPagerErrors(problems) {
-  byId('pager-wrong').textContent = problems.map(({ field, message }) => (field === 'per_page' ? 'Rows' : 'Page') + ' ' + message).join('; ');
+  write('pager-wrong', problems.map(({ field, message }) => (field === 'per_page' ? 'Rows' : 'Page') + ' ' + message).join('; '));
   for (const [id, name] of [['page', 'page'], ['per-page', 'per_page']]) {
     byId(id).toggleAttribute('aria-invalid', false);
     if (problems.some(({ field }) => field === name)) byId(id).setAttribute('aria-invalid', 'true');
@@ -124,10 +124,10 @@ function showPage({ asked, data, page, perPage, total }) {
   byId('filter-form').hidden = total === 0 && !isFiltered;
   byId('list-table').hidden = data.length === 0;
   for (const id of ['order-pair', 'counts', 'pause-all', 'resume-all', 'pager']) byId(id).hidden = total === 0;
-  byId('pause-all').textContent = 'Pause all ' + total + '…';
-  byId('resume-all').textContent = 'Resume all ' + total + '…';
-  byId('range').textContent = rangeOf(page, perPage, total, data.length, isFiltered);
-  byId('page-count').textContent = 'of ' + Math.max(pages, 1);
+  write('pause-all', 'Pause all ' + total + '…');
+  write('resume-all', 'Resume all ' + total + '…');
+  write('range', rangeOf(page, perPage, total, data.length, isFiltered));
+  write('page-count', 'of ' + Math.max(pages, 1));
   setLink(byId('previous'), page > 1 && pages > 0, Math.min(page - 1, pages));
   setLink(byId('next'), page < pages, page + 1);
 }
@@ -147,7 +147,7 @@ export function setList(list) {
 // Shows that the list has no page as it was asked for.
 export function setInvalidList(asked, problems) {
   setList({ asked, data: [], page: asked.get('page') || 1, perPage: 10, total: 1 });
-  byId('range').textContent = '';
+  write('range', '');
   for (const id of ['counts', 'pause-all', 'resume-all']) byId(id).hidden = true;
   showErrors(problems);
 }

@@ -2,7 +2,7 @@ import { may, scope, showAccess } from './access.js';
 import { call, callOne, expired, explain, hasToken, Refusal, removeToken, restoreToken, setToken, unloadToken } from './api.js';
 import { closeBulk, isChanging, openBulk, resumeMine, showRemembered } from './bulk.js';
 import { dropEdit, dropEdits, enable, hasUnsavedEdits, isBusy, noteChange, oneReason, openDelete, openDisable, openEdit, openRestore, problemsOf, resumeEdit, setPaused, suspendDialogs, views as writeViews } from './dialogs.js';
-import { byId, make, morph, onSubmit, say } from './dom.js';
+import { byId, make, morph, onSubmit, say, write } from './dom.js';
 import { forgetSuggestions, noteValues, quietly, showAbsent, showCounts, suggest } from './facts.js';
 import { valuesOf } from './fields.js';
 import { enteredFilters } from './filters.js';
@@ -10,7 +10,7 @@ import { newRelayerForm, recreateForm } from './forms.js';
 import { restore, showHistory } from './history.js';
 import { writeJSON } from './json.js';
 import { fragmentOf, linkTo, markDeleted, readList, setInvalidList, setList, shownFilters, updateList, updateRow } from './list.js';
-import { clearStale, localTime } from './reach.js';
+import { localTime } from './reach.js';
 import { parseTerms } from './selector.js';
 import { cardsOf, inSentence, nameInSentence, nameOf, sentenceOf, statusPills, unknownPill } from './view.js';
 import { follow, sleep } from './watch.js';
@@ -27,7 +27,7 @@ function show(view) {
   for (const id of ['menu', 'access']) byId(id).hidden = view === 'enter';
   const heading = byId(view + '-title');
   const title = view === 'one' ? nameInSentence(shown.data) : heading.textContent;
-  document.title = view === 'enter' ? 'Relayers' : title + ' – Relayers';
+  write('title', view === 'enter' ? 'Relayers' : title + ' – Relayers');
   const { activeElement: focused, body } = document;
   const lostFocus = focused === null || focused === body || !focused.checkVisibility();
   if (!wasShown || lostFocus) heading.focus();
@@ -59,11 +59,11 @@ let shown; // its data, its last change, and the ETag of the revision that the u
 function setOne(relayer) {
   shown = relayer;
   const { data, change } = relayer;
-  byId('one-title').textContent = nameOf(data);
+  write('one-title', nameOf(data));
   morph(byId('one-state'), make('p', { id: 'one-state' }, [statusPills(data)]));
-  byId('one-change').textContent = change?.time ? 'Last change: ' + sentenceOf(change) : '';
+  write('one-change', change?.time ? 'Last change: ' + sentenceOf(change) : '');
   morph(byId('one-cards'), cardsOf(data));
-  byId('pause').textContent = data.paused ? 'Resume' : 'Pause';
+  write('pause', data.paused ? 'Resume' : 'Pause');
   showHealthButtons();
   byId('back').href = listHash;
 }
@@ -109,7 +109,7 @@ function showChanges(asked, signal) {
   }
   byId('changes-rows').replaceChildren();
   const id = asked.get('of') ?? undefined;
-  byId('changes-title').textContent = id === undefined ? 'Changes' : 'Changes of ' + inSentence(id);
+  write('changes-title', id === undefined ? 'Changes' : 'Changes of ' + inSentence(id));
   byId('changes-form').hidden = id !== undefined;
   show('changes');
   return showHistory(byId('changes-rows'), { id, filters }, signal);
@@ -129,7 +129,7 @@ function recreate(version) {
 
 Object.assign(restore, { edit: openRestore, create: recreate });
 
-function refused(text) { byId('one-wrong').textContent = text; }
+function refused(text) { write('one-wrong', text); }
 
 // Reads a relayer until the server responds: the outcome of its last change is not known.
 async function readUntilKnown(id) {
@@ -157,8 +157,8 @@ async function readUntilKnown(id) {
 
 function showProblem(title, text, canRetry, hasHistory = false) {
   byId('problem-history').hidden = !hasHistory;
-  byId('problem-title').textContent = title;
-  byId('problem-text').textContent = text;
+  write('problem-title', title);
+  write('problem-text', text);
   byId('again').hidden = !canRetry;
   show('problem');
 }
@@ -188,12 +188,8 @@ function buildNewForm() {
 
 function setNewForm(form) {
   newForm = form;
-  byId('new-scope').textContent = scope() && 'This token may create only relayers with ' + inSentence(scope()) + '.';
+  write('new-scope', scope() && 'This token may create only relayers with ' + inSentence(scope()) + '.');
   byId('new-form').replaceChildren(...newForm.elements, make('button', { class: 'main' }, 'Create the relayer'));
-}
-
-function buildNewFormUnlessChanged() {
-  if (!newForm.isChanged()) buildNewForm();
 }
 
 let isCreating = false;
@@ -391,7 +387,7 @@ function startFeed() {
       }
       byId('live').hidden = state === 'off';
       byId('live').className = 'live ' + state;
-      byId('live').textContent = state === 'live' ? 'Live' : 'Reconnecting';
+      write('live', state === 'live' ? 'Live' : 'Reconnecting');
     },
   });
 }
@@ -411,28 +407,37 @@ document.addEventListener('visibilitychange', () => {
 // The token.
 
 function refuseToken(why) {
-  byId('token-wrong').textContent = why;
+  write('token-wrong', why);
   byId('token').toggleAttribute('aria-invalid', false);
   if (why) byId('token').setAttribute('aria-invalid', 'true');
   byId('token').focus();
 }
 
+// Each element of the document with its attributes and children before anybody has signed in.
+const initial = [...document.querySelectorAll('body, body *')].map((element) => [element, element.cloneNode(false), [...element.childNodes]]);
+
+// Removes from the document all that was loaded or entered since.
 function clearViews() {
   waiting.abort();
   stopFeed();
-  clearStale();
+  for (const dialog of document.querySelectorAll('dialog')) dialog.close();
+  for (const [element, { attributes }, children] of initial) {
+    for (const { name } of [...element.attributes]) element.removeAttribute(name);
+    for (const { name, value } of attributes) element.setAttribute(name, value);
+    element.replaceChildren(...children);
+    if (element.matches('input:not([type=checkbox])')) element.value = '';
+    if (element.matches('select')) element.selectedIndex = 0;
+  }
   forgetSuggestions();
-  for (const id of ['principal', 'scope', 'rows', 'one-state', 'one-cards', 'one-title', 'one-wrong', 'one-change', 'one-history', 'changes-rows', 'problem-title', 'problem-text', 'counts', 'filter-absent']) byId(id).replaceChildren();
-  shown = undefined;
+  listHash = '#page=1';
+  shown = historyOf = undefined;
 }
 
 // An edit and the form of a new relayer survive an expired token.
 function signOut(why) {
   removeToken();
-  closeBulk();
   suspendDialogs();
   clearViews();
-  say('');
   show('enter');
   refuseToken(why);
 }
@@ -454,7 +459,7 @@ async function readAccess() {
     await showAccess();
     showRemembered();
     showHealthButtons();
-    if (scope() !== before) buildNewFormUnlessChanged();
+    if (scope() !== before && !newForm.isChanged()) buildNewForm();
   } catch (error) {
     if (error.name === 'AbortError') return false;
     if (!(error instanceof Refusal)) throw error;
@@ -467,6 +472,8 @@ async function readAccess() {
 async function start() {
   say('');
   if (!await readAccess()) return;
+  if (newForm.isChanged()) setNewForm(newForm);
+  else buildNewForm();
   startFeed();
   await route();
 }
@@ -488,8 +495,6 @@ async function signIn() {
     refuseToken(refusal.status === 401 ? 'The server does not accept this token' : explain(refusal, 'sign in'));
     return;
   }
-  buildNewFormUnlessChanged();
-  showRemembered();
   setToken(given, byId('keep').checked);
   await start();
 }

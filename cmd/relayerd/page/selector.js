@@ -1,7 +1,8 @@
 // The notation of selectors: terms such as network=sepolia,label.team=payments|risk. Every
 // term must hold, for any of its values.
 
-const encode = (value) => value.replace(/[%,|\s]/g, encodeURIComponent);
+// Also encodes what reorders text.
+const encode = (value) => value.replace(/[%,|\s\u202a-\u202e\u2066-\u2069]/g, encodeURIComponent);
 
 function decode(value) {
   try {

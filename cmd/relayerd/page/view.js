@@ -1,34 +1,31 @@
 // How a relayer is shown.
 
 import { humanAmount } from './amounts.js';
-import { copyButton, make } from './dom.js';
+import { copyButton, isolated, make } from './dom.js';
 import { policyFields, relayerFields, titleOf } from './fields.js';
 import { Literal, isObject } from './json.js';
 import { localTime } from './reach.js';
 
 const quiet = (text) => make('span', { class: 'quiet' }, text);
 
-// Embeddings, overrides and isolates of Unicode reorder the text after them.
-export const printable = (text) => text.replace(/[\u202a-\u202e\u2066-\u2069]/g, '\ufffd');
-
 // A link or a heading must not be invisible.
 export function nameOf({ name }) {
   const isBlank = /^[\s\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\u2800]*$/u.test(name);
-  return isBlank ? '(blank name)' : printable(name);
+  return isBlank ? '(blank name)' : name;
 }
 
-// Returns a text as a part of a sentence: short, and isolated if it may be written
-// from right to left, so that the words around it keep their order.
+// Returns a text as a part of a sentence: short, and isolated if it may be written from right
+// to left.
 export function inSentence(text) {
-  const characters = [...printable(text)];
+  const characters = [...text];
   const short = characters.slice(0, 60).join('') + (characters.length > 60 ? '…' : '');
-  return /^[ -~]*…?$/.test(short) ? short : '\u2068' + short + '\u2069';
+  return /^[ -~]*…?$/.test(short) ? short : isolated(short);
 }
 
 export const nameInSentence = (relayer) => inSentence(nameOf(relayer));
 
 // A text that a column may cut off.
-const line = (text) => make('span', { title: printable(text) }, printable(text));
+const line = (text) => make('span', { title: text }, text);
 
 export function networkBadge({ network_type: type, network }) {
   return make('span', { class: 'network' }, [make('span', { class: 'badge ' + type }, type), line(network)]);
@@ -62,7 +59,7 @@ const cell = (title, content) => make('td', { role: 'cell', 'data-title': title 
 const linkToLabel = (key, value) => '#' + new URLSearchParams({ ['label.' + key]: value });
 
 function labelChip(key, value, link) {
-  const text = printable(key + '=' + value);
+  const text = key + '=' + value;
   return make('a', { class: 'chip', href: link(key, value), title: 'Show the relayers with ' + text }, text);
 }
 
@@ -82,14 +79,14 @@ function signerOf({ signer_id: signer, address }, name) {
 // Returns who made a change and what it was, when and why.
 export function sentenceOf({ time, actor, action, reason }) {
   const who = actor ? ' by ' + inSentence(actor) : '';
-  return (action ?? 'change') + who + ', ' + localTime(new Date(time)) + (reason ? '. Reason: ' + printable(reason) : '');
+  return (action ?? 'change') + who + ', ' + localTime(new Date(time)) + (reason ? '. Reason: ' + reason : '');
 }
 
 // Returns who made the last change, when and why, which may be unknown.
 function lineOf(change) {
   if (!change?.time) return [];
   const { actor, time, reason } = change;
-  const text = (actor ? inSentence(actor) + ', ' : '') + localTime(new Date(time)).slice(0, -3) + (reason ? ': ' + printable(reason) : '');
+  const text = (actor ? inSentence(actor) + ', ' : '') + localTime(new Date(time)).slice(0, -3) + (reason ? ': ' + reason : '');
   return [make('span', { class: 'changed', title: 'Last change: ' + sentenceOf(change) }, text)];
 }
 
@@ -116,7 +113,7 @@ function amountOf(text, unit, network) {
 }
 
 // Strings in lists are addresses and assets.
-const elementOf = (element, field, network) => (typeof element === 'string' ? make('span', { class: 'mono' }, printable(element)) : valueOf(element, field, network));
+const elementOf = (element, field, network) => (typeof element === 'string' ? make('span', { class: 'mono' }, element) : valueOf(element, field, network));
 
 export function valueOf(value, field, network) {
   if (value === undefined) return quiet('Not set');
@@ -126,7 +123,7 @@ export function valueOf(value, field, network) {
   }
   if (isObject(value)) return membersOf(value, field?.fields, network);
   if (typeof value === 'boolean') return make('span', {}, value ? 'Yes' : 'No');
-  return value === '' || value === null ? quiet('Empty') : make('span', {}, printable(value));
+  return value === '' || value === null ? quiet('Empty') : make('span', {}, value);
 }
 
 function membersOf(object, fields = [], network) {
@@ -145,7 +142,7 @@ function detailsOf(relayer) {
     rowOfDetails('ID', copyable(relayer.id, 'ID')),
     rowOfDetails('Network', networkBadge(relayer)),
     rowOfDetails('Address', relayer.address ? copyable(relayer.address, 'address') : quiet('None')),
-    rowOfDetails('Signer ID', make('span', {}, printable(relayer.signer_id))),
+    rowOfDetails('Signer ID', make('span', {}, relayer.signer_id)),
     rowOfDetails('Notification ID', valueOf(relayer.notification_id)),
     rowOfDetails('Labels', relayer.labels ? allLabels(relayer) : quiet('None')),
     rowOfDetails('Custom RPC URLs', valueOf(relayer.custom_rpc_urls, field('custom_rpc_urls'))),
