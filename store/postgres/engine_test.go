@@ -60,7 +60,7 @@ func TestOpen_DatabaseEncoding(t *testing.T) {
 		name := schemaName()
 		execute(t, admin, `CREATE DATABASE `+name+` ENCODING '`+encoding+`' LOCALE 'C' TEMPLATE template0`)
 		connString := parameter(t, server.ConnString(), "database", name)
-		pool := newPool(t, connString)
+		pool := newPool(t, parameter(t, connString, "client_encoding", "UTF8"))
 		_, opened := postgres.Open(t.Context(), connString, longTimeouts)
 		_, made := postgres.New(t.Context(), pool, longTimeouts)
 		for call, err := range map[string]error{"Open": opened, "New": made} {

@@ -487,13 +487,13 @@ var errSession = errors.New("unsupported setting of the session")
 // checkSession checks the settings that the Store cannot set for a transaction. Those
 // that Open sets are reported by the server without a query.
 func checkSession(ctx context.Context, conn *pgxpool.Conn) error {
-	if err := checkEngine(ctx, conn); err != nil {
-		return err
-	}
 	for name, want := range sessionSettings {
 		if is := conn.Conn().PgConn().ParameterStatus(name); is != want {
 			return fmt.Errorf("%w: %s must be %s, and is %s", errSession, name, want, is)
 		}
+	}
+	if err := checkEngine(ctx, conn); err != nil {
+		return err
 	}
 	mode := conn.Conn().Config().DefaultQueryExecMode
 	if mode != pgx.QueryExecModeExec && mode != pgx.QueryExecModeSimpleProtocol {
