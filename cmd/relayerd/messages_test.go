@@ -165,6 +165,5 @@ func TestWarning_SharedBackupDirectory(t *testing.T) {
 		if warned != c.want {
 			t.Errorf("mode %o: %s", c.mode, server.output)
 		}
-		_ = os.Remove(filepath.Join(directory, "relayers.db.lock"))
 	}
 }

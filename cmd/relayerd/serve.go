@@ -48,9 +48,7 @@ The log has a line "audit" for every write, a line for every read of full RPC UR
 line each second for what the role of a token does not permit, with the name of the token.
 
 With --keys, RPC URLs are sealed in the database. SIGHUP reloads the file, and the server
-then seals in the background what is not under the primary key.
-
-With --backup, SIGUSR1 writes a backup at once.`,
+then seals in the background what is not under the primary key.`,
 		RunE: func(command *cobra.Command, _ []string) error {
 			changesGiven := command.Flags().Changed("history-changes")
 			c.history.isGiven = changesGiven || command.Flags().Changed("history")

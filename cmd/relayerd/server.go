@@ -11,6 +11,7 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -103,7 +104,7 @@ func (s *server) openLog() {
 	}
 }
 
-// openFiles reads the files of the flags, and locks the directory of --backup.
+// openFiles reads the files of the flags, and checks the directory of --backup.
 func (s *server) openFiles(context.Context) error {
 	if err := s.readOptions(); err != nil {
 		return err
@@ -112,11 +113,12 @@ func (s *server) openFiles(context.Context) error {
 	if s.keys, err = s.sealing.load(s.logger); err != nil {
 		return err
 	}
-	unlock, err := s.backup.lockDirectory(s.database, s.logger)
-	if err != nil {
-		return err
+	if s.backup.directory != "" {
+		if err := s.backup.checkDirectory(); err != nil {
+			return fmt.Errorf("--backup: %w", err)
+		}
+		warnIfReadable(s.logger, "backup directory", s.backup.directory)
 	}
-	s.onClose(unlock)
 	s.certificate, err = openCertificate(s.config, s.logger)
 	return err
 }
@@ -211,12 +213,12 @@ func (s *server) openStore(ctx context.Context) error {
 	if s.backup.directory == "" {
 		return nil
 	}
-	b := newBackups(s.config, file, s.metrics.registry, s.logger)
-	wait, err := b.prepare()
+	b := &backups{s.backup, file, filepath.Base(s.database) + ".", s.logger, newBackupMetrics(s.metrics.registry)}
+	last, err := b.prune(time.Now())
 	if err != nil {
 		return fmt.Errorf("--backup: %w", err)
 	}
-	s.inBackground(ctx, func(ctx context.Context) { b.run(ctx, wait, s.received.backup) })
+	s.inBackground(ctx, func(ctx context.Context) { b.run(ctx, last) })
 	return nil
 }
 
