@@ -22,11 +22,7 @@ func (m *Manager) Create(ctx context.Context, req CreateRequest, options ...Writ
 // create stores a new relayer and sets its ID and address. Its problems are
 // returned together with those found before.
 func (m *Manager) create(ctx context.Context, r *Relayer, found *problems, w *write) (Record, error) {
-	if err := m.scope.Err(); err != nil {
-		return Record{}, err
-	}
 	checkMasks(r, new(Relayer), found)
-	m.scope.checkScope(scopedPart(r), found)
 	rec, err := m.prepare(ctx, r, found)
 	if err != nil {
 		return Record{}, err
@@ -40,11 +36,8 @@ func (m *Manager) create(ctx context.Context, r *Relayer, found *problems, w *wr
 	if err := m.admit(ctx, ActionCreate, Record{}, rec, w.DryRun); err != nil {
 		return Record{}, err
 	}
-	if w.DryRun {
-		return w.unnoted(Record{}, rec), m.checkCreate(ctx, rec)
-	}
 	rec.Note = w.note(ctx, Record{}, rec)
-	created, err := m.store.Create(ctx, rec)
+	created, err := w.store.Create(ctx, rec)
 	if errors.Is(err, ErrClaimed) {
 		return Record{}, claimedError()
 	}
@@ -52,26 +45,7 @@ func (m *Manager) create(ctx context.Context, r *Relayer, found *problems, w *wr
 		return Record{}, err
 	}
 	w.replaces(Record{}, created)
-	return created, nil
-}
-
-// checkCreate returns the error that the store would return for a create.
-func (m *Manager) checkCreate(ctx context.Context, rec Record) error {
-	_, err := m.store.Get(ctx, rec.ID)
-	if err == nil || errors.Is(err, ErrCorrupt) {
-		return ErrExists
-	}
-	if !errors.Is(err, ErrNotFound) {
-		return err
-	}
-	if rec.Claim == "" {
-		return nil
-	}
-	held, err := m.store.List(ctx, StoreQuery{Terms: [][]string{{recordTerm(claimTerm, rec.Claim)}}})
-	if err == nil && held.Total > 0 {
-		err = claimedError()
-	}
-	return err
+	return w.unnoted(Record{}, created), nil
 }
 
 func claimedError() error {

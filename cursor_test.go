@@ -1,17 +1,13 @@
 package relayer_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/store/memory"
 )
 
 // walked reads all pages by cursor, and calls between after each.
@@ -161,17 +157,9 @@ func TestList_ThenWatch(t *testing.T) {
 	})
 }
 
-// lenient is a store that ignores what follows a position.
-type lenient struct{ relayer.Store }
-
-func (s lenient) Watch(ctx context.Context, after string) iter.Seq2[relayer.RecordChange, error] {
-	after, _, _ = strings.Cut(after, "~")
-	return s.Store.Watch(ctx, after)
-}
-
 // A position resumes a watch of the same selection only: another one would lack changes.
 func TestWatch_PositionOfAnotherSelector(t *testing.T) {
-	m := managerOf(t, lenient{memory.New()})
+	m := newManager(t)
 	mustCreate(t, m, minimal("r"))
 	selectors := map[string]*relayer.Manager{
 		"": m, "network=sepolia": m, "network=sepolia,paused=false": m, "network=sepolia|x": m, "network=x": m,

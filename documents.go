@@ -145,7 +145,7 @@ func (d Documents) Delete(ctx context.Context, id string, options ...WriteOption
 
 // Get is [Manager.Get] without decoding.
 func (d Documents) Get(ctx context.Context, id string) (Document, error) {
-	return observe(ctx, &d.manager.observing, d.readAction(ActionGet), id, func(ctx context.Context) (Document, error) {
+	return observe(ctx, d.manager.observers, d.readAction(ActionGet), id, func(ctx context.Context) (Document, error) {
 		rec, err := d.manager.get(ctx, id)
 		if err != nil {
 			return Document{}, err
@@ -156,7 +156,7 @@ func (d Documents) Get(ctx context.Context, id string) (Document, error) {
 
 // List is [Manager.List] without decoding.
 func (d Documents) List(ctx context.Context, query ListQuery) (*DocumentPage, error) {
-	return observe(ctx, &d.manager.observing, d.readAction(ActionList), "", func(ctx context.Context) (*DocumentPage, error) {
+	return observe(ctx, d.manager.observers, d.readAction(ActionList), "", func(ctx context.Context) (*DocumentPage, error) {
 		read, err := d.manager.listRecords(ctx, query, !d.hasFullURLs)
 		if err != nil {
 			return nil, err
@@ -195,7 +195,7 @@ var errSuperseded = errors.New("relayer: a later change has replaced or deleted 
 // History is [Manager.History] without decoding. Next is the Before of the next page, or 0.
 // RPC URLs are always masked.
 func (d Documents) History(ctx context.Context, query HistoryQuery) (revisions []Document, next uint64, err error) {
-	revisions, err = observe(ctx, &d.manager.observing, query.action(), query.ID, func(ctx context.Context) (page []Document, err error) {
+	revisions, err = observe(ctx, d.manager.observers, query.action(), query.ID, func(ctx context.Context) (page []Document, err error) {
 		var found []pastChange
 		found, next, err = d.manager.history(ctx, query)
 		for _, c := range found {

@@ -2,13 +2,12 @@ package relayer
 
 import (
 	"context"
-	"errors"
 )
 
 // Get returns the relayer, or [ErrNotFound]. If its RPC URLs are sealed and cannot be
 // opened, they are masked (see [RPCURL.IsMasked]); [Manager.RPCURLs] returns the error.
 func (m *Manager) Get(ctx context.Context, id string) (*Relayer, error) {
-	return observe(ctx, &m.observing, ActionGet, id, func(ctx context.Context) (*Relayer, error) {
+	return observe(ctx, m.observers, ActionGet, id, func(ctx context.Context) (*Relayer, error) {
 		rec, err := m.get(ctx, id)
 		if err != nil {
 			return nil, err
@@ -22,7 +21,7 @@ func (m *Manager) Get(ctx context.Context, id string) (*Relayer, error) {
 // [errors.ErrUnsupported] too if the Manager has no keys to open them. It returns a
 // [*CorruptError] if they are damaged, or in clear despite [WithSealedOnly].
 func (m *Manager) RPCURLs(ctx context.Context, id string) ([]RPCConfig, error) {
-	return observe(ctx, &m.observing, ActionReveal, id, func(ctx context.Context) ([]RPCConfig, error) {
+	return observe(ctx, m.observers, ActionReveal, id, func(ctx context.Context) ([]RPCConfig, error) {
 		rec, err := m.get(ctx, id)
 		if err != nil {
 			return nil, err
@@ -43,21 +42,5 @@ func (m *Manager) get(ctx context.Context, id string) (Record, error) {
 	if !IsID(id) {
 		return Record{}, ErrNotFound
 	}
-	if err := m.scope.Err(); err != nil {
-		return Record{}, err
-	}
-	rec, err := m.store.Get(ctx, id)
-	if m.scope.IsZero() {
-		return rec, err
-	}
-	if errors.Is(err, ErrCorrupt) {
-		return Record{}, ErrNotFound // it may be outside of the view
-	}
-	if err != nil {
-		return Record{}, err
-	}
-	if !m.scope.selects(rec) {
-		return Record{}, ErrNotFound
-	}
-	return rec, nil
+	return m.store.Get(ctx, id)
 }

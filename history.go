@@ -3,10 +3,9 @@ package relayer
 import (
 	"context"
 	"errors"
-	"log/slog"
+	"fmt"
 	"slices"
 
-	"github.com/go-relayer/relayer/internal/mask"
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
@@ -40,13 +39,17 @@ const defaultHistoryLimit = 20
 // the change. Without an ID a call examines about 1,000 changes at most, so that its page can
 // have fewer than the limit, or none, although next is not 0.
 func (m *Manager) History(ctx context.Context, query HistoryQuery) (revisions []Revision, next uint64, err error) {
-	revisions, err = observe(ctx, &m.observing, query.action(), query.ID, func(ctx context.Context) (page []Revision, err error) {
+	revisions, err = observe(ctx, m.observers, query.action(), query.ID, func(ctx context.Context) (page []Revision, err error) {
 		var found []pastChange
 		found, next, err = m.history(ctx, query)
 		for _, c := range found {
+			decoded, err := decodedPast(c.Record)
+			if err != nil {
+				return nil, err
+			}
 			note := decodeNote(c.Record.Note)
 			note.Changed = c.changed
-			page = append(page, Revision{c.Record.Revision, c.Record.ID, note, m.decodedPast(ctx, c.Record)})
+			page = append(page, Revision{c.Record.Revision, c.Record.ID, note, decoded})
 		}
 		return page, err
 	})
@@ -76,22 +79,26 @@ func (m *Manager) history(ctx context.Context, query HistoryQuery) (page []pastC
 	if query.Limit < 0 {
 		return nil, 0, invalidAs("per_page", strictjson.OutOfRange, "must be 0 or more")
 	}
-	if err := m.scope.Err(); err != nil {
-		return nil, 0, err
-	}
 	if query.Limit == 0 {
 		query.Limit = defaultHistoryLimit
 	}
 	limit := min(query.Limit, m.maxPerPage)
-	found, next, err := m.visibleChanges(ctx, query, limit+1)
+	query.Limit = limit + 1 // shows whether more follow
+	found, err := m.store.History(ctx, query)
 	if err != nil {
 		return nil, 0, err
+	}
+	if last := len(found) - 1; last >= 0 && found[last].Kind == ChangeHeartbeat {
+		found, next = found[:last], found[last].Record.Revision
 	}
 	if len(found) == 0 && query.ID != "" && query.Before == 0 {
 		return nil, 0, ErrNotFound
 	}
 	for i, c := range found[:min(limit, len(found))] {
 		change, err := m.pastChange(ctx, c, found[i+1:])
+		if errors.Is(err, ErrCorrupt) && i > 0 {
+			return page, page[i-1].Record.Revision, nil // the next page returns the error
+		}
 		if err != nil {
 			return nil, 0, err
 		}
@@ -103,74 +110,45 @@ func (m *Manager) history(ctx context.Context, query HistoryQuery) (page []pastC
 	return page, next, nil
 }
 
-// maxHistoryScan bounds how many changes a view examines for one page of the history of all
-// relayers: one that selects little must not read all changes. The changes of one relayer have
-// no bound, because then the end of a page would show how many a relayer outside has.
-const maxHistoryScan = 1000
-
-// visibleChanges returns up to limit changes of the view. Next is not 0 if it has found fewer,
-// because it has reached the bound.
-func (m *Manager) visibleChanges(ctx context.Context, query HistoryQuery, limit int) (visible []RecordChange, next uint64, err error) {
-	if query.Limit = limit; !m.scope.IsZero() {
-		query.Limit = max(limit, 100)
+// pastChangeOf returns the change as the history of the selection has it: without the document
+// if it is not selected after the change.
+func (s Selector) pastChangeOf(c RecordChange) (_ RecordChange, isVisible bool) {
+	_, isVisible = s.changeOf(c)
+	if !s.selects(c.Record) {
+		c.Record.Document = nil
 	}
-	for scanned := 0; len(visible) < limit; {
-		found, err := m.store.History(ctx, query)
-		if query.Before > 0 && errors.Is(err, ErrCorrupt) {
-			m.logger.LogAttrs(ctx, slog.LevelError, "the rest of the history cannot be read", slog.String("error", mask.Text(err.Error())))
-			break
-		}
-		if err != nil {
-			return nil, 0, err
-		}
-		for _, c := range found {
-			if _, isVisible := m.scope.changeOf(c); isVisible {
-				visible = append(visible, c)
-			}
-		}
-		if len(found) < query.Limit {
-			break
-		}
-		query.Before = found[len(found)-1].Record.Revision
-		if scanned += len(found); query.ID == "" && scanned >= maxHistoryScan && len(visible) < limit {
-			return visible, query.Before, nil
-		}
-	}
-	return visible[:min(limit, len(visible))], 0, nil
+	return c, isVisible
 }
 
-// pastChange returns the change as the view shows it. Older are the changes before it.
+// pastChange returns the change with what it changed. Older are the changes before it.
 func (m *Manager) pastChange(ctx context.Context, c RecordChange, older []RecordChange) (pastChange, error) {
-	if !m.scope.selects(c.Record) || c.Kind == ChangeDeleted {
+	if c.Kind == ChangeDeleted {
 		c.Record.Document = nil
+	}
+	if c.Record.Document == nil {
 		return pastChange{RecordChange: c}, nil
 	}
 	if !isObject(c.Record.Document) {
-		m.logDamagedPast(ctx, c.Record, errors.New("the document is not a JSON object"))
-		c.Record.Document = nil
-		return pastChange{RecordChange: c}, nil
+		return pastChange{}, damagedChange(c.Record, errors.New("it is not a JSON object"))
 	}
 	changed, err := m.changedBy(ctx, c, older)
 	return pastChange{c, changed}, err
 }
 
-// decodedPast returns nil if the record has no document, or one that cannot be decoded: one
-// damaged change hides no others.
-func (m *Manager) decodedPast(ctx context.Context, rec Record) *Relayer {
+// decodedPast returns nil if the record has no document.
+func decodedPast(rec Record) (*Relayer, error) {
 	if rec.Document == nil {
-		return nil
+		return nil, nil
 	}
 	decoded, err := maskedRelayerOf(rec)
 	if err != nil {
-		m.logDamagedPast(ctx, rec, err)
-		return nil
+		return nil, damagedChange(rec, err)
 	}
-	return decoded
+	return decoded, nil
 }
 
-func (m *Manager) logDamagedPast(ctx context.Context, rec Record, err error) {
-	m.logger.LogAttrs(ctx, slog.LevelError, "a change of the history cannot be decoded",
-		slog.String("relayer_id", rec.ID), slog.Uint64("revision", rec.Revision), slog.String("error", mask.Text(err.Error())))
+func damagedChange(rec Record, err error) error {
+	return &CorruptError{ID: rec.ID, Sequence: rec.Sequence, Err: fmt.Errorf("relayer: the document of revision %d of %s cannot be decoded: read the history before that revision: %w", rec.Revision, rec.ID, err)}
 }
 
 // changedBy returns the paths of what an update changed, or none if that is unknown.
@@ -194,7 +172,7 @@ func (m *Manager) changedBy(ctx context.Context, c RecordChange, older []RecordC
 // no longer retained or cannot be read.
 func (m *Manager) changeBefore(ctx context.Context, c RecordChange, older []RecordChange) (RecordChange, error) {
 	i := slices.IndexFunc(older, func(before RecordChange) bool { return before.Record.ID == c.Record.ID })
-	if i >= 0 && m.scope.IsZero() {
+	if i >= 0 {
 		return older[i], nil
 	}
 	found, err := m.store.History(ctx, HistoryQuery{ID: c.Record.ID, Before: c.Record.Revision, Limit: 1})

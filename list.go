@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"math"
 	"strconv"
@@ -85,7 +84,7 @@ type Page struct {
 // so that the query does not select it, the later pages shift, and the next page lacks a
 // relayer. A walk by cursors ([ListQuery.After]) and [Manager.All] lack none.
 func (m *Manager) List(ctx context.Context, query ListQuery) (*Page, error) {
-	return observe(ctx, &m.observing, ActionList, "", func(ctx context.Context) (*Page, error) {
+	return observe(ctx, m.observers, ActionList, "", func(ctx context.Context) (*Page, error) {
 		read, err := m.listRecords(ctx, query, false)
 		if err != nil {
 			return nil, err
@@ -114,10 +113,6 @@ type recordPage struct {
 
 // listRecords reads the page of a query.
 func (m *Manager) listRecords(ctx context.Context, query ListQuery, documentsOnly bool) (recordPage, error) {
-	selector, err := m.selection(query.Selector)
-	if err != nil {
-		return recordPage{}, err
-	}
 	pagination, asked, err := m.paginate(query)
 	if err != nil {
 		return recordPage{}, err
@@ -126,12 +121,11 @@ func (m *Manager) listRecords(ctx context.Context, query ListQuery, documentsOnl
 	if query.After != nil {
 		asked.Limit++ // shows whether more follow
 	}
-	listing, err := m.selectRecords(ctx, selector, asked)
+	listing, err := within(m.store, query.Selector).List(ctx, asked)
 	if err != nil {
 		return recordPage{}, err
 	}
 	pagination.TotalItems = listing.Total
-	listing.Position = selector.bind(listing.Position)
 	page := recordPage{Listing: listing, pagination: pagination}
 	if query.After != nil && len(listing.Records) > pagination.PerPage {
 		page.Records = listing.Records[:pagination.PerPage]
@@ -174,30 +168,6 @@ func (s *settings) paginate(query ListQuery) (Pagination, StoreQuery, error) {
 	return p, StoreQuery{Offset: offset, Limit: perPage}, nil
 }
 
-// selectRecords reads a page of the records that the selector selects. The page before a
-// damaged record is returned with the error.
-func (m *Manager) selectRecords(ctx context.Context, selector Selector, page StoreQuery) (Listing, error) {
-	if selector.IsZero() {
-		return m.store.List(ctx, page)
-	}
-	query := selector.query()
-	query.After, query.Offset, query.Limit = page.After, page.Offset, page.Limit
-	if selector.selectsNothing() {
-		query = StoreQuery{Terms: [][]string{{}}}
-	}
-	listing, err := m.store.List(ctx, query)
-	if err != nil && !errors.Is(err, ErrCorrupt) {
-		return Listing{}, err
-	}
-	for _, rec := range listing.Records {
-		// The selector may be a scope: a defect of a store must not reveal other relayers.
-		if !selector.selects(rec) {
-			return Listing{}, fmt.Errorf("relayer: the store returned a relayer that is not selected by %s", selector)
-		}
-	}
-	return listing, err
-}
-
 // All returns every relayer that the selector selects, in creation order, oldest first. It
 // reads in pages and blocks no writer: the loop body may change and delete relayers, even so
 // that the selector no longer selects them. A relayer that exists and is selected during the
@@ -225,24 +195,14 @@ func (m *Manager) All(ctx context.Context, selector Selector) iter.Seq2[*Relayer
 // allBatch is the number of records that allRecords reads at a time.
 const allBatch = 100
 
-// allRecords yields the selected records of the view, as [Manager.walk] does.
+// allRecords reads all pages of the selected records of the view and yields the records. It
+// yields a [*CorruptError] for each damaged record and continues behind it. Any other error is
+// the last. It is observed as the lists that it reads.
 func (m *Manager) allRecords(ctx context.Context, selector Selector) iter.Seq2[Record, error] {
-	selector, err := m.selection(selector)
-	return m.walk(ctx, func(ctx context.Context, page StoreQuery) (Listing, error) {
-		if err != nil {
-			return Listing{}, err
-		}
-		return m.selectRecords(ctx, selector, page)
-	})
-}
-
-// walk reads all pages and yields their records. It yields a [*CorruptError] for each
-// damaged record and continues behind it. Any other error is the last. It is observed as the
-// lists that it reads.
-func (m *Manager) walk(ctx context.Context, read func(context.Context, StoreQuery) (Listing, error)) iter.Seq2[Record, error] {
+	store := within(m.store, selector)
 	return func(yield func(Record, error) bool) {
 		for after, isLast := uint64(0), false; !isLast; {
-			listing, err := m.readBatch(ctx, after, read)
+			listing, err := m.readBatch(ctx, after, store)
 			for _, rec := range listing.Records {
 				if after = rec.Sequence; !yield(rec, nil) {
 					return
@@ -265,11 +225,11 @@ func (m *Manager) walk(ctx context.Context, read func(context.Context, StoreQuer
 }
 
 // readBatch returns the next records, and those before a damaged one with its error.
-func (m *Manager) readBatch(ctx context.Context, after uint64, read func(context.Context, StoreQuery) (Listing, error)) (listing Listing, _ error) {
-	_, err := observe(ctx, &m.observing, ActionList, "", func(ctx context.Context) (struct{}, error) {
+func (m *Manager) readBatch(ctx context.Context, after uint64, store Store) (listing Listing, _ error) {
+	_, err := observe(ctx, m.observers, ActionList, "", func(ctx context.Context) (struct{}, error) {
 		err := ctx.Err()
 		if err == nil {
-			listing, err = read(ctx, StoreQuery{After: after, Limit: allBatch})
+			listing, err = store.List(ctx, StoreQuery{After: after, Limit: allBatch})
 		}
 		return struct{}{}, err
 	})

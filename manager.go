@@ -10,8 +10,7 @@ import (
 // A Manager keeps all relayers in a [Store], which the host opens and closes.
 // Several Managers may share a store.
 type Manager struct {
-	store  Store
-	scope  Selector       // of a view
+	store  Store          // limited to the selection of a view
 	writes *runningWrites // shared with its views
 	settings
 }
@@ -43,12 +42,6 @@ func (m *Manager) Within(selector Selector) *Manager {
 	if selector.hasSearch() {
 		selector = Selector{err: invalid(keySearch, "must not be part of a selector of a view")}
 	}
-	view.scope = m.scope.And(selector)
+	view.store = within(m.store, selector)
 	return &view
-}
-
-// selection returns the selector within that of the Manager.
-func (m *Manager) selection(selector Selector) (Selector, error) {
-	selector = m.scope.And(selector)
-	return selector, selector.Err()
 }

@@ -3,7 +3,6 @@ package relayer
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"strconv"
 	"strings"
 
@@ -59,28 +58,22 @@ type Operation struct {
 // panic in it reaches the caller: a write that was made before is durable.
 type Observer func(ctx context.Context, operation *Operation) (context.Context, func(err error))
 
-// observing is what a Manager needs to call its observers.
-type observing struct {
-	observers []Observer
-	logger    *slog.Logger
-}
-
 var errPanicked = errors.New("relayer: the operation panicked")
 
 // observe runs a read between the calls of the observers.
-func observe[T any](ctx context.Context, o *observing, action Action, id string, run func(context.Context) (T, error)) (T, error) {
-	if len(o.observers) == 0 {
+func observe[T any](ctx context.Context, observers []Observer, action Action, id string, run func(context.Context) (T, error)) (T, error) {
+	if len(observers) == 0 {
 		result, err := run(ctx)
 		return resultOf(action, id, result, err)
 	}
-	return observed(ctx, o, &Operation{Action: action, ID: id}, run)
+	return observed(ctx, observers, &Operation{Action: action, ID: id}, run)
 }
 
 // observed calls the end functions even if run panics, with errPanicked.
-func observed[T any](ctx context.Context, o *observing, operation *Operation, run func(context.Context) (T, error)) (result T, err error) {
+func observed[T any](ctx context.Context, observers []Observer, operation *Operation, run func(context.Context) (T, error)) (result T, err error) {
 	operation.Actor, _ = ActorFrom(ctx)
 	outcome := errPanicked
-	for _, observe := range o.observers {
+	for _, observe := range observers {
 		observed, end := observe(ctx, operation)
 		if observed != nil {
 			ctx = observed

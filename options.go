@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math"
 	"slices"
 
@@ -22,7 +21,7 @@ const (
 )
 
 type settings struct {
-	observing
+	observers        []Observer
 	resolveAddress   func(context.Context, CreateRequest) (string, error)
 	admissions       []func(context.Context, Admission) error
 	networkRules     bool
@@ -37,7 +36,6 @@ type settings struct {
 
 func newSettings(options []Option) (settings, error) {
 	s := settings{
-		observing:      observing{logger: slog.New(slog.DiscardHandler)},
 		maxPerPage:     defaultMaxPerPage,
 		maxRelayerSize: defaultMaxRelayerSize,
 	}
@@ -70,18 +68,6 @@ func WithAddressResolver(resolve func(ctx context.Context, req CreateRequest) (a
 			return errors.New("relayer: address resolver is nil")
 		}
 		s.resolveAddress = resolve
-		return nil
-	}}
-}
-
-// WithLogger sets the logger for failures that no caller gets as an error: a panic of an
-// [Observer]. Without it nothing is logged. Of a relayer, a log entry has only the ID.
-func WithLogger(logger *slog.Logger) Option {
-	return Option{func(s *settings) error {
-		if logger == nil {
-			return errors.New("relayer: logger is nil")
-		}
-		s.logger = logger
 		return nil
 	}}
 }

@@ -168,7 +168,6 @@ func TestNew_InvalidOptions(t *testing.T) {
 		"nil resolver":     relayer.WithAddressResolver(nil),
 		"nil admission":    relayer.WithAdmission(nil),
 		"nil observer":     relayer.WithObserver(nil),
-		"nil logger":       relayer.WithLogger(nil),
 		"no room per page": relayer.WithMaxPerPage(0),
 		"negative pages":   relayer.WithMaxPerPage(-1),
 		"too large pages":  relayer.WithMaxPerPage(math.MaxInt32 + 1),

@@ -29,7 +29,7 @@ func (m *Manager) rewrite(ctx context.Context, id string, form recordForm) (isSt
 				return changed, err
 			}
 			changed.Note = w.note(ctx, Record{}, changed)
-			changed, err = m.swap(ctx, changed)
+			changed, err = w.swap(ctx, changed)
 			if isStored = err == nil; isStored {
 				w.replaces(current, changed)
 			}

@@ -149,9 +149,8 @@ func (s Selector) with(added selectorTerm) Selector {
 		return Selector{err: invalid(keySearch, "must not be given twice with different values")}
 	}
 	key, _ := selectorKeyNamed(added.key)
-	inBoth := slices.DeleteFunc(slices.Clone(present), func(value string) bool { return !slices.Contains(added.values, value) })
 	terms := slices.Clone(s.terms)
-	terms[position] = newTerm(key, inBoth)
+	terms[position] = newTerm(key, inBoth(present, added.values))
 	return Selector{terms: terms}
 }
 
@@ -268,12 +267,16 @@ func (s Selector) selects(rec Record) bool {
 	return s.err == nil && !slices.ContainsFunc(s.terms, func(t selectorTerm) bool { return !t.holds(rec) })
 }
 
-// checkScope adds a problem for every term that does not hold for a record that is to be
-// stored.
-func (s Selector) checkScope(rec Record, found *problems) {
+// checkScope returns a [*ValidationError] with every term that does not hold for a record that
+// is to be stored.
+func (s Selector) checkScope(rec Record) error {
+	if s.err != nil {
+		return s.Err()
+	}
+	found := new(problems)
 	if s.selectsNothing() {
 		found.Add("", "the access is limited to no relayer")
-		return
+		return found.err()
 	}
 	for _, t := range s.terms {
 		if t.holds(rec) {
@@ -285,10 +288,8 @@ func (s Selector) checkScope(rec Record, found *problems) {
 		}
 		found.Add(field, "must be "+strings.Join(quoted(t.values), " or ")+", to which the access is limited")
 	}
+	return found.err()
 }
-
-// scopedPart returns what a scope needs of the record of a relayer: a scope has no search.
-func scopedPart(r *Relayer) Record { return Record{ID: r.ID, Terms: termsOf(r, "")} }
 
 func quoted(values []string) []string {
 	var texts []string
@@ -302,13 +303,25 @@ func (s Selector) hasSearch() bool {
 	return slices.ContainsFunc(s.terms, func(t selectorTerm) bool { return t.key == keySearch })
 }
 
-// query returns the query that selects what s selects.
-func (s Selector) query() StoreQuery {
-	var q StoreQuery
+// narrow returns the query for what both it and s select.
+func (s Selector) narrow(q StoreQuery) StoreQuery {
+	q.DocumentsOnly = false // the result is checked
+	q.Terms = slices.Clone(q.Terms)
+	if s.selectsNothing() {
+		q.Terms = append(q.Terms, []string{})
+		return q
+	}
 	for _, t := range s.terms {
 		switch t.key {
 		case keyID:
-			q.IDs = t.values
+			if q.IDs == nil {
+				q.IDs = t.values
+			} else {
+				q.IDs = inBoth(q.IDs, t.values)
+			}
+			if len(q.IDs) == 0 {
+				q.Terms = append(q.Terms, []string{})
+			}
 		case keySearch:
 			q.Contains = t.folded
 		default:
@@ -318,17 +331,17 @@ func (s Selector) query() StoreQuery {
 	return q
 }
 
-// positionMark separates the position of a store from the digest of a selection, which are
-// markLength bytes together.
-const (
-	positionMark = "~"
-	markLength   = 17
-)
+func inBoth(a, b []string) []string {
+	return slices.DeleteFunc(slices.Clone(a), func(text string) bool { return !slices.Contains(b, text) })
+}
+
+// positionMark separates the position of a store from the digest of a selection.
+const positionMark = "~"
 
 // bind returns a position that resumes only a watch of the same selection: changes that the
 // selection skips would otherwise be missing in another one.
 func (s Selector) bind(position string) string {
-	if s.IsZero() || position == "" {
+	if position == "" {
 		return position
 	}
 	return position + s.mark()
@@ -338,10 +351,6 @@ func (s Selector) bind(position string) string {
 func (s Selector) unbind(position string) (string, bool) {
 	if position == "" {
 		return position, true
-	}
-	if s.IsZero() {
-		mark := strings.LastIndex(position, positionMark)
-		return position, mark < 0 || len(position)-mark != markLength
 	}
 	return strings.CutSuffix(position, s.mark())
 }

@@ -159,9 +159,6 @@ func (m *Manager) checkChanged(r, stored *Relayer, found *problems) {
 	m.check(r, found)
 	checkDisabled(r, found)
 	checkMasks(r, stored, found)
-	if !m.scope.IsZero() {
-		m.scope.checkScope(scopedPart(r), found)
-	}
 }
 
 const unknownTypeMessage = "cannot be changed: this version does not support the network type"
@@ -202,29 +199,22 @@ func (m *Manager) attemptUpdate(ctx context.Context, id string, w *write, e edit
 	if bytes.Equal(rec.Document, current.Document) && bytes.Equal(rec.Private, current.Private) {
 		return w.unnoted(current, current), nil
 	}
-	found := new(problems)
-	m.scope.checkScope(rec, found)
-	if err := found.err(); err != nil {
-		return Record{}, err
-	}
 	if err := m.admit(ctx, w.operation.Action, current, rec, w.DryRun); err != nil {
 		return Record{}, err
 	}
-	if w.DryRun {
-		return w.unnoted(current, rec), nil
-	}
 	rec.Note = w.note(ctx, current, rec)
-	updated, err := m.swap(ctx, rec)
+	updated, err := w.swap(ctx, rec)
 	if errors.Is(err, ErrClaimed) {
 		// Signers became exclusive while two relayers shared one. A change does not
 		// make that worse, and pausing one of them must be possible.
 		rec = withClaim(rec, current.Claim)
-		updated, err = m.swap(ctx, rec)
+		updated, err = w.swap(ctx, rec)
 	}
-	if err == nil {
-		w.replaces(current, updated)
+	if err != nil {
+		return Record{}, err
 	}
-	return updated, err
+	w.replaces(current, updated)
+	return w.unnoted(current, updated), nil
 }
 
 // changed returns the record of the relayer as apply changes it. The sealer is called

@@ -70,24 +70,17 @@ func (m *Manager) Watch(ctx context.Context, query WatchQuery) iter.Seq2[Change,
 
 // watch returns the changes of a selection, converted.
 func watch[T any](ctx context.Context, m *Manager, query WatchQuery, convert func(RecordChange) (T, error)) iter.Seq2[T, error] {
-	selector, err := m.selection(query.Selector)
-	after, isOfSelection := selector.unbind(query.After)
-	if err == nil && !isOfSelection {
-		err = ErrGap
-	}
-	if err != nil {
-		return func(yield func(T, error) bool) {
-			yield(*new(T), operationError(ActionWatch, "", err))
-		}
-	}
-	changes := m.store.Watch(ctx, after)
+	changes := within(m.store, query.Selector).Watch(ctx, query.After)
 	var isRanged atomic.Bool
 	return func(yield func(T, error) bool) {
 		if isRanged.Swap(true) {
 			yield(*new(T), operationError(ActionWatch, "", errRangedTwice))
 			return
 		}
-		for change, err := range selector.changesOf(changes, query.Heartbeats) {
+		for change, err := range changes {
+			if err == nil && change.Kind == ChangeHeartbeat && !query.Heartbeats {
+				continue
+			}
 			var converted T
 			if err == nil {
 				converted, err = convert(change)
@@ -109,7 +102,7 @@ var errRangedTwice = errors.New("relayer: the changes can be ranged over once: c
 const skippedInterval = time.Second
 
 // changesOf returns the changes as a consumer of the selection sees them.
-func (s Selector) changesOf(changes iter.Seq2[RecordChange, error], withHeartbeats bool) iter.Seq2[RecordChange, error] {
+func (s Selector) changesOf(changes iter.Seq2[RecordChange, error]) iter.Seq2[RecordChange, error] {
 	return func(yield func(RecordChange, error) bool) {
 		var last time.Time // of the last element that was yielded
 		for change, err := range changes {
@@ -122,9 +115,6 @@ func (s Selector) changesOf(changes iter.Seq2[RecordChange, error], withHeartbea
 					continue
 				}
 				change = RecordChange{Kind: ChangeHeartbeat, Position: change.Position, Time: change.Time}
-			}
-			if change.Kind == ChangeHeartbeat && !withHeartbeats {
-				continue
 			}
 			last, change.Position = change.Time, s.bind(change.Position)
 			if !yield(change, err) || err != nil {

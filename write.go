@@ -13,6 +13,7 @@ import (
 // write is an observed write.
 type write struct {
 	WriteSettings
+	store      Store // stores nothing in a dry run
 	operation  Operation
 	isObserved bool
 	changed    []string // by a dry run, which has it
@@ -21,11 +22,13 @@ type write struct {
 // observeWrite runs a write between the calls of the observers. It reads id after the
 // write, because a create may generate it.
 func observeWrite[T any](ctx context.Context, m *Manager, action Action, id *string, options []WriteOption, run func(context.Context, *write) (T, error)) (T, error) {
-	w := &write{isObserved: len(m.observers) > 0}
+	w := &write{store: m.store, isObserved: len(m.observers) > 0}
 	settings, err := NewWriteSettings(options...)
-	w.WriteSettings = settings
+	if w.WriteSettings = settings; settings.DryRun {
+		w.store = withoutWrites(m.store)
+	}
 	w.operation = Operation{Action: action, ID: *id, DryRun: settings.DryRun, Reason: settings.Reason}
-	return observed(ctx, &m.observing, &w.operation, func(ctx context.Context) (result T, _ error) {
+	return observed(ctx, m.observers, &w.operation, func(ctx context.Context) (result T, _ error) {
 		if err == nil {
 			if m.sealer != nil {
 				defer m.writes.begin()()
@@ -64,7 +67,8 @@ func (w *write) relayer(m *Manager, rec Record) (*Relayer, error) {
 
 // replaces records the effect of the write. The zero Record is none.
 func (w *write) replaces(old, rec Record) {
-	if !w.isObserved {
+	isCurrent := w.operation.OldRevision == 0 // before it is replaced
+	if !w.isObserved || w.DryRun && !isCurrent {
 		return
 	}
 	w.operation.OldRevision, w.operation.Revision = old.Revision, rec.Revision
@@ -115,8 +119,8 @@ func (m *Manager) current(ctx context.Context, id string, settings WriteSettings
 	return rec, settings.check(rec.Revision)
 }
 
-func (m *Manager) swap(ctx context.Context, rec Record) (Record, error) {
-	updated, err := m.store.Update(ctx, rec)
+func (w *write) swap(ctx context.Context, rec Record) (Record, error) {
+	updated, err := w.store.Update(ctx, rec)
 	return updated, asLostRace(err)
 }
 

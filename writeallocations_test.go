@@ -39,14 +39,14 @@ func TestWrite_Allocations(t *testing.T) {
 		most, share float64 // of a create
 		write       func() error
 	}{
-		"patch": {205, 1.45, func() error {
+		"patch": {215, 1.55, func() error {
 			return second(m.Documents().Patch(ctx, "r", fmt.Appendf(nil, `{"policies":{"gas_price_cap":%d}}`, i)))
 		}},
-		"update": {235, 1.7, func() error {
+		"update": {250, 1.8, func() error {
 			return second(m.Update(ctx, "r", func(r *relayer.Relayer) error { r.Name = fmt.Sprint(i); return nil }))
 		}},
 		"pause and resume": {2 * 90, 2 * 0.65, func() error { return cmp.Or(second(m.Pause(ctx, "r")), second(m.Resume(ctx, "r"))) }},
-		"pause and resume of a document": {2 * 45, 2 * 0.3, func() error {
+		"pause and resume of a document": {2 * 45, 2 * 0.33, func() error {
 			return cmp.Or(second(m.Documents().Patch(ctx, "r", []byte(`{"paused":true}`))), second(m.Documents().Patch(ctx, "r", []byte(`{"paused":false}`))))
 		}},
 		"disable and enable of a document": {2 * 60, 2 * 0.4, func() error {

@@ -277,7 +277,7 @@ func TestNew_InvalidInput(t *testing.T) {
 		{Field: "relayers[3].network", Message: "must not be empty"},
 		{Field: "relayers[3].network_type", Message: "must not be empty"},
 		{Field: "relayers[3].signer_id", Message: "must not be empty"},
-		{Field: "relayers[4].custom_rpc_urls[0].weight", Message: "must be 0 or more"},
+		{Field: "relayers[4].custom_rpc_urls[0].weight", Message: "must be a finite number, and not -0"},
 		{Field: "relayers[5].name", Message: "must be UTF-8"},
 	})
 }

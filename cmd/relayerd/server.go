@@ -128,7 +128,7 @@ func (s *server) readOptions() error {
 	if err != nil {
 		return err
 	}
-	s.managerOptions = append(rules, relayer.WithLogger(s.logger))
+	s.managerOptions = rules
 	s.apiOptions = []httpapi.Option{rateLimit(s.rate), httpapi.WithLogger(s.logger)}
 	if s.logRequests {
 		s.apiOptions = append(s.apiOptions, httpapi.WithRequestLog(s.logger))

@@ -65,7 +65,7 @@ func run(ctx context.Context, args []string, token string) (err error) {
 	defer func() { err = errors.Join(err, store.Close()) }()
 
 	logger := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	manager, err := relayer.New(store, relayer.WithLogger(logger))
+	manager, err := relayer.New(store)
 	if err != nil {
 		return err
 	}

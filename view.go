@@ -1,0 +1,160 @@
+package relayer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+)
+
+// view is a [Store] that has only the records that a selector selects.
+type view struct {
+	Store
+	selector Selector
+}
+
+// within returns a store that has the records of another one that the selector selects.
+func within(store Store, selector Selector) Store {
+	if selector.IsZero() {
+		return store
+	}
+	if outer, isView := store.(view); isView {
+		return view{outer.Store, outer.selector.And(selector)}
+	}
+	return view{store, selector}
+}
+
+// Get returns [ErrNotFound] for a damaged record, which may be outside of the view.
+func (v view) Get(ctx context.Context, id string) (Record, error) {
+	if err := v.selector.Err(); err != nil {
+		return Record{}, err
+	}
+	rec, err := v.Store.Get(ctx, id)
+	if errors.Is(err, ErrCorrupt) || err == nil && !v.selector.selects(rec) {
+		return Record{}, ErrNotFound
+	}
+	return rec, err
+}
+
+func (v view) List(ctx context.Context, query StoreQuery) (Listing, error) {
+	if err := v.selector.Err(); err != nil {
+		return Listing{}, err
+	}
+	listing, err := v.Store.List(ctx, v.selector.narrow(query))
+	if err != nil && !errors.Is(err, ErrCorrupt) {
+		return Listing{}, err
+	}
+	for _, rec := range listing.Records {
+		// A defect of a store must not reveal other relayers.
+		if !v.selector.selects(rec) {
+			return Listing{}, fmt.Errorf("relayer: the store returned a relayer that is not selected by %s", v.selector)
+		}
+	}
+	listing.Position = v.selector.bind(listing.Position)
+	return listing, err
+}
+
+func (v view) Create(ctx context.Context, rec Record) (Record, error) {
+	if err := v.selector.checkScope(rec); err != nil {
+		return Record{}, err
+	}
+	return v.Store.Create(ctx, rec)
+}
+
+func (v view) Update(ctx context.Context, rec Record) (Record, error) {
+	if err := v.selector.checkScope(rec); err != nil {
+		return Record{}, err
+	}
+	return v.Store.Update(ctx, rec)
+}
+
+func (v view) Delete(ctx context.Context, id string, revision uint64, note []byte) error {
+	if _, err := v.Get(ctx, id); err != nil {
+		return err
+	}
+	return v.Store.Delete(ctx, id, revision, note)
+}
+
+// Watch binds positions to the selection: changes that it skips would be missing in another one.
+func (v view) Watch(ctx context.Context, after string) iter.Seq2[RecordChange, error] {
+	position, isOfSelection := v.selector.unbind(after)
+	err := v.selector.Err()
+	if err == nil && !isOfSelection {
+		err = ErrGap
+	}
+	if err != nil {
+		return func(yield func(RecordChange, error) bool) { yield(RecordChange{}, err) }
+	}
+	return v.selector.changesOf(v.Store.Watch(ctx, position))
+}
+
+// maxHistoryScan bounds how many changes a view examines for one page of the history of all
+// relayers: one that selects little must not read all changes. The changes of one relayer have
+// no bound, because then the end of a page would show how many a relayer outside has.
+const maxHistoryScan = 1000
+
+// History returns the changes of relayers that are selected before or after the change. If it
+// ends at the bound, the last element is a [ChangeHeartbeat] with the revision that was reached.
+func (v view) History(ctx context.Context, query HistoryQuery) ([]RecordChange, error) {
+	if err := v.selector.Err(); err != nil {
+		return nil, err
+	}
+	limit, visible := query.Limit, []RecordChange(nil)
+	query.Limit = max(limit, 100)
+	for scanned := 0; ; {
+		found, err := v.Store.History(ctx, query)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range found {
+			if c, isVisible := v.selector.pastChangeOf(c); isVisible && len(visible) < limit {
+				visible = append(visible, c)
+			}
+		}
+		if len(visible) == limit || len(found) < query.Limit {
+			return visible, nil
+		}
+		query.Before = found[len(found)-1].Record.Revision
+		if scanned += len(found); query.ID == "" && scanned >= maxHistoryScan {
+			return append(visible, RecordChange{Kind: ChangeHeartbeat, Record: Record{Revision: query.Before}}), nil
+		}
+	}
+}
+
+// dryRun is a [Store] that checks writes and stores nothing.
+type dryRun struct{ Store }
+
+// withoutWrites returns a store that checks the writes of another one.
+func withoutWrites(store Store) Store {
+	if v, isView := store.(view); isView {
+		return view{dryRun{v.Store}, v.selector}
+	}
+	return dryRun{store}
+}
+
+// Create returns the errors of a create for the ID and the claim.
+func (d dryRun) Create(ctx context.Context, rec Record) (Record, error) {
+	_, err := d.Get(ctx, rec.ID)
+	if err == nil || errors.Is(err, ErrCorrupt) {
+		return Record{}, ErrExists
+	}
+	if !errors.Is(err, ErrNotFound) {
+		return Record{}, err
+	}
+	rec.Note = nil
+	if rec.Claim == "" {
+		return rec, nil
+	}
+	held, err := d.List(ctx, StoreQuery{Terms: [][]string{{recordTerm(claimTerm, rec.Claim)}}})
+	if err == nil && held.Total > 0 {
+		err = ErrClaimed
+	}
+	return rec, err
+}
+
+func (d dryRun) Update(_ context.Context, rec Record) (Record, error) {
+	rec.Note = nil
+	return rec, nil
+}
+
+func (d dryRun) Delete(context.Context, string, uint64, []byte) error { return nil }
