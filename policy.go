@@ -86,7 +86,7 @@ type EVMPolicy struct {
 	// address and the address of the relayer need an entry like any other. With
 	// [WithNetworkRules] each is an address of 20 bytes, and one in mixed case has the right
 	// checksum (EIP-55).
-	WhitelistReceivers []string `json:"whitelist_receivers,omitzero" validate:"dive,text"`
+	WhitelistReceivers []string `json:"whitelist_receivers,omitzero" validate:"dive,text" network:"dive,evm_address"`
 }
 
 // NetworkType returns [EVM].
@@ -141,25 +141,25 @@ type SolanaPolicy struct {
 	// AllowedAccounts are the only accounts that a transaction may name: its fee payer, its
 	// signers, its programs, and those of its lookup tables too. Empty permits none. With
 	// [WithNetworkRules] each is base58 of 32 bytes.
-	AllowedAccounts []string `json:"allowed_accounts,omitzero" validate:"dive,text"`
+	AllowedAccounts []string `json:"allowed_accounts,omitzero" validate:"dive,text" network:"dive,solana_address"`
 
 	// AllowedPrograms are the only programs that a transaction may call. Empty permits none.
 	// The engine compares the programs of inner instructions too if it has simulated. With
 	// [WithNetworkRules] each is base58 of 32 bytes.
-	AllowedPrograms []string `json:"allowed_programs,omitzero" validate:"dive,text"`
+	AllowedPrograms []string `json:"allowed_programs,omitzero" validate:"dive,text" network:"dive,solana_address"`
 
 	// AllowedTokens are the only tokens that a transaction may transfer, and pay the relayer
 	// in. Empty permits every token. SOL needs no entry.
-	AllowedTokens []SolanaAllowedToken `json:"allowed_tokens,omitzero" validate:"dive"`
+	AllowedTokens []SolanaAllowedToken `json:"allowed_tokens,omitzero" validate:"dive" network:"dive"`
 
 	// DisallowedAccounts are accounts that no transaction may name, even if they are in
 	// AllowedAccounts. With [WithNetworkRules]
 	// each is base58 of 32 bytes, and AllowedAccounts must not be set too.
-	DisallowedAccounts []string `json:"disallowed_accounts,omitzero" validate:"dive,text"`
+	DisallowedAccounts []string `json:"disallowed_accounts,omitzero" validate:"dive,text" network:"excludes=allowed_accounts,dive,solana_address"`
 
 	// FeeMarginPercentage is what the engine adds to an estimated fee, in percent of it. With
 	// [WithNetworkRules] it is 0 or more.
-	FeeMarginPercentage *float64 `json:"fee_margin_percentage,omitempty" validate:"omitnil,finite"`
+	FeeMarginPercentage *float64 `json:"fee_margin_percentage,omitempty" validate:"omitnil,finite" network:"omitnil,gte=0"`
 
 	// FeePaymentStrategy selects who pays the fees. With [FeePaidByUser], a transaction must
 	// include one payment to the relayer of at least its fee with the margin. With
@@ -196,7 +196,7 @@ func (p SolanaPolicy) Format(state fmt.State, _ rune) { strictjson.Print(state, 
 type SolanaAllowedToken struct {
 	// Mint is the mint account of the token. Required. With [WithNetworkRules] it is base58 of
 	// 32 bytes.
-	Mint string `json:"mint" validate:"required,text"`
+	Mint string `json:"mint" validate:"required,text" network:"solana_address"`
 
 	// Decimals is the number of decimal places of the token.
 	Decimals *uint8 `json:"decimals,omitempty"`
@@ -217,7 +217,7 @@ type SolanaAllowedToken struct {
 type TokenSwapConfig struct {
 	// SlippagePercentage is the maximum slippage of a swap, in percent. With
 	// [WithNetworkRules] it is from 0 to 100.
-	SlippagePercentage *float64 `json:"slippage_percentage,omitempty" validate:"omitnil,finite"`
+	SlippagePercentage *float64 `json:"slippage_percentage,omitempty" validate:"omitnil,finite" network:"omitnil,percentage"`
 
 	// MinAmount is the minimum amount of one swap. The engine does not swap less.
 	MinAmount *uint64 `json:"min_amount,omitempty"`
@@ -246,7 +246,7 @@ type SolanaSwapConfig struct {
 
 	// CronSchedule is the cron expression of the swaps. With [WithNetworkRules] it has 5, 6 or
 	// 7 fields, and parses.
-	CronSchedule *string `json:"cron_schedule,omitempty" validate:"omitnil,text"`
+	CronSchedule *string `json:"cron_schedule,omitempty" validate:"omitnil,text" network:"omitnil,cron_schedule"`
 
 	// MinBalanceThreshold is the balance in lamports below which the engine swaps.
 	MinBalanceThreshold *uint64 `json:"min_balance_threshold,omitempty"`
@@ -270,10 +270,10 @@ const (
 type JupiterSwapOptions struct {
 	// PriorityFeeMaxLamports is the maximum priority fee of a swap, in lamports. With
 	// [WithNetworkRules] it and PriorityLevel are set together.
-	PriorityFeeMaxLamports *uint64 `json:"priority_fee_max_lamports,omitempty"`
+	PriorityFeeMaxLamports *uint64 `json:"priority_fee_max_lamports,omitempty" network:"set_with=priority_level"`
 
 	// PriorityLevel is the level of the priority fee of a swap.
-	PriorityLevel *JupiterPriorityLevel `json:"priority_level,omitempty" validate:"omitnil,oneof=medium high veryHigh"`
+	PriorityLevel *JupiterPriorityLevel `json:"priority_level,omitempty" validate:"omitnil,oneof=medium high veryHigh" network:"set_with=priority_fee_max_lamports"`
 
 	// DynamicComputeUnitLimit lets the exchange estimate the compute unit limit of a swap.
 	DynamicComputeUnitLimit *bool `json:"dynamic_compute_unit_limit,omitempty"`
@@ -285,7 +285,7 @@ type StellarPolicy struct {
 	// AllowedTokens are the only assets that a transaction may pay the relayer in. Empty
 	// permits every asset. XLM needs an entry like any other asset. Other payments are not
 	// limited.
-	AllowedTokens []StellarAllowedToken `json:"allowed_tokens,omitzero" validate:"dive"`
+	AllowedTokens []StellarAllowedToken `json:"allowed_tokens,omitzero" validate:"dive" network:"dive"`
 
 	// ConcurrentTransactions permits the engine to send a transaction before the previous one
 	// is confirmed. If it is false, transactions are sent one after another.
@@ -293,7 +293,7 @@ type StellarPolicy struct {
 
 	// FeeMarginPercentage is what the engine adds to an estimated fee, in percent of it. With
 	// [WithNetworkRules] it is 0 or more.
-	FeeMarginPercentage *float64 `json:"fee_margin_percentage,omitempty" validate:"omitnil,finite"`
+	FeeMarginPercentage *float64 `json:"fee_margin_percentage,omitempty" validate:"omitnil,finite" network:"omitnil,gte=0"`
 
 	// FeePaymentStrategy selects who pays the fees. With [FeePaidByUser], a transaction must
 	// include one payment to the relayer of at least its fee with the margin. With
@@ -311,7 +311,7 @@ type StellarPolicy struct {
 
 	// SlippagePercentage is the maximum slippage of the conversion of a fee, in percent. With
 	// [WithNetworkRules] it is from 0 to 100.
-	SlippagePercentage *float64 `json:"slippage_percentage,omitempty" validate:"omitnil,finite"`
+	SlippagePercentage *float64 `json:"slippage_percentage,omitempty" validate:"omitnil,finite" network:"omitnil,percentage"`
 
 	// SwapConfig says when the engine swaps collected assets for XLM. With [WithNetworkRules]
 	// it requires FeePaymentStrategy to be [FeePaidByUser].
@@ -332,7 +332,7 @@ type StellarAllowedToken struct {
 	// Asset is "native" or "XLM", which are the same, "CODE:ISSUER", or a contract ID. Compared
 	// exactly: an asset and its contract are two. Required. With
 	// [WithNetworkRules] it is one of these forms, with valid checksums.
-	Asset string `json:"asset" validate:"required,text"`
+	Asset string `json:"asset" validate:"required,text" network:"stellar_asset"`
 
 	// Metadata describes the asset. It limits nothing.
 	Metadata *StellarTokenMetadata `json:"metadata,omitempty"`
@@ -376,18 +376,18 @@ type StellarTokenKind struct {
 // required.
 type StellarClassicAsset struct {
 	// Code is the code of the asset. With [WithNetworkRules] it is 1 to 12 letters and digits.
-	Code string `json:"code" validate:"required,text"`
+	Code string `json:"code" validate:"required,text" network:"stellar_code"`
 
 	// Issuer is the account that issues the asset. With [WithNetworkRules] it is G and 55
 	// characters, with a valid checksum.
-	Issuer string `json:"issuer" validate:"required,text"`
+	Issuer string `json:"issuer" validate:"required,text" network:"stellar_account"`
 }
 
 // StellarContractToken is a token of a Soroban contract.
 type StellarContractToken struct {
 	// ContractID is the ID of the contract. Required. With [WithNetworkRules] it is C and 55
 	// characters, with a valid checksum.
-	ContractID string `json:"contract_id" validate:"required,text"`
+	ContractID string `json:"contract_id" validate:"required,text" network:"stellar_contract"`
 }
 
 // StellarSwapStrategy is an exchange that [StellarSwapConfig] swaps on.
@@ -403,11 +403,11 @@ const (
 type StellarSwapConfig struct {
 	// Strategies are the exchanges to swap on, in order of preference. With
 	// [WithNetworkRules] there is at least one.
-	Strategies []StellarSwapStrategy `json:"strategies,omitzero" validate:"dive,oneof=order-book soroswap"`
+	Strategies []StellarSwapStrategy `json:"strategies,omitzero" validate:"dive,oneof=order-book soroswap" network:"min=1"`
 
 	// CronSchedule is the cron expression of the swaps. With [WithNetworkRules] it has 5, 6 or
 	// 7 fields, and parses.
-	CronSchedule *string `json:"cron_schedule,omitempty" validate:"omitnil,text"`
+	CronSchedule *string `json:"cron_schedule,omitempty" validate:"omitnil,text" network:"omitnil,cron_schedule"`
 
 	// MinBalanceThreshold is the balance in stroops below which the engine swaps.
 	MinBalanceThreshold *uint64 `json:"min_balance_threshold,omitempty"`

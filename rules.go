@@ -10,36 +10,85 @@ import (
 
 	"github.com/go-playground/validator/v10"
 
+	"github.com/go-relayer/relayer/internal/chain"
+	"github.com/go-relayer/relayer/internal/cron"
 	"github.com/go-relayer/relayer/internal/mask"
 	"github.com/go-relayer/relayer/internal/strictjson"
 	"github.com/go-relayer/relayer/rpcguard"
 )
 
-// structRules checks the validate tags. It is built once and never changed:
-// registration is not safe during validation.
-var structRules = sync.OnceValue(newStructRules)
+// The validators check the validate tags, and the network tags. They are built once and never
+// changed: registration is not safe during validation.
+var (
+	structRules  = sync.OnceValue(func() *validator.Validate { return newRules("validate") })
+	networkRules = sync.OnceValue(func() *validator.Validate { return newRules("network") })
+)
 
-func newStructRules() *validator.Validate {
+// textRules has the tags of texts, each with a function that returns why a text violates it, or
+// "".
+var textRules = map[string]func(text string) (problem string){
+	"relayer_id":       idProblem,
+	"network_type":     networkTypeProblem,
+	"text":             strictjson.TextProblem,
+	"rpc_url":          rpcURLProblem,
+	"evm_address":      chain.EVMAddressProblem,
+	"solana_address":   chain.SolanaAddressProblem,
+	"stellar_account":  chain.StellarAccountProblem,
+	"stellar_asset":    chain.StellarAssetProblem,
+	"stellar_code":     chain.StellarCodeProblem,
+	"stellar_contract": chain.StellarContractProblem,
+	"cron_schedule":    cron.Problem,
+}
+
+func rpcURLProblem(text string) string {
+	if err := (rpcguard.Policy{}).Check(text); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+func newRules(tagName string) *validator.Validate {
 	rules := validator.New(validator.WithRequiredStructEnabled())
+	rules.SetTagName(tagName)
 	rules.RegisterTagNameFunc(jsonName)
-	for tag, holds := range map[string]func(text string) bool{
-		"relayer_id":   IsID,
-		"network_type": func(text string) bool { return networkTypeProblem(text) == "" },
-		"text":         func(text string) bool { return strictjson.TextProblem(text) == "" },
-		"rpc_url":      func(text string) bool { return rpcguard.Policy{}.Check(text) == nil },
-	} {
-		mustRegister(rules, tag, func(field validator.FieldLevel) bool { return holds(field.Field().String()) })
+	for tag, problem := range textRules {
+		mustRegister(rules, tag, func(field validator.FieldLevel) bool { return problem(field.Field().String()) == "" })
 	}
 	mustRegister(rules, "finite", func(field validator.FieldLevel) bool { return isFinite(field.Field().Float()) })
+	mustRegister(rules, "percentage", func(field validator.FieldLevel) bool {
+		percentage := field.Field().Float()
+		return percentage >= 0 && percentage <= 100 // false for NaN
+	})
+	mustRegister(rules, "excludes", func(field validator.FieldLevel) bool { return !isSet(field.Field()) || !isSet(sibling(field)) })
+	mustRegister(rules, "set_with", func(field validator.FieldLevel) bool { return isSet(field.Field()) || !isSet(sibling(field)) })
 	return rules
 }
 
 // mustRegister panics if the tag is empty or reserved, which is a programming
-// error in newStructRules.
+// error in newRules.
 func mustRegister(rules *validator.Validate, tag string, rule validator.Func) {
-	if err := rules.RegisterValidation(tag, rule); err != nil {
+	if err := rules.RegisterValidation(tag, rule, true); err != nil {
 		panic(err)
 	}
+}
+
+// sibling returns the field of the same struct with the JSON name that the tag has.
+func sibling(field validator.FieldLevel) reflect.Value {
+	return reflect.Indirect(field.Parent()).FieldByNameFunc(func(name string) bool {
+		sibling, _ := reflect.Indirect(field.Parent()).Type().FieldByName(name)
+		return jsonName(sibling) == field.Param()
+	})
+}
+
+// isSet reports whether a field is neither a nil pointer nor an empty list.
+func isSet(field reflect.Value) bool {
+	switch field.Kind() {
+	case reflect.Pointer:
+		return !field.IsNil()
+	case reflect.Slice:
+		return field.Len() > 0
+	}
+	return true
 }
 
 func jsonName(field reflect.StructField) string {
@@ -47,26 +96,26 @@ func jsonName(field reflect.StructField) string {
 	return name
 }
 
-// checkRules adds a problem for every validate tag that input, a pointer to a
-// struct, violates.
-func checkRules(input any, found *problems) {
+// checkRules adds a problem for every tag of the rules that input, a pointer to a struct,
+// violates. prefix precedes the paths.
+func checkRules(rules *validator.Validate, input any, prefix string, found *problems) {
 	if found.Full() {
 		return
 	}
 	var violations validator.ValidationErrors
-	if !errors.As(structRules().Struct(input), &violations) {
+	if !errors.As(rules.Struct(input), &violations) {
 		return
 	}
 	for _, violation := range violations {
 		_, path, _ := strings.Cut(violation.Namespace(), ".")
 		// A field without a name in JSON is a problem of the object that has it.
-		found.Report(strings.TrimSuffix(path, ".-"), ruleCodes[violation.Tag()], ruleMessage(violation))
+		found.Report(prefix+strings.TrimSuffix(path, ".-"), ruleCodes[violation.Tag()], ruleMessage(violation))
 	}
 }
 
 // ruleCodes has the codes of tags.
 var ruleCodes = map[string]string{
-	"required": strictjson.Required, "oneof": strictjson.NotAllowed, "network_type": strictjson.NotAllowed, "gte": strictjson.OutOfRange, "lte": strictjson.OutOfRange, "finite": strictjson.OutOfRange,
+	"required": strictjson.Required, "oneof": strictjson.NotAllowed, "network_type": strictjson.NotAllowed, "gte": strictjson.OutOfRange, "lte": strictjson.OutOfRange, "finite": strictjson.OutOfRange, "percentage": strictjson.OutOfRange,
 }
 
 // ruleMessage returns what the field must be, for the sender of the request.
@@ -74,10 +123,6 @@ func ruleMessage(violation validator.FieldError) string {
 	switch violation.Tag() {
 	case "required":
 		return "must not be empty"
-	case "relayer_id":
-		return "must be 1 to 64 characters of A-Z a-z 0-9 _ and -"
-	case "network_type":
-		return networkTypeProblem(reflect.ValueOf(violation.Value()).String())
 	case "oneof":
 		return "must be one of " + strings.Join(strings.Fields(violation.Param()), ", ")
 	case "gte":
@@ -86,16 +131,20 @@ func ruleMessage(violation validator.FieldError) string {
 		return "must be at most " + violation.Param()
 	case "finite":
 		return "must be a finite number, and not -0"
-	case "text":
-		return strictjson.TextProblem(reflect.ValueOf(violation.Value()).String())
-	case "rpc_url":
-		return rpcguard.Policy{}.Check(reflect.ValueOf(violation.Value()).String()).Error()
+	case "percentage":
+		return "must be from 0 to 100"
+	case "min":
+		return "must name at least one strategy"
+	case "excludes":
+		return "must not be set together with " + violation.Param()
+	case "set_with":
+		return "must be set if " + violation.Param() + " is set"
 	case "isdefault":
 		return "must be a kind that this version supports"
 	case "excluded_with":
 		return "must not be given together with classic"
 	default:
-		return "violates the rule " + violation.Tag()
+		return textRules[violation.Tag()](reflect.ValueOf(violation.Value()).String())
 	}
 }
 
@@ -106,7 +155,7 @@ func isFinite(number float64) bool {
 }
 
 func (s *settings) check(r *Relayer, found *problems) {
-	checkRules(r, found)
+	checkRules(structRules(), r, "", found)
 	checkLabels(r.Labels, found)
 	if s.rpcPolicy != nil {
 		checkURLs(*s.rpcPolicy, r.CustomRPCURLs, found)

@@ -18,13 +18,13 @@ func FuzzAccepted(f *testing.F) {
 		if EVMAddressProblem(text) == "" && len(text) != 42 {
 			t.Errorf("EVM address %q is accepted", text)
 		}
-		if IsSolanaAddress(text) {
+		if SolanaAddressProblem(text) == "" {
 			key, _ := base58.Decode(text)
 			if len(key) != 32 || base58.Encode(key) != text {
 				t.Errorf("Solana address %q is accepted", text)
 			}
 		}
-		if IsStellarAccount(text) || IsStellarContract(text) {
+		if StellarAccountProblem(text) == "" || StellarContractProblem(text) == "" {
 			raw, _ := strkeyEncoding.DecodeString(text)
 			if len(raw) != 35 || strkeyEncoding.EncodeToString(raw) != text {
 				t.Errorf("strkey %q is accepted", text)

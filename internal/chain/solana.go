@@ -9,12 +9,16 @@ const (
 	maxSolanaAddress = 44
 )
 
-// IsSolanaAddress reports whether address is the base58 text of 32 bytes.
-func IsSolanaAddress(address string) bool {
+// SolanaAddressProblem returns a message if address is not the base58 text of 32 bytes, and ""
+// otherwise.
+func SolanaAddressProblem(address string) string {
+	const message = "must be a Solana address: base58 of 32 bytes"
 	// The time that base58 takes grows with the square of the length.
 	if len(address) < minSolanaAddress || len(address) > maxSolanaAddress {
-		return false
+		return message
 	}
-	key, err := base58.Decode(address)
-	return err == nil && len(key) == 32
+	if key, err := base58.Decode(address); err != nil || len(key) != 32 {
+		return message
+	}
+	return ""
 }

@@ -41,7 +41,7 @@ func TestSolanaAddress(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			if got := IsSolanaAddress(c.address); got != c.want {
+			if got := SolanaAddressProblem(c.address) == ""; got != c.want {
 				t.Errorf("%q: got %v", c.address, got)
 			}
 		})

@@ -54,13 +54,13 @@ func TestStellarAsset(t *testing.T) {
 
 func TestStellarAssetCode(t *testing.T) {
 	for _, code := range []string{"X", "0", "azAZ09", "ABCDEFGHIJKL"} {
-		if !IsStellarAssetCode(code) {
+		if StellarCodeProblem(code) != "" {
 			t.Errorf("%q is rejected", code)
 		}
 	}
 	// These include the neighbors of each of the three ranges of characters.
 	for _, code := range []string{"", "ABCDEFGHIJKLM", "/", ":", "@", "[", "`", "{", "A B", "É", "\x00"} {
-		if IsStellarAssetCode(code) {
+		if StellarCodeProblem(code) == "" {
 			t.Errorf("%q is accepted", code)
 		}
 	}

@@ -45,18 +45,18 @@ func TestStrkey_Kinds(t *testing.T) {
 	accounts := []string{sep23Account, "GA3D5KRYM6CB7OWQ6TWYRR3Z4T7GNZLKERYNZGGA5SOAOPIFY6YQHES5"}
 	contracts := []string{sep23Contract, "CA3D5KRYM6CB7OWQ6TWYRR3Z4T7GNZLKERYNZGGA5SOAOPIFY6YQGAXE"}
 	for _, text := range accounts {
-		if !IsStellarAccount(text) || IsStellarContract(text) {
+		if StellarAccountProblem(text) != "" || StellarContractProblem(text) == "" {
 			t.Errorf("%s is not accepted as an account only", text)
 		}
 	}
 	for _, text := range contracts {
-		if !IsStellarContract(text) || IsStellarAccount(text) {
+		if StellarContractProblem(text) != "" || StellarAccountProblem(text) == "" {
 			t.Errorf("%s is not accepted as a contract only", text)
 		}
 	}
 	seed := "SBU2RRGLXH3E5CQHTD3ODLDF2BWDCYUSSBLLZ5GNW7JXHDIYKXZWHOKR"
 	for _, text := range append(sep23Valid[2:], seed) {
-		if IsStellarAccount(text) || IsStellarContract(text) {
+		if StellarAccountProblem(text) == "" || StellarContractProblem(text) == "" {
 			t.Errorf("%s is of another kind and accepted", text)
 		}
 	}
@@ -77,7 +77,7 @@ func TestStrkey_Invalid(t *testing.T) {
 		strings.Repeat("A", 56),
 	}, sep23Invalid...)
 	for _, text := range invalid {
-		if IsStellarAccount(text) || IsStellarContract(text) {
+		if StellarAccountProblem(text) == "" || StellarContractProblem(text) == "" {
 			t.Errorf("%q is accepted", text)
 		}
 	}
@@ -90,7 +90,7 @@ func TestStrkey_ChecksumCoversEveryCharacter(t *testing.T) {
 	for i := range sep23Account {
 		for _, c := range alphabet {
 			changed := sep23Account[:i] + string(c) + sep23Account[i+1:]
-			if changed != sep23Account && IsStellarAccount(changed) {
+			if changed != sep23Account && StellarAccountProblem(changed) == "" {
 				t.Errorf("%s is accepted", changed)
 			}
 		}
