@@ -3,6 +3,8 @@
 // [Stellar], calls [Check] before it signs, and signs only if Check returns nil. Check has no
 // state, calls no network and decodes no transaction: the engine gives the values.
 //
+//	err := enforce.Check(r, enforce.EVM{To: to, MaxFeePerGas: &price, GasLimit: gas, Cost: &cost, Balance: &balance})
+//
 // # Rules
 //
 // Limits are inclusive: a value equal to a limit is permitted. A field of a policy that is not
@@ -11,8 +13,8 @@
 //
 //	field                     the transaction is refused
 //	paused, system_disabled   if it is true
-//	network_type              if the transaction is of another network type, or the type is
-//	                          not one of the three. The policy is not compared then
+//	network_type              if the transaction is of another type, or the type is not one
+//	                          of the three. The policy is not compared then
 //
 //	EVM
 //	gas_limit_estimation      if it is false and the transaction has no gas limit
@@ -33,11 +35,12 @@
 //	                          permits none
 //	allowed_tokens            if the mint of a transfer or of a payment to the relayer is not
 //	                          in the list. An empty list permits every mint. SOL needs no entry
-//	…[i].max_allowed_fee      if a payment to the relayer in this token is above
+//	  max_allowed_fee         if a payment to the relayer in this token is above
 //	disallowed_accounts       if an account of the message is in the list, even if it is in
 //	                          allowed_accounts too
 //	fee_payment_strategy      with "user", the default: if no payment to the relayer is at
-//	                          least the required one. Payments are not added up
+//	                          least the required one. Payments are not added up, and the
+//	                          violation shows the first
 //	max_allowed_fee_lamports  if the fee, without a margin, is above
 //	max_signatures            if it requires more signatures
 //	max_tx_data_size          if it has more bytes
@@ -47,7 +50,7 @@
 //	allowed_tokens            if the asset of a payment to the relayer is not in the list. An
 //	                          empty list permits every asset. Other payments are not limited.
 //	                          XLM needs an entry, "native" or "XLM", which are the same
-//	…[i].max_allowed_fee      if a payment to the relayer in this asset is above
+//	  max_allowed_fee         if a payment to the relayer in this asset is above
 //	fee_payment_strategy      as on Solana, but the default is "relayer"
 //	max_fee                   if the fee that the relayer bids is above
 //	min_balance               if the balance minus the cost is below

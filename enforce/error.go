@@ -12,10 +12,8 @@ import (
 //
 //	{"relayer_id":"r","violations":[{"field":"policies.gas_price_cap","code":"above_maximum","value":"31","limit":"30"}]}
 type Error struct {
-	RelayerID string `json:"relayer_id"`
-
-	// Violations has at least one and at most 1,000 elements. Further ones are omitted.
-	Violations []Violation `json:"violations"`
+	RelayerID  string      `json:"relayer_id"`
+	Violations []Violation `json:"violations"` // at least one, and the first 1,000
 }
 
 // Violation is one value that one rule refuses. Its texts are printable and have at most 256
@@ -34,7 +32,7 @@ type Violation struct {
 	// required amount the asset.
 	Value string `json:"value,omitempty"`
 
-	// Limit is the limit if the rule compares numbers.
+	// Limit is the limit, or the required payment, if the rule compares numbers.
 	Limit string `json:"limit,omitempty"`
 }
 
@@ -46,7 +44,7 @@ const (
 	Paused       Code = "paused"        // the relayer is paused
 	Disabled     Code = "disabled"      // the host has disabled the relayer
 	WrongNetwork Code = "wrong_network" // the transaction is of another network type
-	Unsupported  Code = "unsupported"   // this version does not have the value of the relayer
+	Unsupported  Code = "unsupported"   // this version lacks the network type, policy or strategy
 	Listed       Code = "listed"        // the value is in a list of refused values
 	NotListed    Code = "not_listed"    // the value is not in the list of permitted values
 	AboveMaximum Code = "above_maximum" // the value is above the limit

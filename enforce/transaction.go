@@ -20,8 +20,7 @@ type EVM struct {
 	// MaxFeePerGas is the maximum fee per gas, or the gas price of a legacy transaction.
 	MaxFeePerGas *relayer.Amount
 
-	// GasLimit is the gas limit that the client gives. It is 0 if the engine has to
-	// estimate it.
+	// GasLimit is the gas limit that the client gives. It is 0 if the engine estimates it.
 	GasLimit uint64
 
 	// Private is true if the transaction goes to a private endpoint only.
@@ -48,9 +47,9 @@ type Solana struct {
 	// those of inner instructions. An empty list is not known.
 	Programs []string
 
-	// Tokens are the mints of the tokens that the transaction transfers. If an instruction
-	// does not name the mint, the engine looks up the token account. Nil is not known if
-	// Programs is empty or has a token program. An empty list says that there is no transfer.
+	// Tokens are the mints of the tokens that the transaction transfers, in Payments too. If
+	// an instruction does not name the mint, the engine looks up the token account. Nil is not
+	// known if Programs is empty or has a token program; an empty list has no transfer.
 	Tokens []string
 
 	// Signatures is the number of signatures that the message requires. 0 is not known.
