@@ -73,11 +73,12 @@ const (
 	staleNote = `document.getElementById('stale').textContent`
 )
 
-// expectStale waits until the page shows old states as such. It returns their time.
+// expectStale waits until the page shows old states as such. It returns their time. The response to
+// an earlier request may still arrive, and then the page shows them as current for a moment.
 func (b *tab) expectStale() time.Time {
 	b.t.Helper()
-	expect(b, true, pillColor+` === getComputedStyle(document.querySelector('#rows .mono')).color`)
-	note := evaluate[string](b, staleNote)
+	expect(b, true, `(window.note = `+staleNote+`) !== '' && `+pillColor+` === getComputedStyle(document.querySelector('#rows .mono')).color`)
+	note := evaluate[string](b, `window.note`)
 	shown, found := strings.CutPrefix(strings.TrimSuffix(note, "."), "The server cannot be reached. The states are those of ")
 	at, err := time.ParseInLocation(time.DateTime, shown, time.Local)
 	if !found || err != nil {
