@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -27,10 +28,8 @@ import (
 // The function is called for every request, and about every 15 seconds for an open stream,
 // which ends if the function rejects it, or if the actor then sees other relayers.
 //
-// Credentials are the values of the headers Authorization and Cookie: only they are limited
-// (see [WithGuessLimit]), so that credentials in another header can be guessed without a
-// limit. While a client address has used up its limit, the function is called only for
-// credentials that were accepted before.
+// It is called without a limit of rejected credentials. Credentials need 128 random bits, and a
+// function that asks a slow service limits how often it does.
 type Authenticator func(r *http.Request) (relayer.Actor, error)
 
 // ErrUnauthorized is the error of an [Authenticator] that does not accept a request.
@@ -49,8 +48,7 @@ const minTokenBytes = 16
 // equal, if one has fewer than 16 bytes, or if no client could send it: with spaces,
 // control or non-ASCII characters. The map can be changed after the call.
 //
-// Tokens must be random and have at least 128 bits: the limit on unknown tokens does not
-// prevent guesses from many addresses.
+// Tokens must be random and have at least 128 bits: nothing limits guesses.
 func Tokens(byName map[string][]string) (Authenticator, error) {
 	var t tokens
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
@@ -155,4 +153,27 @@ func challenge(r *http.Request) string {
 		}
 	}
 	return "Bearer"
+}
+
+// WithClientAddress sets the function that returns the address of a client, for a host behind a
+// proxy. The function should read a header that the proxy sets and that no client can set. By
+// default the address is that of the connection. It is the Address of the [relayer.Actor], and
+// has the share of a request that is not authenticated yet ([WithMaxInFlight]).
+func WithClientAddress(address func(*http.Request) string) Option {
+	return Option{func(s *settings) error {
+		if address == nil {
+			return errors.New("httpapi: client address function is nil")
+		}
+		s.address = address
+		return nil
+	}}
+}
+
+// connectionAddress returns the remote address of the connection without its port.
+func connectionAddress(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return host
 }

@@ -179,9 +179,6 @@ func TestNew_InvalidArguments(t *testing.T) {
 		"client address": func() (*httpapi.API, error) {
 			return httpapi.New(manager, httpapi.TrustHost(), httpapi.WithClientAddress(nil))
 		},
-		"guess rate": func() (*httpapi.API, error) {
-			return httpapi.New(manager, httpapi.TrustHost(), httpapi.WithGuessLimit(0, 1))
-		},
 		"requests in flight": func() (*httpapi.API, error) {
 			return httpapi.New(manager, httpapi.TrustHost(), httpapi.WithMaxInFlight(0))
 		},

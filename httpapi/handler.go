@@ -84,7 +84,7 @@ func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 // is written, so that a client that reads slowly does not block others.
 func (x *exchange) releaseInFlight() {
 	if x.inFlight != nil {
-		x.inFlight.release(x.caller, 1)
+		x.inFlight.add(x.caller, -1)
 		x.inFlight = nil
 	}
 }
@@ -102,37 +102,37 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer a.recoverPanic(x, r)
 
 	x.actor = relayer.Actor{RequestID: x.requestID, Address: a.address(r)}
-	sent := a.guesses.credentials(r.Header)
-	x.caller = callerOf(sent, x.actor.Address)
+	x.caller = caller{address: x.actor.Address}
 	if !a.inFlight.tryAcquire(x.caller, 1) {
 		x.respond(r, a.refuse(x, r, a.inFlight))
 		return
 	}
 	x.inFlight = a.inFlight
 	defer x.releaseInFlight()
-	defer func() { a.pending.release(x.caller, x.pendingBytes) }()
+	defer func() { a.pending.add(x.caller, -x.pendingBytes) }()
 
-	a.serve(x, r, sent)
+	a.serve(x, r)
 }
 
-func (a *API) serve(x *exchange, r *http.Request, sent credentials) {
+func (a *API) serve(x *exchange, r *http.Request) {
 	if isOpenAPI(r) {
 		a.mux.ServeHTTP(x, r)
 		return
 	}
-	actor, err := a.identify(x, r, sent)
+	actor, err := a.identify(x, r)
 	if err != nil {
 		x.respond(r, a.authFailure(x, r, err))
 		return
 	}
 	x.actor = actor
 	x.Context = relayer.WithActor(x.Context, actor)
-	by := caller{actor: actor.ID}
-	if !a.inFlight.move(x.caller, by, 1) {
+	x.releaseInFlight()
+	x.caller = caller{actor: actor.ID}
+	if !a.inFlight.tryAcquire(x.caller, 1) {
 		x.respond(r, a.refuse(x, r, a.inFlight))
 		return
 	}
-	x.caller = by
+	x.inFlight = a.inFlight
 	if !isCleanPath(r) {
 		// ServeMux would respond with a redirect in HTML.
 		x.respond(r, failure(http.StatusNotFound))
@@ -141,8 +141,8 @@ func (a *API) serve(x *exchange, r *http.Request, sent credentials) {
 	a.mux.ServeHTTP(x, r)
 }
 
-func (a *API) identify(x *exchange, r *http.Request, sent credentials) (relayer.Actor, error) {
-	actor, err := a.guesses.check(r, sent, x.actor.Address, a.authenticate)
+func (a *API) identify(x *exchange, r *http.Request) (relayer.Actor, error) {
+	actor, err := a.authenticate(r)
 	if err == nil && actor.ID == "" {
 		err = errors.New("the authenticator returned an actor without an ID")
 	}
@@ -277,30 +277,15 @@ func (a *API) newMux() *http.ServeMux {
 
 func (a *API) rateLimited(handle endpoint) endpoint {
 	return func(x *exchange, r *http.Request) response {
-		if wait := a.readLimiter.take(x.actor.ID); wait > 0 {
-			return tooManyRequests(wait)
+		if wait := a.reads.take(x.actor.ID); wait > 0 {
+			seconds := int64((wait + time.Second - 1) / time.Second) // rounded up
+			return failure(http.StatusTooManyRequests).withHeader("Retry-After", strconv.FormatInt(seconds, 10))
 		}
 		return handle(x, r)
 	}
 }
 
-func tooManyRequests(wait time.Duration) response {
-	return failure(http.StatusTooManyRequests).withHeader("Retry-After", retryAfter(wait))
-}
-
-// retryAfter converts a wait to whole seconds, rounded up.
-func retryAfter(wait time.Duration) string {
-	seconds := int64(wait / time.Second)
-	if wait%time.Second > 0 {
-		seconds++
-	}
-	return strconv.FormatInt(seconds, 10)
-}
-
 func (a *API) authFailure(x *exchange, r *http.Request, err error) response {
-	if limited, ok := errors.AsType[guessLimitError](err); ok {
-		return tooManyRequests(limited.wait)
-	}
 	if errors.Is(err, ErrUnauthorized) {
 		return failure(http.StatusUnauthorized).withHeader("Www-Authenticate", challenge(r))
 	}

@@ -90,13 +90,12 @@ type Option struct{ apply func(*settings) error }
 type settings struct {
 	authorize        Authorizer // nil: all is allowed
 	address          func(*http.Request) string
-	guesses          *guessLimiter
-	readLimiter      *rateLimiter // nil: no limit
-	inFlight         *limit       // in requests
-	pages            *limit       // that are built
-	watchers         *limit       // in streams
-	pending          *limit       // in bytes
-	warnings         *rateLimiter // of repeated log lines
+	reads            *rate  // nil: no limit
+	inFlight         *limit // in requests
+	pages            *limit // that are built
+	watchers         *limit // in streams
+	pending          *limit // in bytes
+	warnings         *rate  // of repeated log lines
 	maxBodyBytes     int64
 	logger           *slog.Logger
 	requestLogger    *slog.Logger // nil: requests are not logged
@@ -105,8 +104,8 @@ type settings struct {
 
 // WithLogger logs the cause of every 500 and of every 503, with the request ID of the
 // response. What an [Authorizer] refuses is logged with a count, at most once a second for
-// each actor and action. What the limits of the server refuse is logged at most once a minute for each
-// limit and actor, and [API.Refusals] counts it. The 503 of [API.Drain] are not logged.
+// each actor and action. What the limits of the server refuse is logged at most once a minute
+// for each limit and actor, and [API.Refusals] counts it. The 503 of [API.Drain] are not logged.
 // Tokens, RPC URLs and bodies are never logged. A panic in the logger's handler is recovered
 // and does not change the response.
 func WithLogger(logger *slog.Logger) Option {
@@ -146,13 +145,12 @@ func New(manager *relayer.Manager, authenticate Authenticator, options ...Option
 	a := &API{
 		settings: settings{
 			address:      connectionAddress,
-			guesses:      newGuessLimiter(),
-			readLimiter:  newRateLimiter(defaultRate, defaultBurst),
-			inFlight:     newLimit("in_flight", defaultMaxInFlight),
-			pages:        newLimit("pages", maxPageBuilds),
-			watchers:     newLimit("watchers", defaultMaxWatchers),
-			pending:      newLimit("pending_bytes", defaultMaxPendingBytes),
-			warnings:     newRateLimiter(warningsPerSecond, 1),
+			reads:        newRate(100, 300),
+			inFlight:     newLimit("in_flight", 1024),
+			pages:        newLimit("pages", 8),
+			watchers:     newLimit("watchers", 1000),
+			pending:      newLimit("pending_bytes", 128<<20), // five pages of the largest relayers
+			warnings:     newRate(1.0/60, 1),                 // one a minute
 			maxBodyBytes: defaultMaxBodyBytes,
 			logger:       slog.New(slog.DiscardHandler),
 		},

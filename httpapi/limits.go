@@ -2,78 +2,148 @@ package httpapi
 
 import (
 	"context"
+	"errors"
+	"log/slog"
+	"math"
 	"net/http"
+	"slices"
+	"sync"
 	"time"
 )
 
-const (
-	// defaultMaxInFlight is the limit of [WithMaxInFlight] if it is not set.
-	defaultMaxInFlight = 1024
-
-	// defaultMaxPendingBytes is the limit of [WithMaxPendingBytes] if it is not set. It
-	// has room for five pages of the largest relayers.
-	defaultMaxPendingBytes = 128 << 20
-
-	// maxPageBuilds is how many pages are built concurrently. The size of a page is known,
-	// and counted as pending, only after it is built.
-	maxPageBuilds = 8
-
-	// maxPageWait bounds the wait for other pages, for example if the store does not respond.
-	maxPageWait = 5 * time.Second
-)
-
-// WithMaxInFlight sets how many requests are processed concurrently, at least 1.
-// The default is 1,024. A request above the limit is rejected with 503 and
-// Retry-After before authentication (load shedding).
+// WithMaxInFlight sets how many requests are processed concurrently, at least 1. The default
+// is 1,024. A request above the limit is rejected with 503 and Retry-After before
+// authentication (load shedding).
 //
 // Every limit of the server is shared: a caller that already uses an eighth of it, and at
-// least one, gets more only while half of the limit stays free, so that one caller can use
-// half of it. A caller is an actor. Before its authentication, a request counts for the actor
-// who sent the same credentials before, and otherwise for the client address (see
-// [WithGuessLimit]).
+// least one, gets more only while half of the limit stays free. So one caller can use half of
+// it. A caller is an actor, or before authentication a client address ([WithClientAddress]).
 func WithMaxInFlight(limit int) Option {
 	return Option{func(s *settings) error { return setLimit(&s.inFlight.total, "requests in flight", int64(limit)) }}
 }
 
 // WithMaxPendingBytes sets how many bytes of request bodies may be processed, and of
 // responses and events may wait for clients to read them, at least 1. The default is 128 MiB.
-// It bounds the memory that clients occupy. A body counts with its length before it is read,
-// and as one of [WithMaxBodyBytes] if its length is unknown. Above the limit
+// A body counts with its length before it is read, and as one of [WithMaxBodyBytes] if its
+// length is unknown. Above the limit a change stream ends with a resync event, and a request
+// is rejected with 503 and Retry-After; the response to a write that has started is sent.
 //
-//   - a get or list is rejected with 503 and Retry-After;
-//   - a create, patch or delete is rejected with 503 and Retry-After before it starts. Once
-//     started, its response is sent, and may exceed the limit;
-//   - a change stream ends with a resync event.
-//
-// A page, a relayer or a body that is larger than the limit is always rejected. At most 8
-// pages are built concurrently, because their size is known only then. A list that waits for
-// others longer than 5 seconds is rejected with 503 and Retry-After. Actors share both limits
+// At most 8 pages are built concurrently, because their size is known only then. A list that
+// waits for others longer than 5 seconds is rejected in the same way. Actors share both limits
 // as [WithMaxInFlight] describes.
 func WithMaxPendingBytes(limit int64) Option {
 	return Option{func(s *settings) error { return setLimit(&s.pending.total, "pending bytes", limit) }}
+}
+
+// caller is whose share of a limit a request uses: that of the actor, or of the client
+// address if the actor is not known yet.
+type caller struct{ actor, address string }
+
+// limit is a limit of the server: of requests, pages, streams or bytes. Each caller has a share
+// of an eighth.
+type limit struct {
+	cause string // of its refusals
+	total int64
+
+	mu      sync.Mutex
+	used    int64
+	usedBy  map[caller]int64 // without callers that use nothing
+	waiting []waiter         // for one more, oldest first
+	refused uint64
+}
+
+type waiter struct {
+	by       caller
+	acquired chan struct{} // closed when it has one
+}
+
+func newLimit(cause string, total int64) *limit {
+	return &limit{cause: cause, total: total, usedBy: make(map[caller]int64)}
+}
+
+// tryAcquire uses n more, or reports false if the caller may not. Each success is paired with
+// an add of -n.
+func (l *limit) tryAcquire(by caller, n int64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.use(by, n)
+}
+
+// use is tryAcquire while the lock is held.
+func (l *limit) use(by caller, n int64) bool {
+	most := l.total
+	if l.usedBy[by] >= max(1, l.total/8) {
+		most /= 2
+	}
+	if l.used+n > most {
+		return false
+	}
+	l.change(by, n)
+	return true
+}
+
+func (l *limit) change(by caller, n int64) {
+	l.used += n
+	if l.usedBy[by] += n; l.usedBy[by] == 0 {
+		delete(l.usedBy, by)
+	}
+}
+
+// add changes by n how much the caller uses, even above the limit.
+func (l *limit) add(by caller, n int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.change(by, n)
+	l.admit()
+}
+
+// admit lets waiters have what is free. The lock is held.
+func (l *limit) admit() {
+	l.waiting = slices.DeleteFunc(l.waiting, func(w waiter) bool {
+		isPermitted := l.use(w.by, 1)
+		if isPermitted {
+			close(w.acquired)
+		}
+		return isPermitted
+	})
+}
+
+// wait uses one more as soon as the caller may. It reports false if ctx is done before. Waiters
+// of one caller are served in order, and never block those of another.
+func (l *limit) wait(ctx context.Context, by caller) bool {
+	w := waiter{by, make(chan struct{})}
+	l.mu.Lock()
+	l.waiting = append(l.waiting, w)
+	l.admit()
+	l.mu.Unlock()
+	select {
+	case <-w.acquired:
+		return true
+	case <-ctx.Done():
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before := len(l.waiting)
+	l.waiting = slices.DeleteFunc(l.waiting, func(other waiter) bool { return other == w })
+	return len(l.waiting) == before // acquired at the same time
 }
 
 // bytesLimited applies the limit of pending bytes to an endpoint. The bytes of the body are
 // released when the request has been handled, those of the response when it has been written.
 func (a *API) bytesLimited(handle endpoint) endpoint {
 	return func(x *exchange, r *http.Request) response {
-		if !a.pending.hasRoom(x.caller) {
+		if !a.pending.tryAcquire(x.caller, 0) {
 			return a.refuse(x, r, a.pending)
 		}
 		p := handle(x, r)
-		a.pending.release(x.caller, x.pendingBytes)
-		x.pendingBytes = 0
 		size := int64(len(p.body))
-		isRead := r.Method == http.MethodGet || r.Method == http.MethodHead
-		if !isRead {
-			a.pending.acquire(x.caller, size)
+		if isRead := r.Method == http.MethodGet || r.Method == http.MethodHead; !isRead {
+			a.pending.add(x.caller, size-x.pendingBytes)
 		} else if !a.pending.tryAcquire(x.caller, size) {
 			p, size = a.refuse(x, r, a.pending), 0
-		}
-		x.pendingBytes = size
-		if size == 0 && cap(*x.buffer) > maxPooledBuffer {
 			*x.buffer = nil // frees the memory before the response is written
 		}
+		x.pendingBytes = size
 		return p
 	}
 }
@@ -81,30 +151,109 @@ func (a *API) bytesLimited(handle endpoint) endpoint {
 // pagesLimited limits how many pages an endpoint builds concurrently.
 func (a *API) pagesLimited(handle endpoint) endpoint {
 	return func(x *exchange, r *http.Request) response {
-		if !a.takePageSlot(x) {
-			if x.Err() != nil {
-				return overloaded()
+		if !a.pages.tryAcquire(x.caller, 1) {
+			ctx, cancel := context.WithTimeout(x, 5*time.Second)
+			defer cancel()
+			if !a.pages.wait(ctx, x.caller) {
+				return a.refuse(x, r, a.pages)
 			}
-			return a.refuse(x, r, a.pages)
 		}
-		defer a.pages.release(x.caller, 1)
+		defer a.pages.add(x.caller, -1)
 		return handle(x, r)
 	}
 }
 
-// takePageSlot reports false if the context of the request is done, or no slot is free in
-// time.
-func (a *API) takePageSlot(x *exchange) bool {
-	if a.pages.tryAcquire(x.caller, 1) {
-		return true
+// Refusals returns how many requests and streams each limit of the server has refused, by
+// its cause: "in_flight" ([WithMaxInFlight]), "pages" and "pending_bytes"
+// ([WithMaxPendingBytes]), and "watchers" ([WithMaxWatchers]). Every cause is in the map,
+// and its count only grows.
+func (a *API) Refusals() map[string]uint64 {
+	counts := make(map[string]uint64)
+	for _, l := range []*limit{a.inFlight, a.pages, a.pending, a.watchers} {
+		l.mu.Lock()
+		counts[l.cause] = l.refused
+		l.mu.Unlock()
 	}
-	ctx, cancel := context.WithTimeout(x, maxPageWait)
-	defer cancel()
-	return a.pages.wait(ctx, x.caller)
+	return counts
 }
 
-// overloaded returns the response to a request that is rejected because of a limit of the
-// server.
-func overloaded() response {
-	return failure(http.StatusServiceUnavailable).withHeader("Retry-After", "1")
+// refuse counts and logs the refusal of a limit, and returns the response.
+func (a *API) refuse(x *exchange, r *http.Request, l *limit) response {
+	l.mu.Lock()
+	l.refused++
+	used, own := l.used, l.usedBy[x.caller]
+	l.mu.Unlock()
+	if a.warnings.take(l.cause+" "+x.actor.ID) == 0 {
+		a.log(r.Context(), slog.LevelWarn, "refused because of a limit",
+			slog.String("cause", l.cause),
+			slog.String("request_id", x.requestID),
+			slog.String("principal", x.actor.ID),
+			slog.String("address", x.actor.Address),
+			slog.Int64("used_by_principal", own),
+			slog.Int64("used", used),
+			slog.Int64("limit", l.total))
+	}
+	return overloaded()
+}
+
+// WithRateLimit sets how many reads each actor may start per second and at once, at least 1.
+// The default is 100 per second and 300 at once. Reads are gets, lists, watches, and requests
+// for full RPC URLs or for what the caller may do. Those that an [Authorizer] refuses count
+// too. Writes have no rate limit. A rate and burst of 0 remove the limit, for a host that limits
+// reads elsewhere.
+func WithRateLimit(perSecond float64, burst int) Option {
+	return Option{func(s *settings) error {
+		if s.reads = nil; perSecond == 0 && burst == 0 {
+			return nil
+		}
+		if !(perSecond > 0) || math.IsInf(perSecond, 1) || burst < 1 {
+			return errors.New("httpapi: a rate limit must be more than 0 per second, with a burst of 1 or more")
+		}
+		s.reads = newRate(perSecond, burst)
+		return nil
+	}}
+}
+
+// rate has a token bucket for each key, such as an actor, by the generic cell rate algorithm:
+// of a bucket only the time is stored at which it is full again. A nil rate has no limit.
+type rate struct {
+	interval time.Duration // between two tokens
+	burst    time.Duration // of all tokens but one
+	began    time.Time
+
+	mu   sync.Mutex
+	full map[string]time.Duration // since began
+}
+
+func newRate(perSecond float64, burst int) *rate {
+	return &rate{
+		interval: max(1, durationOf(1/perSecond)), burst: durationOf(float64(burst-1) / perSecond),
+		began: time.Now(), full: make(map[string]time.Duration),
+	}
+}
+
+// take takes a token from the bucket of the key and returns 0. If there is none it returns
+// how long it takes until there is one. It reads the clock while it holds the lock: a time
+// that is stale under contention would count an interval twice.
+func (l *rate) take(key string) (wait time.Duration) {
+	if l == nil {
+		return 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Since(l.began)
+	full := max(now, l.full[key])
+	if wait = full - now - l.burst; wait > 0 {
+		return wait
+	}
+	if len(l.full) >= 10_000 { // bounds the memory
+		clear(l.full)
+	}
+	l.full[key] = full + l.interval
+	return 0
+}
+
+// durationOf converts seconds. It returns at most 73 years, so that sums do not overflow.
+func durationOf(seconds float64) time.Duration {
+	return time.Duration(min(seconds*float64(time.Second), math.MaxInt64/4))
 }

@@ -365,13 +365,6 @@ func TestAuth_FaultOnEveryRoute(t *testing.T) {
 	wantEverywhere(t, broken, http.StatusInternalServerError)
 }
 
-func TestGuessLimit_EveryRoute(t *testing.T) {
-	s := serve(t, httpapi.WithGuessLimit(0.01, 1), httpapi.WithEngineOperations())
-	wrong := with("Authorization", "Bearer wrong")
-	s.do("GET", collection, "", wrong)
-	wantEverywhere(t, s, http.StatusTooManyRequests, wrong)
-}
-
 // TestOpenAPI_MaxInFlight: the document counts against the limit of requests in
 // flight.
 func TestOpenAPI_MaxInFlight(t *testing.T) {
@@ -394,11 +387,15 @@ func TestOpenAPI_MaxInFlight(t *testing.T) {
 	waiting.Wait()
 }
 
-func TestRateLimit_HEAD(t *testing.T) {
+func TestRateLimit_EveryRead(t *testing.T) {
 	s := serve(t, httpapi.WithRateLimit(0.01, 1))
 	s.do("HEAD", one, "")
-	if got := s.do("HEAD", one, ""); got.status != http.StatusTooManyRequests || got.header.Get("Retry-After") == "" {
-		t.Errorf("returned %d", got.status)
+	for _, path := range []string{collection, changes, collection + ":history", one, one + "/history", "/api/v1/access"} {
+		for _, method := range []string{"GET", "HEAD"} {
+			if got := s.do(method, path, ""); got.status != http.StatusTooManyRequests || got.header.Get("Retry-After") == "" {
+				t.Errorf("%s %s returned %d", method, path, got.status)
+			}
+		}
 	}
 }
 

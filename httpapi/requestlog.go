@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/mask"
 )
 
 // WithRequestLog logs every request after its response, at level Info: request ID,
@@ -74,4 +76,27 @@ func (a *API) logRequest(x *exchange, r *http.Request) {
 		slog.Int("bytes", x.bytes),
 		slog.Duration("took", time.Since(x.received)),
 	)
+}
+
+// logSealed logs why RPC URLs could not be opened, at most once a minute for each relayer.
+// That a later change has replaced them is no fault.
+func (a *API) logSealed(x *exchange, documents ...relayer.Document) {
+	for i := range documents {
+		d := &documents[i]
+		isFault := errors.Is(d.SealError, relayer.ErrSealed) || errors.Is(d.SealError, relayer.ErrCorrupt)
+		if !isFault || a.warnings.take("sealed "+d.ID) > 0 {
+			continue
+		}
+		a.log(x, slog.LevelWarn, "RPC URLs cannot be opened",
+			slog.String("request_id", x.requestID),
+			slog.String("relayer_id", d.ID),
+			slog.String("error", mask.Text(d.SealError.Error())))
+	}
+}
+
+// log calls the logger of the host. If its handler panics, there is no other logger to
+// report to.
+func (a *API) log(ctx context.Context, level slog.Level, message string, attributes ...slog.Attr) {
+	defer func() { _ = recover() }()
+	a.logger.LogAttrs(ctx, level, message, attributes...)
 }

@@ -173,6 +173,11 @@ func failureOf(status int, id string) response {
 	return response{status: status, body: encodeJSON(failureBody{Message: wire.Message(status, id)})}
 }
 
+// overloaded returns the response to a request that may succeed later.
+func overloaded() response {
+	return failure(http.StatusServiceUnavailable).withHeader("Retry-After", "1")
+}
+
 // invalidRequest returns the response to a malformed or invalid request, with all
 // problems found.
 func invalidRequest(status int, problems ...relayer.FieldError) response {

@@ -220,22 +220,19 @@ func TestShares_PageWaiters(t *testing.T) {
 			t.Errorf("late got %d, and not the page slot", status)
 		}
 		o.end()
-		if counts := o.api.Refusals(); counts["pages"] != 1 || late.get() != http.StatusOK {
+		if counts := o.api.Refusals(); counts["pages"] != 2 || late.get() != http.StatusOK {
 			t.Errorf("the refusals are %v, and late got %d", counts, late.get())
 		}
 	})
 }
 
-// TestShares_ByAddress: before their authentication, requests count for the network of the
-// client, and those with known credentials for their actor.
+// TestShares_ByAddress: before their authentication, requests count for the address of the
+// client.
 func TestShares_ByAddress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		block := make(chan struct{})
-		isBlocked := false
 		authenticate := func(r *http.Request) (relayer.Actor, error) {
-			if isBlocked {
-				<-block
-			}
+			<-block
 			return anyToken(r)
 		}
 		handler, _ := newAPI(t, authenticate, httpapi.WithMaxInFlight(16), httpapi.WithClientAddress(fromHeader))
@@ -244,26 +241,21 @@ func TestShares_ByAddress(t *testing.T) {
 			request.Header.Set("X-Client", address)
 			return statusOf(handler, request)
 		}
-		if status := send("2001:db8::1", "known"); status != http.StatusOK {
-			t.Fatalf("got %d", status)
-		}
-		isBlocked = true
 		var running sync.WaitGroup
 		for i := range 8 {
-			running.Go(func() { send(fmt.Sprintf("2001:db8::%d", i), fmt.Sprint("guess-", i)) })
+			running.Go(func() { send("one", fmt.Sprint("guess-", i)) })
 		}
 		synctest.Wait()
-		if status := send("2001:db8::f", "guess"); status != http.StatusServiceUnavailable {
-			t.Errorf("the network above its share got %d", status)
+		if status := send("one", "guess"); status != http.StatusServiceUnavailable {
+			t.Errorf("the address above its share got %d", status)
 		}
-		var known, elsewhere int
-		running.Go(func() { known = send("2001:db8::1", "known") })
-		running.Go(func() { elsewhere = send("2001:db8:0:1::1", "guess") })
+		var other int
+		running.Go(func() { other = send("other", "guess") })
 		synctest.Wait()
 		close(block)
 		running.Wait()
-		if known != http.StatusOK || elsewhere != http.StatusOK {
-			t.Errorf("a known token got %d, another network %d", known, elsewhere)
+		if other != http.StatusOK {
+			t.Errorf("another address got %d", other)
 		}
 	})
 }

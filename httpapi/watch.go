@@ -15,9 +15,6 @@ import (
 	"github.com/go-relayer/relayer/internal/wire"
 )
 
-// defaultMaxWatchers is the limit of [WithMaxWatchers] if it is not set.
-const defaultMaxWatchers = 1000
-
 // sendTimeout bounds how long a client that does not read keeps its stream.
 const sendTimeout = 10 * time.Second
 
@@ -54,7 +51,7 @@ func (a *API) watchRelayers(x *exchange, r *http.Request) response {
 		a.refuse(x, r, a.watchers)
 		return rejection
 	}
-	defer a.watchers.release(x.caller, 1)
+	defer a.watchers.add(x.caller, -1)
 	if r.Method == http.MethodHead {
 		x.startStream()
 		return response{}
@@ -150,7 +147,7 @@ func (s *eventStream) isPermitted() bool {
 		return true
 	}
 	s.permitted = time.Now()
-	actor, err := s.api.identify(s.x, s.r, s.api.guesses.credentials(s.r.Header))
+	actor, err := s.api.identify(s.x, s.r)
 	if err != nil {
 		return false
 	}
@@ -183,7 +180,7 @@ func (s *eventStream) sendChange(c relayer.DocumentChange) error {
 		_ = s.send([]byte(resync))
 		return errStreamEnd
 	}
-	defer pending.release(s.x.caller, size)
+	defer pending.add(s.x.caller, -size)
 	head = append(append(append(head, "event: "...), c.Kind...), '\n')
 	head = append(head, `data: {"etag":`...)
 	head = strconv.AppendQuote(head, entityTag(c.Document.Revision))

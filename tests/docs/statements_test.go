@@ -48,7 +48,7 @@ var proven = []struct {
 	{"docs/relayerd.md", "Set the interval of a balancer's health check to a third of `--drain-delay` or less.", "cmd/relayerd", []string{"TestRestart_TwoServers"}},
 	{"docs/relayerd.md", "It asks the store at most once a second.", "cmd/relayerd", []string{"TestReadiness_AsksOncePerInterval", "probeInterval = time.Second\n"}},
 	{"docs/relayerd.md", "The server refuses to start with both: unset `API_KEY`.", "cmd/relayerd", []string{"TestTokensFile_FailedStart"}},
-	{"docs/relayerd.md", "writes that were refused before they reached the registry: 413, 415, 429, and 503 of a limit.",
+	{"docs/relayerd.md", "writes that were refused before they reached the registry: 413, 415, and 503 of a limit.",
 		"cmd/relayerd", []string{"TestAudit_WritesAndRefusals", "expectUnsupportedType(t, server)"}},
 	{"docs/relayerd.md", "Without it, `/metrics` is on the public port and needs a token without a selector.", "cmd/relayerd", []string{"TestMetrics_NeedToken"}},
 	{"docs/relayerd.md", "With `--metrics-addr`, `/metrics` is on that address only, without a token", "cmd/relayerd", []string{"TestMetricsAddress_SeparatePort"}},
