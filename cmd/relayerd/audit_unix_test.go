@@ -252,7 +252,7 @@ func TestAudit_FloodOfRefusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tokens := filepath.Join(t.TempDir(), "tokens")
-			writeTokens(t, tokens, "ops "+oldToken, "auditor "+readerToken+" read", "engine "+newToken+" engine")
+			writeTokens(t, tokens, "ops "+oldToken+" write", "auditor "+readerToken+" read", "engine "+newToken+" engine")
 			server := startJSON(t, append(flags, "--db", "memory", "--tokens-file", tokens)...)
 			server.expectStatus("POST", collection, oldToken, sealedURL("a"), http.StatusCreated)
 			path := collection + "/a?rpc_urls=full"
