@@ -184,6 +184,13 @@ func IsID(id string) bool {
 	return true
 }
 
+func idProblem(value string) string {
+	if !IsID(value) {
+		return "must be 1 to 64 characters of A-Z a-z 0-9 _ and -"
+	}
+	return ""
+}
+
 func isIDByte(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-'
 }

@@ -150,6 +150,35 @@ func ruleMessage(violation validator.FieldError) string {
 
 // isFinite reports whether JSON can have the number. It has no NaN and no infinity, and its -0
 // is read as 0.
+func (p *EVMPolicy) checkNetworkRules(found *problems) {
+	checkRules(networkRules(), p, "policies.", found)
+}
+
+// The rules of a whole object are not tags: a tag that fails hides the problems of its members.
+
+const swapNeedsUser = "must not be set unless fee_payment_strategy is user"
+
+func (p *SolanaPolicy) checkNetworkRules(found *problems) {
+	checkRules(networkRules(), p, "policies.", found)
+	swap := p.SwapConfig
+	if swap == nil {
+		return
+	}
+	if swap.JupiterSwapOptions != nil && (swap.Strategy == nil || *swap.Strategy != SwapJupiter) {
+		found.Add("policies.swap_config.jupiter_swap_options", "must not be set unless strategy is jupiter-swap")
+	}
+	if p.FeePaymentStrategy != nil && *p.FeePaymentStrategy != FeePaidByUser {
+		found.Add("policies.swap_config", swapNeedsUser)
+	}
+}
+
+func (p *StellarPolicy) checkNetworkRules(found *problems) {
+	checkRules(networkRules(), p, "policies.", found)
+	if p.SwapConfig != nil && (p.FeePaymentStrategy == nil || *p.FeePaymentStrategy != FeePaidByUser) {
+		found.Add("policies.swap_config", swapNeedsUser)
+	}
+}
+
 func isFinite(number float64) bool {
 	return !math.IsNaN(number) && !math.IsInf(number, 0) && (number != 0 || !math.Signbit(number))
 }

@@ -120,13 +120,6 @@ func (k selectorKey) problem(values []string) string {
 	return ""
 }
 
-func idProblem(value string) string {
-	if !IsID(value) {
-		return "must be 1 to 64 characters of A-Z a-z 0-9 _ and -"
-	}
-	return ""
-}
-
 func flagProblem(value string) string {
 	if value != "true" && value != "false" {
 		return "must be true or false"
