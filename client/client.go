@@ -189,10 +189,6 @@ func isLocal(host string) bool {
 	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
-// MasksRPCURLs reports whether the RPC URLs of relayers are masked: not with
-// [WithFullRPCURLs]. Package plan detects this method.
-func (c *Client) MasksRPCURLs() bool { return c.urls == maskedURLs }
-
 // Get returns the relayer, or [relayer.ErrNotFound].
 func (c *Client) Get(ctx context.Context, id string) (*relayer.Relayer, error) {
 	r, err := c.read(ctx, id, c.urls)

@@ -162,9 +162,6 @@ func TestWithFullRPCURLs(t *testing.T) {
 		requests.Add(1)
 		api.ServeHTTP(w, r)
 	}), client.WithFullRPCURLs())
-	if c.MasksRPCURLs() {
-		t.Error("the client masks URLs")
-	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	changes := c.Watch(ctx, relayer.WatchQuery{})

@@ -89,8 +89,9 @@ func (p *Plan) Apply(ctx context.Context, options ApplyOptions) ([]Result, error
 	return append(results, deleted...), errors.Join(append(failures, notDeleted...)...)
 }
 
-func pending(entries []Entry) (changes, deletes []Entry) {
-	for _, entry := range entries {
+func pending(entries []Entry) (changes, deletes []*Entry) {
+	for i := range entries {
+		entry := &entries[i]
 		switch entry.Action {
 		case Create, Update:
 			changes = append(changes, entry)
@@ -102,9 +103,10 @@ func pending(entries []Entry) (changes, deletes []Entry) {
 }
 
 // apply makes changes until one of them fails for a reason that concerns all.
-func apply(ctx context.Context, entries []Entry, reason relayer.WriteOption) (results []Result, failures []error) {
+func apply(ctx context.Context, entries []*Entry, reason relayer.WriteOption) (results []Result, failures []error) {
 	outcomes := tryAll(ctx, entries, concernsOne, reason)
-	for i, err := range outcomes {
+	for i, outcome := range outcomes {
+		err := outcome.err
 		results = append(results, Result{ID: entries[i].ID, Action: entries[i].Action, Err: err})
 		if err != nil {
 			failures = append(failures, fmt.Errorf("%s: %w", entries[i].ID, err))
@@ -119,11 +121,16 @@ func apply(ctx context.Context, entries []Entry, reason relayer.WriteOption) (re
 // maxParallel bounds the writes that run at once.
 const maxParallel = 16
 
-// tryAll makes the changes of entries, several at once, and returns the error or nil of
-// each. After an error that is not tolerated, no change begins, and the result is shorter
-// than entries.
-func tryAll(ctx context.Context, entries []Entry, isTolerated func(error) bool, options ...relayer.WriteOption) []error {
-	failures := make([]error, len(entries))
+// outcome is that of one write. A dry run has what would change.
+type outcome struct {
+	changed []string
+	err     error
+}
+
+// tryAll makes the changes of entries, several at once, and returns the outcome of each. After
+// an error that is not tolerated, no change begins, and the result is shorter than entries.
+func tryAll(ctx context.Context, entries []*Entry, isTolerated func(error) bool, options ...relayer.WriteOption) []outcome {
+	outcomes := make([]outcome, len(entries))
 	var begun atomic.Int64
 	var isStopped atomic.Bool
 	var workers sync.WaitGroup
@@ -134,27 +141,28 @@ func tryAll(ctx context.Context, entries []Entry, isTolerated func(error) bool, 
 				if i >= len(entries) {
 					return
 				}
-				failures[i] = entries[i].try(ctx, options...)
-				if failures[i] != nil && !isTolerated(failures[i]) {
+				changed, err := entries[i].try(ctx, options...)
+				outcomes[i] = outcome{changed, err}
+				if err != nil && !isTolerated(err) {
 					isStopped.Store(true)
 				}
 			}
 		})
 	}
 	workers.Wait()
-	return failures[:min(int(begun.Load()), len(entries))]
+	return outcomes[:min(int(begun.Load()), len(entries))]
 }
 
 // try makes the change of an entry, if it has one. It recovers a panic of the registry,
 // such as one of a hook of the host: its goroutine has no caller that could.
-func (e Entry) try(ctx context.Context, options ...relayer.WriteOption) (err error) {
+func (e *Entry) try(ctx context.Context, options ...relayer.WriteOption) (changed []string, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			err = fmt.Errorf("%w: panic: %s", relayer.ErrOutcomeUnknown, mask.Text(fmt.Sprint(cause)))
 		}
 	}()
 	if err := ctx.Err(); err != nil || e.apply == nil {
-		return err
+		return nil, err
 	}
 	return e.apply(ctx, options...)
 }

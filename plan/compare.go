@@ -30,38 +30,51 @@ func (b *builder) compare(req relayer.CreateRequest, stored *relayer.Relayer) (E
 		return Entry{}, err
 	}
 	patch := relayer.Patch(strictjson.Diff(old, desired))
-	changes, urls := changesOf("", old, patch), b.compareURLs(req.CustomRPCURLs, stored.CustomRPCURLs)
-	problems := append(fixedProblems(changes), urls.problems...)
-	entry := Entry{ID: req.ID, Action: Unchanged, MaskedURLs: b.isMasked && len(req.CustomRPCURLs) > 0}
+	changes := changesOf("", old, patch)
+	_, hasOtherURLs := patch[urlsPath]
+	problems := append(fixedProblems(changes), maskProblems(req.CustomRPCURLs, hasOtherURLs)...)
 	if len(problems) > 0 {
-		entry.Action, entry.Problems = Blocked, problems
-		return entry, nil
+		return Entry{ID: req.ID, Action: Blocked, Problems: problems}, nil
 	}
-	if len(urls.changes) > 0 {
-		patch["custom_rpc_urls"] = urls.list
+	entry := Entry{ID: req.ID, Action: Update, Changes: changes}
+	if len(req.CustomRPCURLs) > 0 && !slices.ContainsFunc(req.CustomRPCURLs, isMasked) {
+		patch[urlsPath], entry.urls = req.CustomRPCURLs, text(req.CustomRPCURLs)
 	}
 	if len(patch) == 0 {
-		return entry, nil
+		return Entry{ID: req.ID, Action: Unchanged}, nil
 	}
-	entry.Action, entry.Changes = Update, append(changes, urls.changes...)
-	entry.apply = func(ctx context.Context, options ...relayer.WriteOption) error {
-		_, err := b.registry.Patch(ctx, req.ID, patch, underRevision(stored, options)...)
-		return err
+	entry.apply = func(ctx context.Context, options ...relayer.WriteOption) ([]string, error) {
+		return changedBy(b.registry.Patch(ctx, req.ID, patch, underRevision(stored, options)...))
 	}
 	return entry, nil
 }
 
+// changedBy returns what the dry run of a write would change.
+func changedBy(r *relayer.Relayer, err error) ([]string, error) {
+	if err != nil {
+		return nil, err
+	}
+	return r.LastChange.Changed, nil
+}
+
 func (b *builder) compareNew(req relayer.CreateRequest, desired json.RawMessage) Entry {
-	urls := b.compareURLs(req.CustomRPCURLs, nil)
-	if len(urls.problems) > 0 {
-		return Entry{ID: req.ID, Action: Blocked, Problems: urls.problems}
+	if problems := maskProblems(req.CustomRPCURLs, true); len(problems) > 0 {
+		return Entry{ID: req.ID, Action: Blocked, Problems: problems}
 	}
 	changes := changesOf("", json.RawMessage(noFields), strictjson.Diff(json.RawMessage(noFields), desired))
-	slices.SortStableFunc(changes, func(a, b Change) int { return cmp.Compare(strings.Count(a.Path, "."), strings.Count(b.Path, ".")) })
-	return Entry{ID: req.ID, Action: Create, Changes: append(changes, urls.changes...), apply: func(ctx context.Context, options ...relayer.WriteOption) error {
-		_, err := b.registry.Create(ctx, req, options...)
-		return b.nameHolder(err, req)
+	slices.SortStableFunc(changes, func(a, b Change) int { return cmp.Compare(a.depth(), b.depth()) })
+	return Entry{ID: req.ID, Action: Create, Changes: changes, apply: func(ctx context.Context, options ...relayer.WriteOption) ([]string, error) {
+		changed, err := changedBy(b.registry.Create(ctx, req, options...))
+		return changed, b.nameHolder(err, req)
 	}}
+}
+
+// depth sorts the fields of a create, of which the top ones are on one line.
+func (c Change) depth() int {
+	if c.Path == urlsPath {
+		return 1
+	}
+	return strings.Count(c.Path, ".")
 }
 
 // nameHolder adds the ID of the stored relayer with the same signer to an error on
@@ -97,9 +110,13 @@ func fixedProblems(changes []Change) []relayer.FieldError {
 // noFields has the objects that are merged member by member.
 const noFields = `{"policies":{},"labels":{}}`
 
-// encodeFields returns the JSON of the fields that a file determines, except the RPC URLs.
+// encodeFields returns the JSON of the fields that a file determines, with the RPC URLs in the
+// form of responses.
 func encodeFields(req relayer.CreateRequest) (json.RawMessage, error) {
-	req.ID, req.CustomRPCURLs = "", nil
+	req.ID, req.CustomRPCURLs = "", slices.Clone(req.CustomRPCURLs)
+	for i, endpoint := range req.CustomRPCURLs {
+		req.CustomRPCURLs[i].URL = relayer.RPCURL(endpoint.URL.String())
+	}
 	encoded, err := req.MarshalUnmasked()
 	if err != nil {
 		return nil, err

@@ -81,10 +81,9 @@ func TestNew_CreateShowsFields(t *testing.T) {
 	req.CustomRPCURLs[1].Weight = new(0.0)
 	const want = `+ create a
     name: "n", network: "sepolia", network_type: "evm", notification_id: "alerts\u001b", paused: true, signer_id: "s"
+    custom_rpc_urls: [{"url":"https://a.example","weight":100},{"url":"https://b.example/***","weight":0}]
     policies.gas_price_cap: 7
     policies.whitelist_receivers: []
-    custom_rpc_urls[0]: {"url":"https://***@a.example","weight":100}
-    custom_rpc_urls[1]: {"url":"https://b.example/***","weight":0}
 1 to create, 0 to update, 0 to delete, 0 unchanged
 `
 	if got := newPlan(t, newManager(t), []relayer.CreateRequest{req}).String(); got != want {

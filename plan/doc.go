@@ -29,22 +29,16 @@
 //
 // # RPC URLs
 //
-// A plan compares the full RPC URLs, if RPCURLs of the registry returns them. With the wrong
-// keys for sealed URLs it returns an error, and so does [New]. A Manager without keys, and a
-// client, whose method MasksRPCURLs() bool returns true, have masked URLs. These are compared
-// by their visible part, and the entry has MaskedURLs set. [Options] can send them anyway.
+// Only the registry compares full RPC URLs: a plan sends them in a dry run, and shows
+// custom_rpc_urls as changed if a hidden part differs. It reads no URL. A plan of full URLs
+// needs a registry that permits dry runs, such as a server and a token that may write; otherwise
+// [New] returns an error. It costs one dry run for each relayer with full URLs.
 //
-// A file of [Export] has masked URLs: /*** replaces a path, and ***@ user information. On
-// a Manager, a masked URL keeps the stored one with this mask, at any position. If several
-// endpoints have the same mask, the file must list them all, in their order and with their
-// weights; those that it has in full do not count. On a registry that masks URLs, a masked
-// URL must match the stored one at its position, and no endpoint of the relayer can
-// change. Otherwise the entry is [Blocked], and the file needs the full URL.
-//
-// A URL without a mark is a full one. To remove the user information of a stored URL, apply
-// a file without the endpoint first: a Manager rejects a URL that is the masked form of
-// the stored one, and the entry is [Blocked]. A server does not show user information. An
-// update that would remove it fails with an error that matches [relayer.ErrInvalid].
+// A file of [Export] has masked URLs: /*** replaces a path, and ***@ user information. They
+// keep the stored URLs if the file has all URLs of the relayer as the registry shows them.
+// Otherwise the entry is [Blocked], and the file needs the full URLs. So is the entry of a URL
+// that is the stored one without its user information, which a registry takes for a mask: apply
+// a file without the endpoint first.
 //
 // # Concurrent changes
 //

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -13,40 +14,46 @@ import (
 
 // Export returns the configuration file of a registry: the relayers that the selector
 // selects, in creation order, with their RPC URLs masked: a hidden path is /***, and hidden
-// user information is ***@. A plan of the file has no changes. A registry that masks RPC
-// URLs does not show whether they have user information: the file of such a registry lacks
-// its mark. If a Manager has no keys for sealed URLs, all of them have the mark. Other
-// failures to open them are errors, which match [relayer.ErrSealed].
+// user information is ***@. A plan of the file has no changes, except for a server: it does
+// not show whether RPC URLs have user information, so that the file lacks its mark. If a Manager
+// has sealed URLs, all of them have a mark.
 //
 // A relayer that [Parse] would refuse is an error, which matches [relayer.ErrInvalid]: a
 // newer version has stored it, with a network type or a value that this version does not
 // have. Export it with the newer version, or leave it out with the selector.
 func Export(ctx context.Context, registry relayer.Reader, selector relayer.Selector) ([]byte, error) {
-	return export(ctx, registry, selector, isRefused, maskOf)
+	return export(ctx, registry, selector, func(r *relayer.Relayer) ([]relayer.RPCConfig, error) {
+		list := slices.Clone(r.CustomRPCURLs)
+		for i, endpoint := range list {
+			list[i].URL = relayer.RPCURL(maskOf(endpoint.URL))
+		}
+		return list, nil
+	})
 }
 
 // ExportWithSecrets is [Export] with the full RPC URLs, which often contain API keys. It
 // returns an error that matches [relayer.ErrSealed] if they cannot be opened.
 func ExportWithSecrets(ctx context.Context, manager *relayer.Manager, selector relayer.Selector) ([]byte, error) {
-	none := func(error) bool { return false }
-	return export(ctx, manager, selector, none, relayer.RPCURL.Unmasked)
+	return export(ctx, manager, selector, func(r *relayer.Relayer) ([]relayer.RPCConfig, error) {
+		if !slices.ContainsFunc(r.CustomRPCURLs, isMasked) {
+			return r.CustomRPCURLs, nil
+		}
+		return manager.RPCURLs(ctx, r.ID)
+	})
 }
 
-// export tolerates some errors of opening RPC URLs: the file then has them as they are.
-func export(ctx context.Context, registry relayer.Reader, selector relayer.Selector, isTolerated func(error) bool, shown func(relayer.RPCURL) string) ([]byte, error) {
+func export(ctx context.Context, registry relayer.Reader, selector relayer.Selector, urlsOf func(*relayer.Relayer) ([]relayer.RPCConfig, error)) ([]byte, error) {
 	relayers := []json.RawMessage{}
 	for r, err := range registry.All(ctx, selector) {
 		if err != nil {
 			return nil, err
 		}
-		own := *r
-		if err := reveal(ctx, registry, &own); err != nil && !isTolerated(err) {
-			return nil, err
+		req := wire.RequestOf(r)
+		if req.CustomRPCURLs, err = urlsOf(r); errors.Is(err, relayer.ErrNotFound) {
+			continue // deleted since
 		}
-		req := wire.RequestOf(&own)
-		req.CustomRPCURLs = slices.Clone(req.CustomRPCURLs)
-		for i, endpoint := range req.CustomRPCURLs {
-			req.CustomRPCURLs[i].URL = relayer.RPCURL(shown(endpoint.URL))
+		if err != nil {
+			return nil, err
 		}
 		if err := req.Validate(ctx); err != nil {
 			return nil, fmt.Errorf("plan: the file cannot have the relayer %s: %w", r.ID, err)

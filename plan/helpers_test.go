@@ -32,8 +32,6 @@ type remote struct {
 	withoutRevisions bool
 }
 
-func (*remote) MasksRPCURLs() bool { return true }
-
 func (r *remote) All(ctx context.Context, selector relayer.Selector) iter.Seq2[*relayer.Relayer, error] {
 	return func(yield func(*relayer.Relayer, error) bool) {
 		for got, err := range r.Registry.All(ctx, selector) {

@@ -49,16 +49,17 @@ type Entry struct {
 	// Problems are the reasons for which the entry is Blocked.
 	Problems []relayer.FieldError `json:"problems,omitempty"`
 
-	// MaskedURLs reports that RPC URLs were compared only by their visible part,
-	// because the registry masks them.
-	MaskedURLs bool `json:"masked_rpc_urls,omitempty"`
-
 	// apply is a function, so that an entry that is printed shows no request.
 	apply writeFunc
+
+	// urls are the masked RPC URLs of an update that sends them, until its dry run has shown
+	// whether they change.
+	urls string
 }
 
-// writeFunc makes the change of an entry. It may be called concurrently with others.
-type writeFunc func(ctx context.Context, options ...relayer.WriteOption) error
+// writeFunc makes the change of an entry, and returns what a dry run would change. It may be
+// called concurrently with others.
+type writeFunc func(ctx context.Context, options ...relayer.WriteOption) (changed []string, err error)
 
 // Action is what a plan does with a relayer.
 type Action string
@@ -75,12 +76,11 @@ const (
 
 // Change is one field of an [Update] or a [Create], or a part of one.
 type Change struct {
-	// Path is the JSON path of the field, such as policies.min_balance, or
-	// custom_rpc_urls[0].url of an update.
+	// Path is the JSON path of the field, such as policies.min_balance.
 	Path string `json:"path"`
 
 	// Old and New are the values as texts of JSON, with RPC URLs masked, or "" if not set.
-	// If they are equal, the hidden parts of the URLs differ, or may differ.
+	// If they are equal, hidden parts of the URLs differ.
 	Old string `json:"old,omitempty"`
 	New string `json:"new,omitempty"`
 }
@@ -95,10 +95,6 @@ type Options struct {
 	// determines it only for new ones.
 	KeepPaused bool
 
-	// SendRPCURLs writes the RPC URLs of every relayer that has some, if the registry masks
-	// them, although no difference is visible.
-	SendRPCURLs bool
-
 	// Selector limits the plan to the relayers that it selects, for example those of a team.
 	// The others are not read, and so never deleted. An entry is [Blocked] if the selector
 	// does not select the relayer of the configuration, or the stored one.
@@ -106,10 +102,11 @@ type Options struct {
 }
 
 // New compares relayers with a registry. It reads all relayers in one pass of pages. Then it
-// tries every change with [relayer.DryRun], if the registry supports and permits that: an
-// entry that the registry rejects is [Blocked]. New returns a [*relayer.ValidationError] if a
-// request is invalid, has no ID, or has the ID of another, and an error that matches
-// [relayer.ErrSealed] if the registry has the wrong keys for its RPC URLs.
+// tries every change with [relayer.DryRun], and an update of every relayer for which the
+// configuration has full RPC URLs, because only the registry can compare these. An entry that
+// the registry rejects is [Blocked]. New returns a [*relayer.ValidationError] if a request is
+// invalid, has no ID, or has the ID of another, and an error if there are RPC URLs to compare
+// and the registry does not support dry runs, or does not permit them.
 func New(ctx context.Context, registry relayer.Registry, relayers []relayer.CreateRequest, options Options) (*Plan, error) {
 	if registry == nil {
 		return nil, errors.New("plan: registry is nil")
@@ -121,7 +118,7 @@ func New(ctx context.Context, registry relayer.Registry, relayers []relayer.Crea
 	if err != nil {
 		return nil, err
 	}
-	b := &builder{Options: options, Plan: &Plan{entries: []Entry{}}, registry: registry, isMasked: isMasked(registry)}
+	b := &builder{Options: options, Plan: &Plan{entries: []Entry{}}, registry: registry}
 	if err := b.readAll(ctx); err != nil {
 		return nil, err
 	}
@@ -142,27 +139,67 @@ func New(ctx context.Context, registry relayer.Registry, relayers []relayer.Crea
 }
 
 var (
-	errHidden     = errors.New("the ID is taken by a relayer that this token or selector may not use, or another writer has created it: choose another ID, or make the plan again")
-	errNoRevision = errors.New("the registry returns no revision, so that a change could overwrite that of another writer")
+	errHidden      = errors.New("the ID is taken by a relayer that this token or selector may not use, or another writer has created it: choose another ID, or make the plan again")
+	errNotCompared = errors.New("the RPC URLs could not be compared, because the registry does not try writes for this token: use a token that may write, or a file with masked RPC URLs")
+	errNoRevision  = errors.New("the registry returns no revision, so that a change could overwrite that of another writer")
 )
 
-// checkChanges tries the changes, and blocks those that the registry rejects.
+// checkChanges tries the changes, and blocks those that the registry rejects. Updates are
+// first: they must be tried even if the registry refuses to try a create.
 func (b *builder) checkChanges(ctx context.Context) error {
+	var updates, others []*Entry
+	for i := range b.entries {
+		if b.entries[i].Action == Update {
+			updates = append(updates, &b.entries[i])
+		} else {
+			others = append(others, &b.entries[i])
+		}
+	}
+	if err := b.check(ctx, updates); err != nil {
+		return err
+	}
+	return b.check(ctx, others)
+}
+
+func (b *builder) check(ctx context.Context, entries []*Entry) error {
 	isRejected := func(err error) bool { return concernsOne(err) || errors.Is(err, relayer.ErrSealed) }
-	for i, err := range tryAll(ctx, b.entries, isRejected, relayer.DryRun()) {
-		switch {
+	for i, tried := range tryAll(ctx, entries, isRejected, relayer.DryRun()) {
+		entry := entries[i]
+		switch err := tried.err; {
 		case err == nil:
+			entry.settle(tried.changed)
 		case errors.Is(err, relayer.ErrExists):
-			b.entries[i] = blocked(b.entries[i].ID, errHidden)
+			*entry = blocked(entry.ID, errHidden)
 		case isRejected(err):
-			b.entries[i] = blocked(b.entries[i].ID, err)
+			*entry = blocked(entry.ID, err)
 		case isRefused(err):
 			b.isUnchecked = true
 		default:
-			return fmt.Errorf("%s: %w", b.entries[i].ID, err)
+			return fmt.Errorf("%s: %w", entry.ID, err)
+		}
+	}
+	for _, entry := range entries {
+		if entry.urls != "" {
+			return fmt.Errorf("%s: %w", entry.ID, errNotCompared)
 		}
 	}
 	return nil
+}
+
+// settle changes an update to what the registry would change, which is nil if the registry
+// does not say it.
+func (e *Entry) settle(changed []string) {
+	if e.Action != Update || changed == nil {
+		return
+	}
+	isListed := slices.ContainsFunc(e.Changes, func(change Change) bool { return change.Path == urlsPath })
+	if slices.Contains(changed, urlsPath) && !isListed {
+		e.Changes = append(e.Changes, Change{Path: urlsPath, Old: e.urls, New: e.urls})
+	}
+	e.urls = ""
+	if len(changed) == 0 {
+		*e = Entry{ID: e.ID, Action: Unchanged}
+	}
 }
 
 // isRefused reports whether the registry does not have an operation, or does not permit it.
@@ -174,11 +211,6 @@ func blocked(id string, err error) Entry {
 	var problems wire.Problems
 	problems.AddBelow("", err)
 	return Entry{ID: id, Action: Blocked, Problems: problems}
-}
-
-func isMasked(registry relayer.Reader) bool {
-	masking, ok := registry.(interface{ MasksRPCURLs() bool })
-	return ok && masking.MasksRPCURLs()
 }
 
 // checked returns copies of the requests. It checks them like [Parse], because those of
@@ -203,7 +235,6 @@ type builder struct {
 	Options
 	*Plan
 	registry relayer.Registry
-	isMasked bool
 	listed   []*relayer.Relayer          // in creation order
 	stored   map[string]*relayer.Relayer // by ID, those that are not compared yet
 }
@@ -215,50 +246,10 @@ func (b *builder) readAll(ctx context.Context) error {
 			return err
 		}
 		own := *r
-		own.CustomRPCURLs = slices.Clone(r.CustomRPCURLs)
-		if !b.isMasked {
-			err = reveal(ctx, b.registry, &own)
-		}
-		if isRefused(err) {
-			b.isMasked = true
-		} else if err != nil {
-			return err
-		}
 		b.listed = append(b.listed, &own)
 		b.stored[r.ID] = &own
 	}
-	if b.isMasked {
-		b.mask()
-	}
 	return nil
-}
-
-// mask gives all RPC URLs the form in which servers return them.
-func (b *builder) mask() {
-	for _, r := range b.listed {
-		for i, endpoint := range r.CustomRPCURLs {
-			r.CustomRPCURLs[i].URL = relayer.RPCURL(endpoint.URL.String())
-		}
-	}
-}
-
-// reveal replaces masked RPC URLs by the full ones, if the registry has them. If it cannot
-// open them, the error matches [relayer.ErrSealed], and [errors.ErrUnsupported] too if it has
-// no keys.
-func reveal(ctx context.Context, registry relayer.Reader, r *relayer.Relayer) error {
-	source, ok := registry.(relayer.Registry)
-	isHidden := func(endpoint relayer.RPCConfig) bool { return endpoint.URL.IsMasked() }
-	if !ok || isMasked(registry) || !slices.ContainsFunc(r.CustomRPCURLs, isHidden) {
-		return nil
-	}
-	endpoints, err := source.RPCURLs(ctx, r.ID)
-	if errors.Is(err, relayer.ErrNotFound) {
-		return nil // deleted since
-	}
-	if err == nil {
-		r.CustomRPCURLs = slices.Clone(endpoints)
-	}
-	return err
 }
 
 func (b *builder) addDesired(req relayer.CreateRequest) error {
@@ -310,12 +301,12 @@ func (b *builder) addExtra(r *relayer.Relayer) {
 // deletion returns the delete of a relayer. A relayer that is deleted already is no
 // failure.
 func (b *builder) deletion(r *relayer.Relayer) writeFunc {
-	return func(ctx context.Context, options ...relayer.WriteOption) error {
+	return func(ctx context.Context, options ...relayer.WriteOption) ([]string, error) {
 		err := b.registry.Delete(ctx, r.ID, underRevision(r, options)...)
 		if errors.Is(err, relayer.ErrNotFound) {
-			return nil
+			return nil, nil
 		}
-		return err
+		return nil, err
 	}
 }
 

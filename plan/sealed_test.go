@@ -31,26 +31,28 @@ func keysOf(t *testing.T, id, value string) keyring.Keyring {
 	return ring
 }
 
-// sealedManagers returns Managers with and without the key of one store, in which the
-// relayer "a" has two sealed URLs.
-func sealedManagers(t *testing.T) (with, without *relayer.Manager) {
+// sealedManagers returns Managers with the key of one store, without it and with another one.
+// The relayer "a" in the store has two sealed URLs.
+func sealedManagers(t *testing.T) (with, without, wrong *relayer.Manager) {
 	t.Helper()
 	store := memory.New()
-	var err error
-	if with, err = relayer.New(store, relayer.WithSealer(keysOf(t, "k", keyText))); err != nil {
-		t.Fatal(err)
+	open := func(options ...relayer.Option) *relayer.Manager {
+		m, err := relayer.New(store, options...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
 	}
-	if without, err = relayer.New(store); err != nil {
-		t.Fatal(err)
-	}
+	with, without, wrong = open(relayer.WithSealer(keysOf(t, "k", keyText))), open(), open(relayer.WithSealer(keysOf(t, "k", otherKeyText)))
 	create(t, with, withURLs("a", sealedPath, sealedHost))
-	return with, without
+	return with, without, wrong
 }
 
+// Without the key a plan does not claim that URLs are unchanged.
 func TestNew_SealedURLs(t *testing.T) {
-	with, without := sealedManagers(t)
+	with, without, wrong := sealedManagers(t)
 	same := withURLs("a", sealedPath, sealedHost)
-	renamed := same
+	renamed := parse(t, exported(t, without)).Relayers[0]
 	renamed.Name = "renamed"
 	otherKey := withURLs("a", sealedPath+"2", sealedHost)
 	otherHost := withURLs("a", sealedPath, "https://c.example/")
@@ -60,11 +62,12 @@ func TestNew_SealedURLs(t *testing.T) {
 		want    plan.Action
 	}{
 		"same, with the key":             {with, same, plan.Unchanged},
-		"same, without the key":          {without, same, plan.Unchanged},
+		"same, without the key":          {without, same, plan.Blocked},
+		"same, with the wrong key":       {wrong, same, plan.Update}, // it replaces what cannot be opened
 		"hidden part, with the key":      {with, otherKey, plan.Update},
-		"hidden part, without the key":   {without, otherKey, plan.Unchanged},
+		"hidden part, without the key":   {without, otherKey, plan.Blocked},
 		"visible part, with the key":     {with, otherHost, plan.Update},
-		"visible part, without the key":  {without, otherHost, plan.Blocked}, // it cannot be written
+		"visible part, without the key":  {without, otherHost, plan.Blocked},
 		"another field, without the key": {without, renamed, plan.Update},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -83,56 +86,23 @@ func TestNew_SealedURLs(t *testing.T) {
 	}
 }
 
-// A plan with the wrong key must not claim that URLs are unchanged.
-func TestNew_WrongKey(t *testing.T) {
-	store := memory.New()
-	with, err := relayer.New(store, relayer.WithSealer(keysOf(t, "k", keyText)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	create(t, with, withURLs("a", sealedPath, sealedHost))
-	for name, ring := range map[string]keyring.Keyring{
-		"another value":          keysOf(t, "k", otherKeyText),
-		"another name and value": keysOf(t, "other", otherKeyText),
-	} {
-		t.Run(name, func(t *testing.T) {
-			wrong, err := relayer.New(store, relayer.WithSealer(ring))
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = plan.New(t.Context(), wrong, []relayer.CreateRequest{withURLs("a", sealedPath, sealedHost)}, plan.Options{})
-			if !errors.Is(err, relayer.ErrSealed) || !strings.Contains(err.Error(), "key k:") {
-				t.Errorf("New returned %v, want an ErrSealed that names the key", err)
-			}
-			if _, err := plan.Export(t.Context(), wrong, relayer.Selector{}); !errors.Is(err, relayer.ErrSealed) {
-				t.Errorf("Export returned %v, want an ErrSealed", err)
-			}
-		})
-	}
-}
-
 func TestApply_WithoutKey(t *testing.T) {
-	with, without := sealedManagers(t)
-	renamed := withURLs("a", sealedPath, sealedHost)
-	renamed.Name = "renamed"
-	p := newPlan(t, without, []relayer.CreateRequest{renamed})
-	if _, err := p.Apply(t.Context(), plan.ApplyOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	r, err := with.Get(t.Context(), "a")
-	if err != nil || r.Name != "renamed" || !slices.Equal(urlsOf(r), []string{sealedPath, sealedHost}) {
-		t.Errorf("the relayer is named %q and has the URLs %q; error %v", r.Name, urlsOf(r), err)
+	with, without, _ := sealedManagers(t)
+	renamed := parse(t, exported(t, with)).Relayers
+	renamed[0].Name = "renamed"
+	mustApply(t, newPlan(t, without, renamed))
+	r, err := with.RPCURLs(t.Context(), "a")
+	if name := get(t, with, "a").Name; err != nil || name != "renamed" || !slices.Equal(texts(r), []string{sealedPath, sealedHost}) {
+		t.Errorf("the relayer is named %q and has the URLs %q; error %v", name, texts(r), err)
 	}
 }
 
 func TestExport_SealedURLs(t *testing.T) {
-	with, without := sealedManagers(t)
-	clear := newManager(t)
-	create(t, clear, withURLs("a", sealedPath, sealedHost))
-	if got, want := exported(t, with), exported(t, clear); got != want {
-		t.Errorf("with the key, the file is\n%s\nwant\n%s", got, want)
-	}
+	with, without, _ := sealedManagers(t)
 	file := exported(t, without)
+	if got := exported(t, with); got != file {
+		t.Errorf("with the key, the file is\n%s\nwant\n%s", got, file)
+	}
 	config, err := plan.Parse([]byte(file), nil)
 	if err != nil {
 		t.Fatal(err)

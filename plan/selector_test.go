@@ -183,6 +183,41 @@ func (r *withoutDryRuns) Create(ctx context.Context, req relayer.CreateRequest, 
 	return r.Registry.Create(ctx, req, options...)
 }
 
+func (r *withoutDryRuns) Patch(ctx context.Context, id string, patch relayer.Patch, options ...relayer.WriteOption) (*relayer.Relayer, error) {
+	if isDryRun(options) {
+		return nil, r.err
+	}
+	return r.Registry.Patch(ctx, id, patch, options...)
+}
+
+// silent is a registry whose dry runs do not say what would change.
+type silent struct{ relayer.Registry }
+
+func (r silent) Patch(ctx context.Context, id string, patch relayer.Patch, options ...relayer.WriteOption) (*relayer.Relayer, error) {
+	patched, err := r.Registry.Patch(ctx, id, patch, options...)
+	if err == nil {
+		patched.LastChange = relayer.Note{}
+	}
+	return patched, err
+}
+
+// A plan that cannot compare RPC URLs does not claim that they are unchanged.
+func TestNew_NotCompared(t *testing.T) {
+	m := newManager(t)
+	create(t, m, minimal("a"), withURLs("b", "https://rpc.example/"+secret))
+	renamed := minimal("a")
+	renamed.Name = "new"
+	for _, registry := range []relayer.Registry{&withoutDryRuns{m, errors.ErrUnsupported}, &withoutDryRuns{m, client.ErrForbidden}, silent{m}} {
+		for _, first := range []relayer.CreateRequest{minimal("new"), minimal("a"), renamed} {
+			_, err := plan.New(t.Context(), registry, []relayer.CreateRequest{first, withURLs("b", "https://rpc.example/"+secret)}, plan.Options{})
+			if err == nil || !strings.HasPrefix(err.Error(), "b: the RPC URLs could not be compared") || strings.Contains(err.Error(), secret) {
+				t.Errorf("%T: error %v", registry, err)
+			}
+		}
+		expectActions(t, newPlan(t, registry, []relayer.CreateRequest{renamed, withURLs("b", "https://rpc.example/***")}), plan.Update, plan.Unchanged)
+	}
+}
+
 func TestNew_Unchecked(t *testing.T) {
 	const note = "the registry has not checked the changes, and may reject some\n"
 	for _, reason := range []error{errors.ErrUnsupported, client.ErrForbidden} {

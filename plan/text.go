@@ -14,12 +14,8 @@ var marks = map[Action]string{Create: "+", Update: "~", Delete: "-", Extra: "?",
 func (p *Plan) String() string {
 	var out strings.Builder
 	counts := make(map[Action]int)
-	compared := 0
 	for _, entry := range p.entries {
 		counts[entry.Action]++
-		if entry.MaskedURLs {
-			compared++
-		}
 		entry.write(&out)
 	}
 	fmt.Fprintf(&out, "%d to create, %d to update, %d to delete, %d unchanged", counts[Create], counts[Update], counts[Delete], counts[Unchanged])
@@ -31,9 +27,6 @@ func (p *Plan) String() string {
 	out.WriteByte('\n')
 	if p.isUnchecked && p.HasChanges() {
 		out.WriteString("the registry has not checked the changes, and may reject some\n")
-	}
-	if compared > 0 {
-		fmt.Fprintf(&out, "the RPC URLs of %s are masked: only their visible part was compared\n", count(compared, "relayer"))
 	}
 	return out.String()
 }
@@ -56,7 +49,7 @@ func (e Entry) write(out *strings.Builder) {
 	}
 	for i, change := range e.Changes {
 		separator := "\n    "
-		if i > 0 && e.Action == Create && !strings.ContainsAny(change.Path, ".[") {
+		if i > 0 && e.Action == Create && change.depth() == 0 {
 			separator = ", "
 		}
 		fmt.Fprintf(out, "%s%s: %s", separator, printable(change.Path), e.describe(change))
@@ -77,10 +70,8 @@ func (e Entry) describe(change Change) string {
 		return printable(change.New)
 	case change.Old != change.New:
 		return shown(change.Old) + " -> " + shown(change.New)
-	case e.MaskedURLs:
-		return shown(change.Old) + " (the hidden part may differ)"
 	default:
-		return shown(change.Old) + " (the hidden part differs)"
+		return shown(change.Old) + " (a hidden part differs)"
 	}
 }
 

@@ -429,23 +429,6 @@ func TestKeysRemove_KeyInUse(t *testing.T) {
 	}
 }
 
-// With the wrong keys, plan and apply cannot compare URLs. Without keys they compare the
-// masked ones.
-func TestPlan_WrongKeys(t *testing.T) {
-	directory := t.TempDir()
-	database, wrong, file := filepath.Join(directory, "relayers.db"), filepath.Join(directory, "wrong.keys"), filepath.Join(directory, "relayers.json")
-	server := start(t, token, "--db", database, "--keys", keysFileIn(t, directory))
-	server.expectStatus("POST", collection, token, sealedURL("a"), http.StatusCreated)
-	server.stop()
-	runCommand(t, "keys", "add", "--keys", wrong, "--id", "other")
-	if err := os.WriteFile(file, []byte(`{"relayers":[`+sealedURL("a")+`]}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	expectFailure(t, "key k1: no such key", "plan", "--db", database, "--file", file, "--keys", wrong)
-	expectFailure(t, "key k1: no such key", "apply", "--db", database, "--file", file, "--keys", wrong, "--yes")
-	runCommand(t, "plan", "--db", database, "--file", file)
-}
-
 func TestReseal_Commands(t *testing.T) {
 	keys, directory := keysFileIn(t, t.TempDir()), t.TempDir()
 	database, resealed := filepath.Join(directory, "relayers.db"), filepath.Join(directory, "resealed.db")

@@ -98,7 +98,6 @@ func (c *planConfig) addFlags(command *cobra.Command) {
 	flags.BoolVar(&c.expandEnv, "expand-env", false, "replace ${NAME} in the RPC URLs of the file by environment variables")
 	flags.BoolVar(&c.Prune, "prune", false, "delete the relayers that the file does not list, of those that --selector selects")
 	flags.BoolVar(&c.KeepPaused, "keep-paused", false, "leave paused of existing relayers as it is")
-	flags.BoolVar(&c.SendRPCURLs, "send-rpc-urls", false, "with --server, write all RPC URLs, because their hidden parts cannot be compared")
 	require(command, "file")
 	c.target.addFlags(command)
 	c.target.addRuleFlags(command)

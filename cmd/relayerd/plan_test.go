@@ -120,9 +120,8 @@ func TestPlan_ExitStatus(t *testing.T) {
 			}
 			const wantPlan = `+ create sepolia-example
     name: "Sepolia Example", network: "sepolia", network_type: "evm", paused: false, signer_id: "local-signer"
+    custom_rpc_urls: [{"url":"https://rpc.example/***","weight":100},{"url":"https://backup.example/***","weight":5}]
     policies.min_balance: 1000000000000000000000
-    custom_rpc_urls[0]: {"url":"https://rpc.example/***","weight":100}
-    custom_rpc_urls[1]: {"url":"https://backup.example/***","weight":5}
 + create solana-example
     name: "Solana Example", network: "devnet", network_type: "solana", paused: false, signer_id: "local-signer"
     policies.fee_payment_strategy: "user"
@@ -235,15 +234,16 @@ func TestExport_UserInformation(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			expect(t, 0, on(flags, "apply", "--yes", "-f", file)...)
 			exported := expect(t, 0, on(flags, "export")...)
-			expect(t, 0, on(flags, "plan", "-f", writeFile(t, exported.stdout))...)
 			if name == "server" {
+				expect(t, 1, on(flags, "plan", "-f", writeFile(t, exported.stdout))...)
 				if want := "1 RPC URLs have no path: the server does not show whether they have user information\n"; exported.stderr != want {
 					t.Errorf("warning %q, want %q", exported.stderr, want)
 				}
 				return
 			}
+			expect(t, 0, on(flags, "plan", "-f", writeFile(t, exported.stdout))...)
 			done := expect(t, 1, "plan", "--db", emptyDatabase(t), "-f", writeFile(t, exported.stdout))
-			if exported.stderr != "" || !strings.Contains(done.stderr, "a: invalid relayer: custom_rpc_urls[0].url must be the full URL: it is masked") {
+			if exported.stderr != "" || !strings.Contains(done.stderr, "a: invalid relayer: custom_rpc_urls[0].url must be the full URL: masked URLs are kept only if") {
 				t.Errorf("warning %q, plan %+v", exported.stderr, done)
 			}
 		})
@@ -259,7 +259,7 @@ func TestApply_EqualMasks(t *testing.T) {
 	}
 	expect(t, 0, "apply", "--yes", "--db", database, "-f", content(`"https://h.example/v2/LEAKED","https://h.example/v2/GOOD"`))
 	done := expect(t, 1, "apply", "--yes", "--db", database, "-f", content(`"https://h.example/***"`))
-	if !strings.Contains(done.stderr, "custom_rpc_urls[0].url must be the full URL: several endpoints have this mask") {
+	if !strings.Contains(done.stderr, "custom_rpc_urls[0].url must be the full URL: masked URLs are kept only if") {
 		t.Errorf("output %+v", done)
 	}
 	stored := expect(t, 0, "export", "--db", database, "--with-secrets")
@@ -677,27 +677,36 @@ func TestPlan_MalformedToken(t *testing.T) {
 	}
 }
 
-// The hidden part of a URL is written to a server only on demand.
-func TestApply_SendRPCURLs(t *testing.T) {
+// A plan shows that a key in an RPC URL was rotated, and only then, to a token that may write but
+// not read full URLs. One that may not write cannot compare them.
+func TestPlan_RotatedKey(t *testing.T) {
 	t.Parallel()
-	database := filepath.Join(t.TempDir(), "relayers.db")
-	server := start(t, token, "--db", database)
-	expect(t, 0, "apply", "--yes", "--server", server.url, "-f", writeFile(t, publicConfig))
+	directory := t.TempDir()
+	tokens := filepath.Join(directory, "tokens")
+	writeTokens(t, tokens, "ops "+token+" write", "auditor "+readerToken+" read")
+	server := start(t, "", "--db", "memory", "--tokens-file", tokens, "--rate", "0")
+	t.Cleanup(server.stop)
+	file := writeFile(t, publicConfig)
 	rotated := writeFile(t, strings.ReplaceAll(publicConfig, password, password+"-2"))
-	if done := expect(t, 0, "plan", "--server", server.url, "-f", rotated); !strings.HasSuffix(done.stdout, "the RPC URLs of 1 relayer are masked: only their visible part was compared\n") {
+	expect(t, 0, "apply", "--yes", "--server", server.url, "-f", file)
+	expect(t, 0, "plan", "--server", server.url, "-f", file)
+	done := expect(t, 2, "plan", "--server", server.url, "-f", rotated)
+	if want := `    custom_rpc_urls: [{"url":"https://rpc.example/***","weight":100},{"url":"https://backup.example/***","weight":5}] (a hidden part differs)` + "\n"; !strings.Contains(done.stdout, want) {
 		t.Errorf("output %s", done.stdout)
 	}
-	done := expect(t, 2, "plan", "--server", server.url, "-f", rotated, "--send-rpc-urls")
-	if !strings.Contains(done.stdout, `custom_rpc_urls[0].url: "https://rpc.example/***" (the hidden part may differ)`) {
-		t.Errorf("output %s", done.stdout)
+	for _, same := range []string{file, rotated} {
+		done := finish(t, "", program(readerToken, "plan", "--server", server.url, "-f", same))
+		if done.status != 1 || !strings.Contains(done.stderr, "sepolia-example: the RPC URLs could not be compared") {
+			t.Errorf("a token that may only read: %+v", done)
+		}
 	}
-	expect(t, 0, "apply", "--yes", "--server", server.url, "-f", rotated, "--send-rpc-urls")
-	server.stop()
-	expect(t, 0, "plan", "--db", database, "-f", rotated)
-	done = expect(t, 2, "plan", "--db", database, "-f", writeFile(t, publicConfig))
-	if !strings.Contains(done.stdout, `custom_rpc_urls[0].url: "https://rpc.example/***" (the hidden part differs)`) {
-		t.Errorf("output %s", done.stdout)
+	masked := writeFile(t, expect(t, 0, "export", "--server", server.url).stdout)
+	if done := finish(t, "", program(readerToken, "plan", "--server", server.url, "-f", masked)); done.status != 0 {
+		t.Errorf("a token that may only read, and a masked file: %+v", done)
 	}
+	expect(t, 0, "apply", "--yes", "--server", server.url, "-f", rotated)
+	expect(t, 0, "plan", "--server", server.url, "-f", rotated)
+	expect(t, 2, "plan", "--server", server.url, "-f", file)
 }
 
 // The connections of changes that are made at once are used again.

@@ -64,7 +64,7 @@ func opened(url string) outcomes {
 func refused(err, reseal, count string) outcomes {
 	return outcomes{
 		"get": "masked", "list": "masked", "list in full": "masked: " + err, "stream": "masked", "stream in full": "masked: " + err,
-		"reveal": err, "check": err, "count": count, "export": err, "export in full": err,
+		"reveal": err, "check": err, "count": count, "export": "masked", "export in full": err,
 		"copy": "same", "reseal": reseal, "patch of the name": "masked", "patch of a weight": err, "new URLs": "own",
 	}
 }
