@@ -172,7 +172,7 @@ func newCopyCommand() *cobra.Command {
 	var source, destination string
 	command := &cobra.Command{
 		Use:     "copy",
-		Example: "  relayerd copy --from relayers.db --to postgres://registry@db.internal/registry",
+		Example: "  relayerd copy --from relayers.db --to postgres://registry@db.internal/registry?sslmode=verify-full",
 		Short:   "Copy all relayers from one database to another",
 		Long: `Copy adds all relayers of one database to another, with their order and revisions, and
 compares both at the end. Run it again to resume an interrupted copy. Stop the servers

@@ -145,7 +145,7 @@ func TestCommands_Arguments(t *testing.T) {
 		"restore of a missing file": {[]string{"restore", "--from", missing, "--db", vacant}, "--from: there is no file"},
 		"compact of PostgreSQL":     {[]string{"compact", "--db", url}, "--db must be a file"},
 		"compact of a missing file": {[]string{"compact", "--db", missing}, "--db: there is no file " + missing},
-		"copy without databases":    {[]string{"copy"}, "--from is required; --to is required: write, for example, relayerd copy --from relayers.db --to postgres://registry@db.internal/registry (relayerd copy --help lists the flags)"},
+		"copy without databases":    {[]string{"copy"}, "--from is required; --to is required: write, for example, relayerd copy --from relayers.db --to postgres://registry@db.internal/registry?sslmode=verify-full (relayerd copy --help lists the flags)"},
 		"copy to itself":            {[]string{"copy", "--from", file, "--to", filepath.Dir(file) + "/./" + filepath.Base(file)}, "--from is the same as --to"},
 		"copy to the same database": {[]string{"copy", "--from", url, "--to", "postgresql://another@h:5432/d?application_name=x"}, "--from is the same as --to"},
 		"copy to memory":            {[]string{"copy", "--from", file, "--to", "memory"}, "--to must be a file or a postgres:// URL"},

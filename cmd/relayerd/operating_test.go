@@ -207,7 +207,7 @@ func (o operator) relayerd(args []string) bool {
 			args[i] = o.server.url
 		case "/var/backups/relayerd":
 			args[i] = "backups"
-		case "postgres://registry@db.internal/registry":
+		case "'postgres://registry@db.internal/registry?sslmode=verify-full'":
 			args[i] = o.database
 		}
 	}

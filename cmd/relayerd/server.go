@@ -20,6 +20,7 @@ import (
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/httpapi"
 	"github.com/go-relayer/relayer/store/bolt"
+	"github.com/go-relayer/relayer/store/postgres"
 )
 
 // server has the parts of the command serve, which its open methods open one after the
@@ -194,7 +195,18 @@ const apiKeyName = "api-key"
 
 // openStore opens the database, and starts the backups of --backup.
 func (s *server) openStore(ctx context.Context) error {
-	store, closeStore, err := openStore(ctx, "--db", s.database, s.history, bolt.WithLogger(s.logger))
+	var store relayer.Store
+	var closeStore func() error
+	var err error
+	if isPostgres(s.database) {
+		options := []postgres.Option{postgres.WithLogger(s.logger)}
+		if s.history.isGiven {
+			options = append(options, postgres.WithHistory(s.history.changes, s.history.age))
+		}
+		store, closeStore, err = openPostgres(ctx, "--db", s.database, options...)
+	} else {
+		store, closeStore, err = openStore(ctx, "--db", s.database, s.history, bolt.WithLogger(s.logger))
+	}
 	if err != nil {
 		return err
 	}

@@ -52,9 +52,6 @@ func openStore(ctx context.Context, flag, name string, retained retention, optio
 	case name == inMemory:
 		return memory.New(), func() error { return nil }, nil
 	case isPostgres(name):
-		if retained.isGiven {
-			return openPostgres(ctx, flag, name, postgres.WithHistory(retained.changes, retained.age))
-		}
 		return openPostgres(ctx, flag, name)
 	}
 	if err := checkParent(flag, name); err != nil {

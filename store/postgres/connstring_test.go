@@ -3,9 +3,11 @@
 package postgres_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -286,5 +288,70 @@ func TestOpen_PasswordFileChanged(t *testing.T) {
 			t.Fatal(err)
 		}
 		changes.want(t, relayer.ChangeCreated, made)
+	}
+}
+
+// TestOpen_WrongSetting: the error names the setting that is wrong, and not its value.
+func TestOpen_WrongSetting(t *testing.T) {
+	t.Parallel()
+	for setting, value := range map[string]string{
+		"sslmode": "sesame", "connect_timeout": "sesame", "pool_max_conns": "sesame", "pool_max_conn_lifetime": "sesame", "sslrootcert": "/sesame",
+		"target_session_attrs": "sesame", "default_query_exec_mode": "sesame", "statement_cache_capacity": "sesame", "channel_binding": "sesame",
+		"no_such_setting": "sesame", "statement_timeout": "sesame", "gssencmode": "require",
+	} {
+		base := server.ConnString()
+		if strings.HasPrefix(setting, "ssl") { // which a socket does not have
+			base = "postgres://postgres@127.0.0.1:1/postgres?sslmode=verify-ca"
+		}
+		_, err := postgres.Open(t.Context(), parameter(t, withPassword(base), setting, value), longTimeouts, newSchema())
+		if err == nil || errors.Is(err, relayer.ErrUnavailable) || !strings.Contains(err.Error(), setting) {
+			t.Errorf("error %v, want one that names %s", err, setting)
+		}
+		if err != nil && (strings.Contains(err.Error(), "sesame") || strings.Contains(err.Error(), "key=value")) {
+			t.Errorf("%s: error %v has the value, or advice that does not fit a URL", setting, err)
+		}
+		wantNoDriver(t, setting, err)
+	}
+}
+
+// TestOpen_SettingsOfLibpq: settings that only libpq needs are ignored with a warning that names
+// them.
+func TestOpen_SettingsOfLibpq(t *testing.T) {
+	t.Parallel()
+	connString, settings := server.ConnString(), []string{"gssencmode", "keepalives", "keepalives_idle", "load_balance_hosts", "tcp_user_timeout"}
+	for _, setting := range settings {
+		connString = parameter(t, connString, setting, "sesame")
+	}
+	var log bytes.Buffer
+	create(t, openAt(t, connString, newSchema(), postgres.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))), record("one"))
+	if !strings.Contains(log.String(), "level=WARN") || !strings.Contains(log.String(), strings.Join(settings, " ")) || strings.Contains(log.String(), "sesame") {
+		t.Errorf("log %s, want a warning that names %v", &log, settings)
+	}
+}
+
+// TestOpen_RequiresSSLMode: to a host that is not local, the password is not sent in clear unless
+// sslmode permits it. Each of several hosts counts.
+func TestOpen_RequiresSSLMode(t *testing.T) {
+	t.Parallel()
+	for connString, isRefused := range map[string]bool{
+		"postgres://u:sesame@db.invalid/d":                                true,
+		"postgres://u:sesame@192.0.2.1/d?target_session_attrs=any":        true,
+		"postgresql://u:sesame@localhost,db.invalid/d":                    true,
+		"postgres://u:sesame@/d?host=/nowhere,192.0.2.1":                  true,
+		"host=db.invalid user=u password=sesame":                          true,
+		"postgres://u:sesame@localhost:1/d":                               false,
+		"postgres://u:sesame@127.0.0.1:1,[::1]:1/d":                       false,
+		"postgres://u:sesame@/d?host=/nowhere":                            false,
+		"postgres://u:sesame@db.invalid/d?sslmode=disable":                false,
+		"postgres://u:sesame@db.invalid/d?sslmode=prefer":                 false,
+		"postgres://u:sesame@db.invalid,localhost:1/d?sslmode=verify-ca":  false,
+		"host=db.invalid user=u password=sesame sslmode = verify-full":    false,
+		"host=localhost port=1 user=u password=sesame application_name=a": false,
+	} {
+		_, err := postgres.Open(t.Context(), connString, postgres.WithConnectTimeout(10*time.Millisecond))
+		if err == nil || errors.Is(err, relayer.ErrUnavailable) == isRefused || strings.Contains(err.Error(), "sslmode=verify-full") != isRefused {
+			t.Errorf("%s: error %v, want it refused: %t", connString, err, isRefused)
+		}
+		wantWithout(t, err, "sesame")
 	}
 }

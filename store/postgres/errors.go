@@ -37,6 +37,7 @@ const (
 	duplicateFunction    = "42723"
 	duplicateObject      = "42710"
 	undefinedObject      = "42704"
+	invalidParameter     = "22023"
 
 	// noHistory is raised by a function of the schema.
 	noHistory = "RH000"

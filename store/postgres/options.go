@@ -3,6 +3,7 @@ package postgres
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 )
@@ -16,6 +17,7 @@ type options struct {
 	connectTimeout time.Duration
 	timeout        time.Duration
 	retention      retention
+	logger         *slog.Logger
 }
 
 // retention is what the options change in the database, in microseconds. Nil is no change.
@@ -106,6 +108,17 @@ func WithHistory(changes int, age time.Duration) Option {
 	}}
 }
 
+// WithLogger sets the logger for warnings of [Open]. Without it nothing is logged.
+func WithLogger(logger *slog.Logger) Option {
+	return Option{func(o *options) error {
+		if logger == nil {
+			return errors.New("postgres: the logger is nil")
+		}
+		o.logger = logger
+		return nil
+	}}
+}
+
 func positive(what string, d time.Duration) error {
 	if d < time.Millisecond {
 		return fmt.Errorf("postgres: the %s must be at least 1 ms", what)
@@ -118,6 +131,7 @@ func collect(given []Option) (options, error) {
 		schema:         defaultSchema,
 		connectTimeout: defaultConnectTimeout,
 		timeout:        defaultTimeout,
+		logger:         slog.New(slog.DiscardHandler),
 	}
 	for _, option := range given {
 		if option.apply == nil {

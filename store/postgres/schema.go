@@ -396,7 +396,7 @@ func prepareSchema(ctx context.Context, connections *connections, opts options) 
 		err = connections.seeLast(ctx, conn.Conn().PgConn(), opts)
 	}
 	if err != nil {
-		return setupError(ctx, opts, err)
+		return setupError(ctx, connections.pool.Config().ConnConfig, opts, err)
 	}
 	return nil
 }
@@ -585,7 +585,7 @@ func executeAll(ctx context.Context, tx pgx.Tx, schema, sql string) error {
 	return err
 }
 
-func setupError(ctx context.Context, opts options, err error) error {
+func setupError(ctx context.Context, config *pgx.ConnConfig, opts options, err error) error {
 	schema := opts.schema
 	_, isUnconnected := errors.AsType[noConnection](err)
 	switch {
@@ -593,9 +593,12 @@ func setupError(ctx context.Context, opts options, err error) error {
 		return ctx.Err()
 	case errors.Is(err, context.DeadlineExceeded) && !isUnconnected:
 		return failed(serverTimeout{opts.timeout})
-	case hasCode(err, undefinedObject):
-		// The server quotes its name, which may be a part of a password.
-		return errors.New("postgres: the connection string contains a setting that does not exist")
+	case hasCode(err, undefinedObject, invalidParameter):
+		// The server quotes the setting, or its value, which may be a part of a password.
+		if setting := refusedSetting(config, err); setting != "" {
+			return fmt.Errorf("postgres: the server refuses the setting %s of the connection string", setting)
+		}
+		return errors.New("postgres: the connection string contains a setting that the server refuses")
 	case isUnknownFormat(err) && !errors.Is(err, relayer.ErrUnknownFormat):
 		return fmt.Errorf("postgres: schema %s: %w", schema, relayer.ErrUnknownFormat)
 	case errors.Is(err, errNoSchema):

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -64,18 +63,24 @@ var sessionSettings = map[string]string{"client_encoding": "UTF8", "standard_con
 // pool_max_conns limits the connections. Its default is 16, or the number of CPUs if
 // greater. One more connection listens while there are watchers. connect_timeout
 // limits the attempt to connect to each host, in seconds (default 2). Of several
-// hosts the primary is used.
+// hosts the primary is used. sslmode is needed if a host is not local. Settings that only libpq
+// has, such as keepalives, are ignored with a warning: see [WithLogger].
 //
 // It returns [relayer.ErrUnknownFormat], [relayer.ErrNewerFormat],
 // [relayer.ErrUnavailable] if the server cannot be reached, or an error that describes an
 // invalid option, a refusal of the server or, with [WithoutSetup], a missing schema. No error
 // contains the password.
 func Open(ctx context.Context, connString string, options ...Option) (*Store, error) {
-	config, err := pgxpool.ParseConfig(connString)
-	if err != nil || hasSlashInPassword(connString) || isMisread(config.ConnConfig) {
-		// The error of the driver quotes the string and can only guess where the
-		// password is.
-		return nil, errors.New("postgres: invalid connection string: it must be a percent-encoded postgres:// URL or a list of key=value with valid settings")
+	opts, err := collect(options)
+	if err != nil {
+		return nil, err
+	}
+	config, ignored, err := parseConnString(connString)
+	if err != nil {
+		return nil, err
+	}
+	if len(ignored) > 0 {
+		opts.logger.Warn("settings of the connection string that only libpq has are ignored", "settings", ignored)
 	}
 	if config.ConnConfig.RuntimeParams["application_name"] == "" {
 		config.ConnConfig.RuntimeParams["application_name"] = "relayer"
@@ -115,39 +120,13 @@ func Open(ctx context.Context, connString string, options ...Option) (*Store, er
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", withoutDriver(err))
 	}
-	store, err := newStore(ctx, pool, known, options)
+	store, err := newStore(ctx, pool, known, opts)
 	if err != nil {
 		pool.Close()
 		return nil, err
 	}
 	store.ownPool = true
 	return store, nil
-}
-
-// hasSlashInPassword reports a URL whose user or password contains a slash. The slash
-// ends them, so that parts of the password would become the host and the database,
-// which errors may show.
-func hasSlashInPassword(connString string) bool {
-	scheme, rest, _ := strings.Cut(connString, "://")
-	if scheme != "postgres" && scheme != "postgresql" {
-		return false
-	}
-	_, rest, _ = strings.Cut(rest, "/")
-	path, query, _ := strings.Cut(rest, "?")
-	name, _, _ := strings.Cut(query, "=")
-	return strings.Contains(path+name, "@")
-}
-
-// isMisread reports a password that contains an @, whose rest would become a host, and
-// a URL that was read as key=value settings.
-func isMisread(config *pgx.ConnConfig) bool {
-	for name := range config.RuntimeParams {
-		if strings.ContainsFunc(name, func(r rune) bool { return r != '_' && r != '.' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
-			return true
-		}
-	}
-	return strings.Contains(config.Host, "@") ||
-		slices.ContainsFunc(config.Fallbacks, func(f *pgconn.FallbackConfig) bool { return strings.Contains(f.Host, "@") })
 }
 
 // New uses a pool of the host application, which closes it after the Store. Two of its
@@ -157,14 +136,14 @@ func New(ctx context.Context, pool *pgxpool.Pool, options ...Option) (*Store, er
 	if pool == nil {
 		return nil, errors.New("postgres: pool is nil")
 	}
-	return newStore(ctx, pool, new(timelines), options)
-}
-
-func newStore(ctx context.Context, pool *pgxpool.Pool, known *timelines, options []Option) (*Store, error) {
 	opts, err := collect(options)
 	if err != nil {
 		return nil, err
 	}
+	return newStore(ctx, pool, new(timelines), opts)
+}
+
+func newStore(ctx context.Context, pool *pgxpool.Pool, known *timelines, opts options) (*Store, error) {
 	connections := &connections{pool: pool, connectTimeout: opts.connectTimeout, known: known, turns: turns{free: int(pool.Config().MaxConns)}}
 	if err := prepareSchema(ctx, connections, opts); err != nil {
 		return nil, err

@@ -1,0 +1,152 @@
+package postgres
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// ofLibpq are settings of the client that only libpq needs. The driver would send them to the
+// server, which refuses them.
+var ofLibpq = []string{
+	"fallback_application_name", "gssdelegation", "gssencmode", "gsslib", "keepalives", "keepalives_count", "keepalives_idle",
+	"keepalives_interval", "load_balance_hosts", "sslcompression", "tcp_user_timeout",
+}
+
+// parseConnString returns the settings of a connection string, and the names of those that are
+// ignored. No error contains a part of the string but the name of a setting.
+func parseConnString(connString string) (config *pgxpool.Config, ignored []string, err error) {
+	config, err = pgxpool.ParseConfig(connString)
+	if err != nil || hasSlashInPassword(connString) || isMisread(config.ConnConfig) {
+		if wrong := wrongSetting(err); wrong != "" {
+			return nil, nil, fmt.Errorf("postgres: invalid connection string: %s has no valid value", wrong)
+		}
+		form := "a percent-encoded postgres:// URL"
+		if !isURL(connString) {
+			form += " or a list of key=value"
+		}
+		return nil, nil, errors.New("postgres: invalid connection string: it must be " + form + " with valid settings")
+	}
+	params := config.ConnConfig.RuntimeParams
+	if params["gssencmode"] == "require" {
+		return nil, nil, errors.New("postgres: gssencmode=require is not supported: use sslmode=verify-full")
+	}
+	for _, setting := range ofLibpq {
+		if _, ok := params[setting]; ok {
+			ignored = append(ignored, setting)
+			delete(params, setting)
+		}
+	}
+	return config, ignored, requireTLS(connString, config.ConnConfig)
+}
+
+// settingsOf has the words of the driver's errors, and the settings that they are about.
+var settingsOf = []struct{ word, setting string }{
+	{"CA", "sslrootcert"}, {"sslcertmode", ""}, {"sslpassword", ""}, {"sslkey", ""}, {"decrypt key", "sslpassword"}, {"sslcert", ""}, {"sslmode", ""},
+	{"sslnegotiation", ""}, {" cert", "sslcert"}, {"connect_timeout", ""}, {"target_session_attrs", ""}, {"min_protocol_version", ""},
+	{"max_protocol_version", ""}, {"channel_binding", ""}, {"require_auth", ""}, {"default_query_exec_mode", ""}, {"statement_cache_capacity", ""},
+	{"description_cache_capacity", ""}, {"pool_max_conns", ""}, {"pool_min_conns", ""}, {"pool_min_idle_conns", ""},
+	{"pool_max_conn_lifetime_jitter", ""}, {"pool_max_conn_lifetime", ""}, {"pool_max_conn_idle_time", ""}, {"pool_health_check_period", ""},
+	{"pool_ping_timeout", ""}, {"service", ""}, {"port", ""},
+}
+
+// wrongSetting returns the setting that an error of the driver is about, or nothing. The error
+// quotes the connection string first.
+func wrongSetting(err error) string {
+	if err == nil {
+		return ""
+	}
+	message := err.Error()
+	message = message[strings.LastIndex(message, "`: ")+1:]
+	if strings.Contains(message, "failed to parse as") {
+		return ""
+	}
+	for _, s := range settingsOf {
+		if strings.Contains(message, s.word) {
+			return cmp.Or(s.setting, s.word)
+		}
+	}
+	return ""
+}
+
+// refusedSetting returns the setting of a URL that the server has refused, or nothing if it may
+// be a part of a password.
+func refusedSetting(config *pgx.ConnConfig, err error) string {
+	refusal, ok := errors.AsType[*pgconn.PgError](err)
+	if _, query, _ := strings.Cut(config.ConnString(), "?"); !ok || !isURL(config.ConnString()) || strings.Contains(query, "@") {
+		return ""
+	}
+	for _, setting := range slices.Sorted(maps.Keys(config.RuntimeParams)) {
+		if strings.Contains(refusal.Message, `"`+setting+`"`) {
+			return setting
+		}
+	}
+	return ""
+}
+
+var hasSSLMode = regexp.MustCompile(`(^|\s)sslmode\s*=`)
+
+// requireTLS returns an error if the driver would send the password in clear to a host that is
+// not local, and sslmode does not ask for that.
+func requireTLS(connString string, config *pgx.ConnConfig) error {
+	isExplicit := os.Getenv("PGSSLMODE") != "" || hasSSLMode.MatchString(connString)
+	if parsed, err := url.Parse(connString); err == nil && isURL(connString) {
+		isExplicit = isExplicit || parsed.Query().Has("sslmode") || parsed.Query().Has("ssl")
+	}
+	if isExplicit {
+		return nil
+	}
+	hosts := append([]*pgconn.FallbackConfig{{Host: config.Host, TLSConfig: config.TLSConfig}}, config.Fallbacks...)
+	if slices.ContainsFunc(hosts, func(h *pgconn.FallbackConfig) bool { return h.TLSConfig == nil && !isLocal(h.Host) }) {
+		return errors.New("postgres: the connection string needs an sslmode, because a host is not local: use sslmode=verify-full")
+	}
+	return nil
+}
+
+// isLocal reports whether a host is a socket or this machine.
+func isLocal(host string) bool {
+	network, _ := pgconn.NetworkAddress(host, 0)
+	return network == "unix" || host == "localhost" || net.ParseIP(host).IsLoopback()
+}
+
+func isURL(connString string) bool {
+	return strings.HasPrefix(connString, "postgres://") || strings.HasPrefix(connString, "postgresql://")
+}
+
+// hasSlashInPassword reports a URL whose user or password contains a slash. The slash
+// ends them, so that parts of the password would become the host and the database,
+// which errors may show.
+func hasSlashInPassword(connString string) bool {
+	if !isURL(connString) {
+		return false
+	}
+	_, rest, _ := strings.Cut(connString, "://")
+	_, rest, _ = strings.Cut(rest, "/")
+	path, query, _ := strings.Cut(rest, "?")
+	name, _, _ := strings.Cut(query, "=")
+	return strings.Contains(path+name, "@")
+}
+
+// isMisread reports a password that contains an @, whose rest would become a host, and
+// a URL that was read as key=value settings.
+func isMisread(config *pgx.ConnConfig) bool {
+	for name := range config.RuntimeParams {
+		if strings.ContainsFunc(name, func(r rune) bool { return r != '_' && r != '.' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+			return true
+		}
+	}
+	return strings.Contains(config.Host, "@") ||
+		slices.ContainsFunc(config.Fallbacks, func(f *pgconn.FallbackConfig) bool { return strings.Contains(f.Host, "@") })
+}
