@@ -37,10 +37,11 @@ func effect(operation *relayer.Operation) (attributes []slog.Attr) {
 	if operation.Paused != nil {
 		attributes = append(attributes, slog.Bool("paused", *operation.Paused))
 	}
-	attributes = append(attributes,
-		slog.Uint64("old_revision", operation.OldRevision),
-		slog.Uint64("revision", operation.Revision),
-		slog.Any("changed", operation.Changed))
+	attributes = append(attributes, slog.Uint64("old_revision", operation.OldRevision))
+	if operation.Revision != 0 || operation.OldRevision == 0 { // a deleted relayer has none
+		attributes = append(attributes, slog.Uint64("revision", operation.Revision))
+	}
+	attributes = append(attributes, slog.Any("changed", operation.Changed))
 	if operation.Reason != "" {
 		attributes = append(attributes, slog.String("reason", operation.Reason))
 	}

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -135,6 +136,9 @@ func TestAudit_WritesAndRefusals(t *testing.T) {
 	log := server.output.String()
 	expectNoPassword(t, log)
 	expectNoURL(t, log)
+	if regexp.MustCompile(`"old_revision":[1-9]\d*,"revision":0`).MatchString(log) {
+		t.Errorf("the line of a delete has a revision: %s", log)
+	}
 	lines := auditLines(t, log)
 	var got []string
 	for _, line := range lines {
