@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -122,7 +121,7 @@ func isLongBefore(changed, since time.Time) bool {
 
 func (c *historyConfig) selects(r relayer.Revision) bool {
 	return (c.actor == "" || r.Actor == c.actor) && (c.action == "" || string(r.Action) == c.action) &&
-		(c.changed == "" || slices.Contains(r.Changed, c.changed))
+		(c.changed == "" || slices.Contains(changedFields(r), c.changed))
 }
 
 // parseSince returns the zero time for the empty text.
@@ -130,7 +129,7 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
-	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
+	if ago, err := time.ParseDuration(strings.TrimSuffix(text, " ago")); err == nil && ago >= 0 {
 		return now.Add(-ago), nil
 	}
 	for _, layout := range []string{time.RFC3339, time.DateOnly, time.DateTime} {
@@ -143,7 +142,7 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 			return time.Date(now.Year(), now.Month(), now.Day(), at.Hour(), at.Minute(), at.Second(), 0, now.Location()), nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("--since %q must be a time such as 14:00, 2026-01-02 or 2026-01-02T14:00:00Z, or a duration such as 2h", text)
+	return time.Time{}, fmt.Errorf("--since %q must be a time such as 14:00, 2026-01-02 or 2026-01-02T14:00:00Z, or a duration such as 2h or 2h ago", text)
 }
 
 func printHistory(out io.Writer, revisions []relayer.Revision) error {
@@ -154,36 +153,41 @@ func printHistory(out io.Writer, revisions []relayer.Revision) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "TIME\tREVISION\tRELAYER\tACTOR\tACTION\tCHANGED\tREASON")
 	for _, r := range revisions {
-		fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%s\t%s\t%s\n", r.Time.Local().Format(time.DateTime), r.Revision, r.ID,
-			printableText(cmp.Or(r.Actor, "-")), cmp.Or(string(r.Action), "-"), cmp.Or(strings.Join(changedTexts(r), " "), "-"), printableText(r.Reason))
+		fmt.Fprintf(table, "%s\t%d", r.Time.Local().Format(time.DateTime), r.Revision)
+		for _, text := range []string{r.ID, r.Actor, string(r.Action), changedText(r)} {
+			fmt.Fprintf(table, "\t%s", printable(cmp.Or(text, "-")))
+		}
+		fmt.Fprintf(table, "\t%s\n", printable(r.Reason))
 	}
 	return table.Flush()
 }
 
-// printableText keeps the text of a caller from changing the table or the terminal.
-func printableText(text string) string {
-	if strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) }) {
-		return strconv.Quote(text)
+// changedFields returns the fields that a change has changed, and paused of a relayer that was
+// created paused.
+func changedFields(r relayer.Revision) []string {
+	if r.Action == relayer.ActionCreate && r.Relayer != nil && r.Relayer.Paused {
+		return append(slices.Clip(r.Changed), "paused")
 	}
-	return text
+	return r.Changed
 }
 
-// changedTexts returns the changed fields, with the value of a switch.
-func changedTexts(r relayer.Revision) []string {
-	texts := slices.Clone(r.Changed)
+// changedText returns the changed fields, with the value of a switch if the relayer is known.
+func changedText(r relayer.Revision) string {
+	texts := slices.Clone(changedFields(r))
 	for i, field := range texts {
-		switch field {
-		case "paused":
+		switch {
+		case r.Relayer == nil:
+		case field == "paused":
 			texts[i] = fmt.Sprint("paused=", r.Relayer.Paused)
-		case "system_disabled":
+		case field == "system_disabled":
 			texts[i] = fmt.Sprint("system_disabled=", r.Relayer.SystemDisabled)
 		}
 	}
-	return texts
+	return strings.Join(texts, " ")
 }
 
 func printHistoryJSON(out io.Writer, revisions []relayer.Revision) error {
-	encoder := json.NewEncoder(out)
+	encoder := json.NewEncoder(jsonWriter{out})
 	encoder.SetEscapeHTML(false)
 	for _, r := range revisions {
 		err := encoder.Encode(struct {

@@ -109,6 +109,19 @@ func expectHistory(t *testing.T, target func(t *testing.T) []string) {
 	}
 }
 
+// The search for who paused a relayer finds the create of one that was paused from the start.
+func TestHistory_CreatedPaused(t *testing.T) {
+	t.Parallel()
+	server := start(t, token, "--db", filepath.Join(t.TempDir(), "relayers.db"))
+	server.expectStatus("POST", collection, token, strings.Replace(definition, `"paused":false`, `"paused":true`, 1), http.StatusCreated)
+	server.expectStatus("POST", collection, token, strings.Replace(definition, "r-1", "r-2", 1), http.StatusCreated)
+	output := expect(t, 0, "history", "--changed", "paused", "--server", server.url).stdout
+	if strings.Count(output, "\n") != 2 || !strings.Contains(output, " r-1 ") || !strings.Contains(output, "create  paused=true") {
+		t.Errorf("printed\n%s", output)
+	}
+	server.stop()
+}
+
 func TestHistory_JSON(t *testing.T) {
 	output := runCommand(t, "history", "b", "--json", "--db", makeHistory(t))
 	decoder := json.NewDecoder(strings.NewReader(output))
@@ -131,6 +144,7 @@ func TestHistory_Since(t *testing.T) {
 		"":                     {},
 		"14:00":                time.Date(2026, 5, 6, 14, 0, 0, 0, time.Local),
 		"2h":                   now.Add(-2 * time.Hour),
+		"2h ago":               now.Add(-2 * time.Hour),
 		"2026-05-01":           time.Date(2026, 5, 1, 0, 0, 0, 0, time.Local),
 		"2026-05-01 10:00:00":  time.Date(2026, 5, 1, 10, 0, 0, 0, time.Local),
 		"2026-05-01T10:00:00Z": time.Date(2026, 5, 1, 10, 0, 0, 0, time.UTC),
@@ -139,7 +153,7 @@ func TestHistory_Since(t *testing.T) {
 			t.Errorf("%q is %v, error %v, want %v", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"yesterday", "-2h", "25:00", "2026-13-01"} {
+	for _, text := range []string{"yesterday", "-2h", "-2h ago", "ago", "14:00 ago", "25:00", "2026-13-01"} {
 		if got, err := parseSince(text, now); err == nil {
 			t.Errorf("%q is %v", text, got)
 		}

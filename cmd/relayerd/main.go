@@ -47,7 +47,7 @@ func execute(ctx context.Context, args []string, apiKey string, stdin io.Reader,
 // errorText returns an error on one line. If a signal ended the command, it begins with
 // the signal.
 func errorText(ctx context.Context, err error) string {
-	text := strings.ReplaceAll(err.Error(), "\n", "; ")
+	text := printable(strings.ReplaceAll(err.Error(), "\n", "; "))
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return fmt.Sprintf("%v: %s", context.Cause(ctx), text)
 	}

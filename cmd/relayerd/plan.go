@@ -278,7 +278,7 @@ order. RPC URLs are masked: plan and apply keep the stored URL of a masked one.
 			if err != nil {
 				return err
 			}
-			if _, err := command.OutOrStdout().Write(file); err != nil {
+			if _, err := (jsonWriter{command.OutOrStdout()}).Write(file); err != nil {
 				return err
 			}
 			return s.warn(command.ErrOrStderr(), file, t.server != "")
@@ -346,7 +346,7 @@ func (s *selection) warn(stderr io.Writer, file []byte, isOfServer bool) error {
 		return err
 	}
 	if len(config.Relayers) == 0 && s.terms != "" {
-		fmt.Fprintf(stderr, "no relayer matches --selector %s\n", s.terms)
+		fmt.Fprintf(stderr, "no relayer matches --selector %s\n", printable(s.terms))
 	}
 	if isOfServer {
 		warnOfUserInfo(stderr, config.Relayers)

@@ -165,7 +165,7 @@ func sealText(counts relayer.SealCounts) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "RPC URLs of %s are in clear\n", relayers(counts.Clear))
 	for _, key := range sortedKeys(counts) {
-		name := "key " + key.String()
+		name := "key " + printable(key.String())
 		if key.ID == "" {
 			name = "a key without a name"
 		}

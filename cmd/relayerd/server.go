@@ -101,7 +101,7 @@ func (s *server) close() (err error) {
 func (s *server) openLog() {
 	s.logger = slog.New(slog.NewTextHandler(s.stderr, nil))
 	if s.logFormat == "json" {
-		s.logger = slog.New(slog.NewJSONHandler(s.stderr, nil))
+		s.logger = slog.New(slog.NewJSONHandler(jsonWriter{s.stderr}, nil))
 	}
 }
 
