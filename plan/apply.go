@@ -60,8 +60,9 @@ type ApplyOptions struct {
 // Deletes are last, and are made only if everything else has succeeded and no entry is
 // Blocked.
 //
-// If the reason is invalid, the plan has no entry with an ID of Without, or [New] has not made
-// the plan, Apply returns an error and changes nothing.
+// If there are more deletes than [Options.MaxDeletes], the reason is invalid, the plan has no
+// entry with an ID of Without, or [New] has not made the plan, Apply returns an error and
+// changes nothing.
 func (p *Plan) Apply(ctx context.Context, options ApplyOptions) ([]Result, error) {
 	if p == nil || p.entries == nil {
 		return nil, errors.New("plan: the plan was not made by New")
@@ -78,6 +79,9 @@ func (p *Plan) Apply(ctx context.Context, options ApplyOptions) ([]Result, error
 		isLeftOut[id] = true
 	}
 	entries := slices.DeleteFunc(slices.Clone(p.entries), func(entry Entry) bool { return isLeftOut[entry.ID] })
+	if err := p.deletesError(entries); err != nil {
+		return nil, err
+	}
 	changes, deletes := pending(entries)
 	results, failures := apply(ctx, changes, reason)
 	failures = append(problemsOf(entries), failures...)

@@ -237,7 +237,7 @@ func (p panicking) Delete(_ context.Context, id string, options ...relayer.Write
 func TestApply_Panic(t *testing.T) {
 	m := newManager(t)
 	create(t, m, minimal("a"))
-	results, err := newPlan(t, panicking{m}, nil, plan.Options{Prune: true}).Apply(t.Context(), plan.ApplyOptions{})
+	results, err := newPlan(t, panicking{m}, nil, plan.Options{Prune: true, MaxDeletes: 1}).Apply(t.Context(), plan.ApplyOptions{})
 	if !errors.Is(err, relayer.ErrOutcomeUnknown) || !strings.Contains(err.Error(), "panic: no deletes") || strings.Contains(err.Error(), secret) || len(results) != 1 {
 		t.Errorf("results %v, error %v", results, err)
 	}
@@ -407,12 +407,68 @@ func TestApply_Canceled(t *testing.T) {
 func TestApply_DeletedSince(t *testing.T) {
 	m := newManager(t)
 	create(t, m, minimal("old"))
-	p := newPlan(t, m, nil, plan.Options{Prune: true})
+	p := newPlan(t, m, nil, plan.Options{Prune: true, MaxDeletes: 1})
 	if err := m.Delete(t.Context(), "old"); err != nil {
 		t.Fatal(err)
 	}
 	want := []plan.Result{{ID: "old", Action: plan.Delete}}
 	if got := mustApply(t, p); !slices.Equal(got, want) {
 		t.Errorf("results %v, want %v", got, want)
+	}
+}
+
+// A plan that deletes more relayers than it may changes nothing, and says so before.
+func TestApply_MaxDeletes(t *testing.T) {
+	for _, c := range []struct {
+		stored, kept, maximum int
+		want                  string
+	}{
+		{11, 1, 0, ""},
+		{12, 1, 0, "the plan deletes 11 relayers, and the maximum of deletes is 10: nothing is changed"},
+		{12, 1, 10, "the plan deletes 11 relayers, and the maximum of deletes is 10: nothing is changed"},
+		{12, 1, 11, ""},
+		{3, 1, 1, "the plan deletes 2 relayers, and the maximum of deletes is 1: nothing is changed"},
+		{1, 0, 0, "the file has no relayers, and the plan deletes 1 relayer: nothing is changed without a maximum of deletes"},
+		{1, 0, 1, ""},
+		{0, 0, 0, ""},
+	} {
+		m := newManager(t)
+		create(t, m, fleet(c.stored)...)
+		desired := fleet(c.kept)
+		for i := range desired {
+			desired[i].Name = "new"
+		}
+		p := newPlan(t, m, desired, plan.Options{Prune: true, MaxDeletes: c.maximum})
+		if c.want == "" {
+			if err := p.Err(); err != nil || strings.Contains(p.String(), "refuse") {
+				t.Errorf("%+v: error %v\n%s", c, err, p)
+			}
+			mustApply(t, p)
+			expectNoChanges(t, m, desired)
+			continue
+		}
+		results, err := p.Apply(t.Context(), plan.ApplyOptions{})
+		if len(results) > 0 || err == nil || err.Error() != c.want || p.Err() == nil || p.Err().Error() != c.want || !strings.Contains(p.String(), "apply would refuse this: "+c.want+"\n") {
+			t.Errorf("%+v: results %v, errors %v, %v\n%s", c, results, err, p.Err(), p)
+		}
+		if unchanged := exported(t, m); strings.Contains(unchanged, "new") || strings.Count(unchanged, `"id"`) != c.stored {
+			t.Errorf("%+v: the registry has\n%s", c, unchanged)
+		}
+	}
+	if _, err := plan.New(t.Context(), newManager(t), nil, plan.Options{MaxDeletes: -1}); err == nil {
+		t.Error("a negative maximum is no error")
+	}
+}
+
+// Entries that are left out do not count.
+func TestApply_MaxDeletesWithout(t *testing.T) {
+	m := newManager(t)
+	create(t, m, fleet(12)...)
+	p := newPlan(t, m, fleet(1), plan.Options{Prune: true})
+	if _, err := p.Apply(t.Context(), plan.ApplyOptions{Without: []string{"r1"}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := exported(t, m); strings.Count(got, `"id"`) != 2 {
+		t.Errorf("the registry has\n%s", got)
 	}
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,8 @@ import (
 type Plan struct {
 	entries     []Entry // not nil in a plan of New
 	isUnchecked bool    // the registry has not checked all changes
+	isEmpty     bool    // the configuration has no relayers
+	maxDeletes  int     // 0 if it is not given
 }
 
 // Entries returns a copy of the entries, one for each relayer: first those of the
@@ -91,6 +94,11 @@ type Options struct {
 	// Prune deletes the relayers of the registry that the configuration does not list.
 	Prune bool
 
+	// MaxDeletes is how many relayers [Plan.Apply] deletes at most. If the plan deletes more, it
+	// changes nothing, and [Plan.Err] and [Plan.String] say so. 0 means 10, and none if the
+	// configuration is empty.
+	MaxDeletes int
+
 	// KeepPaused leaves paused of existing relayers as it is. The configuration then
 	// determines it only for new ones.
 	KeepPaused bool
@@ -118,7 +126,10 @@ func New(ctx context.Context, registry relayer.Registry, relayers []relayer.Crea
 	if err != nil {
 		return nil, err
 	}
-	b := &builder{Options: options, Plan: &Plan{entries: []Entry{}}, registry: registry}
+	if options.MaxDeletes < 0 {
+		return nil, errors.New("plan: MaxDeletes is negative")
+	}
+	b := &builder{Options: options, Plan: &Plan{entries: []Entry{}, isEmpty: len(relayers) == 0, maxDeletes: options.MaxDeletes}, registry: registry}
 	if err := b.readAll(ctx); err != nil {
 		return nil, err
 	}
@@ -320,9 +331,26 @@ func (p *Plan) HasChanges() bool {
 	return len(changes)+len(deletes) > 0
 }
 
-// Err returns an error for every entry that is [Blocked], or nil if none is. The errors
-// match [relayer.ErrInvalid].
-func (p *Plan) Err() error { return errors.Join(problemsOf(p.entries)...) }
+// Err returns an error for every entry that is [Blocked], which matches [relayer.ErrInvalid],
+// and one if there are more deletes than [Options.MaxDeletes]. It is nil if there are none.
+func (p *Plan) Err() error {
+	return errors.Join(append(problemsOf(p.entries), p.deletesError(p.entries))...)
+}
+
+const defaultMaxDeletes = 10
+
+// deletesError returns an error if the entries delete too many relayers.
+func (p *Plan) deletesError(entries []Entry) error {
+	_, deletes := pending(entries)
+	switch most := cmp.Or(p.maxDeletes, defaultMaxDeletes); {
+	case len(deletes) > most:
+		return fmt.Errorf("the plan deletes %s, and the maximum of deletes is %d: nothing is changed", count(len(deletes), "relayer"), most)
+	case len(deletes) > 0 && p.isEmpty && p.maxDeletes == 0:
+		return fmt.Errorf("the file has no relayers, and the plan deletes %s: nothing is changed without a maximum of deletes", count(len(deletes), "relayer"))
+	default:
+		return nil
+	}
+}
 
 func problemsOf(entries []Entry) (all []error) {
 	for _, entry := range entries {

@@ -25,6 +25,9 @@ func (p *Plan) String() string {
 		}
 	}
 	out.WriteByte('\n')
+	if err := p.deletesError(p.entries); err != nil {
+		fmt.Fprintf(&out, "apply would refuse this: %s\n", err)
+	}
 	if p.isUnchecked && p.HasChanges() {
 		out.WriteString("the registry has not checked the changes, and may reject some\n")
 	}

@@ -97,6 +97,8 @@ func (c *planConfig) addFlags(command *cobra.Command) {
 	annotate(command, "create", excludes, "server")
 	flags.BoolVar(&c.expandEnv, "expand-env", false, "replace ${NAME} in the RPC URLs of the file by environment variables")
 	flags.BoolVar(&c.Prune, "prune", false, "delete the relayers that the file does not list, of those that --selector selects")
+	flags.IntVar(&c.MaxDeletes, "max-deletes", 0, "permit --prune to delete this `number` of relayers; without it at most 10, and none if the file is empty")
+	annotate(command, "max-deletes", needs, "prune")
 	flags.BoolVar(&c.KeepPaused, "keep-paused", false, "leave paused of existing relayers as it is")
 	require(command, "file")
 	c.target.addFlags(command)
@@ -107,6 +109,9 @@ func (c *planConfig) addFlags(command *cobra.Command) {
 // run makes a plan, prints it, and passes it to act.
 func (c *planConfig) run(command *cobra.Command, apiKey string, act func(*plan.Plan) error) (err error) {
 	ctx := command.Context()
+	if command.Flags().Changed("max-deletes") && c.MaxDeletes < 1 {
+		return errors.New("--max-deletes must be 1 or more")
+	}
 	desired, err := c.read(ctx, command.InOrStdin(), command.ErrOrStderr())
 	if err != nil {
 		return err
@@ -202,6 +207,9 @@ func (c *planConfig) apply(command *cobra.Command, changes *plan.Plan) error {
 		}
 	}
 	results, err := changes.Apply(command.Context(), plan.ApplyOptions{Reason: c.changeReason()})
+	if len(results) == 0 {
+		return err
+	}
 	counts, canResume := make(map[plan.Action]int), false
 	for _, result := range results {
 		if result.Err != nil {

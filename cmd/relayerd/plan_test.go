@@ -165,8 +165,8 @@ func TestApply_Prune(t *testing.T) {
 				t.Errorf("output %q", done.stdout)
 			}
 			expect(t, 0, on(flags, "apply", "--yes", "-f", none)...)
-			expect(t, 2, on(flags, "plan", "-f", none, "--prune")...)
-			if done := expect(t, 0, on(flags, "apply", "--yes", "--prune", "-f", none)...); !strings.HasSuffix(done.stdout, "\n0 created, 0 updated, 2 deleted\n") {
+			expect(t, 2, on(flags, "plan", "-f", none, "--prune", "--max-deletes", "2")...)
+			if done := expect(t, 0, on(flags, "apply", "--yes", "--prune", "--max-deletes", "2", "-f", none)...); !strings.HasSuffix(done.stdout, "\n0 created, 0 updated, 2 deleted\n") {
 				t.Errorf("output %q", done.stdout)
 			}
 			if done := expect(t, 0, on(flags, "export")...); done.stdout != "{\n  \"relayers\": []\n}\n" {
@@ -549,7 +549,7 @@ func TestApply_SignerOfDeleted(t *testing.T) {
 	content := func(id string) string {
 		return writeFile(t, `{"relayers":[{"id":"`+id+`","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s"}]}`)
 	}
-	flags := []string{"--yes", "--prune", "--exclusive-signers", "--db", database}
+	flags := []string{"--yes", "--prune", "--max-deletes", "1", "--exclusive-signers", "--db", database}
 	expect(t, 0, on(flags, "apply", "-f", content("old"))...)
 	done := expect(t, 1, on(flags, "apply", "-f", content("new"))...)
 	const want = "relayerd: new: invalid relayer: signer_id is used by another relayer on this network: choose another signer (relayer old has this signer); " +
@@ -674,6 +674,42 @@ func TestPlan_MalformedToken(t *testing.T) {
 		if done.status != 1 || !strings.HasPrefix(done.stderr, "relayerd: API_KEY: the token must consist of ") {
 			t.Errorf("%s: %+v", url, done)
 		}
+	}
+}
+
+// An empty file, and one that lacks many relayers, delete nothing by mistake.
+func TestApply_MaxDeletes(t *testing.T) {
+	t.Parallel()
+	fleet := func(count int) string {
+		var entries []string
+		for i := range count {
+			entries = append(entries, fmt.Sprintf(`{"id":"r%d","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s"}`, i))
+		}
+		return writeFile(t, `{"relayers":[`+strings.Join(entries, ",")+`]}`)
+	}
+	for name, flags := range targets(t) {
+		t.Run(name, func(t *testing.T) {
+			expect(t, 0, on(flags, "apply", "--yes", "-f", fleet(12))...)
+			for want, file := range map[string]string{
+				"the plan deletes 11 relayers, and the maximum of deletes is 10: nothing is changed\n": fleet(1),
+				"the plan deletes 12 relayers, and the maximum of deletes is 10: nothing is changed\n": fleet(0),
+			} {
+				for _, args := range [][]string{{"plan"}, {"apply", "--yes"}} {
+					done := expect(t, 1, on(flags, args[0], append(args[1:], "--prune", "-f", file)...)...)
+					if !strings.HasSuffix(done.stdout, "apply would refuse this: "+want) || done.stderr != "relayerd: "+want {
+						t.Errorf("%s: %+v", args, done)
+					}
+				}
+			}
+			expect(t, 0, on(flags, "plan", "-f", fleet(12))...)
+			expect(t, 0, on(flags, "apply", "--yes", "--prune", "--max-deletes", "11", "-f", fleet(1))...)
+			done := expect(t, 1, on(flags, "apply", "--yes", "--prune", "-f", fleet(0))...)
+			if want := "relayerd: the file has no relayers, and the plan deletes 1 relayer: nothing is changed without a maximum of deletes\n"; done.stderr != want {
+				t.Errorf("output %+v", done)
+			}
+			expect(t, 1, on(flags, "plan", "--prune", "--max-deletes", "0", "-f", fleet(0))...)
+			expect(t, 0, on(flags, "apply", "--yes", "--prune", "--max-deletes", "1", "-f", fleet(0))...)
+		})
 	}
 }
 

@@ -288,6 +288,7 @@ func drawScenario(t *rapid.T) *scenario {
 		s.registry = maskedRegistry{s.manager}
 	}
 	s.options.Prune = rapid.Bool().Draw(t, "prune")
+	s.options.MaxDeletes = 1000
 	s.options.Selector = rapid.SampledFrom([]relayer.Selector{{}, {}, relayer.Selector{}.Where("label.team", "x")}).Draw(t, "selector")
 	createConfig(t, s.manager, drawConfig(t, "stored"))
 	for id := range contentOf(t, s.manager) {
