@@ -68,9 +68,6 @@ type exchange struct {
 	unknown              []string
 	hasChanges, isDryRun bool
 
-	// values holds the values of X-Request-Id, Content-Length and response.header, to
-	// save an allocation for each.
-	values    [2 + maxHeaderFields]string
 	bodyRead  bool // to its end
 	responded bool
 	status    int // of the response

@@ -11,39 +11,21 @@ import (
 	"github.com/go-relayer/relayer/internal/wire"
 )
 
-// maxHeaderFields is how many header fields a response has in addition to those of every
-// response.
-const maxHeaderFields = 2
-
 // response is a complete response. It is built before the first byte is sent, so that a
-// fault until then is a 500.
+// fault until then is a 500. The header is in addition to the fields of every response.
 type response struct {
 	status int
-	header [maxHeaderFields]headerField
+	header []headerField
 	body   []byte
 }
 
 type headerField struct{ name, value string }
 
-// withHeader returns the response with one more header. The name must be in
-// canonical form.
+// withHeader returns the response with one more header.
 func (p response) withHeader(name, value string) response {
-	for i := range p.header {
-		if p.header[i].name == "" {
-			p.header[i] = headerField{name, value}
-			return p
-		}
-	}
-	panic("httpapi: too many headers in a response")
+	p.header = append(p.header, headerField{name, value})
+	return p
 }
-
-// Header values of responses.
-var (
-	contentTypeJSON = []string{"application/json"}
-	noSniff         = []string{"nosniff"}
-	noStore         = []string{"no-store"}
-	closeConnection = []string{"close"}
-)
 
 // lingerTimeout bounds how long a connection stays open after the response to a request whose
 // body was not read.
@@ -51,41 +33,35 @@ const lingerTimeout = time.Second
 
 // startResponse records the status and returns the header with the fields of every
 // response. From then on the request does not count as in flight.
-func (x *exchange) startResponse(status int, contentType []string) http.Header {
+func (x *exchange) startResponse(status int, contentType string) http.Header {
 	x.responded, x.status = true, status
 	x.releaseInFlight()
 	header := x.Header()
-	header["Content-Type"] = contentType
-	header["X-Content-Type-Options"] = noSniff
-	header["Cache-Control"] = noStore
-	x.values[0] = x.requestID
-	header["X-Request-Id"] = x.values[0:1:1]
+	header.Set("Content-Type", contentType)
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Cache-Control", "no-store")
+	header.Set("X-Request-Id", x.requestID)
 	return header
 }
 
 func (x *exchange) respond(r *http.Request, p response) {
-	header := x.startResponse(p.status, contentTypeJSON)
-	for i, field := range p.header {
-		if field.name != "" {
-			x.values[2+i] = field.value
-			header[field.name] = x.values[2+i : 3+i : 3+i]
-		}
+	header := x.startResponse(p.status, jsonType)
+	for _, field := range p.header {
+		header.Set(field.name, field.value)
 	}
 	if p.status == http.StatusNotModified {
 		x.WriteHeader(p.status)
 		return
 	}
-	x.values[1] = strconv.Itoa(len(p.body))
-	header["Content-Length"] = x.values[1:2:2]
+	header.Set("Content-Length", strconv.Itoa(len(p.body)))
 	hasUnreadBody := r.ContentLength != 0 && r.ProtoMajor == 1 && !x.bodyRead
 	if hasUnreadBody {
-		header["Connection"] = closeConnection
+		header.Set("Connection", "close")
 	}
 	x.WriteHeader(p.status)
 	if r.Method != http.MethodHead {
 		x.bytes = len(p.body)
-		// An error means that the client is gone.
-		_, _ = x.Write(p.body)
+		_, _ = x.Write(p.body) // an error means that the client is gone
 	}
 	if hasUnreadBody {
 		x.linger(r)

@@ -234,14 +234,9 @@ func documentLine(document relayer.Document) []byte {
 	}
 }
 
-// Header values of a stream. By default, nginx would delay its events.
-var (
-	contentTypeEvents = []string{"text/event-stream"}
-	noBuffering       = []string{"no"}
-)
-
 func (x *exchange) startStream() {
-	x.startResponse(http.StatusOK, contentTypeEvents)["X-Accel-Buffering"] = noBuffering
+	// By default, nginx would delay the events.
+	x.startResponse(http.StatusOK, "text/event-stream").Set("X-Accel-Buffering", "no")
 	x.WriteHeader(http.StatusOK)
 }
 
