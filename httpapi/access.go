@@ -70,12 +70,16 @@ func WithAuthorizer(authorize Authorizer) Option {
 	}}
 }
 
-// authorized asks the authorizer before an endpoint, and sets the view of the relayers that
-// the caller may use.
-func (a *API) authorized(route route) endpoint {
+// authorized asks the authorizer before an endpoint, sets the view of the relayers that the
+// caller may use, and parses the query.
+func (a *API) authorized(route route, handle endpoint) endpoint {
 	return func(x *exchange, r *http.Request) response {
-		x.actions = []relayer.Action{route.action}
-		isReveal := route.hasURLs && a.engineOperations && asksForFullURLs(r.URL.RawQuery)
+		var problem error
+		x.query, problem = route.parseQuery(r.URL.RawQuery)
+		if route.action != "" {
+			x.actions = []relayer.Action{route.action}
+		}
+		isReveal := slices.Contains(x.query.values["rpc_urls"], "full")
 		if isReveal {
 			x.actions = append(x.actions, relayer.ActionReveal)
 		}
@@ -91,7 +95,12 @@ func (a *API) authorized(route route) endpoint {
 		if !x.within.IsZero() {
 			x.manager = a.manager.Within(x.within)
 		}
-		p := route.handle(x, r)
+		var p response
+		if problem != nil {
+			p = a.errorResponse(x, r, problem)
+		} else {
+			p = handle(x, r)
+		}
 		if isReveal && !x.responded {
 			a.logReveal(x, r, p.status)
 		}
@@ -173,7 +182,6 @@ type accessReport struct {
 // getAccess reports what the caller may do. It asks the authorizer about each action, with
 // no ID.
 func (a *API) getAccess(x *exchange, r *http.Request) response {
-	x.ignoreQuery(r)
 	report := accessReport{Principal: x.actor.ID, Actions: []relayer.Action{}}
 	for _, action := range a.actions() {
 		decision, err := a.decide(x, Access{Actor: x.actor, Action: action})

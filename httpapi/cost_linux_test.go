@@ -203,7 +203,7 @@ func (c *costs) inputs() []input {
 		{"history of all", "", "GET", all, nil, nil, ok, work{}},
 		{"history of all", "1,000 not selected", "GET", all + "?actor=nobody", nil, nil, ok, work{6, 4, 40, 0}},
 		{"access", "", "GET", "/api/v1/access", nil, nil, ok, work{}},
-		{"access", "5,000 unknown parameters", "GET", "/api/v1/access" + unknown, nil, nil, ok, work{0, 4, 5, 0}},
+		{"access", "5,000 unknown parameters", "GET", "/api/v1/access" + unknown, nil, nil, ok, work{0, 130, 300, 0}},
 		{"create", "", "POST", collection, numbered(smallBody("new-%d")), nil, http.StatusCreated, work{}},
 		{"create", "256 KiB", "POST", collection, numbered(largeBody("new-large-%d")), nil, http.StatusCreated, work{1, 900, 1100, 0}},
 		{"dry run of a create", "", "POST", dryRun, text(smallBody("new")), nil, ok, work{}},

@@ -24,14 +24,6 @@ func WithEngineOperations() Option {
 	}}
 }
 
-func (a *API) engineRoutes() []route {
-	const disabled = single + "/disabled_reason"
-	return []route{
-		{http.MethodPut, disabled, relayer.ActionDisable, a.bytesLimited(a.disableRelayer), false},
-		{http.MethodDelete, disabled, relayer.ActionEnable, a.bytesLimited(a.enableRelayer), false},
-	}
-}
-
 func (a *API) disableRelayer(x *exchange, r *http.Request) response {
 	options, err := x.writeOptions(r)
 	if err != nil {

@@ -32,8 +32,8 @@ func FuzzListQuery(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, raw string) {
-		x := new(exchange)
-		query, err := new(API).parseListQuery(x, &http.Request{URL: &url.URL{RawQuery: raw}})
+		q, err := new(API).routes()[0].parseQuery(raw)
+		query := q.list()
 		if err != nil {
 			var invalid *relayer.ValidationError
 			if !errors.As(err, &invalid) || len(invalid.Fields) == 0 {
@@ -45,7 +45,7 @@ func FuzzListQuery(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%q was accepted but is not a query: %v", raw, err)
 		}
-		wantSelector(t, raw, values, query.Selector, x.unknown)
+		wantSelector(t, raw, values, query.Selector, q.unknown)
 		if after, given := values["after"]; given != (query.After != nil) || given && (string(*query.After) != after[0]) {
 			t.Errorf("%q: after is %v", raw, query.After)
 		}

@@ -63,10 +63,7 @@ type exchange struct {
 	manager *relayer.Manager
 	within  relayer.Selector
 
-	// unknown are the names of unknown query parameters. hasChanges is set if the query asks
-	// for the last change of each relayer, and isDryRun if it asks for a dry run.
-	unknown              []string
-	hasChanges, isDryRun bool
+	query query
 
 	bodyRead  bool // to its end
 	responded bool
@@ -176,45 +173,77 @@ func (a *API) recoverPanic(x *exchange, r *http.Request) {
 // sent it.
 type endpoint func(*exchange, *http.Request) response
 
-// route is a method, a path, the action that needs permission, and the endpoint.
+// route is a method and a path, and what applies to their requests.
 type route struct {
 	method string
 	path   string
-	action relayer.Action // empty: permitted to every caller
+	action relayer.Action // that needs permission; empty: permitted to every caller
 	handle endpoint
 
-	// hasURLs makes the query parameter rpc_urls known, if the host has enabled it.
-	hasURLs bool
+	parameters       []parameter // of the query
+	hasFilters       bool        // the keys of a selector are parameters too
+	ignoresMalformed bool        // of the query, because it is not essential
+	buildsPages      bool
+	isStream         bool
+	isPublic         bool // needs no token
 }
 
 const (
 	collection = "/api/v1/relayers"
-	changes    = collection + ":watch"
-	histories  = collection + ":history"
 	single     = collection + "/{relayer_id}"
-	history    = single + "/history"
 	accessPath = "/api/v1/access"
 )
 
 // routes returns all routes. The mux, the Allow header and the test of the OpenAPI
 // document use this one table.
 func (a *API) routes() []route {
+	read := []parameter{{"changes", isFlag}}
+	if a.engineOperations {
+		read = append(read, parameter{"rpc_urls", isFull})
+	}
+	list := append([]parameter{{"page", isNumber}, {"per_page", isNumber}, {"after", isAny}}, read...)
+	past := []parameter{{"before", isRevision}, {"per_page", isNumber}}
+	search := append([]parameter{{"actor", isAny}, {"action", isAny}, {"since", isTime}, {"until", isTime}}, past...)
+	write := []parameter{{"changes", isFlag}, {"dry_run", isFlag}}
+
 	routes := []route{
-		{http.MethodGet, collection, relayer.ActionList, a.pagesLimited(a.bytesLimited(a.listRelayers)), true},
-		{http.MethodPost, collection, relayer.ActionCreate, a.bytesLimited(a.createRelayer), false},
-		{http.MethodGet, changes, relayer.ActionWatch, a.watchRelayers, true},
-		{http.MethodGet, histories, relayer.ActionList, a.pagesLimited(a.bytesLimited(a.searchHistory)), false},
-		{http.MethodGet, single, relayer.ActionGet, a.bytesLimited(a.getRelayer), true},
-		{http.MethodPatch, single, relayer.ActionUpdate, a.bytesLimited(a.patchRelayer), false},
-		{http.MethodDelete, single, relayer.ActionDelete, a.bytesLimited(a.deleteRelayer), false},
-		{http.MethodGet, history, relayer.ActionGet, a.pagesLimited(a.bytesLimited(a.getHistory)), false},
-		{http.MethodGet, accessPath, "", a.bytesLimited(a.getAccess), false},
-		{http.MethodGet, openAPIPath, "", serveOpenAPI, false},
+		{method: "GET", path: collection, action: relayer.ActionList, handle: a.listRelayers, parameters: list, hasFilters: true, buildsPages: true},
+		{method: "POST", path: collection, action: relayer.ActionCreate, handle: a.createRelayer, parameters: write},
+		{method: "GET", path: collection + ":watch", action: relayer.ActionWatch, handle: a.watchRelayers, parameters: read, hasFilters: true, isStream: true},
+		{method: "GET", path: collection + ":history", action: relayer.ActionList, handle: a.getHistory, parameters: search, buildsPages: true},
+		{method: "GET", path: single, action: relayer.ActionGet, handle: a.getRelayer, parameters: read, ignoresMalformed: true},
+		{method: "PATCH", path: single, action: relayer.ActionUpdate, handle: a.patchRelayer, parameters: write},
+		{method: "DELETE", path: single, action: relayer.ActionDelete, handle: a.deleteRelayer, parameters: write},
+		{method: "GET", path: single + "/history", action: relayer.ActionGet, handle: a.getHistory, parameters: past, buildsPages: true},
+		{method: "GET", path: accessPath, handle: a.getAccess, ignoresMalformed: true},
+		{method: "GET", path: openAPIPath, handle: serveOpenAPI, isPublic: true},
 	}
 	if a.engineOperations {
-		routes = append(routes, a.engineRoutes()...)
+		routes = append(routes,
+			route{method: "PUT", path: single + "/disabled_reason", action: relayer.ActionDisable, handle: a.disableRelayer, parameters: write},
+			route{method: "DELETE", path: single + "/disabled_reason", action: relayer.ActionEnable, handle: a.enableRelayer, parameters: write})
 	}
 	return routes
+}
+
+// endpoint returns the endpoint of a route with what applies to it before. The order is that of
+// the checks: rate, permission and query, pages, bytes.
+func (a *API) endpoint(route route) endpoint {
+	handle := route.handle
+	if route.isPublic {
+		return handle
+	}
+	if !route.isStream {
+		handle = a.bytesLimited(handle)
+	}
+	if route.buildsPages {
+		handle = a.pagesLimited(handle)
+	}
+	handle = a.authorized(route, handle)
+	if route.method == http.MethodGet {
+		handle = a.rateLimited(handle)
+	}
+	return handle
 }
 
 func (a *API) actions() (all []relayer.Action) {
@@ -253,13 +282,7 @@ func (a *API) newMux() *http.ServeMux {
 		})
 	}
 	for _, route := range routes {
-		if route.action != "" {
-			route.handle = a.authorized(route)
-		}
-		if route.method == http.MethodGet && route.path != openAPIPath {
-			route.handle = a.rateLimited(route.handle)
-		}
-		register(route.method+" "+route.path, route.handle)
+		register(route.method+" "+route.path, a.endpoint(route))
 	}
 	for path, methods := range allowedMethods(routes) {
 		register(path, func(*exchange, *http.Request) response {

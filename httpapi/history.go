@@ -9,29 +9,6 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// getHistory returns the changes of one relayer, newest first.
-func (a *API) getHistory(x *exchange, r *http.Request) response {
-	q := query{options: [...]parameter{{name: "before", check: isRevision}, {name: "per_page", check: isNumber}, {}, {}, {}, {}}}
-	if _, err := x.parseQuery(r, &q); err != nil {
-		return a.errorResponse(x, r, err)
-	}
-	return a.historyPage(x, r, &q, historyFilter{})
-}
-
-// searchHistory returns the changes of all relayers, newest first.
-func (a *API) searchHistory(x *exchange, r *http.Request) response {
-	q := query{options: [...]parameter{
-		{name: "before", check: isRevision}, {name: "per_page", check: isNumber},
-		{name: "actor", check: isAny}, {name: "action", check: isAny}, {name: "since", check: isTime}, {name: "until", check: isTime},
-	}}
-	if _, err := x.parseQuery(r, &q); err != nil {
-		return a.errorResponse(x, r, err)
-	}
-	return a.historyPage(x, r, &q, historyFilter{
-		actor: q.option("actor").value, action: relayer.Action(q.option("action").value), since: q.time("since"), until: q.time("until"),
-	})
-}
-
 // historyFilter selects changes. Empty fields select all.
 type historyFilter struct {
 	actor        string
@@ -62,7 +39,12 @@ const (
 
 const defaultHistoryPerPage = 20
 
-func (a *API) historyPage(x *exchange, r *http.Request, q *query, filter historyFilter) response {
+// getHistory returns the changes of one relayer or of all, newest first.
+func (a *API) getHistory(x *exchange, r *http.Request) response {
+	q := x.query
+	filter := historyFilter{
+		actor: q.values.Get("actor"), action: relayer.Action(q.values.Get("action")), since: q.time("since"), until: q.time("until"),
+	}
 	perPage := intOf(q.number("per_page", defaultHistoryPerPage))
 	asked := relayer.HistoryQuery{ID: x.relayerID, Before: q.number("before", 0), Limit: max(perPage, 1)}
 	revisions, next, err := readHistory(x, asked, filter)

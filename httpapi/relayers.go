@@ -16,10 +16,6 @@ import (
 )
 
 func (a *API) getRelayer(x *exchange, r *http.Request) response {
-	q := query{ignoresMalformed: true, options: [...]parameter{changesParameter, a.rpcURLsParameter(), {}, {}, {}, {}}}
-	if _, err := x.parseQuery(r, &q); err != nil {
-		return a.errorResponse(x, r, err)
-	}
 	document, err := x.documents().Get(x, x.relayerID)
 	if err != nil {
 		return a.errorResponse(x, r, err)
@@ -45,7 +41,7 @@ func (a *API) createRelayer(x *exchange, r *http.Request) response {
 	if err != nil {
 		return a.errorResponse(x, r, err)
 	}
-	if x.isDryRun {
+	if x.query.is("dry_run", "true") {
 		return x.document(http.StatusOK, document)
 	}
 	x.relayerID = document.ID
@@ -55,10 +51,7 @@ func (a *API) createRelayer(x *exchange, r *http.Request) response {
 }
 
 func (a *API) listRelayers(x *exchange, r *http.Request) response {
-	q, err := a.parseListQuery(x, r)
-	if err != nil {
-		return a.errorResponse(x, r, err)
-	}
+	q := x.query.list()
 	isEmpty := q.PerPage == 0 // a ListQuery with 0 relayers per page is that of the default
 	q.PerPage = max(q.PerPage, 1)
 	page, err := x.documents().List(x, q)
@@ -73,7 +66,7 @@ func (a *API) listRelayers(x *exchange, r *http.Request) response {
 	if q.After != nil {
 		body = appendCursors(body, page)
 	}
-	if x.hasChanges {
+	if x.query.is("changes", "true") {
 		changes := make([]change, len(documents))
 		for i, document := range documents {
 			changes[i] = changeOf(document.Revision, document.LastChange())
@@ -85,22 +78,16 @@ func (a *API) listRelayers(x *exchange, r *http.Request) response {
 	return x.success(http.StatusOK, appendPagination(body, page.Pagination))
 }
 
-func (a *API) parseListQuery(x *exchange, r *http.Request) (asked relayer.ListQuery, err error) {
-	q := query{hasFilters: true, options: [...]parameter{
-		{name: "page", check: isNumber}, {name: "per_page", check: isNumber}, {name: "after", check: isAny},
-		changesParameter, a.rpcURLsParameter(), {},
-	}}
-	if asked.Selector, err = x.parseQuery(r, &q); err != nil {
-		return asked, err
-	}
-	asked.PerPage = intOf(q.number("per_page", relayer.DefaultPerPage))
-	if q.option("page").count > 0 {
+// list returns what a list asks for.
+func (q query) list() relayer.ListQuery {
+	asked := relayer.ListQuery{Selector: q.selector, PerPage: intOf(q.number("per_page", relayer.DefaultPerPage))}
+	if q.values.Has("page") {
 		asked.Page = max(1, intOf(q.number("page", 1)))
 	}
-	if after := q.option("after"); after.count > 0 {
-		asked.After = new(relayer.Cursor(after.value))
+	if q.values.Has("after") {
+		asked.After = new(relayer.Cursor(q.values.Get("after")))
 	}
-	return asked, nil
+	return asked
 }
 
 // intOf converts a number for platforms whose int has 32 bits.
@@ -153,11 +140,11 @@ func changeOf(revision uint64, note relayer.Note) change {
 // appendChange adds the last change of the relayer of a body, if the query asks for it. That of
 // a dry run has what would change.
 func (x *exchange) appendChange(body []byte, document relayer.Document) []byte {
-	if !x.hasChanges {
+	if !x.query.is("changes", "true") {
 		return body
 	}
 	last := changeOf(document.Revision, document.LastChange())
-	if x.isDryRun {
+	if x.query.is("dry_run", "true") {
 		last.Revision = 0
 	}
 	return append(append(body, `,"change":`...), encodeJSON(last)...)
@@ -218,7 +205,7 @@ func (a *API) deleteRelayer(x *exchange, r *http.Request) response {
 		return a.conditionalErrorResponse(x, r, err)
 	}
 	body := append(x.startBody(), `"Relayer deleted successfully"`...)
-	if x.isDryRun {
+	if x.query.is("dry_run", "true") {
 		body = x.appendChange(body, document)
 	}
 	return x.success(http.StatusOK, body)
@@ -227,12 +214,8 @@ func (a *API) deleteRelayer(x *exchange, r *http.Request) response {
 // writeOptions returns the condition and the reason of the header, and the dry run of the
 // query.
 func (x *exchange) writeOptions(r *http.Request) ([]relayer.WriteOption, error) {
-	q := query{options: [...]parameter{changesParameter, {name: "dry_run", check: isFlag}, {}, {}, {}, {}}}
-	if _, err := x.parseQuery(r, &q); err != nil {
-		return nil, err
-	}
 	options := conditions(r.Header)
-	if q.is("dry_run", "true") {
+	if x.query.is("dry_run", "true") {
 		options = append(options, relayer.DryRun())
 	}
 	return withReason(options, r.Header)
@@ -253,13 +236,6 @@ func withReason(options []relayer.WriteOption, header http.Header) ([]relayer.Wr
 		return nil, invalid("the X-Change-Reason " + problem.Fields[0].Message)
 	}
 	return append(options, reason), err
-}
-
-// ignoreQuery makes the response name the parameters of a query without known ones.
-func (x *exchange) ignoreQuery(r *http.Request) {
-	var q query
-	_, _ = q.parse(r.URL.RawQuery) // the query is ignored, so that it need not be valid
-	x.unknown = q.unknown
 }
 
 // conditionalErrorResponse returns the response to a change of one relayer that failed with

@@ -87,8 +87,8 @@ func (x *exchange) startBody() []byte {
 
 // success returns a response whose body was started by startBody.
 func (x *exchange) success(status int, body []byte) response {
-	if len(x.unknown) > 0 {
-		body = append(append(body, `,"metadata":`...), encodeJSON(warningsOf(x.unknown))...)
+	if messages := x.query.unknownMessages(); len(messages) > 0 {
+		body = append(append(body, `,"metadata":`...), encodeJSON(warningsOf(messages))...)
 	}
 	*x.buffer = append(body, '}')
 	return response{status: status, body: *x.buffer}
@@ -109,8 +109,8 @@ type logEntry struct {
 }
 
 // warningsOf returns the metadata of a response to unknown query parameters.
-func warningsOf(unknown []string) (m metadata) {
-	for _, message := range unknownMessages(unknown) {
+func warningsOf(messages []string) (m metadata) {
+	for _, message := range messages {
 		m.Logs = append(m.Logs, logEntry{"warn", message})
 	}
 	return m

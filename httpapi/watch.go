@@ -39,10 +39,6 @@ func (a *API) Drain() {
 // watchRelayers streams the changes as Server-Sent Events. It sends its response
 // itself, except for one that rejects the request.
 func (a *API) watchRelayers(x *exchange, r *http.Request) response {
-	filters, err := x.parseQuery(r, &query{hasFilters: true, options: [...]parameter{changesParameter, a.rpcURLsParameter(), {}, {}, {}, {}}})
-	if err != nil {
-		return a.errorResponse(x, r, err)
-	}
 	rejection := failure(http.StatusServiceUnavailable).withHeader("Retry-After", "5")
 	if a.draining.Err() != nil {
 		return rejection
@@ -57,7 +53,7 @@ func (a *API) watchRelayers(x *exchange, r *http.Request) response {
 		return response{}
 	}
 	s := &eventStream{api: a, x: x, r: r, control: http.NewResponseController(x.ResponseWriter), permitted: time.Now()}
-	return s.run(filters)
+	return s.run(x.query.selector)
 }
 
 // eventStream is a stream of changes to one client.
@@ -255,7 +251,7 @@ func (s *eventStream) start() error {
 		s.api.logReveal(s.x, s.r, s.x.status)
 	}
 	first := append(s.buffer(), keepAlive...)
-	for _, message := range unknownMessages(s.x.unknown) {
+	for _, message := range s.x.query.unknownMessages() {
 		first = append(append(append(first, ": "...), message...), "\n\n"...)
 	}
 	if err := s.send(first); err != nil {
