@@ -50,11 +50,7 @@ line each second for what the role of a token does not permit, with the name of 
 With --keys, RPC URLs are sealed in the database. SIGHUP reloads the file, and the server
 then seals in the background what is not under the primary key.`,
 		RunE: func(command *cobra.Command, _ []string) error {
-			changesGiven := command.Flags().Changed("history-changes")
-			c.history.isGiven = changesGiven || command.Flags().Changed("history")
-			if isPostgres(c.database) && !changesGiven {
-				c.history.changes = changesOfEach
-			}
+			c.history.isGiven = command.Flags().Changed("history-changes") || command.Flags().Changed("history")
 			if err := c.check(); err != nil {
 				return err
 			}
@@ -83,7 +79,7 @@ then seals in the background what is not under the primary key.`,
 	flags.StringVar(&c.metricsAddress, "metrics-addr", "", "`host:port` that serves /metrics without a token, in place of --addr")
 	flags.DurationVar(&c.drainDelay, "drain-delay", 3*time.Second, "`duration` after SIGTERM for which /healthz/ready reports 503 while requests are still accepted")
 	flags.DurationVar(&c.history.age, "history", defaultRetention.age, "`duration` for which the history retains a change; 0 is no history. PostgreSQL keeps what was set last")
-	flags.IntVar(&c.history.changes, "history-changes", defaultRetention.changes, "`number` of changes that the history of a file retains, or of each relayer in PostgreSQL (1000); 0 is no history")
+	flags.IntVar(&c.history.changes, "history-changes", defaultRetention.changes, "`number` of changes of each relayer that the history retains; 0 is no history. PostgreSQL keeps what was set last")
 	flags.StringVar(&c.backup.directory, "backup", "", "existing `directory` for backups of the database file")
 	flags.DurationVar(&c.backup.every, "backup-every", time.Hour, "`duration` between backups")
 	flags.IntVar(&c.backup.keep, "backup-keep", 24, "`number` of backups to keep; older ones are removed")

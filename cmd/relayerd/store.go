@@ -32,15 +32,12 @@ const (
 
 // retention is how much of the history a store retains.
 type retention struct {
-	changes int // of a file, or of each relayer in PostgreSQL
+	changes int // of each relayer
 	age     time.Duration
 	isGiven bool // by flags; a database in PostgreSQL otherwise keeps its retention
 }
 
-var defaultRetention = retention{changes: 100_000, age: 90 * 24 * time.Hour}
-
-// changesOfEach is the number of changes of each relayer if only the age is given.
-const changesOfEach = 1000
+var defaultRetention = retention{changes: 1000, age: 90 * 24 * time.Hour}
 
 // everything is the retention of commands: only a server deletes old changes.
 var everything = retention{changes: math.MaxInt, age: math.MaxInt64}

@@ -26,7 +26,8 @@ const maxProblems = 10
 // contradict each other, Check returns [relayer.ErrCorrupt] with the first problems.
 // Reads go on meanwhile, and writes wait. After damage was found, writes are refused until
 // a check finds none. A record that was damaged when the file was opened is reported too,
-// but writes are not refused. A damaged history is only logged.
+// but writes are not refused. Such a change of the history is only logged: it is left out,
+// and a backup or a compacted file does not have it.
 //
 // It returns the error of ctx if ctx ends first, and [relayer.ErrUnavailable] if
 // the store is closed or Close cancels the check.
@@ -41,7 +42,7 @@ func (s *Store) Check(ctx context.Context) error {
 	known := s.damage
 	s.damage = nil
 	records, _, _ := s.table.Snapshot()
-	c := &comparison{ctx: ctx, closing: s.closing, want: records}
+	c := &comparison{ctx: ctx, closing: s.closing, want: records, history: &s.history, wantChanges: s.state.changes.total}
 	err := s.verifyFile(nil)
 	if err == nil {
 		err = s.compareFrom(nil, c)
@@ -53,12 +54,8 @@ func (s *Store) Check(ctx context.Context) error {
 	if _, both, _ := pages.ReadHeaders(s.file); !both {
 		c.report(errors.New("a header is invalid: the last commit may be lost"))
 	}
-	if c.pastErr != nil {
-		s.loseHistory(c.pastErr, s.path, s.opts)
-	}
-	if c.pasts < len(s.history) || c.damagedPasts > 0 {
-		s.opts.log(slog.LevelWarn, "entries of the history are missing or damaged: they are left out",
-			"path", s.path, "missing", max(0, len(s.history)-c.pasts), "damaged", c.damagedPasts)
+	if c.damagedChanges > 0 {
+		s.opts.log(slog.LevelWarn, "changes of the history are damaged: they are left out", "path", s.path, "damaged", c.damagedChanges)
 	}
 	if len(c.problems) == 0 {
 		return nil
@@ -94,10 +91,10 @@ func (c *comparison) compareFile(file *pages.File, key []byte) error {
 		err = file.Freelist()
 	}
 	if err == nil && key == nil {
-		c.pastErr = file.Entries(historyBucket, nil, c.change)
-		if !errors.Is(c.pastErr, pages.ErrDamaged) {
-			err, c.pastErr = c.pastErr, nil
-		}
+		err = file.Entries(historyBucket, nil, c.change)
+	}
+	if err == nil && key == nil && c.changes != c.wantChanges {
+		c.found("the history has %d of %d changes", c.changes, c.wantChanges)
 	}
 	if errors.Is(err, pages.ErrDamaged) {
 		c.found("%w", err)
@@ -117,8 +114,9 @@ type comparison struct {
 	problems []error
 	damage   error // the first problem that was not known before
 
-	pasts, damagedPasts int   // entries of the history
-	pastErr             error // its pages are damaged
+	history              *history // nil: not compared
+	changes, wantChanges uint64   // of the history
+	damagedChanges       int      // that are known
 }
 
 func (c *comparison) closingErr() error {
@@ -162,7 +160,7 @@ func (c *comparison) record(key, value []byte) (more bool, err error) {
 	if c.next%1024 == 0 && c.ctx.Err() != nil {
 		return false, c.ctx.Err()
 	}
-	found, ok := decodeRecord(key, value)
+	found, ok := decodeEntry(key, value)
 	if !ok && found.Sequence == 0 {
 		c.found("a record has no key")
 		return true, nil
@@ -185,11 +183,18 @@ func (c *comparison) record(key, value []byte) (more bool, err error) {
 	return true, nil
 }
 
-// change counts an entry of the history. A damaged one is no problem of the records.
+// change compares an entry of the history with the index in memory.
 func (c *comparison) change(key, value []byte) (more bool, err error) {
-	c.pasts++
-	if _, ok := decodePast(key, value); !ok {
-		c.damagedPasts++
+	c.changes++
+	e, p, ok := decodePast(key, value)
+	if c.history != nil && ok {
+		_, _, ok = c.history.entry(e, p)
+	}
+	switch {
+	case !ok:
+		c.found("change %d of the history is not the one in memory", p.revision)
+	case p.time == 0:
+		c.damagedChanges++
 	}
 	return true, cmp.Or(c.closingErr(), c.ctx.Err())
 }
@@ -235,7 +240,7 @@ func (s *Store) compareSome(from uint64) (next uint64) {
 	}
 	want := s.table.From(from, compareStep)
 	c := &comparison{ctx: s.closing, closing: s.closing, want: want, isPart: len(want) == compareStep}
-	_ = s.compareFrom(sequenceKey(from), c) // the disk may be able to read it the next time
+	_ = s.compareFrom(numberKey(from), c) // the disk may be able to read it the next time
 	if !c.isPart {
 		return 0
 	}

@@ -78,10 +78,10 @@ func (s *Store) replaceWith(temp string) (int64, error) {
 	return info.Size(), osfile.SyncDirectory(filepath.Dir(s.path))
 }
 
-// copyHistory passes the entries of a history before a revision to put, and returns how many.
-type copyHistory func(ctx context.Context, before uint64, put func([]entry) error) (int, error)
+// copyHistory passes the entries of a history before a revision to put.
+type copyHistory func(ctx context.Context, before uint64, put func([]entry) error) error
 
-func noHistory(context.Context, uint64, func([]entry) error) (int, error) { return 0, nil }
+func noHistory(context.Context, uint64, func([]entry) error) error { return nil }
 
 // createFile creates a file with the records of a table and a history. It writes and syncs a temporary
 // file and then links it to path, so that no crash leaves half a file at path. If the path
@@ -125,12 +125,12 @@ func writeTempFile(ctx context.Context, path string, from *table.Table, history 
 	}
 	name = temp.Name()
 	records, counters, err := from.Snapshot()
-	copied := 0
+	var written state
 	if err == nil {
-		copied, err = writeAll(ctx, name, records, counters, history)
+		written, err = writeAll(ctx, name, records, counters, history)
 	}
 	if err == nil {
-		err = verifyAll(ctx, temp, records, copied)
+		err = verifyAll(ctx, temp, records, written)
 	}
 	if err == nil {
 		err = temp.Sync()
@@ -142,41 +142,44 @@ func writeTempFile(ctx context.Context, path string, from *table.Table, history 
 	return name, nil
 }
 
-// verifyAll verifies that a file has the records and no other ones, and as many entries of the
-// history, and removes what follows its last page.
-func verifyAll(ctx context.Context, file *os.File, records []table.Record, pasts int) error {
+// verifyAll verifies that a file has the state, the records and no other ones, and as many changes
+// of the history, and removes what follows its last page.
+func verifyAll(ctx context.Context, file *os.File, records []table.Record, written state) error {
 	header, _, err := pages.ReadHeaders(file)
 	if err != nil {
 		return err
 	}
-	c := &comparison{ctx: ctx, closing: context.Background(), want: records}
+	c := &comparison{ctx: ctx, closing: context.Background(), state: written.encoded(), want: records, wantChanges: written.changes.total}
 	if err := c.compareFile(pages.NewFile(file, header), nil); err != nil {
 		return err
 	}
-	if c.pasts != pasts || c.damagedPasts > 0 || c.pastErr != nil {
+	if c.damagedChanges > 0 {
 		c.found("the history differs from what was written")
 	}
 	return errors.Join(errors.Join(c.problems...), file.Truncate(header.Size()))
 }
 
-// writeAll writes a history and records to an empty file, and returns the number of entries of
-// the history.
-func writeAll(ctx context.Context, name string, records []table.Record, counters table.Counters, history copyHistory) (pasts int, err error) {
-	now := state{total: uint64(len(records)), counters: counters}
+// writeAll writes a history and records to an empty file, and returns its state.
+func writeAll(ctx context.Context, name string, records []table.Record, counters table.Counters, history copyHistory) (now state, err error) {
+	now.counters = counters
 	for _, r := range records {
 		if err := r.Err(); err != nil {
-			return 0, err
+			return now, err
 		}
-		now.sum += uint64(r.Checksum)
+		now.records.add(r.Checksum)
 	}
 	db, err := bbolt.Open(name, fileMode, &bbolt.Options{FreelistType: bbolt.FreelistMapType, NoStatistics: true})
 	if err != nil {
-		return 0, err
+		return now, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	err = db.Update(func(tx *bbolt.Tx) error { return createBuckets(tx, now) })
+	err = db.Update(func(tx *bbolt.Tx) error {
+		_, err := tx.CreateBucket([]byte(recordsBucket))
+		_, historyErr := tx.CreateBucket([]byte(historyBucket))
+		return cmp.Or(err, historyErr)
+	})
 	if err == nil {
-		pasts, err = writeHistory(ctx, db, counters.NextRevision, history)
+		now.changes, err = writeHistory(ctx, db, counters.NextRevision, history)
 	}
 	for len(records) > 0 && err == nil {
 		err = db.Update(func(tx *bbolt.Tx) (err error) {
@@ -184,26 +187,21 @@ func writeAll(ctx context.Context, name string, records []table.Record, counters
 			return cmp.Or(err, ctx.Err())
 		})
 	}
-	return pasts, err
+	if err == nil {
+		err = db.Update(func(tx *bbolt.Tx) error { return createMeta(tx, now) })
+	}
+	return now, err
 }
 
-// writeHistory writes some megabytes of entries at a time, and returns the number of all.
-func writeHistory(ctx context.Context, db *bbolt.DB, before uint64, history copyHistory) (pasts int, err error) {
+// writeHistory writes some megabytes of entries at a time, and returns the tally of all.
+func writeHistory(ctx context.Context, db *bbolt.DB, before uint64, history copyHistory) (written tally, err error) {
 	var waiting []entry
-	var written summary
 	size := 0
-	put := func(tx *bbolt.Tx) error {
-		for _, e := range waiting {
-			written.add(e.past)
-		}
-		return errors.Join(
-			putEntries(tx.Bucket([]byte(historyBucket)), waiting),
-			tx.Bucket([]byte(metaBucket)).Put([]byte(summaryKey), written.encoded()),
-		)
-	}
-	pasts, err = history(ctx, before, func(some []entry) error {
+	put := func(tx *bbolt.Tx) error { return putEntries(tx.Bucket([]byte(historyBucket)), waiting) }
+	err = history(ctx, before, func(some []entry) error {
 		waiting = append(waiting, some...)
 		for _, e := range some {
+			written.add(e.checksum)
 			size += len(e.value)
 		}
 		if size < tempBatch {
@@ -216,14 +214,12 @@ func writeHistory(ctx context.Context, db *bbolt.DB, before uint64, history copy
 	if err == nil {
 		err = db.Update(put)
 	}
-	return pasts, err
+	return written, err
 }
 
-func createBuckets(tx *bbolt.Tx, now state) error {
-	_, err := tx.CreateBucket([]byte(recordsBucket))
-	_, historyErr := tx.CreateBucket([]byte(historyBucket))
-	meta, metaErr := tx.CreateBucket([]byte(metaBucket))
-	if err := errors.Join(err, historyErr, metaErr); err != nil {
+func createMeta(tx *bbolt.Tx, now state) error {
+	meta, err := tx.CreateBucket([]byte(metaBucket))
+	if err != nil {
 		return err
 	}
 	return errors.Join(meta.Put([]byte(formatKey), format()), meta.Put([]byte(stateKey), now.encoded()))

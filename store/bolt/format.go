@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/internal/limits"
@@ -18,20 +20,21 @@ import (
 const (
 	metaBucket    = "meta"
 	recordsBucket = "relayers" // sequence number and ID -> record
-	historyBucket = "history"  // revision -> change
+	historyBucket = "history"  // revision and ID -> change
 )
 
 // The keys of the entries of metaBucket.
 const (
-	formatKey  = "format"
-	stateKey   = "state"
-	summaryKey = "history" // absent in the files of earlier versions
+	formatKey = "format"
+	stateKey  = "state"
 )
 
 // The format entry is the magic followed by the version.
 const (
-	magic         = "go-relayer relayers"
-	formatVersion = 4
+	magic         = "relayer registry"
+	formatVersion = 1
+
+	developmentMagic = "go-relayer relayers" // of the versions before the first release
 )
 
 func format() []byte {
@@ -43,7 +46,7 @@ func readMeta(file *pages.File) (map[string][]byte, error) {
 	entries := make(map[string][]byte)
 	err := file.Entries(metaBucket, nil, func(key, value []byte) (bool, error) {
 		switch string(key) {
-		case formatKey, stateKey, summaryKey: // a damaged bucket can have any number of others
+		case formatKey, stateKey: // a damaged bucket can have any number of others
 			entries[string(key)] = bytes.Clone(value)
 		}
 		return true, nil
@@ -54,15 +57,15 @@ func readMeta(file *pages.File) (map[string][]byte, error) {
 // checkFormat returns an error unless the value of the format entry is that of this
 // version.
 func checkFormat(value []byte) error {
+	if bytes.HasPrefix(value, []byte(developmentMagic)) {
+		return fmt.Errorf("%w: an earlier development version created it: export the relayers with that version and apply them to a new file",
+			relayer.ErrUnknownFormat)
+	}
 	number, found := bytes.CutPrefix(value, []byte(magic))
 	if !found || len(number) != 4 {
 		return unknownFormat()
 	}
-	switch version := binary.BigEndian.Uint32(number); {
-	case version < formatVersion:
-		return fmt.Errorf("%w: an earlier development version created it (format %d): export the relayers with that version and apply them to a new file",
-			relayer.ErrUnknownFormat, version)
-	case version > formatVersion:
+	if version := binary.BigEndian.Uint32(number); version != formatVersion {
 		return fmt.Errorf("%w: format %d, and this version reads %d: use the version that created it, or a newer one",
 			relayer.ErrNewerFormat, version, formatVersion)
 	}
@@ -73,23 +76,46 @@ func unknownFormat() error {
 	return fmt.Errorf("%w: choose another path", relayer.ErrUnknownFormat)
 }
 
-// state is the entry that every write changes. Sum is the sum of the checksums of all
-// records, which differs if a record is missing or is an old version.
+// state is the entry that every write changes.
 type state struct {
-	total    uint64
 	counters table.Counters
-	sum      uint64
+	records  tally
+	changes  tally // of the history
+}
+
+// tally is the number of entries of a bucket, and the sum of their checksums, which differs if
+// an entry is missing or is an old version.
+type tally struct {
+	total, sum uint64
 
 	// correction is what the next commit adds to the sum: a checksum can be what is
-	// damaged in a damaged record.
+	// damaged in a damaged entry.
 	correction uint64
 }
 
-const stateSize = 4*8 + 4
+func (t *tally) add(checksum uint32)    { t.total, t.sum = t.total+1, t.sum+uint64(checksum) }
+func (t *tally) remove(checksum uint32) { t.total, t.sum = t.total-1, t.sum-uint64(checksum) }
+
+// corrected returns the tally with the correction for what was found in the file, of which some
+// entries are damaged.
+func (t tally) corrected(found tally, damaged int, entries string) (tally, error) {
+	if found.total != t.total {
+		return t, corruptFile(fmt.Sprintf("it has %d of %d %s", found.total, t.total, entries))
+	}
+	if found.sum != t.sum && damaged == 0 {
+		return t, corruptFile(entries + " are missing or are old versions")
+	}
+	t.correction = found.sum - t.sum
+	return t, nil
+}
+
+const stateSize = 6*8 + 4
 
 func (s state) encoded() []byte {
 	value := make([]byte, 0, stateSize)
-	for _, number := range []uint64{s.total, s.counters.NextSequence, s.counters.NextRevision, s.sum} {
+	for _, number := range []uint64{
+		s.counters.NextSequence, s.counters.NextRevision, s.records.total, s.records.sum, s.changes.total, s.changes.sum,
+	} {
 		value = binary.BigEndian.AppendUint64(value, number)
 	}
 	return binary.BigEndian.AppendUint32(value, crc32.Checksum(value, castagnoli))
@@ -104,57 +130,77 @@ func decodeState(value []byte) (state, error) {
 		return state{}, errors.New("the state entry does not match its checksum")
 	}
 	at := func(i int) uint64 { return binary.BigEndian.Uint64(numbers[8*i:]) }
-	return state{total: at(0), counters: table.Counters{NextSequence: at(1), NextRevision: at(2)}, sum: at(3)}, nil
+	return state{
+		counters: table.Counters{NextSequence: at(0), NextRevision: at(1)},
+		records:  tally{total: at(2), sum: at(3)}, changes: tally{total: at(4), sum: at(5)},
+	}, nil
 }
 
-// after returns the state after the changes.
-func (s state) after(b *table.Batch) state {
+// after returns the state after a commit.
+func (s state) after(b *table.Batch, history historyChange) state {
 	s.counters = b.Counters
-	s.sum, s.correction = s.sum+s.correction, 0
+	for _, t := range []*tally{&s.records, &s.changes} {
+		t.sum, t.correction = t.sum+t.correction, 0
+	}
 	for _, c := range b.Changes {
 		if c.Old != nil {
-			s.total--
-			s.sum -= uint64(c.Old.Checksum)
+			s.records.remove(c.Old.Checksum)
 		}
 		if c.New != nil {
-			s.total++
-			s.sum += uint64(c.New.Checksum)
+			s.records.add(c.New.Checksum)
 		}
+	}
+	for _, p := range history.pruned {
+		s.changes.remove(p.checksum)
+	}
+	for _, e := range history.added {
+		s.changes.add(e.checksum)
 	}
 	return s
 }
 
-// The key of a record is its sequence number, 8 bytes, its ID, and the CRC-32C of both. The
-// ID is also part of the value, so that the ID of a damaged record is known. The value is
+// A record and a change of the history have the same form, an entry. The key of an entry is a
+// number of 8 bytes, by which entries are in order, the ID, and the CRC-32C of both: the number
+// is the sequence number of a record, and the revision of a change. The ID is also part of the
+// value, so that the ID of a damaged entry is known. The value is
 //
 //	version   1 byte
-//	checksum  4 bytes: CRC-32C of the sizes, the parts and the terms, then the sequence number and the revision
-//	revision  8 bytes
+//	checksum  4 bytes: CRC-32C of the sizes, the parts and the terms, then the number of the key and the other number
+//	number    8 bytes: the revision of a record, the sequence number of a change
 //	sizes     of the ID and of the claim, 1 byte each, of the text, of the note and of the terms, 2 bytes each, and of
 //	          the document, 4 bytes
-//	parts     ID, claim, text, note, document, and the private part up to the terms
+//	parts     ID, claim, text, note, document, and the last part up to the terms
 //	terms     separated by a zero byte, up to the end
+//
+// The last part of a record is its private part. That of a change is its kind, 1 byte, and its
+// time, 4 bytes, and if the text or the terms before the change were others, the size of that
+// text, 2 bytes, that text, and those terms.
 //
 // Numbers are big-endian. The checksum begins with what is known before the write is
 // queued, because all writes wait for the writer.
 const (
-	recordVersion = 3
-	checksumAt    = 1
-	revisionAt    = 5
-	sizesAt       = 13
-	partsAt       = 25
+	entryVersion = 1
+	checksumAt   = 1
+	numberAt     = 5
+	sizesAt      = 13
+	partsAt      = 25
+
+	changeTimeAt = 1
+	oldTextAt    = 5
 )
 
+var changeKinds = []relayer.ChangeKind{relayer.ChangeCreated, relayer.ChangeUpdated, relayer.ChangeDeleted}
+
 const (
-	sequenceSize = 8
-	sumSize      = 4
+	numberSize = 8
+	sumSize    = 4
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// sumRecord completes the checksum.
-func sumRecord(content uint32, sequence, revision []byte) uint32 {
-	return crc32.Update(crc32.Update(content, castagnoli, sequence), castagnoli, revision)
+// completeSum adds the number of the key and the other number to the checksum of the content.
+func completeSum(content uint32, keyNumber, number []byte) uint32 {
+	return crc32.Update(crc32.Update(content, castagnoli, keyNumber), castagnoli, number)
 }
 
 // newRecord returns a record for a batch, with the first part of its checksum.
@@ -166,71 +212,144 @@ func newRecord(rec relayer.Record) *table.Record {
 
 const termSeparator = "\x00"
 
-func recordKey(r *table.Record) []byte {
-	key := make([]byte, 0, sequenceSize+limits.ID+sumSize)
-	key = append(binary.BigEndian.AppendUint64(key, r.Sequence()), r.ID()...)
+func numberKey(number uint64) []byte { return binary.BigEndian.AppendUint64(nil, number) }
+
+func entryKey(number uint64, id string) []byte {
+	key := make([]byte, 0, numberSize+limits.ID+sumSize)
+	key = append(binary.BigEndian.AppendUint64(key, number), id...)
 	return binary.BigEndian.AppendUint32(key, crc32.Checksum(key, castagnoli))
 }
 
+func recordKey(r *table.Record) []byte { return entryKey(r.Sequence(), r.ID()) }
+
 // recordValue returns the value of a record whose checksum is complete.
-func recordValue(r *table.Record) []byte {
-	terms := strings.Join(r.Terms(), termSeparator)
-	value := make([]byte, 0, partsAt+len(terms)+r.Size())
-	value = append(value, recordVersion)
-	value = binary.BigEndian.AppendUint32(value, r.Checksum)
-	value = binary.BigEndian.AppendUint64(value, r.Revision())
-	value = append(value, uint8(len(r.ID())), uint8(len(r.Claim())))
-	for _, size := range []int{len(r.Text()), len(r.Note()), len(terms)} {
+func recordValue(r *table.Record) []byte { return entryValue(r.Record(), r.Revision(), r.Checksum) }
+
+// entryValue returns the value of an entry whose last part is the private part of a record.
+func entryValue(rec relayer.Record, number uint64, checksum uint32) []byte {
+	terms := strings.Join(rec.Terms, termSeparator)
+	value := make([]byte, 0, partsAt+len(rec.ID)+len(rec.Claim)+len(rec.Text)+len(rec.Note)+len(rec.Document)+len(rec.Private)+len(terms))
+	value = append(value, entryVersion)
+	value = binary.BigEndian.AppendUint32(value, checksum)
+	value = binary.BigEndian.AppendUint64(value, number)
+	value = append(value, uint8(len(rec.ID)), uint8(len(rec.Claim)))
+	for _, size := range []int{len(rec.Text), len(rec.Note), len(terms)} {
 		value = binary.BigEndian.AppendUint16(value, uint16(size))
 	}
-	value = binary.BigEndian.AppendUint32(value, uint32(len(r.Document())))
-	return append(r.AppendParts(value), terms...)
+	value = binary.BigEndian.AppendUint32(value, uint32(len(rec.Document)))
+	for _, part := range [...]string{rec.ID, rec.Claim, rec.Text} {
+		value = append(value, part...)
+	}
+	for _, part := range [...][]byte{rec.Note, rec.Document, rec.Private} {
+		value = append(value, part...)
+	}
+	return append(value, terms...)
 }
 
-// storedRecord is a decoded entry.
-type storedRecord struct {
+// newChange returns an entry of the history. It has no private part of the record.
+func newChange(c relayer.RecordChange, now time.Time) entry {
+	rec := c.Record
+	e := entry{id: rec.ID, past: past{revision: rec.Revision, time: uint32(now.Unix())}}
+	rec.Private = binary.BigEndian.AppendUint32([]byte{byte(slices.Index(changeKinds, c.Kind))}, e.time)
+	if c.OldText != rec.Text || !slices.Equal(c.OldTerms, rec.Terms) {
+		rec.Private = binary.BigEndian.AppendUint16(rec.Private, uint16(len(c.OldText)))
+		rec.Private = append(append(rec.Private, c.OldText...), strings.Join(c.OldTerms, termSeparator)...)
+	}
+	e.value = entryValue(rec, rec.Sequence, 0)
+	e.checksum = completeSum(crc32.Checksum(e.value[sizesAt:], castagnoli), numberKey(rec.Revision), e.value[numberAt:sizesAt])
+	binary.BigEndian.PutUint32(e.value[checksumAt:], e.checksum)
+	return e
+}
+
+// stored is a decoded entry.
+type stored struct {
 	table.Stored
+	last  []byte // the last part
 	terms []byte // joined
 }
 
-// decodeRecord decodes an entry, whose bytes the result shares. A record that does not
-// match its checksum is marked as damaged. If the checksum of neither the record nor the key
+// decodeEntry decodes an entry, whose bytes the result shares. An entry that does not
+// match its checksum is marked as damaged. If the checksum of neither the value nor the key
 // confirms its ID, it returns false.
-func decodeRecord(key, value []byte) (r storedRecord, ok bool) {
+func decodeEntry(key, value []byte) (e stored, ok bool) {
 	idEnd := len(key) - sumSize
-	if idEnd <= sequenceSize || idEnd > sequenceSize+limits.ID {
-		return r, false
+	if idEnd <= numberSize || idEnd > numberSize+limits.ID {
+		return e, false
 	}
-	sequence, id := key[:sequenceSize], key[sequenceSize:idEnd]
-	r, isSound := decodeValue(value)
-	r.Sequence = binary.BigEndian.Uint64(sequence)
-	isSound = isSound && sumRecord(crc32.Checksum(value[sizesAt:], castagnoli), sequence, value[revisionAt:sizesAt]) == r.Checksum
+	number, id := key[:numberSize], key[numberSize:idEnd]
+	e, isSound := decodeValue(value)
+	e.Sequence = binary.BigEndian.Uint64(number)
+	isSound = isSound && completeSum(crc32.Checksum(value[sizesAt:], castagnoli), number, value[numberAt:sizesAt]) == e.Checksum
 	isKeySound := crc32.Checksum(key[:idEnd], castagnoli) == binary.BigEndian.Uint32(key[idEnd:])
-	r.IsDamaged = !isSound || !isKeySound || !bytes.Equal(r.ID(), id)
+	e.IsDamaged = !isSound || !isKeySound || !bytes.Equal(e.ID(), id)
 	if !isSound {
-		r.Parts, r.IDSize, r.ClaimSize, r.TextSize, r.NoteSize, r.DocumentSize = id, uint8(len(id)), 0, 0, 0, 0
+		e.Parts, e.IDSize, e.ClaimSize, e.TextSize, e.NoteSize, e.DocumentSize = id, uint8(len(id)), 0, 0, 0, 0
 	}
-	return r, isSound || isKeySound
+	return e, isSound || isKeySound
 }
 
 // decodeValue parses a value. It returns false if its sizes contradict each other.
-func decodeValue(value []byte) (r storedRecord, ok bool) {
+func decodeValue(value []byte) (e stored, ok bool) {
 	if len(value) < partsAt {
-		return r, false
+		return e, false
 	}
-	r.Checksum = binary.BigEndian.Uint32(value[checksumAt:])
-	r.Revision = binary.BigEndian.Uint64(value[revisionAt:])
-	r.IDSize, r.ClaimSize = value[sizesAt], value[sizesAt+1]
-	r.TextSize, r.NoteSize = binary.BigEndian.Uint16(value[sizesAt+2:]), binary.BigEndian.Uint16(value[sizesAt+4:])
+	e.Checksum = binary.BigEndian.Uint32(value[checksumAt:])
+	e.Revision = binary.BigEndian.Uint64(value[numberAt:])
+	e.IDSize, e.ClaimSize = value[sizesAt], value[sizesAt+1]
+	e.TextSize, e.NoteSize = binary.BigEndian.Uint16(value[sizesAt+2:]), binary.BigEndian.Uint16(value[sizesAt+4:])
 	terms := int(binary.BigEndian.Uint16(value[sizesAt+6:]))
-	r.DocumentSize = binary.BigEndian.Uint32(value[sizesAt+8:])
+	e.DocumentSize = binary.BigEndian.Uint32(value[sizesAt+8:])
 	termsAt := len(value) - terms
-	if value[0] != recordVersion || termsAt < partsAt ||
-		r.IDSize == 0 || r.IDSize > limits.ID || r.ClaimSize > limits.Claim ||
-		r.TextSize > limits.Text || r.NoteSize > limits.Note {
-		return r, false
+	if value[0] != entryVersion || termsAt < partsAt ||
+		e.IDSize == 0 || e.IDSize > limits.ID || e.ClaimSize > limits.Claim ||
+		e.TextSize > limits.Text || e.NoteSize > limits.Note {
+		return e, false
 	}
-	r.Parts, r.terms = value[partsAt:termsAt], value[termsAt:]
-	sizes := int64(r.IDSize) + int64(r.ClaimSize) + int64(r.TextSize) + int64(r.NoteSize) + int64(r.DocumentSize)
-	return r, sizes <= int64(len(r.Parts))
+	e.Parts, e.terms = value[partsAt:termsAt], value[termsAt:]
+	sizes := int64(e.IDSize) + int64(e.ClaimSize) + int64(e.TextSize) + int64(e.NoteSize) + int64(e.DocumentSize)
+	if sizes > int64(len(e.Parts)) {
+		return e, false
+	}
+	e.last = e.Parts[sizes:]
+	return e, true
+}
+
+// decodePast returns what memory has of an entry of the history. It returns false if no checksum
+// confirms its ID.
+func decodePast(key, value []byte) (e stored, p past, ok bool) {
+	e, ok = decodeEntry(key, value)
+	p = past{revision: e.Sequence, checksum: e.Checksum}
+	if !e.IsDamaged && isChangePart(e.last) {
+		p.time = binary.BigEndian.Uint32(e.last[changeTimeAt:])
+	}
+	return e, p, ok
+}
+
+func isChangePart(last []byte) bool {
+	if len(last) < oldTextAt || int(last[0]) >= len(changeKinds) {
+		return false
+	}
+	old := last[oldTextAt:]
+	return len(old) == 0 || len(old) >= 2 && int(binary.BigEndian.Uint16(old)) <= len(old)-2
+}
+
+// change returns a copy of a change that is not damaged.
+func (e stored) change() relayer.RecordChange {
+	r := e.Record(table.NewTerms(splitTerms(e.terms)))
+	rec := r.Record()
+	c := relayer.RecordChange{Kind: changeKinds[e.last[0]], Record: rec, OldText: rec.Text, OldTerms: rec.Terms}
+	if old := rec.Private[oldTextAt:]; len(old) > 0 {
+		size := int(binary.BigEndian.Uint16(old))
+		c.OldText, c.OldTerms = string(old[2:2+size]), splitTerms(old[2+size:])
+	}
+	c.Record.Private = nil
+	c.Record.Sequence, c.Record.Revision = rec.Revision, rec.Sequence
+	return c
+}
+
+func splitTerms(joined []byte) []string {
+	if len(joined) == 0 {
+		return nil
+	}
+	return strings.Split(string(joined), termSeparator)
 }

@@ -13,7 +13,8 @@ import (
 )
 
 // BenchmarkHistory_Writes compares creates and updates with a history to those without, of a
-// Manager and of the store alone. The history is full, so that each write also deletes entries.
+// Manager and of the store alone. The history of each relayer is full, so that each update also
+// deletes the change before.
 func BenchmarkHistory_Writes(b *testing.B) {
 	for _, level := range []struct {
 		name   string
@@ -26,16 +27,19 @@ func BenchmarkHistory_Writes(b *testing.B) {
 }
 
 func compareHistory(b *testing.B, writers int, writesOf func(*testing.B, *bolt.Store) benchWrites) {
-	const retained = 5000
 	n := max(200, 40*writers)
-	next := retained + 2*n
-	with, without := openBench(b, bolt.WithHistory(retained, time.Hour)), openBench(b, bolt.WithHistory(0, 0))
+	next := 5000 + 2*n
+	with, without := openBench(b, bolt.WithHistory(1, time.Hour)), openBench(b, bolt.WithHistory(0, 0))
 	withWrites, withoutWrites := writesOf(b, with), writesOf(b, without)
 	for _, writes := range []benchWrites{withWrites, withoutWrites} {
 		writeRate(b, 1024, next, writes.create)
 	}
-	size := backupSize(b, with) - backupSize(b, without)
+	perChange := float64(backupSize(b, with)-backupSize(b, without)) / float64(next)
+	updated := next / n // every so many relayers are updated, so that they are spread over the file
 	creates, updates := new(comparedWrites), new(comparedWrites)
+	for _, writes := range []benchWrites{withWrites, withoutWrites} {
+		writeRate(b, writers, n, func(i int) error { return writes.update(i * updated) })
+	}
 	for b.Loop() {
 		for range samples {
 			creates.sample(withWrites, withoutWrites, func(w benchWrites) float64 {
@@ -43,13 +47,13 @@ func compareHistory(b *testing.B, writers int, writesOf func(*testing.B, *bolt.S
 			})
 			next += n
 			updates.sample(withWrites, withoutWrites, func(w benchWrites) float64 {
-				return writeRate(b, writers, n, func(i int) error { return w.update(i * (next / n)) })
+				return writeRate(b, writers, n, func(i int) error { return w.update(i * updated) })
 			})
 		}
 	}
 	creates.report(b, "create", n)
 	updates.report(b, "update", n)
-	b.ReportMetric(float64(size)/retained, "B-of-file/change")
+	b.ReportMetric(perChange, "B-of-file/change")
 	b.ReportMetric(0, "ns/op")
 }
 

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -94,9 +95,21 @@ func (m *historyModel) nextRevision() uint64 {
 	return m.changes[len(m.changes)-1].Record.Revision + 1
 }
 
+// kept returns the latest changes of each relayer.
+func (m *historyModel) kept() (kept []relayer.RecordChange) {
+	count := make(map[string]int)
+	for _, change := range slices.Backward(m.changes) {
+		if count[change.Record.ID]++; count[change.Record.ID] <= m.keep {
+			kept = append(kept, change)
+		}
+	}
+	slices.Reverse(kept)
+	return kept
+}
+
 func (m *historyModel) compare(random *rand.Rand) {
 	m.Helper()
-	kept := m.changes[max(0, len(m.changes)-m.keep):]
+	kept := m.kept()
 	wantHistory(m.T, m.store, relayer.HistoryQuery{Limit: 1000}, kept)
 	query := relayer.HistoryQuery{ID: fmt.Sprint("id-", random.IntN(20)), Limit: 1 + random.IntN(5)}
 	if random.IntN(2) == 0 {
@@ -137,14 +150,15 @@ func (m *historyModel) reopen() {
 }
 
 // The history is that of all writes that took effect, in their order: after failed commits, a
-// start, a backup and a compaction too. Older changes than those to retain are pruned.
+// start, a backup and a compaction too. Of each relayer, older changes than those to retain are pruned.
 func TestHistory_Model(t *testing.T) {
-	for _, keep := range []int{5, 300, 1000} {
+	for _, keep := range []int{1, 5, 30, 1000} {
 		t.Run(fmt.Sprint("keep=", keep), func(t *testing.T) {
 			t.Parallel()
 			random := rand.New(rand.NewPCG(7, uint64(keep)))
 			m := &historyModel{T: t, path: filepath.Join(t.TempDir(), "relayers.db"), keep: keep, records: make(map[string]relayer.Record)}
 			m.opts = []bolt.Option{bolt.WithHistory(keep, time.Hour)}
+			const pruneStep = 64 // changes of all relayers that are too many
 			m.store = open(t, m.path, m.opts...)
 			for range 900 {
 				switch random.IntN(60) {
@@ -171,8 +185,8 @@ func TestHistory_Model(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, path := range []string{backup, m.path} {
-				if count := len(historyEntries(t, path)); count > keep+64 {
-					t.Errorf("the file has %d entries, want at most %d", count, keep+64)
+				if count, most := len(historyEntries(t, path)), len(m.kept())+pruneStep; count > most {
+					t.Errorf("the file has %d entries, want at most %d", count, most)
 				}
 				m.store = open(t, path, m.opts...)
 				m.compare(random)
@@ -244,19 +258,24 @@ func writeChanges(t *testing.T, store *bolt.Store, count int) (changes []relayer
 	return m.changes
 }
 
-var updates = flag.Int("updates", 6000, "how many updates TestHistory_BoundedFile makes")
+var updates = flag.Int("updates", 3000, "how many updates of one relayer TestHistory_BoundedFile makes")
 
-// TestHistory_BoundedFile: while 64 writers update records, the file stays as large as the records, the
-// changes to retain and some free pages need.
+// TestHistory_BoundedFile: one relayer is updated again and again, while others are updated
+// sometimes. The history has the latest changes of the one and all of the others, and the file
+// stays as large as the records, these changes and some free pages need.
 func TestHistory_BoundedFile(t *testing.T) {
-	const writers, keep, limit = 64, 1000, 9 << 20
+	const others, otherUpdates, keep, limit = 63, 5, 1000, 5 << 20
 	path := filepath.Join(t.TempDir(), "relayers.db")
 	store := open(t, path, bolt.WithHistory(keep, time.Hour))
 	var done sync.WaitGroup
-	for writer := range writers {
+	for writer := range others + 1 {
 		done.Go(func() {
+			count := otherUpdates
+			if writer == 0 {
+				count = *updates
+			}
 			rec, err := store.Create(t.Context(), numbered(writer))
-			for i := 0; i < *updates/writers && err == nil; i++ {
+			for i := 0; i < count && err == nil; i++ {
 				rec, err = store.Update(t.Context(), rec)
 			}
 			if err != nil {
@@ -265,12 +284,23 @@ func TestHistory_BoundedFile(t *testing.T) {
 		})
 	}
 	done.Wait()
+	for writer := range others + 1 {
+		rec, err := store.Get(t.Context(), numbered(writer).ID)
+		changes, historyErr := store.History(t.Context(), relayer.HistoryQuery{ID: rec.ID, Limit: 2 * keep})
+		want := otherUpdates + 1
+		if writer == 0 {
+			want = keep
+		}
+		if err != nil || historyErr != nil || len(changes) != want || changes[0].Record.Revision != rec.Revision {
+			t.Fatalf("relayer %d: %d changes, want %d, and the newest first; errors %v, %v", writer, len(changes), want, err, historyErr)
+		}
+	}
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
 	size, count := len(read(t, path)), len(historyEntries(t, path))
-	if size > limit || count < keep || count > keep+4*writers {
-		t.Errorf("after %d updates the file has %d bytes and %d changes, want at most %d bytes and about %d changes", *updates, size, count, limit, keep)
+	if most := keep + others*(otherUpdates+1) + 2*64; size > limit || count > most {
+		t.Errorf("after %d updates the file has %d bytes and %d changes, want at most %d and %d", *updates, size, count, limit, most)
 	}
 	t.Logf("after %d updates the file has %d bytes", *updates, size)
 }
@@ -340,92 +370,119 @@ func TestHistory_InvalidOption(t *testing.T) {
 	}
 }
 
-// A damaged entry is left out and logged. Everything else goes on.
-func TestHistory_DamagedEntries(t *testing.T) {
+// historyEntry returns the key and the value of the entry of a revision.
+func historyEntry(tx *bbolt.Tx, revision int) (key, value []byte) {
+	key, value = tx.Bucket([]byte("history")).Cursor().Seek(binary.BigEndian.AppendUint64(nil, uint64(revision)))
+	return bytes.Clone(key), bytes.Clone(value)
+}
+
+// A damaged change whose ID is known is left out and logged. Everything else
+// goes on, and the change is deleted when it is the oldest of its relayer.
+func TestHistory_DamagedChanges(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "relayers.db")
 	store := open(t, path)
-	changes := writeChanges(t, store, 30)
+	changes := writeChanges(t, store, 100)
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
 	write(t, path, edited(t, read(t, path), func(tx *bbolt.Tx) error {
 		history := tx.Bucket([]byte("history"))
-		entry := func(revision int) ([]byte, []byte) {
-			key := binary.BigEndian.AppendUint64(nil, uint64(revision))
-			return key, bytes.Clone(history.Get(key))
-		}
-		key, value := entry(10)
+		key, value := historyEntry(tx, 10)
 		value[len(value)-3] ^= 1
-		short, _ := entry(20)
-		wrong, moved := entry(25)
-		deleted := bytes.Clone(wrong)
-		wrong[0] = 7
-		return errors.Join(history.Put(key, value), history.Put(short, []byte{1}), history.Put(wrong, moved), history.Delete(deleted),
-			history.Put([]byte("not a key of a change"), nil))
+		short, _ := historyEntry(tx, 20)
+		wrong, moved := historyEntry(tx, 25)
+		err := errors.Join(history.Put(key, value), history.Put(short, []byte{1}), history.Delete(wrong))
+		wrong[len(wrong)-1] ^= 1
+		return errors.Join(err, history.Put(wrong, moved))
 	}))
 	var logged bytes.Buffer
 	store = open(t, path, bolt.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))), bolt.WithHistory(100, time.Hour))
 	defer store.Close()
-	if text := logged.String(); !bytes.Contains(logged.Bytes(), []byte("entries of the history are damaged")) || bytes.Contains(logged.Bytes(), []byte("document")) {
+	if text := logged.String(); strings.Count(text, "a change of the history is damaged") != 3 || strings.Contains(text, "document") {
 		t.Errorf("the log is %q", text)
 	}
-	changes = slices.DeleteFunc(changes, func(c relayer.RecordChange) bool {
+	sound := slices.DeleteFunc(slices.Clone(changes), func(c relayer.RecordChange) bool {
 		return slices.Contains([]uint64{10, 20, 25}, c.Record.Revision)
 	})
-	wantHistory(t, store, relayer.HistoryQuery{Limit: 100}, changes)
+	wantHistory(t, store, relayer.HistoryQuery{Limit: 100}, sound)
+	wantHistory(t, store, relayer.HistoryQuery{ID: "id", Limit: 100}, sound)
 	logged.Reset()
 	wantSound(t, store)
-	if !bytes.Contains(logged.Bytes(), []byte("damaged=4")) {
+	if !strings.Contains(logged.String(), "damaged=3") {
 		t.Errorf("the log of the check is %q", logged.String())
 	}
 	backup := open(t, backUp(t, store))
 	defer backup.Close()
-	wantHistory(t, backup, relayer.HistoryQuery{Limit: 100}, changes)
-	createAll(t, store, 0, 300) // the damaged ones are pruned
+	wantHistory(t, backup, relayer.HistoryQuery{Limit: 100}, sound)
+	later := continueHistory(t, store, changes[99].Record, 150)
+	wantHistory(t, store, relayer.HistoryQuery{Limit: 200}, later[50:])
 	wantSound(t, store)
+	wantAcrossOpens(t, store, path, later[50:], bolt.WithHistory(100, time.Hour))
 }
 
-// An entry that is damaged while the file is open is left out. If no entry can be read, that is
-// an error.
-func TestHistory_DamagedWhileOpen(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // without a comparison in the background
-		path := filepath.Join(t.TempDir(), "relayers.db")
-		var logged bytes.Buffer
-		store := open(t, path, bolt.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))))
-		defer store.Close()
-		changes := writeChanges(t, store, 300)
-		whole := read(t, path)
-		for at := range whole {
-			if bytes.HasPrefix(whole[at:], []byte(`{"document":77}`)) {
-				flipBits(t, path, whole, at+12, 1)
-			}
-		}
-		without := slices.DeleteFunc(slices.Clone(changes), func(c relayer.RecordChange) bool { return c.Record.Revision == 78 })
-		wantHistory(t, store, relayer.HistoryQuery{Limit: 1000}, without)
-		if !bytes.Contains(logged.Bytes(), []byte("entries of the history are damaged: they are left out")) {
-			t.Errorf("the log is %q", logged.String())
-		}
-		wantSound(t, store)
-		overwrite(t, path, 0, withNoise(whole))
-		_, err := store.History(t.Context(), relayer.HistoryQuery{Limit: 5})
-		if !errors.Is(err, relayer.ErrCorrupt) || !errors.Is(err, relayer.ErrUnavailable) {
-			t.Errorf("error is %v, want %v", err, relayer.ErrCorrupt)
-		}
-		overwrite(t, path, 0, whole)
-		wantHistory(t, store, relayer.HistoryQuery{Limit: 1000}, changes)
+// A file is refused if changes are missing, or are old versions, or if the ID of one is not known.
+func TestHistory_RefusedFile(t *testing.T) {
+	whole, _ := changedFile(t)
+	for name, edit := range map[string]func(tx *bbolt.Tx) error{
+		"a change is missing": func(tx *bbolt.Tx) error {
+			key, _ := historyEntry(tx, 10)
+			return tx.Bucket([]byte("history")).Delete(key)
+		},
+		"all changes are missing": func(tx *bbolt.Tx) error {
+			_, err := tx.CreateBucketIfNotExists([]byte("history"))
+			return errors.Join(err, tx.DeleteBucket([]byte("history")))
+		},
+		"a key and a value that are damaged": func(tx *bbolt.Tx) error {
+			key, _ := historyEntry(tx, 10)
+			err := tx.Bucket([]byte("history")).Delete(key)
+			key[len(key)-1] ^= 1
+			return errors.Join(err, tx.Bucket([]byte("history")).Put(key, []byte{1}))
+		},
+		"not an entry": func(tx *bbolt.Tx) error {
+			return tx.Bucket([]byte("history")).Put([]byte("not a key of a change"), nil)
+		},
+		"a bucket": func(tx *bbolt.Tx) error {
+			_, err := tx.Bucket([]byte("history")).CreateBucket([]byte("bucket"))
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) { wantRefused(t, edited(t, whole, edit)) })
+	}
+}
+
+// wantRefused opens a damaged file.
+func wantRefused(t *testing.T, content []byte) {
+	t.Helper()
+	path := writeTemp(t, content)
+	store, err := bolt.Open(t.Context(), path)
+	if !errors.Is(err, relayer.ErrCorrupt) {
+		t.Errorf("Open: error is %v, want %v", err, relayer.ErrCorrupt)
+	}
+	if err == nil {
+		_ = store.Close()
+	}
+	if !bytes.Equal(read(t, path), content) {
+		t.Error("the file was changed")
+	}
+}
+
+// historyPages returns the positions of the pages of the history, in the order of their keys.
+func historyPages(t *testing.T, whole []byte) []int {
+	t.Helper()
+	var root uint64
+	edited(t, whole, func(tx *bbolt.Tx) error {
+		root = uint64(tx.Bucket([]byte("history")).Root())
+		return nil
 	})
+	return pagesBelow(whole, int(root)*os.Getpagesize())
 }
 
-// historyPages returns the positions of the pages of the history in a file without free pages.
-// Its keys have 8 bytes, and those of records more.
-func historyPages(whole []byte) (found []int) {
-	for at := 2 * os.Getpagesize(); at < len(whole); at += os.Getpagesize() {
-		kind, keySize := binary.NativeEndian.Uint16(whole[at+8:]), whole[at+16+4:]
-		if kind == pageKinds["leaf"] {
-			keySize = whole[at+16+8:]
-		}
-		if (kind == pageKinds["leaf"] || kind == pageKinds["branch"]) && binary.NativeEndian.Uint32(keySize) == 8 {
-			found = append(found, at)
+func pagesBelow(whole []byte, at int) []int {
+	found := []int{at}
+	if binary.NativeEndian.Uint16(whole[at+8:]) == pageKinds["branch"] {
+		for i := range int(binary.NativeEndian.Uint16(whole[at+10:])) {
+			child := binary.NativeEndian.Uint64(whole[at+16+16*i+8:])
+			found = append(found, pagesBelow(whole, int(child)*os.Getpagesize())...)
 		}
 	}
 	return found
@@ -444,67 +501,42 @@ func changedFile(t *testing.T) (whole []byte, changes []relayer.RecordChange) {
 	return read(t, path), changes
 }
 
-// TestHistory_DamagedPages damages each page of the history. The file opens without the history, and
-// the next write begins a new one, which a start, a backup and a compaction keep.
+// TestHistory_DamagedPages damages each page of the history: the file is refused.
 func TestHistory_DamagedPages(t *testing.T) {
-	whole, changes := changedFile(t)
-	damaged := historyPages(whole)
+	whole, _ := changedFile(t)
+	damaged := historyPages(t, whole)
 	if len(damaged) < 10 {
 		t.Fatalf("the history has %d pages", len(damaged))
 	}
 	for _, at := range damaged {
-		path := writeTemp(t, whole)
-		flipBits(t, path, whole, at+16+5, 1) // a position in the table of elements
-		var logged bytes.Buffer
-		store := open(t, path, bolt.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))))
-		if bytes.Count(logged.Bytes(), []byte("the history is damaged")) != 1 {
-			t.Errorf("page %d: the log is %q", at/os.Getpagesize(), logged.String())
-		}
-		wantHistory(t, store, relayer.HistoryQuery{Limit: 1000}, nil)
-		changes := continueHistory(t, store, changes[len(changes)-1].Record, 3)
-		copied := backUp(t, store)
-		wantAcrossOpens(t, store, path, changes)
-		if before, after, err := bolt.Compact(t.Context(), path); err != nil || after > before/2 {
-			t.Errorf("compacted from %d to %d bytes, error %v: the damaged history is left", before, after, err)
-		}
-		for _, path := range []string{path, copied} {
-			store = open(t, path)
-			wantHistory(t, store, relayer.HistoryQuery{Limit: 1000}, changes)
-			if err := store.Close(); err != nil {
-				t.Fatal(err)
-			}
-		}
+		content := bytes.Clone(whole)
+		content[at+16+5] ^= 1 // a position in the table of elements
+		wantRefused(t, content)
 	}
 }
 
-// TestHistory_FreePage: the root of the history is listed as free, so that commits overwrite it. The
-// history is left out before that.
+// TestHistory_FreePage: the root of the history is listed as free, so that commits would
+// overwrite it.
 func TestHistory_FreePage(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "relayers.db")
 	store := open(t, path)
-	changes := writeChanges(t, store, 100)
+	writeChanges(t, store, 100)
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
 	whole := read(t, path)
-	var root uint64
-	edited(t, whole, func(tx *bbolt.Tx) error {
-		root = uint64(tx.Bucket([]byte("history")).Root())
-		return nil
-	})
+	root := historyPages(t, whole)[0] / os.Getpagesize()
 	freelist := int(binary.NativeEndian.Uint64(whole[newerHeader(whole)+16+32:])) * os.Getpagesize()
 	if root == 0 || binary.NativeEndian.Uint16(whole[freelist+10:]) == 0 {
 		t.Fatalf("the root is page %d, and there may be no free page", root)
 	}
-	overwrite(t, path, int64(freelist+16), binary.NativeEndian.AppendUint64(nil, root))
-	store = open(t, path)
-	changes = continueHistory(t, store, changes[99].Record, 50)
-	wantAcrossOpens(t, store, path, changes)
+	binary.NativeEndian.PutUint64(whole[freelist+16:], uint64(root))
+	wantRefused(t, whole)
 }
 
 // wantAcrossOpens compares the history, also after the file was closed and opened, and closes
 // the store.
-func wantAcrossOpens(t *testing.T, store *bolt.Store, path string, changes []relayer.RecordChange) {
+func wantAcrossOpens(t *testing.T, store *bolt.Store, path string, changes []relayer.RecordChange, opts ...bolt.Option) {
 	t.Helper()
 	for range 2 {
 		wantHistory(t, store, relayer.HistoryQuery{Limit: 1000}, changes)
@@ -512,7 +544,7 @@ func wantAcrossOpens(t *testing.T, store *bolt.Store, path string, changes []rel
 		if err := store.Close(); err != nil {
 			t.Fatal(err)
 		}
-		store = open(t, path)
+		store = open(t, path, opts...)
 	}
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
@@ -536,102 +568,80 @@ func continueHistory(t *testing.T, store *bolt.Store, rec relayer.Record, count 
 	return changes
 }
 
-// TestHistory_PageDamagedWhileOpen damages a page that the next write appends to, or deletes from. The
-// write begins a new history, also after a failed commit. After some of them there is none any more.
-func TestHistory_PageDamagedWhileOpen(t *testing.T) {
+// TestHistory_DamagedWhileOpen damages pages of the history while the file is open. A read or a write
+// that meets one is an error, and writes are refused until a check finds no damage.
+func TestHistory_DamagedWhileOpen(t *testing.T) {
 	whole, changes := changedFile(t)
-	damaged := historyPages(whole)
-	first, last := damaged[0], damaged[0]
-	for at := range whole {
-		if bytes.HasPrefix(whole[at:], []byte(`{"document":0}`)) {
-			first = at / os.Getpagesize() * os.Getpagesize()
-		}
-		if bytes.HasPrefix(whole[at:], []byte(`{"note":298}`)) { // the last update is in the records too
-			last = at / os.Getpagesize() * os.Getpagesize()
-		}
+	leaves := historyPages(t, whole)[1:]
+	first, last := leaves[0], leaves[len(leaves)-1]
+	lastDeleted := bytes.Index(whole, []byte(`{"note":65}`)) / os.Getpagesize() * os.Getpagesize() // of 66
+	sibling := leaves[slices.Index(leaves, lastDeleted)+1]
+	if sibling == first || sibling == last {
+		t.Fatal("the last change to delete was not found")
+	}
+	readAll := func(store *bolt.Store, query relayer.HistoryQuery) error {
+		query.Limit = 1000
+		_, err := store.History(t.Context(), query)
+		return err
+	}
+	write := func(store *bolt.Store) error {
+		_, err := store.Create(t.Context(), changed("other", 1))
+		return err
 	}
 	for name, test := range map[string]struct {
-		at, keep int
-		fail     func(func() error) error
+		at     int // of the page
+		meet   func(store *bolt.Store) error
+		header bool // damage its header instead of a value
 	}{
-		"append":                       {last, 1000, nil},
-		"delete":                       {first, 100, nil},
-		"append after a failed commit": {last, 1000, func(func() error) error { return errDisk }},
-		"append after a failed sync":   {last, 1000, failSync},
+		"history of all":              {first, func(s *bolt.Store) error { return readAll(s, relayer.HistoryQuery{}) }, false},
+		"history of one":              {first, func(s *bolt.Store) error { return readAll(s, relayer.HistoryQuery{ID: "id"}) }, false},
+		"page of the history of all":  {first, func(s *bolt.Store) error { return readAll(s, relayer.HistoryQuery{}) }, true},
+		"page of the history of one":  {first, func(s *bolt.Store) error { return readAll(s, relayer.HistoryQuery{ID: "id"}) }, true},
+		"append":                      {last, write, true},
+		"delete":                      {first, write, false}, // 200 changes are too many
+		"page of a delete":            {first, write, true},
+		"sibling of a page of delete": {sibling, write, true},
+		"write after a failed commit": {first, write, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { // without a comparison in the background
 				path := writeTemp(t, whole)
-				var logged bytes.Buffer
-				opts := []bolt.Option{bolt.WithHistory(test.keep, time.Hour), bolt.WithLogger(slog.New(slog.NewTextHandler(&logged, nil)))}
-				store := open(t, path, opts...)
-				last := changes[len(changes)-1].Record
-				var written []relayer.RecordChange
-				if test.fail != nil {
-					failCommit(store, 1, test.fail)
-					flipBits(t, path, whole, test.at+16+5, 1)
-					if _, err := store.Create(t.Context(), changed("other", 1)); err != nil && !errors.Is(err, relayer.ErrUnavailable) {
+				keep := 1000
+				if strings.Contains(name, "delete") {
+					keep = 100
+				}
+				store := open(t, path, bolt.WithHistory(keep, time.Hour))
+				defer store.Close()
+				at := test.at + 16 + 5 // a position in the table of elements
+				if !test.header {
+					at = test.at + bytes.Index(whole[test.at:], []byte(`{"document":`)) + 12
+				}
+				if strings.Contains(name, "failed commit") {
+					failCommit(store, 1, func(func() error) error { return errDisk })
+					if err := write(store); !errors.Is(err, relayer.ErrUnavailable) {
 						t.Fatal(err)
 					}
 				}
-				flipBits(t, path, whole, test.at+16+5, 1)
-				written = append(written, continueHistory(t, store, last, 3)...)
-				if bytes.Count(logged.Bytes(), []byte("the history is damaged")) != 1 {
-					t.Errorf("the log is %q", logged.String())
+				flipBits(t, path, whole, at, 1)
+				if err := test.meet(store); !errors.Is(err, relayer.ErrCorrupt) || !errors.Is(err, relayer.ErrUnavailable) {
+					t.Fatalf("error is %v, want %v", err, relayer.ErrCorrupt)
 				}
-				for range 2 {
-					found, err := store.History(t.Context(), relayer.HistoryQuery{Limit: 1000})
-					if err != nil || len(found) < 3 || len(found) > 4 {
-						t.Errorf("%d changes, error %v", len(found), err)
-					}
-					wantHistory(t, store, relayer.HistoryQuery{ID: "id", Limit: 1000}, written)
-					wantSound(t, store)
-					if err := store.Close(); err != nil {
-						t.Fatal(err)
-					}
-					store = open(t, path, opts...)
+				if err := write(store); !errors.Is(err, relayer.ErrCorrupt) {
+					t.Errorf("a write: error is %v, want %v", err, relayer.ErrCorrupt)
 				}
-				if err := store.Close(); err != nil {
-					t.Fatal(err)
+				if err := store.Check(t.Context()); !errors.Is(err, relayer.ErrCorrupt) {
+					t.Errorf("Check: error is %v, want %v", err, relayer.ErrCorrupt)
 				}
+				flipBits(t, path, whole, at, 0)
+				wantSound(t, store)
+				wantHistory(t, store, relayer.HistoryQuery{Limit: 1000}, changes[len(changes)-min(keep, len(changes)):])
+				if err := write(store); err != nil {
+					t.Error(err)
+				}
+				wantSound(t, store)
 			})
 		})
 	}
-}
-
-// TestHistory_DamagedOften: a file leaves at most 8 damaged histories behind, then it has none.
-func TestHistory_DamagedOften(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "relayers.db")
-	store := open(t, path)
-	rec, err := store.Create(t.Context(), changed("id", 0))
-	for i := range 12 {
-		if err != nil {
-			t.Fatal(err)
-		}
-		changes := continueHistory(t, store, rec, 3)
-		if rec = changes[2].Record; i > 8 {
-			changes = nil
-		}
-		wantHistory(t, store, relayer.HistoryQuery{Limit: 3}, changes)
-		wantSound(t, store)
-		if err := store.Close(); err != nil {
-			t.Fatal(err)
-		}
-		write(t, path, edited(t, read(t, path), func(tx *bbolt.Tx) error {
-			_, err := tx.Bucket([]byte("history")).CreateBucketIfNotExists([]byte("not an entry"))
-			return err
-		}))
-		store = open(t, path)
-	}
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := bolt.Compact(t.Context(), path); err != nil {
-		t.Fatal(err)
-	}
-	store = open(t, path)
-	defer store.Close()
-	wantHistory(t, store, relayer.HistoryQuery{Limit: 3}, continueHistory(t, store, rec, 3))
 }
 
 func TestHistory_Context(t *testing.T) {

@@ -1,7 +1,6 @@
 package bolt
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -107,10 +106,7 @@ type content struct {
 	header  pages.Header
 	state   state
 	table   *table.Table
-	history []past // in the order of the keys
-	summary summary
-
-	isHistoryDamaged bool // the next commit begins a new one
+	history history
 }
 
 // Files with more relayers than this report the progress of their load.
@@ -126,16 +122,15 @@ type loader struct {
 	opts options
 
 	content
-	batch       []table.Record         // read and not sent
-	batches     chan []table.Record    // for fill
-	termSets    map[string]table.Terms // by the joined terms
-	loaded      uint64
-	next        uint64 // lowest sequence number that the next record can have
-	sum         uint64
-	damaged     int
-	damagedPast int
-	pastsSummed []byte // what the file has as the summary
-	reported    time.Time
+	batch          []table.Record         // read and not sent
+	batches        chan []table.Record    // for fill
+	termSets       map[string]table.Terms // by the joined terms
+	next           uint64                 // lowest sequence number that the next record can have
+	records        tally                  // that were read
+	changes        tally
+	damaged        int // records
+	damagedChanges int
+	reported       time.Time
 }
 
 // loadBatch is the number of records that the loader sends to fill at once.
@@ -178,12 +173,6 @@ func (l *loader) read() (err error) {
 	if err := l.readRecords(file); err != nil {
 		return err
 	}
-	if l.damagedPast > 0 {
-		l.opts.log(slog.LevelWarn, "entries of the history are damaged: they are left out", "path", l.file.Name(), "count", l.damagedPast)
-	}
-	if l.summary = summarize(l.history); l.pastsSummed != nil && !l.isHistoryDamaged && l.damagedPast == 0 && !bytes.Equal(l.pastsSummed, l.summary.encoded()) {
-		l.opts.log(slog.LevelWarn, "entries of the history are missing", "path", l.file.Name())
-	}
 	if !both {
 		l.opts.log(slog.LevelWarn, "a header of the file is invalid: the last commit is lost if that header was damaged "+
 			"after it was written; a power cut during a commit that was not acknowledged leaves such a header too", "path", l.file.Name())
@@ -198,7 +187,7 @@ func (l *loader) reserveMemory() *strings.Builder {
 	untouched := new(strings.Builder) // unlike make, it does not clear its memory
 	if isReservingFree && debug.SetMemoryLimit(-1) == math.MaxInt64 {
 		const largeRecord = 2 << 10
-		untouched.Grow(int(min(uint64(l.header.Size()), l.state.total*largeRecord)))
+		untouched.Grow(int(min(uint64(l.header.Size()), l.state.records.total*largeRecord)))
 	}
 	return untouched
 }
@@ -218,7 +207,6 @@ func (l *loader) readState(file *pages.File) error {
 	if l.state, err = decodeState(entries[stateKey]); err != nil {
 		return corruptFile(err)
 	}
-	l.pastsSummed = entries[summaryKey]
 	return nil
 }
 
@@ -226,39 +214,33 @@ func (l *loader) readRecords(file *pages.File) error {
 	reserved := l.reserveMemory()
 	defer runtime.KeepAlive(reserved)
 	// A damaged total must not reserve more memory than the file can need.
-	most := uint64(l.info.Size() / (partsAt + sequenceSize + sumSize))
-	l.table = table.New(l.state.counters, int(min(l.state.total, most)))
+	most := uint64(l.info.Size() / (partsAt + numberSize + sumSize))
+	l.table = table.New(l.state.counters, int(min(l.state.records.total, most)))
 	l.batches = make(chan []table.Record, 4)
-	filled, past := make(chan error, 1), make(chan error, 1)
+	filled, changes := make(chan error, 1), make(chan error, 1)
 	go func() { filled <- l.fill() }()
+	l.history = newHistory(l.opts.historyChanges)
 	history := pages.NewFile(l.file, l.header)
-	go func() { past <- history.Entries(historyBucket, nil, l.addPast) }()
+	go func() { changes <- history.Entries(historyBucket, nil, l.addPast) }()
 	err := file.Entries(recordsBucket, nil, l.add)
 	l.send()
 	close(l.batches)
-	pastErr := <-past
-	if err := cmp.Or(err, <-filled, file.Freelist()); err != nil {
+	historyErr := <-changes
+	if err := cmp.Or(err, <-filled, historyErr, file.Freelist(), file.Join(history)); err != nil {
 		return err
 	}
-	switch err := cmp.Or(pastErr, file.Join(history)); {
-	case errors.Is(err, pages.ErrDamaged):
-		l.loseHistory(err, l.file.Name(), l.opts)
-	case err != nil:
+	if l.state.records, err = l.state.records.corrected(l.records, l.damaged, "records"); err != nil {
 		return err
 	}
-	if l.loaded != l.state.total {
-		return corruptFile(fmt.Sprintf("it has %d of %d records", l.loaded, l.state.total))
+	if l.state.changes, err = l.state.changes.corrected(l.changes, l.damagedChanges, "changes of the history"); err != nil {
+		return err
 	}
-	if l.sum != l.state.sum && l.damaged == 0 {
-		return corruptFile("records are missing or are old versions")
-	}
-	l.state.correction = l.sum - l.state.sum
 	l.report()
 	return nil
 }
 
 func (l *loader) add(key, value []byte) (bool, error) {
-	r, ok := decodeRecord(key, value)
+	r, ok := decodeEntry(key, value)
 	if !ok {
 		return false, corruptFile("a record has no ID")
 	}
@@ -267,8 +249,7 @@ func (l *loader) add(key, value []byte) (bool, error) {
 	}
 	l.next = r.Sequence + 1
 	l.batch = append(l.batch, r.Record(l.terms(r.terms)))
-	l.loaded++
-	l.sum += uint64(r.Checksum)
+	l.records.add(r.Checksum)
 	if r.IsDamaged {
 		l.damaged++
 		l.opts.log(slog.LevelError, "a record is damaged: delete it, or "+restoreRemedy, "id", string(r.ID()))
@@ -286,12 +267,15 @@ func (l *loader) add(key, value []byte) (bool, error) {
 // addPast reads an entry of the history, in a separate goroutine. A damaged one is not served,
 // and is deleted when it is the oldest.
 func (l *loader) addPast(key, value []byte) (bool, error) {
-	p, ok := decodePast(key, value)
-	if !ok {
-		l.damagedPast++
+	e, p, ok := decodePast(key, value)
+	if !ok || p.revision >= l.state.counters.NextRevision {
+		return false, corruptFile("a change of the history has no ID, or a wrong revision")
 	}
-	if p.revision > 0 && p.revision < l.state.counters.NextRevision { // if not, its key is damaged
-		l.history = append(l.history, p)
+	l.history.add(string(e.ID()), p)
+	l.changes.add(p.checksum)
+	if p.time == 0 {
+		l.damagedChanges++
+		l.opts.log(slog.LevelError, "a change of the history is damaged: it is left out", "id", string(e.ID()), "revision", p.revision)
 	}
 	return true, l.ctx.Err()
 }
@@ -309,7 +293,7 @@ func (l *loader) terms(joined []byte) table.Terms {
 		if len(l.termSets) == maxTermSets {
 			clear(l.termSets)
 		}
-		terms = table.NewTerms(strings.Split(string(joined), termSeparator))
+		terms = table.NewTerms(splitTerms(joined))
 		l.termSets[string(joined)] = terms
 	}
 	return terms
@@ -334,8 +318,8 @@ func (l *loader) fill() (err error) {
 }
 
 func (l *loader) report() {
-	if l.state.total > longLoad {
+	if l.state.records.total > longLoad {
 		l.reported = time.Now()
-		l.opts.log(slog.LevelInfo, "loading relayers", "done", l.loaded, "total", l.state.total)
+		l.opts.log(slog.LevelInfo, "loading relayers", "done", l.records.total, "total", l.state.records.total)
 	}
 }

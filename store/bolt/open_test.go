@@ -8,9 +8,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -41,8 +43,9 @@ func TestOpen_RefusedFiles(t *testing.T) {
 			return errors.Join(err, meta.Put([]byte("format"), []byte("something else")))
 		}), relayer.ErrUnknownFormat},
 		{"empty database", database(t, func(*bbolt.Tx) error { return nil }), relayer.ErrUnknownFormat},
-		{"newer format", edited(t, whole, setFormat(5)), relayer.ErrNewerFormat},
-		{"earlier format", edited(t, whole, setFormat(3)), relayer.ErrUnknownFormat},
+		{"newer format", edited(t, whole, setFormat("relayer registry\x00\x00\x00\x02")), relayer.ErrNewerFormat},
+		{"another format", edited(t, whole, setFormat("relayer registry and more")), relayer.ErrUnknownFormat},
+		{"format of development versions", edited(t, whole, setFormat("go-relayer relayers\x00\x00\x00\x04")), relayer.ErrUnknownFormat},
 		{"without a bucket", edited(t, whole, func(tx *bbolt.Tx) error {
 			return tx.DeleteBucket([]byte("relayers"))
 		}), relayer.ErrCorrupt},
@@ -50,7 +53,7 @@ func TestOpen_RefusedFiles(t *testing.T) {
 			return tx.Bucket([]byte("meta")).Delete([]byte("state"))
 		}), relayer.ErrCorrupt},
 		{"with another state", edited(t, whole, func(tx *bbolt.Tx) error {
-			return tx.Bucket([]byte("meta")).Put([]byte("state"), make([]byte, 36))
+			return tx.Bucket([]byte("meta")).Put([]byte("state"), make([]byte, 52))
 		}), relayer.ErrCorrupt},
 		{"with a damaged counter of revisions", edited(t, whole, func(tx *bbolt.Tx) error {
 			meta := tx.Bucket([]byte("meta"))
@@ -92,21 +95,19 @@ func TestOpen_RefusedFiles(t *testing.T) {
 	}
 }
 
-func setFormat(version byte) func(tx *bbolt.Tx) error {
-	return func(tx *bbolt.Tx) error {
-		return tx.Bucket([]byte("meta")).Put([]byte("format"), append([]byte("go-relayer relayers\x00\x00\x00"), version))
-	}
+func setFormat(format string) func(tx *bbolt.Tx) error {
+	return func(tx *bbolt.Tx) error { return tx.Bucket([]byte("meta")).Put([]byte("format"), []byte(format)) }
 }
 
 // The error for a file of an earlier format says how to move its relayers.
 func TestOpen_EarlierFormat(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "relayers.db")
 	const remedy = "export the relayers with that version and apply them to a new file"
-	for _, version := range []byte{1, 2, 3} {
-		write(t, path, edited(t, wholeFile(t), setFormat(version)))
+	for _, version := range []string{"\x00\x00\x00\x03", "\x00\x00\x00\x04"} {
+		write(t, path, edited(t, wholeFile(t), setFormat("go-relayer relayers"+version)))
 		_, err := bolt.Open(t.Context(), path)
 		if !errors.Is(err, relayer.ErrUnknownFormat) || !strings.Contains(err.Error(), remedy) {
-			t.Errorf("format %d: error is %v, want one that says %q", version, err, remedy)
+			t.Errorf("format %q: error is %v, want one that says %q", version, err, remedy)
 		}
 	}
 }
@@ -332,26 +333,37 @@ func TestOpen_ContextEndsWhileWaitingForLock(t *testing.T) {
 	}
 }
 
-// Files of this version must stay readable: a change of this text needs another version.
-func TestFormat_Record(t *testing.T) {
-	store, path := openTemp(t)
-	rec := relayer.Record{ID: "a", Claim: "c", Document: []byte(`{"id":"a"}`), Private: []byte(`{}`), Terms: []string{"k=v", "x"}, Text: "t", Note: []byte("nn")}
-	if err := create(t, store, rec)(); err != nil {
-		t.Fatal(err)
-	}
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	_ = db.View(func(tx *bbolt.Tx) error {
-		key, value := tx.Bucket([]byte("relayers")).Cursor().First()
-		if got, want := fmt.Sprintf("%x %x", key, value), "0000000000000001613beae0b5 0386342b1d000000000000000101010001000200050000000a6163746e6e7b226964223a2261227d7b7d6b3d760078"; got != want {
-			t.Errorf("the record is\n%s, want\n%s", got, want)
+// Files of this version must stay readable: a change of these texts needs another version.
+func TestFormat_Entries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // in which it is 2000
+		store, path := openTemp(t)
+		rec := relayer.Record{ID: "a", Claim: "c", Document: []byte(`{"id":"a"}`), Private: []byte(`{}`), Terms: []string{"k=v", "x"}, Text: "t", Note: []byte("nn")}
+		created, err := store.Create(t.Context(), rec)
+		if err != nil {
+			t.Fatal(err)
 		}
-		return nil
+		created.Terms = []string{"x"}
+		if _, err = store.Update(t.Context(), created); err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Close(); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		edited(t, read(t, path), func(tx *bbolt.Tx) error {
+			add := func(key, value []byte) error {
+				got = append(got, fmt.Sprintf("%x %x", key, value))
+				return nil
+			}
+			return errors.Join(tx.Bucket([]byte("relayers")).ForEach(add), tx.Bucket([]byte("history")).ForEach(add))
+		})
+		want := []string{
+			"0000000000000001613beae0b5 016800a1f6000000000000000201010001000200010000000a6163746e6e7b226964223a2261227d7b7d78",
+			"0000000000000001613beae0b5 01112c010f000000000000000101010001000200050000000a6163746e6e7b226964223a2261227d00386d438000006b3d760078",
+			"0000000000000002610f0d482c 01fb7840f7000000000000000101010001000200010000000a6163746e6e7b226964223a2261227d01386d43800001746b3d76007878",
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("the entries are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
 	})
 }

@@ -14,7 +14,7 @@ type options struct {
 	lockTimeout time.Duration
 	logger      *slog.Logger
 
-	historyChanges int // 0: no history
+	historyChanges int // of each relayer; 0: no history
 	historyAge     time.Duration
 }
 
@@ -22,7 +22,7 @@ type options struct {
 const defaultLockTimeout = time.Second
 
 const (
-	defaultHistoryChanges = 100_000
+	defaultHistoryChanges = 1000
 	defaultHistoryAge     = 90 * 24 * time.Hour
 )
 
@@ -48,9 +48,10 @@ func WithLogger(logger *slog.Logger) Option {
 	}}
 }
 
-// WithHistory sets how many changes the store retains for [Store.History], and how long. The
-// default is 100,000 changes and 90 days. Zero of either is no history. A write deletes some
-// entries that are too many or too old, so that the file has some more for a time.
+// WithHistory sets how many changes of each relayer the store retains for [Store.History], and
+// how long. The default is 1,000 changes and 90 days. Zero of either is no history. Changes of
+// one relayer never displace those of another. A write deletes changes that are too many or too
+// old when there are 64 of them.
 func WithHistory(changes int, age time.Duration) Option {
 	return Option{func(o *options) error {
 		if changes < 0 || age < 0 {

@@ -62,11 +62,7 @@ func (s *Store) reopen(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	var pastErr error
-	s.engine, err = startEngine(s.file, func(file *os.File) (header pages.Header, err error) {
-		header, pastErr, err = s.verifyReopened(ctx, file)
-		return header, err
-	})
+	s.engine, err = startEngine(s.file, func(file *os.File) (pages.Header, error) { return s.verifyReopened(ctx, file) })
 	if err != nil {
 		return err
 	}
@@ -75,9 +71,6 @@ func (s *Store) reopen(ctx context.Context) (err error) {
 		s.finish(s.inDoubt)
 	}
 	s.inDoubt, s.header = nil, header
-	if pastErr != nil {
-		s.loseHistory(pastErr, s.path, s.opts)
-	}
 	return nil
 }
 
@@ -86,34 +79,28 @@ func (s *Store) tookEffect(header pages.Header) bool {
 	return s.inDoubt != nil && header.TxID == s.inDoubt.txid
 }
 
-// verifyReopened verifies the file before the engine opens it. It returns damage of the
-// history separately.
-func (s *Store) verifyReopened(ctx context.Context, file *os.File) (header pages.Header, pastErr, err error) {
-	header, _, err = pages.ReadHeaders(file)
-	reopened := pages.NewFile(file, header)
+// verifyReopened verifies the file before the engine opens it.
+func (s *Store) verifyReopened(ctx context.Context, file *os.File) (pages.Header, error) {
+	header, _, err := pages.ReadHeaders(file)
 	if err == nil {
-		err = s.verifyContent(ctx, reopened, header)
-	}
-	if err == nil {
-		pastErr = walk(ctx, reopened, historyBucket)
-	}
-	if pastErr != nil && !errors.Is(pastErr, pages.ErrDamaged) {
-		return header, nil, pastErr
+		err = s.verifyContent(ctx, pages.NewFile(file, header), header)
 	}
 	if errors.Is(err, pages.ErrDamaged) || errors.Is(err, errOverwritten) {
 		err = corruptFile(err)
 	}
-	return header, pastErr, err
+	return header, err
 }
 
-// verifyContent verifies all pages of the records and the freelist, as [Open] does, and that the
+// verifyContent verifies all pages, as [Open] does, and that the
 // file has the state in memory, with or without the commit in doubt.
 func (s *Store) verifyContent(ctx context.Context, file *pages.File, header pages.Header) error {
 	if err := s.verifyCommit(file, header); err != nil {
 		return err
 	}
-	if err := walk(ctx, file, recordsBucket); err != nil {
-		return err
+	for _, bucket := range []string{recordsBucket, historyBucket} {
+		if err := file.Entries(bucket, nil, func(_, _ []byte) (bool, error) { return true, ctx.Err() }); err != nil {
+			return err
+		}
 	}
 	return file.Freelist()
 }
@@ -128,8 +115,4 @@ func (s *Store) verifyCommit(file *pages.File, header pages.Header) error {
 		return errOverwritten
 	}
 	return verifyState(file, s.state)
-}
-
-func walk(ctx context.Context, file *pages.File, bucket string) error {
-	return file.Entries(bucket, nil, func(_, _ []byte) (bool, error) { return true, ctx.Err() })
 }

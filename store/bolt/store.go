@@ -43,7 +43,6 @@ type Store struct {
 	content
 	file          *os.File   // stays open and locked across recoveries
 	engine        *engine    // nil if a recovery could not open the file
-	room          []byte     // for the entries of the history of a commit
 	pages         pages.File // for the verification before a write
 	inDoubt       *commit    // failed after its header was written
 	needsRecovery bool       // a commit failed: recover before the next write

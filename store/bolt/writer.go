@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -81,8 +80,7 @@ func outcome(result, failure error) error {
 type commit struct {
 	batch   *table.Batch
 	history historyChange
-	state   state   // afterwards
-	summary summary // afterwards
+	state   state // afterwards
 	txid    uint64
 }
 
@@ -91,18 +89,14 @@ type commit struct {
 func (s *Store) commitBatch(b *table.Batch) error {
 	for _, c := range b.Changes {
 		if c.New != nil {
-			c.New.Checksum = sumRecord(c.New.Checksum, sequenceKey(c.New.Sequence()), binary.BigEndian.AppendUint64(nil, c.New.Revision()))
+			c.New.Checksum = completeSum(c.New.Checksum, numberKey(c.New.Sequence()), numberKey(c.New.Revision()))
 		}
 	}
-	history := s.opts.historyAfter(s.history, b, time.Now(), s.room)
-	if s.room = history.room[:0]; cap(s.room) > maxRoom {
-		s.room = nil
-	}
-	next := &commit{batch: b, history: history, state: s.state.after(b), txid: s.header.TxID + 1}
+	next := &commit{batch: b, history: s.historyAfter(b, time.Now()), txid: s.header.TxID + 1}
 	if err := s.verifyFile(next); err != nil {
 		return err
 	}
-	next.summary = next.history.after(s.summary)
+	next.state = s.state.after(b, next.history)
 	tx, err := s.begin(next)
 	if err != nil {
 		return err
@@ -114,9 +108,6 @@ func (s *Store) commitBatch(b *table.Batch) error {
 	s.finish(next)
 	return nil
 }
-
-// maxRoom is the most memory that is kept for the entries of the next commit.
-const maxRoom = 1 << 20
 
 // begin returns a transaction with the changes.
 func (s *Store) begin(next *commit) (*bbolt.Tx, error) {
@@ -156,10 +147,8 @@ func (next *commit) put(tx *bbolt.Tx) error {
 		switch {
 		case c.New != nil:
 			err = records.Put(recordKey(c.New), recordValue(c.New))
-		case c.Old.IsDamaged():
-			err = deleteDamaged(records, c.Old)
 		default:
-			err = records.Delete(recordKey(c.Old))
+			err = deleteEntry(records, c.Old.Sequence(), c.Old.ID(), c.Old.IsDamaged())
 		}
 		if err != nil {
 			return err
@@ -169,27 +158,26 @@ func (next *commit) put(tx *bbolt.Tx) error {
 		return err
 	}
 	meta := tx.Bucket([]byte(metaBucket))
-	return cmp.Or(meta.Put([]byte(stateKey), next.state.encoded()), meta.Put([]byte(summaryKey), next.summary.encoded()))
+	return meta.Put([]byte(stateKey), next.state.encoded())
 }
 
-// deleteDamaged deletes a record whose key may be damaged after its sequence number.
-func deleteDamaged(records *bbolt.Bucket, r *table.Record) error {
-	prefix := sequenceKey(r.Sequence())
-	if key, _ := records.Cursor().Seek(prefix); bytes.HasPrefix(key, prefix) {
-		return records.Delete(bytes.Clone(key))
+// deleteEntry deletes an entry. The key of a damaged one may be damaged after its number.
+func deleteEntry(bucket *bbolt.Bucket, number uint64, id string, isDamaged bool) error {
+	if !isDamaged {
+		return bucket.Delete(entryKey(number, id))
+	}
+	if key, _ := bucket.Cursor().Seek(numberKey(number)); bytes.HasPrefix(key, numberKey(number)) {
+		return bucket.Delete(bytes.Clone(key))
 	}
 	return nil
 }
-
-func sequenceKey(sequence uint64) []byte { return binary.BigEndian.AppendUint64(nil, sequence) }
 
 // finish applies and publishes a durable commit. Its root, its freelist and its number of
 // pages are not known until its header is read.
 func (s *Store) finish(done *commit) {
 	s.state, s.header = done.state, pages.Header{TxID: done.txid, PageSize: s.header.PageSize}
 	s.needsRecovery, s.engine.stuck = true, true // if a panic leaves the batch applied in part
-	s.history, s.summary = done.history.apply(s.history), done.summary
-	s.isHistoryDamaged = s.isHistoryDamaged && !done.history.isNew
+	done.history.apply(&s.history)
 	s.table.Apply(done.batch)
 	s.needsRecovery, s.engine.stuck = false, false
 }
@@ -232,7 +220,10 @@ func (s *Store) verifyFile(next *commit) error {
 			err = s.verifyPaths(next.batch)
 		}
 		if err == nil && next != nil {
-			err = s.verifyHistory(next)
+			err = next.history.prune(&s.pages, &s.history, s.opts.oldest(time.Now()))
+		}
+		if err == nil && next != nil {
+			err = next.history.verify(&s.pages, &s.history)
 		}
 		return err
 	})
@@ -308,22 +299,28 @@ func verifyState(file *pages.File, want state) error {
 	return err
 }
 
-func (s *Store) verifyPath(c table.Change, isFirst bool) error {
-	r, siblings := c.Record(), 0
+func (s *Store) verifyPath(c table.Change, isFirst bool) (err error) {
+	r, found := c.Record(), false
 	if c.New == nil {
-		siblings = 1
+		found, err = verifyDeleted(&s.pages, recordsBucket, r.Sequence(), r.ID(), r.IsDamaged())
+	} else {
+		found, err = s.pages.Verify(recordsBucket, recordKey(r), 0)
 	}
-	if c.New == nil && r.IsDamaged() {
-		// Only the beginning of its key is known. It may be the first key below the next branch.
-		_, err := s.pages.Verify(recordsBucket, sequenceKey(r.Sequence()), siblings+1)
-		if err == nil {
-			_, err = s.pages.Verify(recordsBucket, sequenceKey(r.Sequence()+1), siblings+1)
-		}
-		return err
-	}
-	found, err := s.pages.Verify(recordsBucket, recordKey(r), siblings)
 	if err == nil && isFirst && found != (c.Old != nil) {
 		err = errContent
 	}
 	return err
+}
+
+// verifyDeleted verifies the pages that a delete of an entry reads, and reports whether the bucket
+// has the entry.
+func verifyDeleted(file *pages.File, bucket string, number uint64, id string, isDamaged bool) (found bool, err error) {
+	if !isDamaged {
+		return file.Verify(bucket, entryKey(number, id), 1)
+	}
+	// Only the beginning of its key is known. It may be the first key below the next branch.
+	if _, err = file.Verify(bucket, numberKey(number), 2); err == nil {
+		_, err = file.Verify(bucket, numberKey(number+1), 2)
+	}
+	return true, err
 }

@@ -71,12 +71,10 @@ func TestPages_FormatNumbers(t *testing.T) {
 	for _, c := range []struct{ file, constant, page, text string }{
 		{"store/bolt/format.go", "formatVersion", "docs/internals.md", "and the version, 4 bytes: N |"},
 		{"store/bolt/format.go", "formatVersion", "docs/relayerd.md", "has the [format](internals.md#format) N."},
-		{"store/bolt/format.go", "formatVersion", "CHANGELOG.md", "before format N (file)"},
-		{"store/bolt/format.go", "recordVersion", "docs/internals.md", "A record: version N "},
-		{"store/bolt/history.go", "changeVersion", "docs/internals.md", "A change: version N "},
+		{"store/bolt/format.go", "entryVersion", "docs/internals.md", "A record: version N "},
 		{"store/postgres/schema.go", "schemaVersion", "docs/postgres.md", "The version of the schema is N,"},
 		{"store/postgres/schema.go", "schemaVersion", "docs/relayerd.md", "has the schema version N."},
-		{"store/postgres/schema.go", "schemaVersion", "CHANGELOG.md", "and N (PostgreSQL) are refused"},
+		{"store/postgres/schema.go", "schemaVersion", "CHANGELOG.md", "before schema N are refused"},
 	} {
 		value := regexp.MustCompile(`\b` + c.constant + ` += (\d+)`).FindStringSubmatch(read(t, c.file))
 		if value == nil {

@@ -137,7 +137,7 @@ func TestPages_Sizing(t *testing.T) {
 	perRelayer := number(t, sizing, `size of the file, after .compact. \|[^|]*\| (\d+) MB`) * 1e6 / 100_000 / 1e3
 	fewest, most := number(t, figures, `; ([\d.]+) to [\d.]+ kB of the file for each change`), number(t, figures, `; [\d.]+ to ([\d.]+) kB of the file for each change`)
 	retained := number(t, "store/bolt/options.go", `defaultHistoryChanges = ([\d_]+)`)
-	wantSays(t, sizing, fmt.Sprintf("Count %.1f kB for such a relayer, and %.1f to %.1f kB for each change of the history: %.0f to %.0f MB for the 100,000 changes",
+	wantSays(t, sizing, fmt.Sprintf("Count %.1f kB for such a relayer, and %.1f to %.1f kB for each change of the history: %.1f to %.1f MB for the 1,000 changes",
 		math.Ceil(perRelayer*10)/10, fewest, most, retained*fewest/1e3, retained*most/1e3))
 	wantSays(t, sizing, fmt.Sprintf("Each needs some %.0f KiB and a file descriptor, a stream %.0f KiB. The unit allows 65,536 descriptors.",
 		number(t, figures, `another connection (\d+) KiB`), number(t, figures, `a stream takes (\d+) KiB`)))

@@ -127,13 +127,6 @@ func (s Stored) Record(terms Terms) Record {
 	return r
 }
 
-// AppendParts appends the ID, the claim, the text, the note, the document and the private
-// part, one after the other.
-func (r *Record) AppendParts(dst []byte) []byte {
-	dst = append(append(append(dst, r.ID()...), r.Claim()...), r.Text()...)
-	return append(dst, r.parts[r.noteAt():]...)
-}
-
 // Size returns the length of all parts together.
 func (r *Record) Size() int { return int(r.idSize-r.textAt) + len(r.parts) }
 

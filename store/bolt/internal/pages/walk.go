@@ -61,35 +61,64 @@ func (f *File) child(branch *page, index, level int) (*page, error) {
 	return f.verified(branch.elements[index].child, branch.below(index), level)
 }
 
-// Entries calls visit for each entry of a bucket whose key is not below from, in the
-// order of the keys, and verifies every page on the way. A page that two calls meet is
+// Entries calls visit for each entry of a bucket in the order of the keys, from the first key
+// that is not below from, and verifies every page on the way. A page that two calls meet is
 // damaged, unless Reset is called in between. It ends early if visit returns false or an
 // error. Key and value are valid during the call. It returns [ErrNoBucket] if there is no
 // such bucket.
-func (f *File) Entries(bucket string, from []byte, visit func(key, value []byte) (more bool, err error)) error {
+func (f *File) Entries(bucket string, from []byte, visit Visit) error {
+	return f.walk(bucket, walk{from: from, marks: true, visit: visit})
+}
+
+// Ascend is [File.Entries] for a few entries: calls may meet the same pages.
+func (f *File) Ascend(bucket string, from []byte, visit Visit) error {
+	return f.walk(bucket, walk{from: from, visit: visit})
+}
+
+// Descend is [File.Ascend] in the descending order of the keys, from the last one below
+// before. Without before, it begins with the last key of the bucket.
+func (f *File) Descend(bucket string, before []byte, visit Visit) error {
+	return f.walk(bucket, walk{from: before, descends: true, visit: visit})
+}
+
+// Visit is called for an entry, and returns false to end the walk.
+type Visit func(key, value []byte) (more bool, err error)
+
+type walk struct {
+	from            []byte
+	descends, marks bool
+	visit           Visit
+}
+
+func (f *File) walk(bucket string, w walk) error {
 	root, err := f.bucket(bucket)
 	if err == nil {
-		_, err = f.entries(root, 1, from, visit)
+		_, err = f.entries(root, 1, w)
 	}
 	return err
 }
 
-func (f *File) entries(p *page, level int, from []byte, visit func(key, value []byte) (bool, error)) (more bool, err error) {
+func (f *File) entries(p *page, level int, w walk) (more bool, err error) {
 	isInline := p.id == 0
-	if !isInline && !f.mark(p.id, p.overflow()+1) {
+	if w.marks && !isInline && !f.mark(p.id, p.overflow()+1) {
 		return false, fmt.Errorf("%w: page %d is used twice", ErrDamaged, p.id)
 	}
-	for i, e := range p.elements {
+	for i := range p.elements {
+		if w.descends {
+			i = len(p.elements) - 1 - i
+		}
+		e := p.elements[i]
 		more = true
 		switch {
 		case p.kind == leafPage && e.flags != 0:
 			err = fmt.Errorf("%w: page %d holds something other than keys and values", ErrDamaged, p.id)
-		case p.kind == leafPage && bytes.Compare(e.key, from) >= 0:
-			more, err = visit(e.key, e.value)
-		case p.kind == branchPage && !p.below(i).isBefore(from):
+		case !w.selects(p, i):
+		case p.kind == leafPage:
+			more, err = w.visit(e.key, e.value)
+		default:
 			var child *page
 			if child, err = f.child(p, i, level+1); err == nil {
-				more, err = f.entries(child, level+1, from, visit)
+				more, err = f.entries(child, level+1, w)
 			}
 		}
 		if err != nil || !more {
@@ -97,6 +126,18 @@ func (f *File) entries(p *page, level int, from []byte, visit func(key, value []
 		}
 	}
 	return true, nil
+}
+
+// selects reports whether an element of a page is in the range of the walk, or leads to it.
+func (w walk) selects(p *page, index int) bool {
+	key := p.elements[index].key
+	switch {
+	case w.descends:
+		return w.from == nil || bytes.Compare(key, w.from) < 0
+	case p.kind == branchPage:
+		return !p.below(index).isBefore(w.from)
+	}
+	return bytes.Compare(key, w.from) >= 0
 }
 
 // mark marks pages as used. It returns false if one is already.
@@ -150,7 +191,7 @@ func (f *File) Freelist() error {
 
 // Verify verifies the pages on the path to a key, and on each level some siblings on
 // either side, which the engine may merge after a delete. It reports whether the bucket has
-// the key. With ascending keys and no siblings, it reads each page of their paths once.
+// the key. With ascending keys, it reads each page of their paths once, and its siblings.
 func (f *File) Verify(bucket string, key []byte, siblings int) (found bool, err error) {
 	_, found, err = f.find(bucket, key, siblings)
 	return found, err
@@ -166,6 +207,10 @@ func (f *File) find(bucket string, key []byte, siblings int) (value []byte, foun
 	p, err := f.bucket(bucket)
 	for level := 2; err == nil && p.kind == branchPage; level++ {
 		branch, index := p, max(0, p.after(key)-1)
+		if f.isVerified(branch, index, level, siblings) {
+			p = &f.levels[level]
+			continue
+		}
 		for i := max(0, index-siblings); i <= min(index+siblings, len(branch.elements)-1) && err == nil; i++ {
 			if i != index {
 				err = f.verifyEdge(branch, i, level, i < index)
@@ -173,6 +218,7 @@ func (f *File) find(bucket string, key []byte, siblings int) (value []byte, foun
 		}
 		if err == nil {
 			p, err = f.child(branch, index, level)
+			p.siblings = siblings
 		}
 	}
 	if err != nil {
@@ -183,6 +229,16 @@ func (f *File) find(bucket string, key []byte, siblings int) (value []byte, foun
 		return nil, false, nil
 	}
 	return p.elements[at-1].value, true, nil
+}
+
+// isVerified reports whether a child of a branch is the page of its level that was verified
+// last, after its siblings.
+func (f *File) isVerified(branch *page, index, level, siblings int) bool {
+	if level == maxDepth {
+		return false
+	}
+	e, p := branch.elements[index], &f.levels[level]
+	return p.id != 0 && p.id == e.child && p.siblings >= siblings && bytes.Equal(p.within.first, e.key)
 }
 
 // verifyEdge verifies a child of a branch, and below it the pages at its last or at its first
