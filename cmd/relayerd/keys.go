@@ -117,12 +117,14 @@ func logDamage(ctx context.Context, store relayer.Store, logger *slog.Logger) er
 // noKeys is the sealer of a database without --keys. It knows which key sealed a text.
 type noKeys struct{}
 
+var errNoKeys = errors.New("there are no keys: use a server that has them, with --keys")
+
 func (noKeys) Seal(context.Context, []byte, []byte) ([]byte, error) {
-	return nil, errors.New("--keys is not set")
+	return nil, errNoKeys
 }
 
 func (noKeys) Open(context.Context, []byte, []byte) ([]byte, error) {
-	return nil, fmt.Errorf("--keys is not set: %w", errors.ErrUnsupported)
+	return nil, fmt.Errorf("%w: %w", errNoKeys, errors.ErrUnsupported)
 }
 
 func (noKeys) KeyOf(sealed []byte) (relayer.SealingKey, error) {

@@ -87,18 +87,24 @@ func expectNoURL(t *testing.T, log string) {
 // secretOf returns the RPC URL of a relayer in a database, in clear.
 func secretOf(t *testing.T, database, keys, id string) string {
 	t.Helper()
-	args := []string{"export", "--db", database, "--with-secrets"}
-	if keys != "" {
-		args = append(args, "--keys", keys)
+	sealer, err := (&sealing{keysFile: keys}).sealer()
+	if err != nil {
+		t.Fatal(err)
 	}
-	file := runCommand(t, args...)
-	_, after, found := strings.Cut(file, `"id": "`+id+`"`)
-	if !found {
-		t.Fatalf("%s is not in\n%s", id, file)
+	store, err := bolt.Open(t.Context(), database)
+	if err != nil {
+		t.Fatal(err)
 	}
-	_, after, _ = strings.Cut(after, `"url": "`)
-	url, _, _ := strings.Cut(after, `"`)
-	return url
+	defer func() { _ = store.Close() }()
+	manager, err := relayer.New(store, relayer.WithSealer(sealer))
+	if err != nil {
+		t.Fatal(err)
+	}
+	urls, err := manager.RPCURLs(t.Context(), id)
+	if err != nil || len(urls) != 1 {
+		t.Fatalf("%s has the RPC URLs %v, error %v", id, urls, err)
+	}
+	return urls[0].URL.Unmasked()
 }
 
 func TestKeys_Commands(t *testing.T) {
@@ -162,7 +168,7 @@ func TestServe_Keys(t *testing.T) {
 			t.Errorf("%s: the URL is %s", name, url)
 		}
 	}
-	expectFailure(t, "--with-secrets: the RPC URLs of --db are sealed: name the file of their keys with --keys", "export", "--db", database, "--with-secrets")
+	expectFailure(t, "--with-secrets: the RPC URLs of --db are sealed: read them from a server that has the keys", "export", "--db", database, "--with-secrets")
 	if file := runCommand(t, "export", "--db", database); !strings.Contains(file, "rpc.example/***") {
 		t.Errorf("the export is %s", file)
 	}
@@ -427,6 +433,55 @@ func TestKeysRemove_KeyInUse(t *testing.T) {
 	if url := secretOf(t, database, keys, "a"); url != fullURL {
 		t.Errorf("the URL is %s", url)
 	}
+}
+
+// A private part that somebody without the keys has written in clear is neither sealed nor
+// printed by the commands on a database.
+func TestPlan_ForgedPart(t *testing.T) {
+	keys, directory := keysFileIn(t, t.TempDir()), t.TempDir()
+	database, file := filepath.Join(directory, "relayers.db"), filepath.Join(directory, "relayers.json")
+	const forgedURL = "https://forged.example/" + urlSecret
+	flags := []string{"--db", database, "--keys", keys}
+	server := start(t, token, flags...)
+	for _, id := range []string{"a", "forged"} {
+		server.expectStatus("POST", collection, token, sealedURL(id), http.StatusCreated)
+	}
+	server.stop()
+	store, err := bolt.Open(t.Context(), database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec, err := store.Get(t.Context(), "forged")
+	if err == nil {
+		rec.Private = []byte(`{"custom_rpc_urls":["` + forgedURL + `"]}`)
+		_, err = store.Update(t.Context(), rec)
+	}
+	if err := errors.Join(err, store.Close()); err != nil {
+		t.Fatal(err)
+	}
+	renamed := func(id string) string { return strings.Replace(sealedURL(id), `"name":"`, `"name":"new `, 1) }
+	if err := os.WriteFile(file, []byte(`{"relayers":[`+renamed("forged")+`]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"apply", "--yes", "--file", file, "--db", database, "--keys", keys}, {"plan", "--file", file, "--db", database, "--keys", keys},
+		{"apply", "--yes", "--file", file, "--db", database}, {"plan", "--file", file, "--db", database},
+		{"export", "--db", database, "--keys", keys, "--with-secrets"}, {"export", "--db", database, "--with-secrets"},
+	} {
+		done := finish(t, "", program("", args...))
+		if done.status != 1 || strings.Contains(done.stdout+done.stderr, urlSecret) {
+			t.Errorf("%s: %+v", args, done)
+		}
+		if isClear := bytes.Contains(readFile(t, database), []byte(forgedURL)); !isClear {
+			t.Fatalf("%s: the forged URL was sealed", args)
+		}
+	}
+	if file := runCommand(t, "export", "--db", database); !strings.Contains(file, "rpc.example/***") {
+		t.Errorf("the export is %s", file)
+	}
+	server = start(t, token, append(flags, "--require-sealed")...)
+	defer server.stop()
+	server.output.awaitText(t, `"a relayer is damaged" relayer_id=forged `, 1)
 }
 
 func TestReseal_Commands(t *testing.T) {

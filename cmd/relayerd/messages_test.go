@@ -28,7 +28,7 @@ func TestMessages_NextStep(t *testing.T) {
 		args []string
 		want string
 	}{
-		"export of sealed URLs":       {[]string{"export", "--db", sealed, "--with-secrets"}, "--with-secrets: the RPC URLs of --db are sealed: name the file of their keys with --keys"},
+		"export of sealed URLs":       {[]string{"export", "--db", sealed, "--with-secrets"}, "--with-secrets: the RPC URLs of --db are sealed: read them from a server that has the keys"},
 		"remove the primary key":      {[]string{"keys", "remove", "--keys", keys, "--id", "k1", "--db", sealed}, "key k1 is the primary key: make another one primary with relayerd keys use, and seal the RPC URLs under it"},
 		"remove with a live file":     {[]string{"keys", "remove", "--keys", keys, "--id", "k2", "--db", live}, "stop the server that has it open, or name a backup that it has written since"},
 		"remove an unknown key":       {[]string{"keys", "remove", "--keys", keys, "--id", "k9", "--db", sealed}, "has no key k9 (relayerd keys list --keys "},

@@ -308,8 +308,8 @@ func export(ctx context.Context, t target, selector relayer.Selector, apiKey str
 	defer func() { _, err = closeRegistry(), t.explain(err) }()
 	if manager, ok := registry.(*relayer.Manager); ok && withSecrets {
 		file, err = plan.ExportWithSecrets(ctx, manager, selector)
-		if errors.Is(err, relayer.ErrSealed) && t.keysFile == "" {
-			err = errors.New("--with-secrets: the RPC URLs of --db are sealed: name the file of their keys with --keys")
+		if errors.Is(err, relayer.ErrSealed) {
+			err = errors.New("--with-secrets: the RPC URLs of --db are sealed: read them from a server that has the keys, with rpc_urls=full")
 		}
 		return file, err
 	}

@@ -43,9 +43,7 @@ func (t *target) addFlags(command *cobra.Command) {
 	flags.StringVar(&t.server, "server", "", "`URL` of a server, in place of --db")
 	flags.BoolVar(&t.insecureHTTP, "insecure-http", false, "permit an http URL of a host that is not local: anyone on the network path can read the token and the RPC URLs")
 	flags.StringVar(&t.caFile, "ca-file", "", "PEM `file` of the authority of the server's certificate, if it is not a public one")
-	t.addKeysFlag(command)
 	annotate(command, "db", excludes, "server")
-	annotate(command, "keys", excludes, "server")
 	annotate(command, "ca-file", needs, "server")
 	annotate(command, "insecure-http", needs, "server")
 }
@@ -82,6 +80,10 @@ func (t *target) openDatabase(ctx context.Context, options ...relayer.Option) (*
 	sealing, err := t.sealing.options(ctx, keys, store, logger)
 	if err != nil {
 		return nil, nil, errors.Join(err, closeStore())
+	}
+	if keys == nil && len(sealing) > 0 {
+		// Somebody else may have written a URL that is in clear among sealed ones.
+		sealing = append(sealing, relayer.WithSealedOnly())
 	}
 	manager, err := relayer.New(store, append(options, sealing...)...)
 	if err != nil {
