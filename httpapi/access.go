@@ -101,7 +101,7 @@ func (a *API) authorized(route route, handle endpoint) endpoint {
 		} else {
 			p = handle(x, r)
 		}
-		if isReveal && !x.responded {
+		if isReveal && x.status == 0 {
 			a.logReveal(x, r, p.status)
 		}
 		return p
@@ -139,7 +139,7 @@ func (x *exchange) documents() relayer.Documents {
 // logReveal logs a permitted request for full RPC URLs, before its response is sent.
 func (a *API) logReveal(x *exchange, r *http.Request, status int) {
 	a.log(r.Context(), slog.LevelInfo, "full RPC URLs requested",
-		slog.String("request_id", x.requestID),
+		slog.String("request_id", x.actor.RequestID),
 		slog.String("principal", x.actor.ID),
 		slog.String("address", x.actor.Address),
 		slog.String("route", x.route),

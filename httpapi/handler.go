@@ -38,37 +38,37 @@ type API struct {
 type exchange struct {
 	http.ResponseWriter
 	context.Context
-	requestID string
-	actor     relayer.Actor
 	received  time.Time
-	buffer    *[]byte
+	actor     relayer.Actor // without an ID before the authentication
+	route     string        // the matched pattern; empty before routing
+	relayerID string        // in the path of one relayer, or of the created one
+	query     query
+	usage
+	grant
+	sent
+}
 
-	// caller is whose shares the request uses. It is that of the actor as soon as the
-	// request is authenticated.
-	caller caller
+// usage is what a request uses of the limits of the server.
+type usage struct {
+	caller       caller // that of the actor as soon as the request is authenticated
+	inFlight     *limit // counts the request until it is released; nil afterwards
+	pendingBytes int64  // of the body, and later of the response
+	buffer       *[]byte
+}
 
-	// inFlight counts the request until it is released; nil afterwards.
-	inFlight *limit
-
-	// pendingBytes is how much of the limit of pending bytes the body uses, and later the
-	// response.
-	pendingBytes int64
-
-	route     string // the matched pattern; empty before routing
-	relayerID string // in the path of one relayer, or of the created one
-
-	// actions are those that need permission, and manager is the view within the decisions
-	// of the authorizer about them.
+// grant is what a request may do: the actions that need permission, and the view within the
+// decisions of the authorizer about them.
+type grant struct {
 	actions []relayer.Action
 	manager *relayer.Manager
 	within  relayer.Selector
+}
 
-	query query
-
-	bodyRead  bool // to its end
-	responded bool
-	status    int // of the response
-	bytes     int // of the response body
+// sent is how far a response is.
+type sent struct {
+	status     int  // 0 before it begins
+	bytes      int  // of the body
+	isBodyRead bool // that of the request, to its end
 }
 
 // Unwrap lets [http.ResponseController] reach the connection.
@@ -88,14 +88,15 @@ func (x *exchange) releaseInFlight() {
 // document, which is the same on every server, needs no token.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{
-		ResponseWriter: w, Context: r.Context(), requestID: requestID(r.Header),
-		received: time.Now(), buffer: a.buffers.Get().(*[]byte),
+		ResponseWriter: w, Context: r.Context(), received: time.Now(),
+		actor: relayer.Actor{RequestID: requestID(r.Header)},
+		usage: usage{buffer: a.buffers.Get().(*[]byte)},
 	}
 	defer a.putBuffer(x)
 	defer a.logRequest(x, r)
 	defer a.recoverPanic(x, r)
 
-	x.actor = relayer.Actor{RequestID: x.requestID, Address: a.address(r)}
+	x.actor.Address = a.address(r)
 	x.caller = caller{address: x.actor.Address}
 	if !a.inFlight.tryAcquire(x.caller, 1) {
 		x.respond(r, a.refuse(x, r, a.inFlight))
@@ -140,7 +141,7 @@ func (a *API) identify(x *exchange, r *http.Request) (relayer.Actor, error) {
 	if err == nil && actor.ID == "" {
 		err = errors.New("the authenticator returned an actor without an ID")
 	}
-	actor.RequestID, actor.Address = x.requestID, x.actor.Address
+	actor.RequestID, actor.Address = x.actor.RequestID, x.actor.Address
 	return actor, err
 }
 
@@ -161,7 +162,7 @@ func (a *API) recoverPanic(x *exchange, r *http.Request) {
 		panic(cause)
 	}
 	a.logFault(x, r, &panicError{cause, debug.Stack()})
-	if x.responded {
+	if x.status != 0 {
 		// A part of the response may be sent. Close the connection, so that the client
 		// does not take it for a complete response.
 		panic(http.ErrAbortHandler)
@@ -276,7 +277,7 @@ func (a *API) newMux() *http.ServeMux {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			x := w.(*exchange)
 			x.relayerID, x.route = r.PathValue("relayer_id"), r.Pattern
-			if p := handle(x, r); !x.responded {
+			if p := handle(x, r); x.status == 0 {
 				x.respond(r, p)
 			}
 		})
@@ -352,7 +353,7 @@ func (a *API) logFault(x *exchange, r *http.Request, err error) {
 		level = slog.LevelDebug
 	}
 	attributes := []slog.Attr{
-		slog.String("request_id", x.requestID),
+		slog.String("request_id", x.actor.RequestID),
 		slog.String("principal", x.actor.ID),
 		slog.String("method", loggedMethod(r)),
 		slog.String("route", x.route),

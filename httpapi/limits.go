@@ -186,7 +186,7 @@ func (a *API) refuse(x *exchange, r *http.Request, l *limit) response {
 	if a.warnings.take(l.cause+" "+x.actor.ID) == 0 {
 		a.log(r.Context(), slog.LevelWarn, "refused because of a limit",
 			slog.String("cause", l.cause),
-			slog.String("request_id", x.requestID),
+			slog.String("request_id", x.actor.RequestID),
 			slog.String("principal", x.actor.ID),
 			slog.String("address", x.actor.Address),
 			slog.Int64("used_by_principal", own),

@@ -291,7 +291,7 @@ func (a *API) readBody(x *exchange, r *http.Request) (body []byte, rejection *re
 	x.pendingBytes = size
 	body, err := io.ReadAll(http.MaxBytesReader(x.ResponseWriter, r.Body, a.maxBodyBytes))
 	if err == nil {
-		x.bodyRead = true
+		x.isBodyRead = true
 		return body, nil
 	}
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {

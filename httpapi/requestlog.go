@@ -52,7 +52,7 @@ func loggedID(id string) string {
 }
 
 func (a *API) logRequest(x *exchange, r *http.Request) {
-	if a.requestLogger == nil || !x.responded {
+	if a.requestLogger == nil || x.status == 0 {
 		return
 	}
 	id := loggedID(x.relayerID)
@@ -67,7 +67,7 @@ func (a *API) logRequest(x *exchange, r *http.Request) {
 		}
 	}()
 	a.requestLogger.LogAttrs(r.Context(), slog.LevelInfo, "request",
-		slog.String("request_id", x.requestID),
+		slog.String("request_id", x.actor.RequestID),
 		slog.String("principal", x.actor.ID),
 		slog.String("method", loggedMethod(r)),
 		slog.String("route", x.route),
@@ -88,7 +88,7 @@ func (a *API) logSealed(x *exchange, documents ...relayer.Document) {
 			continue
 		}
 		a.log(x, slog.LevelWarn, "RPC URLs cannot be opened",
-			slog.String("request_id", x.requestID),
+			slog.String("request_id", x.actor.RequestID),
 			slog.String("relayer_id", d.ID),
 			slog.String("error", mask.Text(d.SealError.Error())))
 	}

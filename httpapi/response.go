@@ -34,13 +34,13 @@ const lingerTimeout = time.Second
 // startResponse records the status and returns the header with the fields of every
 // response. From then on the request does not count as in flight.
 func (x *exchange) startResponse(status int, contentType string) http.Header {
-	x.responded, x.status = true, status
+	x.status = status
 	x.releaseInFlight()
 	header := x.Header()
 	header.Set("Content-Type", contentType)
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Cache-Control", "no-store")
-	header.Set("X-Request-Id", x.requestID)
+	header.Set("X-Request-Id", x.actor.RequestID)
 	return header
 }
 
@@ -54,7 +54,7 @@ func (x *exchange) respond(r *http.Request, p response) {
 		return
 	}
 	header.Set("Content-Length", strconv.Itoa(len(p.body)))
-	hasUnreadBody := r.ContentLength != 0 && r.ProtoMajor == 1 && !x.bodyRead
+	hasUnreadBody := r.ContentLength != 0 && r.ProtoMajor == 1 && !x.isBodyRead
 	if hasUnreadBody {
 		header.Set("Connection", "close")
 	}
