@@ -14,8 +14,8 @@ import (
 
 // refuseDelete returns an admission that fails for every delete.
 func refuseDelete(err error) relayer.Option {
-	return relayer.WithAdmission(func(_ context.Context, admission relayer.Admission) error {
-		if admission.Action == relayer.ActionDelete {
+	return relayer.WithAdmission(func(_ context.Context, o relayer.Operation, _, _ *relayer.Relayer) error {
+		if o.Action == relayer.ActionDelete {
 			return err
 		}
 		return nil
@@ -24,14 +24,14 @@ func refuseDelete(err error) relayer.Option {
 
 // recordAdmissions returns an option that appends a text for every admission.
 func recordAdmissions(into *[]string) relayer.Option {
-	return relayer.WithAdmission(func(_ context.Context, a relayer.Admission) error {
+	return relayer.WithAdmission(func(_ context.Context, o relayer.Operation, old, changed *relayer.Relayer) error {
 		text := func(r *relayer.Relayer) string {
 			if r == nil {
 				return "none"
 			}
 			return fmt.Sprintf("%s/%t", r.Name, r.Paused)
 		}
-		*into = append(*into, fmt.Sprintf("%s %s: %s to %s, dry run %t", a.Action, a.Actor.ID, text(a.Old), text(a.New), a.DryRun))
+		*into = append(*into, fmt.Sprintf("%s %s: %s to %s, dry run %t", o.Action, o.Actor.ID, text(old), text(changed), o.DryRun))
 		return nil
 	})
 }
@@ -125,9 +125,9 @@ func TestAdmission_Refuse(t *testing.T) {
 				}
 			}
 			before := storedDocument(t, all, "evm")
-			m := managerOf(t, store, relayer.WithAdmission(func(_ context.Context, admission relayer.Admission) error {
-				if admission.Action != action {
-					t.Errorf("admission of %s, want %s", admission.Action, action)
+			m := managerOf(t, store, relayer.WithAdmission(func(_ context.Context, o relayer.Operation, _, _ *relayer.Relayer) error {
+				if o.Action != action {
+					t.Errorf("admission of %s, want %s", o.Action, action)
 				}
 				return refusal
 			}))
@@ -160,8 +160,8 @@ func TestHook_Fault(t *testing.T) {
 	}
 	for name, fault := range faults {
 		calls := 0
-		m := registry(t, relayer.WithAdmission(func(_ context.Context, a relayer.Admission) error {
-			if a.Action != relayer.ActionDelete {
+		m := registry(t, relayer.WithAdmission(func(_ context.Context, o relayer.Operation, _, _ *relayer.Relayer) error {
+			if o.Action != relayer.ActionDelete {
 				return nil
 			}
 			calls++
@@ -204,7 +204,7 @@ func (e *hostError) Error() string { return fmt.Sprint("code ", e.code) }
 func TestAdmission_Several(t *testing.T) {
 	var got []string
 	admit := func(name string, err error) relayer.Option {
-		return relayer.WithAdmission(func(context.Context, relayer.Admission) error {
+		return relayer.WithAdmission(func(context.Context, relayer.Operation, *relayer.Relayer, *relayer.Relayer) error {
 			got = append(got, name)
 			return err
 		})
@@ -220,8 +220,8 @@ func TestAdmission_Several(t *testing.T) {
 
 // The relayers of an admission are copies: a change of them is not stored.
 func TestAdmission_Copies(t *testing.T) {
-	spoil := relayer.WithAdmission(func(_ context.Context, a relayer.Admission) error {
-		for _, r := range []*relayer.Relayer{a.Old, a.New} {
+	spoil := relayer.WithAdmission(func(_ context.Context, _ relayer.Operation, old, changed *relayer.Relayer) error {
+		for _, r := range []*relayer.Relayer{old, changed} {
 			if r == nil {
 				continue
 			}
@@ -253,10 +253,10 @@ func TestAdmission_RPCURLs(t *testing.T) {
 		want    bool // masked
 	}{"clear": {nil, false}, "sealed": {[]relayer.Option{relayer.WithSealer(ringOf(t, "k1"))}, true}} {
 		calls := 0
-		m := newManager(t, append(c.options, relayer.WithAdmission(func(_ context.Context, a relayer.Admission) error {
-			for _, r := range []*relayer.Relayer{a.Old, a.New} {
+		m := newManager(t, append(c.options, relayer.WithAdmission(func(_ context.Context, o relayer.Operation, old, changed *relayer.Relayer) error {
+			for _, r := range []*relayer.Relayer{old, changed} {
 				if r != nil && r.CustomRPCURLs[0].URL.IsMasked() != c.want {
-					t.Errorf("%s, %s: URL %q", name, a.Action, r.CustomRPCURLs[0].URL.Unmasked())
+					t.Errorf("%s, %s: URL %q", name, o.Action, r.CustomRPCURLs[0].URL.Unmasked())
 				}
 			}
 			calls++
@@ -277,8 +277,8 @@ func TestAdmission_LostRace(t *testing.T) {
 	store := memory.New()
 	other := registryOn(t, store)
 	var got []string
-	m := managerOf(t, store, relayer.WithAdmission(func(_ context.Context, a relayer.Admission) error {
-		got = append(got, a.Old.Name)
+	m := managerOf(t, store, relayer.WithAdmission(func(_ context.Context, _ relayer.Operation, old, _ *relayer.Relayer) error {
+		got = append(got, old.Name)
 		if len(got) == 1 {
 			return second(other.Patch(context.Background(), "evm", relayer.Patch{"name": "faster"}))
 		}

@@ -2,8 +2,6 @@ package relayer
 
 import (
 	"bytes"
-	"encoding/json"
-	"maps"
 	"slices"
 
 	"github.com/go-relayer/relayer/internal/strictjson"
@@ -23,20 +21,32 @@ func changedPaths(old, rec Record) []string {
 	return paths
 }
 
-func appendChanged(paths []string, path string, old, changed json.RawMessage) []string {
+func appendChanged(paths []string, path string, old, changed []byte) []string {
 	if bytes.Equal(old, changed) {
 		return paths
 	}
-	before, wasObject := strictjson.Members(old)
-	after, isObject := strictjson.Members(changed)
-	names := make(map[string]json.RawMessage)
-	maps.Copy(names, before)
-	maps.Copy(names, after)
-	if old != nil && !wasObject || changed != nil && !isObject || len(names) == 0 {
+	before, after := strictjson.MemberList(old), strictjson.MemberList(changed)
+	isObject := old == nil || before != nil
+	if !isObject || changed != nil && after == nil || len(before)+len(after) == 0 {
 		return append(paths, path)
 	}
-	for name := range names {
-		paths = appendChanged(paths, strictjson.Join(path, name), before[name], after[name])
+	for _, member := range before {
+		if value := valueOf(after, member.Name); !bytes.Equal(value, member.Value) {
+			paths = appendChanged(paths, strictjson.Join(path, string(member.Name)), member.Value, value)
+		}
+	}
+	for _, member := range after {
+		if valueOf(before, member.Name) == nil {
+			paths = appendChanged(paths, strictjson.Join(path, string(member.Name)), nil, member.Value)
+		}
 	}
 	return paths
+}
+
+func valueOf(members []strictjson.Member, name []byte) []byte {
+	i := slices.IndexFunc(members, func(m strictjson.Member) bool { return bytes.Equal(m.Name, name) })
+	if i < 0 {
+		return nil
+	}
+	return members[i].Value
 }

@@ -15,7 +15,7 @@ func (m *Manager) Create(ctx context.Context, req CreateRequest, options ...Writ
 		if err != nil {
 			return nil, err
 		}
-		return w.relayer(m, rec)
+		return m.relayerOf(rec)
 	})
 }
 
@@ -33,10 +33,10 @@ func (m *Manager) create(ctx context.Context, r *Relayer, found *problems, w *wr
 	if err := m.checkSize(rec, Record{}); err != nil {
 		return Record{}, err
 	}
-	if err := m.admit(ctx, ActionCreate, Record{}, rec, w.DryRun); err != nil {
+	if err := m.admit(ctx, w, Record{}, rec); err != nil {
 		return Record{}, err
 	}
-	rec.Note = w.note(ctx, Record{}, rec)
+	rec.Note = w.createNote(ctx, rec)
 	created, err := w.store.Create(ctx, rec)
 	if errors.Is(err, ErrClaimed) {
 		return Record{}, claimedError()
@@ -44,8 +44,7 @@ func (m *Manager) create(ctx context.Context, r *Relayer, found *problems, w *wr
 	if err != nil {
 		return Record{}, err
 	}
-	w.replaces(Record{}, created)
-	return w.unnoted(Record{}, created), nil
+	return w.created(created), nil
 }
 
 func claimedError() error {

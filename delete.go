@@ -29,21 +29,20 @@ func (m *Manager) attemptDelete(ctx context.Context, id string, w *write) (Recor
 	if err != nil {
 		return Record{}, err
 	}
-	w.replaces(rec, rec)
-	if err := m.admit(ctx, ActionDelete, rec, Record{}, w.DryRun); err != nil {
+	w.begins(rec)
+	if err := m.admit(ctx, w, rec, Record{}); err != nil {
 		return Record{}, err
 	}
-	if err := w.store.Delete(ctx, id, rec.Revision, w.note(ctx, rec, rec)); err != nil {
+	if err := w.store.Delete(ctx, id, rec.Revision, w.deleteNote(ctx)); err != nil {
 		return Record{}, asLostRace(err)
 	}
-	w.replaces(rec, Record{})
-	return w.unnoted(Record{}, rec), nil
+	return w.deleted(rec), nil
 }
 
 // deleteDamaged deletes a record that the store cannot read. Its revision is not known. If
 // the store does not delete it, it returns the error of the read, which has the cause.
 func (m *Manager) deleteDamaged(ctx context.Context, id string, readErr error, w *write) error {
-	err := w.store.Delete(ctx, id, 0, w.note(ctx, Record{}, Record{}))
+	err := w.store.Delete(ctx, id, 0, w.deleteNote(ctx))
 	if errors.Is(err, ErrConflict) || errors.Is(err, ErrCorrupt) {
 		return readErr
 	}

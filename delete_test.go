@@ -34,7 +34,7 @@ func (s unreadableStore) Delete(ctx context.Context, id string, revision uint64,
 
 // A damaged relayer is deleted without a condition and an admission, if the store can.
 func TestDelete_DamagedRecord(t *testing.T) {
-	admitAll := relayer.WithAdmission(func(context.Context, relayer.Admission) error { return nil })
+	admitAll := relayer.WithAdmission(func(context.Context, relayer.Operation, *relayer.Relayer, *relayer.Relayer) error { return nil })
 	for name, c := range map[string]struct {
 		store      error // of its Delete
 		options    []relayer.Option
@@ -71,11 +71,11 @@ func TestHook_RefusalIsMasked(t *testing.T) {
 	const quoted, want = `Post "https://rpc.example/v2/KEY": refused`, `Post "https://rpc.example/***": refused`
 	invalid := &relayer.ValidationError{Fields: []relayer.FieldError{{Field: "https://rpc.example/v2/KEY", Message: quoted}}}
 	m := registry(t,
-		relayer.WithAdmission(func(_ context.Context, admission relayer.Admission) error {
+		relayer.WithAdmission(func(_ context.Context, o relayer.Operation, old, _ *relayer.Relayer) error {
 			switch {
-			case admission.Action != relayer.ActionDelete:
+			case o.Action != relayer.ActionDelete:
 				return nil
-			case admission.Old.ID == "evm":
+			case old.ID == "evm":
 				return relayer.Refuse(quoted)
 			default:
 				return invalid

@@ -37,7 +37,7 @@ func (d Documents) readAction(action Action) Action {
 }
 
 // Document is a relayer in JSON. Its bytes are shared with the store and must not be
-// modified. The JSON in a history is nil if [Revision.Relayer] is.
+// modified. The JSON in a history is nil if the relayer of the [Change] is.
 type Document struct {
 	ID       string
 	Revision uint64
@@ -49,16 +49,16 @@ type Document struct {
 	// the URLs, because a later change follows. It is nil otherwise, and for a delete.
 	SealError error
 
-	note    []byte
-	changed []string
+	note []byte
 }
 
-// LastChange returns who made the revision, when and why.
-func (d Document) LastChange() Note {
-	note := decodeNote(d.note)
-	note.Changed = d.changed
-	return note
+// LastChange is [Relayer.LastChange].
+func (d Document) LastChange() ChangeInfo {
+	return changeInfoOf(Record{Revision: d.Revision, Note: d.note})
 }
+
+// PausedBy is [Relayer.PausedBy].
+func (d Document) PausedBy() ChangeInfo { return pausedByOf(Record{Note: d.note}) }
 
 // DocumentPage is a [Page] of documents.
 type DocumentPage struct {
@@ -81,12 +81,6 @@ func documentOf(rec Record) Document {
 	return Document{ID: rec.ID, Revision: rec.Revision, JSON: rec.Document, note: rec.Note}
 }
 
-func (w *write) document(rec Record) Document {
-	document := documentOf(rec)
-	document.changed = w.changed
-	return document
-}
-
 // Create is [Manager.Create] for a request in JSON, such as the body of an HTTP request:
 // one strict JSON object with the members of [CreateRequest]. Problems of the JSON and of
 // its values are returned together.
@@ -100,7 +94,7 @@ func (d Documents) Create(ctx context.Context, body []byte, options ...WriteOpti
 		}
 		*r = *newRelayer(req)
 		rec, err := d.manager.create(ctx, r, found, w)
-		return w.document(rec), err
+		return documentOf(rec), err
 	})
 }
 
@@ -114,7 +108,7 @@ func (d Documents) Create(ctx context.Context, body []byte, options ...WriteOpti
 func (d Documents) Patch(ctx context.Context, id string, body []byte, options ...WriteOption) (Document, error) {
 	return observeWrite(ctx, d.manager, patchAction(body), &id, options, func(ctx context.Context, w *write) (Document, error) {
 		rec, err := d.manager.patchRecord(ctx, id, body, anyPolicy, w)
-		return w.document(rec), err
+		return documentOf(rec), err
 	})
 }
 
@@ -131,7 +125,7 @@ func (d Documents) Enable(ctx context.Context, id string, options ...WriteOption
 func (d Documents) update(ctx context.Context, action Action, id string, options []WriteOption, e edit) (Document, error) {
 	return observeWrite(ctx, d.manager, action, &id, options, func(ctx context.Context, w *write) (Document, error) {
 		rec, err := d.manager.updateRecord(ctx, id, w, e)
-		return w.document(rec), err
+		return documentOf(rec), err
 	})
 }
 
@@ -139,7 +133,7 @@ func (d Documents) update(ctx context.Context, action Action, id string, options
 func (d Documents) Delete(ctx context.Context, id string, options ...WriteOption) (Document, error) {
 	return observeWrite(ctx, d.manager, ActionDelete, &id, options, func(ctx context.Context, w *write) (Document, error) {
 		rec, err := d.manager.remove(ctx, id, w)
-		return w.document(rec), err
+		return documentOf(rec), err
 	})
 }
 
@@ -192,20 +186,9 @@ func (d Documents) Watch(ctx context.Context, query WatchQuery) iter.Seq2[Docume
 
 var errSuperseded = errors.New("relayer: a later change has replaced or deleted the RPC URLs")
 
-// History is [Manager.History] without decoding. Next is the Before of the next page, or 0.
-// RPC URLs are always masked.
-func (d Documents) History(ctx context.Context, query HistoryQuery) (revisions []Document, next uint64, err error) {
-	revisions, err = observe(ctx, d.manager.observers, query.action(), query.ID, func(ctx context.Context) (page []Document, err error) {
-		var found []pastChange
-		found, next, err = d.manager.history(ctx, query)
-		for _, c := range found {
-			document := documentOf(c.Record)
-			document.changed = c.changed
-			page = append(page, document)
-		}
-		return page, err
-	})
-	return revisions, next, err
+// History is [Manager.History] without decoding. RPC URLs are always masked.
+func (d Documents) History(ctx context.Context, query HistoryQuery) (changes []DocumentChange, next uint64, err error) {
+	return history(ctx, d.manager, query, pastDocument)
 }
 
 // read returns the document of a stored record. It is masked if the URLs are damaged: one

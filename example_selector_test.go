@@ -64,11 +64,11 @@ func ExampleManager_Within() {
 // A host that relays transactions refuses to delete a relayer that still has some.
 func ExampleWithAdmission() {
 	pending := map[string]int{"treasury": 3}
-	manager := twoTeams(relayer.WithAdmission(func(_ context.Context, admission relayer.Admission) error {
-		if admission.Action != relayer.ActionDelete || pending[admission.Old.ID] == 0 {
+	manager := twoTeams(relayer.WithAdmission(func(_ context.Context, o relayer.Operation, old, _ *relayer.Relayer) error {
+		if o.Action != relayer.ActionDelete || pending[old.ID] == 0 {
 			return nil
 		}
-		return relayer.Refuse(fmt.Sprintf("%d transactions are pending", pending[admission.Old.ID]))
+		return relayer.Refuse(fmt.Sprintf("%d transactions are pending", pending[old.ID]))
 	}))
 	fmt.Println(manager.Delete(context.Background(), "treasury"))
 	// Output: relayer: delete treasury: invalid relayer: 3 transactions are pending

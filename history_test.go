@@ -22,34 +22,35 @@ import (
 // lines returns a history as lines of text, newest first, and checks its documents.
 func lines(t *testing.T, m *relayer.Manager, query relayer.HistoryQuery) (lines []string, next uint64) {
 	t.Helper()
-	revisions, next, err := m.History(t.Context(), query)
+	changes, next, err := m.History(t.Context(), query)
 	if err != nil {
 		t.Fatal(err)
 	}
 	documents, documentsNext, err := m.Documents().History(t.Context(), query)
-	if err != nil || len(documents) != len(revisions) || documentsNext != next {
-		t.Fatalf("%d documents before %d, error %v, want %d before %d", len(documents), documentsNext, err, len(revisions), next)
+	if err != nil || len(documents) != len(changes) || documentsNext != next {
+		t.Fatalf("%d documents before %d, error %v, want %d before %d", len(documents), documentsNext, err, len(changes), next)
 	}
-	for i, r := range revisions {
+	for i, c := range changes {
+		document := documents[i].Document
 		name := "-"
-		if r.Relayer != nil {
-			name = r.Relayer.Name
-			if !strings.Contains(string(documents[i].JSON), `"name":"`+name+`"`) || r.Relayer.ID != r.ID || r.Relayer.Revision != r.Revision {
-				t.Errorf("%+v has the document %s", r, documents[i].JSON)
+		if c.Relayer != nil {
+			name = c.Relayer.Name
+			if !strings.Contains(string(document.JSON), `"name":"`+name+`"`) || c.Relayer.ID != c.ID || c.Relayer.Revision != c.Info.Revision {
+				t.Errorf("%+v has the document %s", c, document.JSON)
 			}
-		} else if documents[i].JSON != nil {
-			t.Errorf("%+v has the document %s", r, documents[i].JSON)
+		} else if document.JSON != nil {
+			t.Errorf("%+v has the document %s", c, document.JSON)
 		}
-		if i > 0 && r.Revision >= revisions[i-1].Revision {
-			t.Errorf("revision %d after %d", r.Revision, revisions[i-1].Revision)
+		if i > 0 && c.Info.Revision >= changes[i-1].Info.Revision {
+			t.Errorf("revision %d after %d", c.Info.Revision, changes[i-1].Info.Revision)
 		}
-		if strings.Contains(fmt.Sprintf("%+v %s", r, documents[i].JSON), "KEY") {
-			t.Errorf("the history has a secret: %+v", r)
+		if strings.Contains(fmt.Sprintf("%+v %s", c, document.JSON), "KEY") {
+			t.Errorf("the history has a secret: %+v", c)
 		}
-		if documents[i].ID != r.ID || documents[i].Revision != r.Revision || !reflect.DeepEqual(documents[i].LastChange(), r.Note) {
-			t.Errorf("%+v differs from the document %+v", r, documents[i])
+		if document.ID != c.ID || !reflect.DeepEqual(document.LastChange(), c.Info) || documents[i].Kind != c.Kind {
+			t.Errorf("%+v differs from the document %+v", c, document)
 		}
-		lines = append(lines, fmt.Sprintf("%s %s %s %s %q", r.Actor, r.Action, name, strings.Join(r.Changed, "+"), r.Reason))
+		lines = append(lines, fmt.Sprintf("%s %s %s %s %q", c.Info.Actor, c.Info.Action, name, strings.Join(c.Info.Changed, "+"), c.Info.Reason))
 	}
 	return lines, next
 }
@@ -160,11 +161,11 @@ func TestHistory_DamagedOldest(t *testing.T) {
 	for _, view := range []*relayer.Manager{m, m.Within(mustParse(t, "network=sepolia"))} {
 		for _, id := range []string{"r", ""} {
 			got, _ := lines(t, view, relayer.HistoryQuery{ID: id})
-			wantLines(t, got, third, `ann update second  "by ann"`)
+			wantLines(t, got, third, `ann update second name "by ann"`)
 			got, next := lines(t, view, relayer.HistoryQuery{ID: id, Limit: 1})
 			wantLines(t, got, third)
 			got, next = lines(t, view, relayer.HistoryQuery{ID: id, Limit: 1, Before: next})
-			wantLines(t, got, `ann update second  "by ann"`)
+			wantLines(t, got, `ann update second name "by ann"`)
 			if got, _, err := view.History(t.Context(), relayer.HistoryQuery{ID: id, Before: 2}); next != 0 || len(got) != 0 || !errors.Is(err, relayer.ErrCorrupt) {
 				t.Errorf("the damaged change: %v, error %v", got, err)
 			}
@@ -190,7 +191,7 @@ func TestHistory_UndecodableDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, next := lines(t, m, relayer.HistoryQuery{ID: "r"})
-	wantLines(t, got, `ann update second  "by ann"`)
+	wantLines(t, got, `ann update second name "by ann"`)
 	for _, damaged := range []uint64{4, 3} {
 		var corrupt *relayer.CorruptError
 		if _, _, err := m.History(t.Context(), relayer.HistoryQuery{ID: "r", Before: next}); !errors.As(err, &corrupt) || corrupt.ID != "r" || !strings.Contains(err.Error(), fmt.Sprintf("revision %d", damaged)) {

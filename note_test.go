@@ -16,22 +16,24 @@ import (
 func TestNote_OfEveryWrite(t *testing.T) {
 	eachStore(t, func(t *testing.T, store relayer.Store) {
 		m := managerOf(t, store)
-		ctx := relayer.WithActor(t.Context(), relayer.Actor{ID: "alice"})
+		ctx := relayer.WithActor(t.Context(), relayer.Actor{ID: "alice", RequestID: "req-1"})
 		because := relayer.Reason("incident 42")
+		disabled := []string{"disabled_reason.details", "disabled_reason.type", "system_disabled"}
 		for _, c := range []struct {
-			action relayer.Action
-			write  func() (*relayer.Relayer, error)
+			action  relayer.Action
+			changed []string
+			write   func() (*relayer.Relayer, error)
 		}{
-			{relayer.ActionCreate, func() (*relayer.Relayer, error) { return m.Create(ctx, minimal("r"), because) }},
-			{relayer.ActionPause, func() (*relayer.Relayer, error) { return m.Pause(ctx, "r", because) }},
-			{relayer.ActionResume, func() (*relayer.Relayer, error) {
+			{relayer.ActionCreate, nil, func() (*relayer.Relayer, error) { return m.Create(ctx, minimal("r"), because) }},
+			{relayer.ActionPause, []string{"paused"}, func() (*relayer.Relayer, error) { return m.Pause(ctx, "r", because) }},
+			{relayer.ActionResume, []string{"paused"}, func() (*relayer.Relayer, error) {
 				return m.Patch(ctx, "r", relayer.Patch{"paused": false}, because)
 			}},
-			{relayer.ActionDisable, func() (*relayer.Relayer, error) {
+			{relayer.ActionDisable, disabled, func() (*relayer.Relayer, error) {
 				return m.Disable(ctx, "r", relayer.DisabledReason{Type: "x"}, because)
 			}},
-			{relayer.ActionEnable, func() (*relayer.Relayer, error) { return m.Enable(ctx, "r", because) }},
-			{relayer.ActionUpdate, func() (*relayer.Relayer, error) {
+			{relayer.ActionEnable, disabled, func() (*relayer.Relayer, error) { return m.Enable(ctx, "r", because) }},
+			{relayer.ActionUpdate, []string{"name"}, func() (*relayer.Relayer, error) {
 				return m.Update(ctx, "r", func(r *relayer.Relayer) error { r.Name = "new"; return nil }, because)
 			}},
 		} {
@@ -44,7 +46,7 @@ func TestNote_OfEveryWrite(t *testing.T) {
 			if note.Time.Before(began) || note.Time.After(time.Now()) || note.Time.Location() != time.UTC {
 				t.Errorf("%s at %v, want between %v and now, in UTC", c.action, note.Time, began)
 			}
-			if note.Time = (time.Time{}); !reflect.DeepEqual(note, relayer.Note{Actor: "alice", Action: c.action, Reason: "incident 42"}) {
+			if note.Time = (time.Time{}); !reflect.DeepEqual(note, relayer.ChangeInfo{Revision: written.Revision, Actor: "alice", Action: c.action, Reason: "incident 42", RequestID: "req-1", Changed: c.changed}) {
 				t.Errorf("%s: %+v", c.action, note)
 			}
 			page, err := m.List(ctx, relayer.ListQuery{})
@@ -55,7 +57,7 @@ func TestNote_OfEveryWrite(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, got := range []relayer.Note{mustGet(t, m, "r").LastChange, page.Relayers[0].LastChange, document.LastChange()} {
+			for _, got := range []relayer.ChangeInfo{mustGet(t, m, "r").LastChange, page.Relayers[0].LastChange, document.LastChange()} {
 				if !reflect.DeepEqual(got, written.LastChange) {
 					t.Errorf("%s read as %+v, want %+v", c.action, got, written.LastChange)
 				}
@@ -86,7 +88,7 @@ func TestNote_InWatch(t *testing.T) {
 			t.Fatal(err)
 		}
 		created, deleted := f.expect(relayer.ChangeCreated, "r"), f.expect(relayer.ChangeDeleted, "r")
-		want := relayer.Note{Time: created.LastChange.Time.Add(time.Hour), Actor: "bob", Action: relayer.ActionDelete, Reason: "gone"}
+		want := relayer.ChangeInfo{Revision: deleted.Revision, Time: created.LastChange.Time.Add(time.Hour), Actor: "bob", Action: relayer.ActionDelete, Reason: "gone"}
 		if !reflect.DeepEqual(deleted.LastChange, want) || deleted.Revision <= created.Revision {
 			t.Errorf("deleted by %+v at %d, want %+v after %d", deleted.LastChange, deleted.Revision, want, created.Revision)
 		}
@@ -99,22 +101,23 @@ func TestNote_OtherBytes(t *testing.T) {
 	m := managerOf(t, store)
 	ctx := relayer.WithActor(t.Context(), relayer.Actor{ID: "a\tb\xff\t"})
 	r, err := m.Create(ctx, minimal("r"), relayer.Reason("why"))
-	want := relayer.Note{Time: r.LastChange.Time, Actor: "a\uFFFDb\uFFFD\uFFFD", Action: relayer.ActionCreate, Reason: "why"}
+	want := relayer.ChangeInfo{Revision: r.Revision, Time: r.LastChange.Time, Actor: "a\uFFFDb\uFFFD\uFFFD", Action: relayer.ActionCreate, Reason: "why"}
 	if err != nil || !reflect.DeepEqual(r.LastChange, want) {
 		t.Errorf("%+v, error %v, want %+v", r.LastChange, err, want)
 	}
-	for note, want := range map[string]relayer.Note{
-		"":                                     {},
-		"{}":                                   {},
-		"text":                                 {},
-		"x\tcreate":                            {},
-		"1000":                                 {Time: time.Unix(1, 0).UTC()},
-		"1000\tpause\talice\twhy\turls\tlater": {Time: time.Unix(1, 0).UTC(), Actor: "alice", Action: relayer.ActionPause, Reason: "why"},
+	for note, want := range map[string]relayer.ChangeInfo{
+		"":          {},
+		"{}":        {},
+		"text":      {},
+		"x\tcreate": {},
+		"1000":      {Time: time.Unix(1, 0).UTC()},
+		"1000\tpause\talice\twhy\tid\ta\x1fb\t\t\t\t\tlater": {Time: time.Unix(1, 0).UTC(), Actor: "alice", Action: relayer.ActionPause, Reason: "why", RequestID: "id", Changed: []string{"a", "b"}},
 	} {
 		rec, err := store.Get(t.Context(), "r")
 		if rec.Note = []byte(note); err == nil {
-			_, err = store.Update(t.Context(), rec)
+			rec, err = store.Update(t.Context(), rec)
 		}
+		want.Revision = rec.Revision
 		if got := mustGet(t, m, "r").LastChange; err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("the note %q is %+v, want %+v; error %v", note, got, want, err)
 		}
@@ -166,9 +169,9 @@ func TestReason_MaskedURLs(t *testing.T) {
 	}
 }
 
-// An actor may have any ID; the longest that is stored has 1,024 bytes.
+// An actor may have any ID; the longest that is stored has 256 bytes.
 func TestNote_ActorOfAnyID(t *testing.T) {
-	for id, want := range map[string]string{"\xff": "\uFFFD", strings.Repeat("é", 600): strings.Repeat("é", 512)} {
+	for id, want := range map[string]string{"\xff": "\uFFFD", strings.Repeat("é", 600): strings.Repeat("é", 128)} {
 		m := newManager(t)
 		r, err := m.Create(relayer.WithActor(t.Context(), relayer.Actor{ID: id}), minimal("r"))
 		if err != nil || r.LastChange.Actor != want {

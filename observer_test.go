@@ -54,7 +54,10 @@ func TestHook_PanicBeforeCommit(t *testing.T) {
 	m := newManager(t,
 		atEnd(func(_ relayer.Operation, err error) { observed = err }),
 		relayer.WithAddressResolver(func(context.Context, relayer.CreateRequest) (string, error) { breakIf(); return "", nil }),
-		relayer.WithAdmission(func(context.Context, relayer.Admission) error { breakIf(); return nil }))
+		relayer.WithAdmission(func(context.Context, relayer.Operation, *relayer.Relayer, *relayer.Relayer) error {
+			breakIf()
+			return nil
+		}))
 	ctx := t.Context()
 	change := func(r *relayer.Relayer) error { r.Name = "changed"; breakIf(); return nil }
 
@@ -178,8 +181,8 @@ func TestObserver_Changes(t *testing.T) {
 	m := managerOf(t, store, relayer.WithSealer(ringOf(t, "k1")), atEnd(func(operation relayer.Operation, _ error) {
 		got = operation
 		shown += fmt.Sprintf("%+v\n", operation)
-	}), relayer.WithAdmission(func(_ context.Context, a relayer.Admission) error {
-		if a.Action == relayer.ActionDelete && a.Old.ID == "b" {
+	}), relayer.WithAdmission(func(_ context.Context, o relayer.Operation, old, _ *relayer.Relayer) error {
+		if o.Action == relayer.ActionDelete && old.ID == "b" {
 			return relayer.Refuse("b is in use")
 		}
 		return nil
@@ -319,7 +322,7 @@ func TestObserver_Context(t *testing.T) {
 			hooks = append(hooks, ctx.Value(traceKey{}))
 			return "", nil
 		}),
-		relayer.WithAdmission(func(ctx context.Context, _ relayer.Admission) error {
+		relayer.WithAdmission(func(ctx context.Context, _ relayer.Operation, _, _ *relayer.Relayer) error {
 			hooks = append(hooks, ctx.Value(traceKey{}))
 			return nil
 		}))
@@ -369,8 +372,8 @@ func TestObserver_RevisionsOfLostRace(t *testing.T) {
 	other := managerOn(t, store)
 	var got relayer.Operation
 	m := managerOn(t, store, atEnd(func(operation relayer.Operation, _ error) { got = operation }),
-		relayer.WithAdmission(func(ctx context.Context, a relayer.Admission) error {
-			if a.Action != relayer.ActionUpdate {
+		relayer.WithAdmission(func(ctx context.Context, o relayer.Operation, _, _ *relayer.Relayer) error {
+			if o.Action != relayer.ActionUpdate {
 				return nil
 			}
 			return second(other.Pause(ctx, "a"))

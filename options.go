@@ -23,7 +23,7 @@ const (
 type settings struct {
 	observers        []Observer
 	resolveAddress   func(context.Context, CreateRequest) (string, error)
-	admissions       []func(context.Context, Admission) error
+	admissions       []func(ctx context.Context, operation Operation, old, changed *Relayer) error
 	networkRules     bool
 	exclusiveSigners bool
 	rpcPolicy        *rpcguard.Policy
@@ -217,18 +217,22 @@ func WithObserver(observe Observer) Option {
 	}}
 }
 
-// WithAdmission calls admit before every write except [Manager.Pause] and
-// [Manager.Disable], the switches for emergencies, and [Manager.Reseal], so that the host can
-// refuse it: a delete while transactions are pending, for example. A [Manager.Update], and a
-// patch with other members, that pauses or disables too is an update: to permit every pause,
-// permit what has New.Paused and not Old.Paused. If admit returns an error,
-// nothing is stored. The sender of an HTTP request sees the error only if it is a
+// WithAdmission calls admit before every write except [Manager.Pause] and [Manager.Disable], the
+// switches for emergencies, and [Manager.Reseal], so that the host can refuse it: a delete while
+// transactions are pending, for example. The operation has the action, the actor, and whether it
+// is a dry run. Old is the relayer before the write, and changed the one after it. They are
+// copies; old is nil for a create, and changed for a delete. RPC URLs are masked if they are
+// sealed. The hook may read from the Manager: its reads are separate operations.
+//
+// A [Manager.Update], and a patch with other members, that pauses or disables too is an update:
+// to permit every pause, permit what has changed.Paused and not old.Paused. If admit returns an
+// error, nothing is stored. The sender of an HTTP request sees the error only if it is a
 // [*ValidationError] or the result of [Refuse]. Any other error is a fault of the server: it
-// matches the errors that it wraps, but none of this package. Admit is not called if the
-// write changes nothing. It is called again if another writer changes the relayer before it
-// is stored. It must be safe for concurrent use. If the option is given more than once, every
-// function must admit the write.
-func WithAdmission(admit func(ctx context.Context, admission Admission) error) Option {
+// matches the errors that it wraps, but none of this package. Admit is not called if the write
+// changes nothing. It is called again if another writer changes the relayer before it is stored.
+// It must be safe for concurrent use. If the option is given more than once, every function must
+// admit the write.
+func WithAdmission(admit func(ctx context.Context, operation Operation, old, changed *Relayer) error) Option {
 	return Option{func(s *settings) error {
 		if admit == nil {
 			return errors.New("relayer: admission is nil")

@@ -106,7 +106,7 @@ func (m *Manager) Patch(ctx context.Context, id string, patch Patch, options ...
 		if err != nil {
 			return nil, err
 		}
-		return w.relayer(m, rec)
+		return m.relayerOf(rec)
 	})
 }
 
@@ -138,8 +138,11 @@ func patchAction(body []byte) Action {
 func (m *Manager) patchRecord(ctx context.Context, id string, body []byte, checkPolicy func(NetworkType) error, w *write) (Record, error) {
 	if string(bytes.TrimSpace(body)) == "{}" {
 		rec, err := m.current(ctx, id, w.WriteSettings)
-		w.replaces(rec, rec)
-		return w.unnoted(rec, rec), err
+		if err != nil {
+			return Record{}, err
+		}
+		w.begins(rec)
+		return w.unchanged(rec), nil
 	}
 	if action := w.operation.Action; action != ActionUpdate {
 		return m.updateRecord(ctx, id, w, m.setPaused(action == ActionPause))

@@ -273,7 +273,7 @@ func TestPatch_UnsetNullAndValue(t *testing.T) {
 	want.NotificationID, want.Paused, want.Revision = "", !before.Paused, after.Revision
 	changed := *policy
 	changed.GasPriceCap, changed.MinBalance = nil, new(relayer.MustParseAmount("5"))
-	want.Policy, want.LastChange = &changed, after.LastChange
+	want.Policy, want.LastChange, want.PausedBy = &changed, after.LastChange, after.PausedBy
 	if !reflect.DeepEqual(after, &want) || after.Revision <= before.Revision {
 		t.Errorf("want %v\ngot  %v", &want, after)
 	}

@@ -135,7 +135,7 @@ func documentRelayer(rec Record) (*Relayer, error) {
 	if err := r.UnmarshalJSON(rec.Document); err != nil {
 		return nil, &CorruptError{ID: rec.ID, Sequence: rec.Sequence, Err: fmt.Errorf("relayer: stored document of %s: %w", rec.ID, err)}
 	}
-	r.Revision, r.LastChange = rec.Revision, decodeNote(rec.Note)
+	r.Revision, r.LastChange, r.PausedBy = rec.Revision, changeInfoOf(rec), pausedByOf(rec)
 	return r, nil
 }
 

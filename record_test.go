@@ -183,7 +183,7 @@ func TestRelayer_JSON(t *testing.T) {
 		for i, endpoint := range want.CustomRPCURLs {
 			want.CustomRPCURLs[i].URL = relayer.RPCURL(endpoint.URL.String())
 		}
-		want.Revision, want.LastChange = 0, relayer.Note{}
+		want.Revision, want.LastChange, want.PausedBy = 0, relayer.ChangeInfo{}, relayer.ChangeInfo{}
 		var got relayer.Relayer
 		if err := json.Unmarshal([]byte(full.document), &got); err != nil {
 			t.Fatal(err)

@@ -46,7 +46,7 @@ type Registry interface {
 	Enable(ctx context.Context, id string, options ...WriteOption) (*Relayer, error)
 	Delete(ctx context.Context, id string, options ...WriteOption) error
 	RPCURLs(ctx context.Context, id string) ([]RPCConfig, error)
-	History(ctx context.Context, query HistoryQuery) (revisions []Revision, next uint64, err error)
+	History(ctx context.Context, query HistoryQuery) (changes []Change, next uint64, err error)
 }
 
 var _ Registry = (*Manager)(nil)

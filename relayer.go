@@ -77,7 +77,12 @@ type Relayer struct {
 	Revision uint64 `json:"-" validate:"-"`
 
 	// LastChange says who made this revision, when and why. It is not part of the JSON form.
-	LastChange Note `json:"-" validate:"-"`
+	LastChange ChangeInfo `json:"-" validate:"-"`
+
+	// PausedBy says who paused the relayer, when and why, whatever was changed since. It is
+	// zero unless Paused is true. A create that was paused counts. It is not part of the JSON
+	// form.
+	PausedBy ChangeInfo `json:"-" validate:"-"`
 }
 
 // Format prints the JSON form of the relayer and its revision, for every verb. URLs

@@ -343,7 +343,7 @@ func TestReseal_AwaitsWritesInProgress(t *testing.T) {
 				}
 				release := make(chan struct{})
 				sealer := &rotating{ringOf(t, "k1")}
-				m := managerOn(t, store, relayer.WithSealer(sealer), relayer.WithAdmission(func(context.Context, relayer.Admission) error {
+				m := managerOn(t, store, relayer.WithSealer(sealer), relayer.WithAdmission(func(context.Context, relayer.Operation, *relayer.Relayer, *relayer.Relayer) error {
 					<-release
 					return nil
 				}))

@@ -28,10 +28,10 @@ func (m *Manager) rewrite(ctx context.Context, id string, form recordForm) (isSt
 			if err != nil || isSameRecord(changed, current) {
 				return changed, err
 			}
-			changed.Note = w.note(ctx, Record{}, changed)
+			w.begins(current)
 			changed, err = w.swap(ctx, changed)
 			if isStored = err == nil; isStored {
-				w.replaces(current, changed)
+				w.operation.Revision = changed.Revision
 			}
 			return changed, err
 		})

@@ -137,6 +137,13 @@ type HistoryQuery struct {
 	// ID selects the changes of one record. If it is empty, those of all are selected.
 	ID string
 
+	// Actor and Action select changes of an actor or an action, unless they are empty. Since
+	// and Until select changes from a time on, and before a time, unless they are zero. A
+	// Store ignores the four.
+	Actor        string
+	Action       Action
+	Since, Until time.Time
+
 	// Before selects changes with a smaller revision, unless it is 0.
 	Before uint64
 

@@ -82,7 +82,7 @@ func TestPause_RepeatedInOtherForm(t *testing.T) {
 	}
 }
 
-var refuseNothing = relayer.WithAdmission(func(context.Context, relayer.Admission) error { return nil })
+var refuseNothing = relayer.WithAdmission(func(context.Context, relayer.Operation, *relayer.Relayer, *relayer.Relayer) error { return nil })
 
 func mustGetRecord(t *testing.T, store relayer.Store, id string) relayer.Record {
 	t.Helper()

@@ -177,7 +177,7 @@ func (m *Manager) update(ctx context.Context, action Action, id string, options 
 		if err != nil {
 			return nil, err
 		}
-		return w.relayer(m, rec)
+		return m.relayerOf(rec)
 	})
 }
 
@@ -188,33 +188,31 @@ func (m *Manager) updateRecord(ctx context.Context, id string, w *write, e edit)
 func (m *Manager) attemptUpdate(ctx context.Context, id string, w *write, e edit) (Record, error) {
 	current, err := m.current(ctx, id, w.WriteSettings)
 	if err != nil {
-		w.replaces(Record{}, Record{}) // of an attempt that lost a race
+		w.begins(Record{}) // an earlier attempt has lost a race
 		return Record{}, err
 	}
-	w.replaces(current, current)
+	w.begins(current)
 	rec, err := e(ctx, current)
 	if err != nil {
 		return Record{}, err
 	}
 	if bytes.Equal(rec.Document, current.Document) && bytes.Equal(rec.Private, current.Private) {
-		return w.unnoted(current, current), nil
+		return w.unchanged(current), nil
 	}
-	if err := m.admit(ctx, w.operation.Action, current, rec, w.DryRun); err != nil {
+	if err := m.admit(ctx, w, current, rec); err != nil {
 		return Record{}, err
 	}
-	rec.Note = w.note(ctx, current, rec)
+	rec.Note = w.updateNote(ctx, current, rec)
 	updated, err := w.swap(ctx, rec)
 	if errors.Is(err, ErrClaimed) {
 		// Signers became exclusive while two relayers shared one. A change does not
 		// make that worse, and pausing one of them must be possible.
-		rec = withClaim(rec, current.Claim)
-		updated, err = w.swap(ctx, rec)
+		updated, err = w.swap(ctx, withClaim(rec, current.Claim))
 	}
 	if err != nil {
 		return Record{}, err
 	}
-	w.replaces(current, updated)
-	return w.unnoted(current, updated), nil
+	return w.updated(current, updated), nil
 }
 
 // changed returns the record of the relayer as apply changes it. The sealer is called

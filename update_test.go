@@ -343,8 +343,8 @@ func (contested) Delete(context.Context, string, uint64, []byte) error { return 
 func TestUpdate_HookErrorNotRetried(t *testing.T) {
 	mine := fmt.Errorf("my own: %w", relayer.ErrConflict)
 	calls := 0
-	m := registry(t, relayer.WithAdmission(func(_ context.Context, admission relayer.Admission) error {
-		if admission.Action == relayer.ActionCreate {
+	m := registry(t, relayer.WithAdmission(func(_ context.Context, o relayer.Operation, _, _ *relayer.Relayer) error {
+		if o.Action == relayer.ActionCreate {
 			return nil
 		}
 		calls++

@@ -88,35 +88,64 @@ func (v view) Watch(ctx context.Context, after string) iter.Seq2[RecordChange, e
 	return v.selector.changesOf(v.Store.Watch(ctx, position))
 }
 
-// maxHistoryScan bounds how many changes a view examines for one page of the history of all
-// relayers: one that selects little must not read all changes. The changes of one relayer have
-// no bound, because then the end of a page would show how many a relayer outside has.
-const maxHistoryScan = 1000
-
-// History returns the changes of relayers that are selected before or after the change. If it
-// ends at the bound, the last element is a [ChangeHeartbeat] with the revision that was reached.
+// History returns the changes of relayers that are selected before or after the change, as
+// [scanHistory] does.
 func (v view) History(ctx context.Context, query HistoryQuery) ([]RecordChange, error) {
 	if err := v.selector.Err(); err != nil {
 		return nil, err
 	}
-	limit, visible := query.Limit, []RecordChange(nil)
+	return scanHistory(ctx, v.Store, query, func(c *RecordChange) (isKept, isEnd bool) {
+		return v.selector.pastChangeOf(c), false
+	})
+}
+
+// filteredHistory is a [Store] whose history has only what the filters of a query select.
+type filteredHistory struct{ Store }
+
+func (f filteredHistory) History(ctx context.Context, query HistoryQuery) ([]RecordChange, error) {
+	return scanHistory(ctx, f.Store, query, func(c *RecordChange) (isKept, isEnd bool) {
+		info := changeInfoOf(c.Record)
+		return query.selects(info), query.isPast(info)
+	})
+}
+
+// maxHistoryScan bounds how many changes are examined for one page of the history of all
+// relayers: one that selects little must not read all changes. The changes of one relayer have
+// no bound, because then the end of a page would show how many a relayer outside has.
+const maxHistoryScan = 1000
+
+// scanHistory returns the changes of a store that keep keeps, until it reports the end. If it
+// ends at the bound, the last element is a [ChangeHeartbeat] with the revision that was reached.
+func scanHistory(ctx context.Context, store Store, query HistoryQuery, keep func(*RecordChange) (isKept, isEnd bool)) (kept []RecordChange, _ error) {
+	limit := query.Limit
 	query.Limit = max(limit, 100)
 	for scanned := 0; ; {
-		found, err := v.Store.History(ctx, query)
+		found, err := store.History(ctx, query)
 		if err != nil {
 			return nil, err
 		}
+		isLast := len(found) < query.Limit
 		for _, c := range found {
-			if c, isVisible := v.selector.pastChangeOf(c); isVisible && len(visible) < limit {
-				visible = append(visible, c)
+			if c.Kind == ChangeHeartbeat {
+				return append(kept, c), nil
+			}
+			isKept, isEnd := keep(&c)
+			if isEnd {
+				return kept, nil
+			}
+			if isKept {
+				kept = append(kept, c)
+			}
+			if len(kept) == limit {
+				return kept, nil
 			}
 		}
-		if len(visible) == limit || len(found) < query.Limit {
-			return visible, nil
+		if isLast {
+			return kept, nil
 		}
 		query.Before = found[len(found)-1].Record.Revision
 		if scanned += len(found); query.ID == "" && scanned >= maxHistoryScan {
-			return append(visible, RecordChange{Kind: ChangeHeartbeat, Record: Record{Revision: query.Before}}), nil
+			return append(kept, RecordChange{Kind: ChangeHeartbeat, Record: Record{Revision: query.Before}}), nil
 		}
 	}
 }
@@ -141,7 +170,6 @@ func (d dryRun) Create(ctx context.Context, rec Record) (Record, error) {
 	if !errors.Is(err, ErrNotFound) {
 		return Record{}, err
 	}
-	rec.Note = nil
 	if rec.Claim == "" {
 		return rec, nil
 	}
@@ -152,9 +180,6 @@ func (d dryRun) Create(ctx context.Context, rec Record) (Record, error) {
 	return rec, err
 }
 
-func (d dryRun) Update(_ context.Context, rec Record) (Record, error) {
-	rec.Note = nil
-	return rec, nil
-}
+func (d dryRun) Update(_ context.Context, rec Record) (Record, error) { return rec, nil }
 
 func (d dryRun) Delete(context.Context, string, uint64, []byte) error { return nil }

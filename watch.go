@@ -8,19 +8,27 @@ import (
 	"time"
 )
 
-// Change is one change of one relayer, or a heartbeat.
+// Change is one change of one relayer, of a change feed or of a history, or a heartbeat of a feed.
 type Change struct {
 	Kind ChangeKind
+
+	// ID is the ID of the relayer.
+	ID string
 
 	// Relayer is the relayer after the change. If it was deleted, it is its last state, with
 	// the revision of the delete. It is a copy for the consumer. A relayer that the query of
 	// the watch ceases to select is deleted for the consumer, and has only ID and Revision.
 	// Its RPC URLs can be masked ([RPCURL.IsMasked]) if a later change follows, and if it was
-	// deleted: a store need not retain the URLs of earlier revisions. It is nil in a heartbeat.
+	// deleted: a store need not retain the URLs of earlier revisions. It is nil in a heartbeat. For a
+	// history see [Manager.History].
 	Relayer *Relayer
 
+	// Info says who made the change, when and why. Of a relayer that a watch ceases to select
+	// it has only the revision.
+	Info ChangeInfo
+
 	// Position is the point of the feed behind the change, for [WatchQuery.After]. It is
-	// opaque, and empty if the feed cannot resume.
+	// opaque, and empty if the feed cannot resume, and in a history.
 	Position string
 
 	// Time is the time up to which the consumer has all changes: every change of the
@@ -130,8 +138,8 @@ func (s Selector) changeOf(c RecordChange) (_ RecordChange, isSelected bool) {
 	is := c.Kind != ChangeDeleted && s.selects(c.Record)
 	was := c.Kind != ChangeCreated && s.selects(Record{ID: c.Record.ID, Terms: c.OldTerms, Text: c.OldText})
 	switch {
-	case is && !was:
-		c.Kind = ChangeCreated
+	case is && !was && c.Kind == ChangeUpdated:
+		c.Kind, c.Record.Note = ChangeCreated, withoutPaths(c.Record.Note)
 	case was && !is && c.Kind == ChangeUpdated:
 		c.Kind = ChangeDeleted
 		c.Record = Record{ID: c.Record.ID, Revision: c.Record.Revision}
@@ -143,8 +151,10 @@ func (m *Manager) decodeChange(c RecordChange) (Change, error) {
 	if c.Kind == ChangeHeartbeat {
 		return Change{Kind: c.Kind, Position: c.Position, Time: c.Time}, nil
 	}
+	change := Change{Kind: c.Kind, ID: c.Record.ID, Info: changeInfoOf(c.Record), Position: c.Position, Time: c.Time}
 	if c.Record.Document == nil {
-		return Change{c.Kind, &Relayer{ID: c.Record.ID, Revision: c.Record.Revision}, c.Position, c.Time}, nil
+		change.Relayer = &Relayer{ID: c.Record.ID, Revision: c.Record.Revision}
+		return change, nil
 	}
 	decode := m.relayerOf
 	if len(c.Record.Private) == 0 {
@@ -154,5 +164,6 @@ func (m *Manager) decodeChange(c RecordChange) (Change, error) {
 	if err != nil {
 		return Change{}, err
 	}
-	return Change{c.Kind, r, c.Position, c.Time}, nil
+	change.Relayer = r
+	return change, nil
 }

@@ -1,28 +1,24 @@
 package relayer
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"time"
 )
 
 // write is an observed write.
 type write struct {
 	WriteSettings
-	store      Store // stores nothing in a dry run
-	operation  Operation
-	isObserved bool
-	changed    []string // by a dry run, which has it
+	store     Store // stores nothing in a dry run
+	operation Operation
 }
 
 // observeWrite runs a write between the calls of the observers. It reads id after the
 // write, because a create may generate it.
 func observeWrite[T any](ctx context.Context, m *Manager, action Action, id *string, options []WriteOption, run func(context.Context, *write) (T, error)) (T, error) {
-	w := &write{store: m.store, isObserved: len(m.observers) > 0}
+	w := &write{store: m.store}
 	settings, err := NewWriteSettings(options...)
 	if w.WriteSettings = settings; settings.DryRun {
 		w.store = withoutWrites(m.store)
@@ -40,63 +36,96 @@ func observeWrite[T any](ctx context.Context, m *Manager, action Action, id *str
 	})
 }
 
-// note returns the note of the write, which is made now. The private part of an update is
-// that of the caller.
-func (w *write) note(ctx context.Context, current, rec Record) []byte {
-	changesURLs := current.Revision != 0 && !bytes.Equal(current.Private, rec.Private)
-	return encodeNote(ctx, w.operation.Action, w.Reason, changesURLs)
+// begins records the revision on which an attempt of the write is based. The zero Record is
+// none.
+func (w *write) begins(current Record) {
+	w.operation.OldRevision, w.operation.Revision = current.Revision, current.Revision
 }
 
-// unnoted returns the record. That of a dry run has no note, because the caller has not made the
-// last change; the write then has what would change.
-func (w *write) unnoted(old, rec Record) Record {
+// updateNote returns the note of a change of current to rec, which is made now.
+func (w *write) updateNote(ctx context.Context, current, rec Record) []byte {
+	n := newNote(ctx, w.operation.Action, w.Reason, changedPaths(current, rec))
+	switch {
+	case isPaused(current) && isPaused(rec):
+		n.setPaused(current.Note)
+	case isPaused(rec):
+		n.setPaused(nil)
+	}
+	return n.encoded()
+}
+
+// createNote returns the note of a create, which is made now.
+func (w *write) createNote(ctx context.Context, rec Record) []byte {
+	n := newNote(ctx, w.operation.Action, w.Reason, nil)
+	if isPaused(rec) {
+		n.setPaused(nil)
+	}
+	return n.encoded()
+}
+
+// deleteNote returns the note of a delete, which is made now.
+func (w *write) deleteNote(ctx context.Context) []byte {
+	return newNote(ctx, w.operation.Action, w.Reason, nil).encoded()
+}
+
+// created records a create, and updated an update of current. They return the record as the
+// caller gets it: the note of a dry run has only what would change.
+func (w *write) created(rec Record) Record {
 	if w.DryRun {
-		w.changed = append([]string{}, changedPaths(old, rec)...)
-		rec.Note = nil
+		return dryRecord(Record{}, rec)
+	}
+	w.operation.Revision = rec.Revision
+	return rec
+}
+
+func (w *write) updated(current, rec Record) Record {
+	if w.DryRun {
+		return dryRecord(current, rec)
+	}
+	w.operation.Revision, w.operation.Changed = rec.Revision, changeInfoOf(rec).Changed
+	if isPaused(rec) != isPaused(current) {
+		w.operation.Paused = new(isPaused(rec))
 	}
 	return rec
 }
 
-func (w *write) relayer(m *Manager, rec Record) (*Relayer, error) {
-	r, err := m.relayerOf(rec)
-	if err == nil {
-		r.LastChange.Changed = w.changed
+// deleted is updated for a delete.
+func (w *write) deleted(current Record) Record {
+	if w.DryRun {
+		return dryRecord(Record{}, current)
 	}
-	return r, err
+	w.operation.Revision = 0
+	return current
 }
 
-// replaces records the effect of the write. The zero Record is none.
-func (w *write) replaces(old, rec Record) {
-	isCurrent := w.operation.OldRevision == 0 // before it is replaced
-	if !w.isObserved || w.DryRun && !isCurrent {
-		return
+// unchanged returns the record of a write that changes nothing.
+func (w *write) unchanged(current Record) Record {
+	if w.DryRun {
+		return dryRecord(current, current)
 	}
-	w.operation.OldRevision, w.operation.Revision = old.Revision, rec.Revision
-	if old.Revision == 0 || rec.Revision == 0 {
-		return
-	}
-	w.operation.Changed, w.operation.Paused = changedPaths(old, rec), nil
-	if slices.Contains(w.operation.Changed, "paused") {
-		w.operation.Paused = new(readSwitches(rec.Document).isPaused)
-	}
+	return current
+}
+
+func dryRecord(old, rec Record) Record {
+	rec.Note = onlyPaths(changedPaths(old, rec))
+	return rec
 }
 
 // admit calls the admissions. A zero record has no relayer.
-func (m *Manager) admit(ctx context.Context, action Action, old, changed Record, dryRun bool) error {
-	if len(m.admissions) == 0 || action == ActionPause || action == ActionDisable {
+func (m *Manager) admit(ctx context.Context, w *write, old, changed Record) error {
+	if w.operation.Action == ActionPause || w.operation.Action == ActionDisable {
 		return nil
 	}
 	for _, admit := range m.admissions {
-		admission := Admission{Action: action, DryRun: dryRun}
-		admission.Actor, _ = ActorFrom(ctx)
-		var err error
-		if admission.Old, err = m.optionalRelayerOf(old); err != nil {
+		before, err := m.optionalRelayerOf(old)
+		if err != nil {
 			return err
 		}
-		if admission.New, err = m.optionalRelayerOf(changed); err != nil {
+		after, err := m.optionalRelayerOf(changed)
+		if err != nil {
 			return err
 		}
-		if err := admit(ctx, admission); err != nil {
+		if err := admit(ctx, w.operation, before, after); err != nil {
 			return admissionError(err)
 		}
 	}

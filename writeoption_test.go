@@ -169,10 +169,10 @@ func TestDryRun_Result(t *testing.T) {
 					if want == nil && got == nil {
 						return
 					}
-					if got.Revision != revision || !reflect.DeepEqual(got.LastChange, relayer.Note{Changed: got.LastChange.Changed}) {
+					if got.Revision != revision || !reflect.DeepEqual(got.LastChange, relayer.ChangeInfo{Changed: got.LastChange.Changed}) {
 						t.Errorf("revision %d, want the current one, %d, and no last change: %+v", got.Revision, revision, got.LastChange)
 					}
-					want.Revision, want.LastChange = got.Revision, got.LastChange
+					want.Revision, want.LastChange, want.PausedBy = got.Revision, got.LastChange, got.PausedBy
 					if !reflect.DeepEqual(got, want) {
 						t.Errorf("a dry run returns %v, the write %v", got, want)
 					}

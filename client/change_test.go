@@ -64,11 +64,11 @@ func TestLastChange(t *testing.T) {
 		}
 		for i, past := range got {
 			expected := want[i]
-			if past.Revision != expected.Revision || past.ID != "a" || !reflect.DeepEqual(past.Note, expected.Note) ||
+			if past.Kind != expected.Kind || past.ID != "a" || !reflect.DeepEqual(past.Info, expected.Info) ||
 				fmt.Sprint(past.Relayer) != fmt.Sprint(expected.Relayer) {
 				t.Errorf("a revision is %+v, want %+v", past, expected)
 			}
-			reasons = append(reasons, past.Reason)
+			reasons = append(reasons, past.Info.Reason)
 		}
 		query.Before = next
 	}
@@ -96,7 +96,7 @@ func TestHistory_All(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, past := range revisions {
-			got = append(got, fmt.Sprint(past.ID, " ", past.Action, " ", past.Relayer != nil))
+			got = append(got, fmt.Sprint(past.ID, " ", past.Info.Action, " ", past.Relayer != nil))
 		}
 		query.Before = next
 	}

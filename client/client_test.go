@@ -150,8 +150,8 @@ func TestClient_PrintsNoToken(t *testing.T) {
 // TestClient_SameAsManager runs the same operations on a Manager and on a client, and
 // compares the results and errors.
 func TestClient_SameAsManager(t *testing.T) {
-	guard := relayer.WithAdmission(func(_ context.Context, a relayer.Admission) error {
-		if a.Action == relayer.ActionDelete && a.Old.ID == "protected" {
+	guard := relayer.WithAdmission(func(_ context.Context, o relayer.Operation, old, _ *relayer.Relayer) error {
+		if o.Action == relayer.ActionDelete && old.ID == "protected" {
 			return relayer.Refuse("transactions are pending")
 		}
 		return nil

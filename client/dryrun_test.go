@@ -63,7 +63,7 @@ var dryRuns = map[string]func(t *testing.T, g relayer.Registry) error{
 func expectChanged(t *testing.T, r *relayer.Relayer, err error, want ...string) {
 	t.Helper()
 	want = append([]string{}, want...)
-	if err == nil && !reflect.DeepEqual(r.LastChange, relayer.Note{Changed: want}) {
+	if err == nil && !reflect.DeepEqual(r.LastChange, relayer.ChangeInfo{Changed: want}) {
 		t.Errorf("the last change is %#v, want %q", r.LastChange, want)
 	}
 }

@@ -7,23 +7,25 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/wire"
 )
 
 // History returns past changes like [relayer.Manager.History]. The error matches
 // [errors.ErrUnsupported] if the server retains none.
-func (c *Client) History(ctx context.Context, query relayer.HistoryQuery) (revisions []relayer.Revision, next uint64, err error) {
+func (c *Client) History(ctx context.Context, query relayer.HistoryQuery) (changes []relayer.Change, next uint64, err error) {
 	action := relayer.ActionGet
 	if query.ID == "" {
 		action = relayer.ActionList
 	}
-	revisions, next, err = c.history(ctx, query)
-	revisions, err = named(action, query.ID, revisions, err)
-	return revisions, next, err
+	changes, next, err = c.history(ctx, query)
+	changes, err = named(action, query.ID, changes, err)
+	return changes, next, err
 }
 
-func (c *Client) history(ctx context.Context, query relayer.HistoryQuery) (revisions []relayer.Revision, next uint64, err error) {
+func (c *Client) history(ctx context.Context, query relayer.HistoryQuery) (changes []relayer.Change, next uint64, err error) {
 	if query.Limit < 0 {
 		return nil, 0, &relayer.ValidationError{Fields: []relayer.FieldError{{Field: "per_page", Message: "must be 0 or more"}}}
 	}
@@ -41,21 +43,25 @@ func (c *Client) history(ctx context.Context, query relayer.HistoryQuery) (revis
 	if query.Before > 0 {
 		req.query.Set("before", strconv.FormatUint(query.Before, 10))
 	}
+	for name, value := range map[string]string{"actor": query.Actor, "action": string(query.Action), "since": timeText(query.Since), "until": timeText(query.Until)} {
+		if value != "" {
+			req.query.Set(name, value)
+		}
+	}
 	req.isOptional = true
 	req.decode = func(resp *response) (err error) {
-		revisions, next, err = resp.decodeHistory(query.ID)
+		changes, next, err = resp.decodeHistory(query.ID)
 		return err
 	}
 	if _, failed := c.do(ctx, req, c.newAttempts()); failed != nil {
 		return nil, 0, failed.err
 	}
-	return revisions, next, nil
+	return changes, next, nil
 }
 
-func (p *response) decodeHistory(id string) (revisions []relayer.Revision, next uint64, err error) {
+func (p *response) decodeHistory(id string) (changes []relayer.Change, next uint64, err error) {
 	var entries []struct {
-		change
-		ID      string
+		wire.Change
 		Relayer *json.RawMessage // nil for null
 	}
 	next, err = strconv.ParseUint(cmp.Or(string(p.envelope.Next), "0"), 10, 64)
@@ -63,14 +69,33 @@ func (p *response) decodeHistory(id string) (revisions []relayer.Revision, next 
 		return nil, 0, errNoData
 	}
 	for _, e := range entries {
-		past := relayer.Revision{Revision: e.Revision, ID: cmp.Or(id, e.ID), Note: e.note()}
+		past := relayer.Change{Kind: kindOf(e.Action), ID: cmp.Or(id, e.ID), Info: e.Info()}
 		if e.Relayer != nil {
 			if past.Relayer, err = decodeRelayer(*e.Relayer); err != nil {
 				return nil, 0, err
 			}
-			e.setOn(past.Relayer)
+			setChange(past.Relayer, e.Change)
 		}
-		revisions = append(revisions, past)
+		changes = append(changes, past)
 	}
-	return revisions, next, nil
+	return changes, next, nil
+}
+
+// timeText returns "" for the zero time.
+func timeText(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}
+
+func kindOf(action relayer.Action) relayer.ChangeKind {
+	switch action {
+	case relayer.ActionCreate:
+		return relayer.ChangeCreated
+	case relayer.ActionDelete:
+		return relayer.ChangeDeleted
+	default:
+		return relayer.ChangeUpdated
+	}
 }

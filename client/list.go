@@ -131,7 +131,7 @@ func (l *listing) decode(resp *response) error {
 			return err
 		}
 		if l.hasChanges {
-			body.Changes[i].setOn(r)
+			setChange(r, body.Changes[i])
 		}
 		l.Relayers = append(l.Relayers, r)
 	}

@@ -46,8 +46,8 @@ func (p *response) isUnsupported() bool {
 type envelope struct {
 	Success    *bool               `json:"success"`
 	Data       json.RawMessage     `json:"data"`
-	Change     *change             `json:"change"`  // of a single relayer
-	Changes    []change            `json:"changes"` // of a page
+	Change     *wire.Change        `json:"change"`  // of a single relayer
+	Changes    []wire.Change       `json:"changes"` // of a page
 	Pagination *relayer.Pagination `json:"pagination"`
 	Next       relayer.Cursor      `json:"next"`
 	Position   *string             `json:"position"`
@@ -58,21 +58,10 @@ type envelope struct {
 	Metadata   json.RawMessage     `json:"metadata"`
 }
 
-// change is the last change of a relayer.
-type change struct {
-	Revision uint64         `json:"revision"`
-	Time     time.Time      `json:"time"`
-	Actor    string         `json:"actor"`
-	Action   relayer.Action `json:"action"`
-	Reason   string         `json:"reason"`
-	Changed  []string       `json:"changed"`
+// setChange sets what is known of the last change of a relayer.
+func setChange(r *relayer.Relayer, c wire.Change) {
+	r.Revision, r.LastChange, r.PausedBy = c.Revision, c.Info(), c.PausedBy.Info()
 }
-
-func (c change) note() relayer.Note {
-	return relayer.Note{Time: c.Time, Actor: c.Actor, Action: c.Action, Reason: c.Reason, Changed: c.Changed}
-}
-
-func (c change) setOn(r *relayer.Relayer) { r.Revision, r.LastChange = c.Revision, c.note() }
 
 var errTooLarge = errors.New("the response is larger than the limit of 16 MiB")
 
@@ -235,7 +224,7 @@ func decodeSingle(p *response) error {
 		return err
 	}
 	if p.envelope.Change != nil {
-		p.envelope.Change.setOn(r)
+		setChange(r, *p.envelope.Change)
 	}
 	if p.request.isDryRun { // its change has no revision
 		r.Revision, _ = strconv.ParseUint(strings.Trim(p.header.Get("ETag"), `W/"`), 10, 64)

@@ -276,7 +276,7 @@ func (w *watcher) ignored(comment string) error {
 func decodeChanged(kind relayer.ChangeKind, data []byte) (*relayer.Relayer, error) {
 	var decoded struct {
 		Relayer json.RawMessage `json:"relayer"`
-		Change  change          `json:"change"`
+		Change  wire.Change     `json:"change"`
 		Sealed  []string        `json:"sealed"`
 	}
 	if json.Unmarshal(data, &decoded) != nil {
@@ -292,7 +292,7 @@ func decodeChanged(kind relayer.ChangeKind, data []byte) (*relayer.Relayer, erro
 	if err != nil {
 		return nil, err
 	}
-	decoded.Change.setOn(r)
+	setChange(r, decoded.Change)
 	if len(decoded.Sealed) > 0 {
 		markSealed(r)
 	}

@@ -138,7 +138,7 @@ func (c *Client) tryUpdate(ctx context.Context, id string, change func(*relayer.
 	}
 	if len(patch) == 0 {
 		if settings.DryRun {
-			current.LastChange = relayer.Note{Changed: []string{}}
+			current.LastChange = relayer.ChangeInfo{}
 		}
 		return current, nil
 	}

@@ -124,8 +124,8 @@ func TestAuthorizer_Attributes(t *testing.T) {
 		return httpapi.Allow(relayer.Selector{}.Where("label.team", access.Actor.Attributes["tenant"]...)), nil
 	}
 	var admitted relayer.Actor
-	admission := relayer.WithAdmission(func(_ context.Context, admission relayer.Admission) error {
-		admitted = admission.Actor
+	admission := relayer.WithAdmission(func(_ context.Context, o relayer.Operation, _, _ *relayer.Relayer) error {
+		admitted = o.Actor
 		return nil
 	})
 	s := serveAs(t, authenticate, []relayer.Option{admission}, httpapi.WithAuthorizer(scope))

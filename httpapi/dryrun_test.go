@@ -52,11 +52,11 @@ func serveTaken(t *testing.T) *service {
 // TestDryRun: the response is that of the change, and nothing is stored.
 func TestDryRun(t *testing.T) {
 	refused := errors.New("")
-	admit := func(_ context.Context, a relayer.Admission) error {
-		if a.Action == relayer.ActionDelete && a.Old.Name == "pending" {
+	admit := func(_ context.Context, o relayer.Operation, old, _ *relayer.Relayer) error {
+		if o.Action == relayer.ActionDelete && old.Name == "pending" {
 			return relayer.Refuse("transactions are pending")
 		}
-		if a.Action == relayer.ActionDelete && a.Old.Name == "broken" {
+		if o.Action == relayer.ActionDelete && old.Name == "broken" {
 			return refused
 		}
 		return nil

@@ -79,8 +79,8 @@ func TestEngine_InvalidReason(t *testing.T) {
 }
 
 func TestEngine_EnableRefused(t *testing.T) {
-	admit := func(_ context.Context, a relayer.Admission) error {
-		if a.Action == relayer.ActionEnable {
+	admit := func(_ context.Context, o relayer.Operation, _, _ *relayer.Relayer) error {
+		if o.Action == relayer.ActionEnable {
 			return relayer.Refuse("the nonce is not synchronized")
 		}
 		return nil

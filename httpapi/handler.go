@@ -203,15 +203,16 @@ func (a *API) routes() []route {
 		read = append(read, parameter{"rpc_urls", isFull})
 	}
 	list := append([]parameter{{"page", isNumber}, {"per_page", isNumber}, {"after", isAny}}, read...)
-	past := []parameter{{"before", isRevision}, {"per_page", isNumber}}
-	search := append([]parameter{{"actor", isAny}, {"action", isAny}, {"since", isTime}, {"until", isTime}}, past...)
+	past := []parameter{
+		{"before", isRevision}, {"per_page", isNumber}, {"actor", isAny}, {"action", isAny}, {"since", isTime}, {"until", isTime},
+	}
 	write := []parameter{{"changes", isFlag}, {"dry_run", isFlag}}
 
 	routes := []route{
 		{method: "GET", path: collection, action: relayer.ActionList, handle: a.listRelayers, parameters: list, hasFilters: true, buildsPages: true},
 		{method: "POST", path: collection, action: relayer.ActionCreate, handle: a.createRelayer, parameters: write},
 		{method: "GET", path: collection + ":watch", action: relayer.ActionWatch, handle: a.watchRelayers, parameters: read, hasFilters: true, isStream: true},
-		{method: "GET", path: collection + ":history", action: relayer.ActionList, handle: a.getHistory, parameters: search, buildsPages: true},
+		{method: "GET", path: collection + ":history", action: relayer.ActionList, handle: a.getHistory, parameters: past, buildsPages: true},
 		{method: "GET", path: single, action: relayer.ActionGet, handle: a.getRelayer, parameters: read, ignoresMalformed: true},
 		{method: "PATCH", path: single, action: relayer.ActionUpdate, handle: a.patchRelayer, parameters: write},
 		{method: "DELETE", path: single, action: relayer.ActionDelete, handle: a.deleteRelayer, parameters: write},

@@ -288,8 +288,8 @@ func TestPatch_HostStatesAreKept(t *testing.T) {
 func TestHook_ErrorsOfRequests(t *testing.T) {
 	for _, fault := range []error{client.ErrUnauthorized, client.ErrForbidden} {
 		hooks := []relayer.Option{
-			relayer.WithAdmission(func(_ context.Context, a relayer.Admission) error {
-				if a.Action == relayer.ActionDelete {
+			relayer.WithAdmission(func(_ context.Context, o relayer.Operation, _, _ *relayer.Relayer) error {
+				if o.Action == relayer.ActionDelete {
 					return fmt.Errorf("asking: %w", fault)
 				}
 				return nil

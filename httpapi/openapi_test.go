@@ -121,8 +121,8 @@ func serveExamples(t *testing.T) *examples {
 	e.service = serveAs(t, validTokens, []relayer.Option{
 		relayer.WithNetworkRules(),
 		relayer.WithAddressResolver(exampleAddress),
-		relayer.WithAdmission(func(_ context.Context, a relayer.Admission) error {
-			if a.Action == relayer.ActionDelete {
+		relayer.WithAdmission(func(_ context.Context, o relayer.Operation, _, _ *relayer.Relayer) error {
+			if o.Action == relayer.ActionDelete {
 				return e.refusal
 			}
 			return nil

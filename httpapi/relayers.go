@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/wire"
 )
 
 func (a *API) getRelayer(x *exchange, r *http.Request) response {
@@ -67,9 +68,9 @@ func (a *API) listRelayers(x *exchange, r *http.Request) response {
 		body = appendCursors(body, page)
 	}
 	if x.query.is("changes", "true") {
-		changes := make([]change, len(documents))
+		changes := make([]wire.Change, len(documents))
 		for i, document := range documents {
-			changes[i] = changeOf(document.Revision, document.LastChange())
+			changes[i] = changeOf(document)
 		}
 		body = append(append(body, `,"changes":`...), encodeJSON(changes)...)
 	}
@@ -115,26 +116,9 @@ func appendCursors(body []byte, page *relayer.DocumentPage) []byte {
 	return append(append(body, `,"position":`...), encodeJSON(page.Position)...)
 }
 
-// change is who made a revision, when and why. Changed is that of a history or a dry run.
-type change struct {
-	Revision uint64         `json:"revision,omitempty"`
-	Time     string         `json:"time,omitempty"`
-	Actor    string         `json:"actor,omitempty"`
-	Action   relayer.Action `json:"action,omitempty"`
-	Reason   string         `json:"reason,omitempty"`
-	ID       string         `json:"id,omitempty"` // in a history of all relayers
-	Changed  []string       `json:"changed,omitzero"`
-}
-
-// timeFormat is RFC 3339 in UTC, with milliseconds.
-const timeFormat = "2006-01-02T15:04:05.000Z"
-
-func changeOf(revision uint64, note relayer.Note) change {
-	c := change{Revision: revision, Actor: note.Actor, Action: note.Action, Reason: note.Reason, Changed: note.Changed}
-	if !note.Time.IsZero() {
-		c.Time = note.Time.UTC().Format(timeFormat)
-	}
-	return c
+// changeOf returns the last change of a relayer.
+func changeOf(document relayer.Document) wire.Change {
+	return wire.ChangeOf(document.LastChange(), document.PausedBy())
 }
 
 // appendChange adds the last change of the relayer of a body, if the query asks for it. That of
@@ -143,11 +127,7 @@ func (x *exchange) appendChange(body []byte, document relayer.Document) []byte {
 	if !x.query.is("changes", "true") {
 		return body
 	}
-	last := changeOf(document.Revision, document.LastChange())
-	if x.query.is("dry_run", "true") {
-		last.Revision = 0
-	}
-	return append(append(body, `,"change":`...), encodeJSON(last)...)
+	return append(append(body, `,"change":`...), encodeJSON(changeOf(document))...)
 }
 
 // appendSealed adds the IDs of the relayers whose RPC URLs could not be opened.

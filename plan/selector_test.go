@@ -140,8 +140,8 @@ func TestNew_Labels(t *testing.T) {
 
 // What the registry would reject is blocked, and the rest can be applied.
 func TestNew_RejectedByRegistry(t *testing.T) {
-	m := newManager(t, relayer.WithNetworkRules(), relayer.WithExclusiveSigners(), relayer.WithAdmission(func(_ context.Context, a relayer.Admission) error {
-		if a.Action == relayer.ActionDelete && a.Old.ID == "pending" {
+	m := newManager(t, relayer.WithNetworkRules(), relayer.WithExclusiveSigners(), relayer.WithAdmission(func(_ context.Context, o relayer.Operation, old, _ *relayer.Relayer) error {
+		if o.Action == relayer.ActionDelete && old.ID == "pending" {
 			return relayer.Refuse("transactions are pending")
 		}
 		return nil
@@ -196,7 +196,7 @@ type silent struct{ relayer.Registry }
 func (r silent) Patch(ctx context.Context, id string, patch relayer.Patch, options ...relayer.WriteOption) (*relayer.Relayer, error) {
 	patched, err := r.Registry.Patch(ctx, id, patch, options...)
 	if err == nil {
-		patched.LastChange = relayer.Note{}
+		patched.LastChange = relayer.ChangeInfo{}
 	}
 	return patched, err
 }

@@ -85,19 +85,16 @@ func (c *historyConfig) run(command *cobra.Command, apiKey string) (err error) {
 }
 
 // read returns the selected changes, newest first.
-func (c *historyConfig) read(ctx context.Context, registry relayer.Registry, since time.Time) (found []relayer.Revision, err error) {
-	query := relayer.HistoryQuery{ID: c.id, Limit: 100}
+func (c *historyConfig) read(ctx context.Context, registry relayer.Registry, since time.Time) (found []relayer.Change, err error) {
+	query := relayer.HistoryQuery{ID: c.id, Actor: c.actor, Action: relayer.Action(c.action), Since: since, Limit: 100}
 	for {
-		revisions, next, err := registry.History(ctx, query)
+		changes, next, err := registry.History(ctx, query)
 		if err != nil {
 			return nil, err
 		}
-		for _, r := range revisions {
-			if isLongBefore(r.Time, since) {
-				return found, nil
-			}
-			if c.selects(r) && !r.Time.Before(since) {
-				found = append(found, r)
+		for _, change := range changes {
+			if c.changed == "" || slices.Contains(changedFields(change), c.changed) {
+				found = append(found, change)
 			}
 			if len(found) == c.limit {
 				return found, nil
@@ -107,21 +104,6 @@ func (c *historyConfig) read(ctx context.Context, registry relayer.Registry, sin
 			return found, nil
 		}
 	}
-}
-
-// clockMargin bounds how much the clocks of instances may differ: revisions are in order, and
-// their times nearly so.
-const clockMargin = time.Minute
-
-// isLongBefore reports whether a change, and so all older ones, were made before a time. The time
-// of a change may be unknown.
-func isLongBefore(changed, since time.Time) bool {
-	return !changed.IsZero() && changed.Before(since.Add(-clockMargin))
-}
-
-func (c *historyConfig) selects(r relayer.Revision) bool {
-	return (c.actor == "" || r.Actor == c.actor) && (c.action == "" || string(r.Action) == c.action) &&
-		(c.changed == "" || slices.Contains(changedFields(r), c.changed))
 }
 
 // parseSince returns the zero time for the empty text.
@@ -145,34 +127,34 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("--since %q must be a time such as 14:00, 2026-01-02 or 2026-01-02T14:00:00Z, or a duration such as 2h or 2h ago", text)
 }
 
-func printHistory(out io.Writer, revisions []relayer.Revision) error {
-	if len(revisions) == 0 {
+func printHistory(out io.Writer, changes []relayer.Change) error {
+	if len(changes) == 0 {
 		_, err := fmt.Fprintln(out, "no changes")
 		return err
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "TIME\tREVISION\tRELAYER\tACTOR\tACTION\tCHANGED\tREASON")
-	for _, r := range revisions {
-		fmt.Fprintf(table, "%s\t%d", r.Time.Local().Format(time.DateTime), r.Revision)
-		for _, text := range []string{r.ID, r.Actor, string(r.Action), changedText(r)} {
+	for _, r := range changes {
+		fmt.Fprintf(table, "%s\t%d", r.Info.Time.Local().Format(time.DateTime), r.Info.Revision)
+		for _, text := range []string{r.ID, r.Info.Actor, string(r.Info.Action), changedText(r)} {
 			fmt.Fprintf(table, "\t%s", printable(cmp.Or(text, "-")))
 		}
-		fmt.Fprintf(table, "\t%s\n", printable(r.Reason))
+		fmt.Fprintf(table, "\t%s\n", printable(r.Info.Reason))
 	}
 	return table.Flush()
 }
 
 // changedFields returns the fields that a change has changed, and paused of a relayer that was
 // created paused.
-func changedFields(r relayer.Revision) []string {
-	if r.Action == relayer.ActionCreate && r.Relayer != nil && r.Relayer.Paused {
-		return append(slices.Clip(r.Changed), "paused")
+func changedFields(r relayer.Change) []string {
+	if r.Info.Action == relayer.ActionCreate && r.Relayer != nil && r.Relayer.Paused {
+		return append(slices.Clip(r.Info.Changed), "paused")
 	}
-	return r.Changed
+	return r.Info.Changed
 }
 
 // changedText returns the changed fields, with the value of a switch if the relayer is known.
-func changedText(r relayer.Revision) string {
+func changedText(r relayer.Change) string {
 	texts := slices.Clone(changedFields(r))
 	for i, field := range texts {
 		switch {
@@ -186,10 +168,10 @@ func changedText(r relayer.Revision) string {
 	return strings.Join(texts, " ")
 }
 
-func printHistoryJSON(out io.Writer, revisions []relayer.Revision) error {
+func printHistoryJSON(out io.Writer, changes []relayer.Change) error {
 	encoder := json.NewEncoder(jsonWriter{out})
 	encoder.SetEscapeHTML(false)
-	for _, r := range revisions {
+	for _, r := range changes {
 		err := encoder.Encode(struct {
 			Revision uint64           `json:"revision"`
 			ID       string           `json:"id"`
@@ -199,7 +181,7 @@ func printHistoryJSON(out io.Writer, revisions []relayer.Revision) error {
 			Reason   string           `json:"reason,omitempty"`
 			Changed  []string         `json:"changed,omitempty"`
 			Relayer  *relayer.Relayer `json:"relayer"`
-		}{r.Revision, r.ID, r.Time, r.Actor, r.Action, r.Reason, r.Changed, r.Relayer})
+		}{r.Info.Revision, r.ID, r.Info.Time, r.Info.Actor, r.Info.Action, r.Info.Reason, r.Info.Changed, r.Relayer})
 		if err != nil {
 			return err
 		}

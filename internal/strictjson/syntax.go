@@ -120,6 +120,26 @@ func InOrder(object []byte) iter.Seq2[string, []byte] {
 	}
 }
 
+// Member is a member of an object. Name is its text, and Value its JSON.
+type Member struct{ Name, Value []byte }
+
+// MemberList is [InOrder] as a list. It is nil for what is no object.
+func MemberList(object []byte) []Member {
+	if len(object) == 0 || object[0] != '{' {
+		return nil
+	}
+	members := make([]Member, 0, 16)
+	c := cursor{data: object}
+	c.accept('{')
+	for !c.accept('}') {
+		name := nameOf(c.next())
+		c.accept(':')
+		members = append(members, Member{name, c.next()})
+		c.accept(',')
+	}
+	return members
+}
+
 // nameOf returns the text of the string literal of a name.
 func nameOf(literal []byte) []byte {
 	if bytes.IndexByte(literal, '\\') < 0 {

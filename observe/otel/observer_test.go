@@ -75,7 +75,7 @@ func TestObserver_GeneratedID(t *testing.T) {
 // A span that a hook of the host starts is a child of the operation.
 func TestObserver_ChildOfOperation(t *testing.T) {
 	got := newTelemetry(t)
-	admit := func(ctx context.Context, _ relayer.Admission) error {
+	admit := func(ctx context.Context, _ relayer.Operation, _, _ *relayer.Relayer) error {
 		_, span := got.tracers.Tracer("host").Start(ctx, "admission")
 		span.End()
 		return nil
