@@ -43,7 +43,8 @@ type ChangeInfo struct {
 	// object are fields of their own, and a list is one field. If the paths have more than 600
 	// bytes, they are those of the members at the top. It is empty for a create and a delete,
 	// and in a history if a relayer was not selected before and after the change. For a dry run
-	// it has what would change; a create and a delete change all fields that are set.
+	// it has what would change and is not nil; a create and a delete change all fields that are
+	// set.
 	Changed []string
 }
 
@@ -144,7 +145,7 @@ func changeInfoOf(rec Record) ChangeInfo {
 		changed = strings.Split(n[noteChanged], pathSeparator)
 	}
 	if n[noteTime] == timeOfDryRun {
-		return ChangeInfo{Changed: changed}
+		return ChangeInfo{Changed: append([]string{}, changed...)}
 	}
 	made := n.time(noteTime)
 	if made.IsZero() {

@@ -138,7 +138,7 @@ func (c *Client) tryUpdate(ctx context.Context, id string, change func(*relayer.
 	}
 	if len(patch) == 0 {
 		if settings.DryRun {
-			current.LastChange = relayer.ChangeInfo{}
+			current.LastChange = relayer.ChangeInfo{Changed: []string{}}
 		}
 		return current, nil
 	}

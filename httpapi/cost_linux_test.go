@@ -189,7 +189,7 @@ func (c *costs) inputs() []input {
 	paused := func(i int) string { return fmt.Sprintf(`{"paused":%t}`, i%2 == 0) }
 	inputs := []input{
 		{"get", "", "GET", single, nil, nil, ok, work{}},
-		{"get", "256 KiB", "GET", large + "?changes=true", nil, nil, ok, work{1, 20, 400, 0}},
+		{"get", "256 KiB", "GET", large + "?changes=true", nil, nil, ok, work{1, 20, 500, 0}},
 		{"get", "256 KiB, full RPC URLs", "GET", large + "?rpc_urls=full", nil, nil, ok, work{1, 2000, 4000, 0}},
 		{"list", "", "GET", collection + "?page=50", nil, nil, ok, work{}},
 		{"list", "100 of 256 KiB", "GET", collection + "?per_page=100&changes=true", nil, nil, ok, work{1, 60, 40000, 0}},
@@ -199,9 +199,9 @@ func (c *costs) inputs() []input {
 		{"watch", "", "GET", changes, nil, nil, ok, work{}},
 		{"watch", "1,000 values", "GET", changes + thousand, nil, nil, ok, work{0, 600, 400, 0}},
 		{"history of one", "", "GET", single + "/history", nil, nil, ok, work{}},
-		{"history of one", "100 of 256 KiB", "GET", large + "/history?per_page=100", nil, nil, ok, work{1, 12, 2000, 0}},
+		{"history of one", "100 of 256 KiB", "GET", large + "/history?per_page=100", nil, nil, ok, work{1, 12, 3500, 0}},
 		{"history of all", "", "GET", all, nil, nil, ok, work{}},
-		{"history of all", "1,000 not selected", "GET", all + "?actor=nobody", nil, nil, ok, work{6, 4, 40, 0}},
+		{"history of all", "1,000 not selected", "GET", all + "?actor=nobody", nil, nil, ok, work{11, 20, 40, 0}},
 		{"access", "", "GET", "/api/v1/access", nil, nil, ok, work{}},
 		{"access", "5,000 unknown parameters", "GET", "/api/v1/access" + unknown, nil, nil, ok, work{0, 130, 300, 0}},
 		{"create", "", "POST", collection, numbered(smallBody("new-%d")), nil, http.StatusCreated, work{}},

@@ -149,7 +149,7 @@ func exampleAddress(_ context.Context, req relayer.CreateRequest) (string, error
 }
 
 // varying are the members of a response that differ in every run.
-var varying = regexp.MustCompile(`"(time|position)":"[^"]+"`)
+var varying = regexp.MustCompile(`"(time|position|request_id)":"[^"]+"`)
 
 // expect checks that a response is an example of the document.
 func (e *examples) expect(response, name string, got reply) {
@@ -158,7 +158,7 @@ func (e *examples) expect(response, name string, got reply) {
 	want := encode(e.t, e.document.at(e.t, "components", "responses", response, "content", "application/json", "examples", name)["value"])
 	body := varying.ReplaceAllStringFunc(got.body, func(found string) string {
 		name, _, _ := strings.Cut(found, ":")
-		return name + ":" + map[string]string{`"time"`: `"2026-01-02T03:04:05.678Z"`, `"position"`: `"4711.1767225600000000"`}[name]
+		return name + ":" + map[string]string{`"time"`: `"2026-01-02T03:04:05.678Z"`, `"request_id"`: `"7f3k2d9m4q8s1v6x0z5b"`, `"position"`: `"4711.1767225600000000"`}[name]
 	})
 	if text := encode(e.t, parse(e.t, body)); text != want {
 		e.t.Errorf("%s %s: got\n%s\nwant\n%s", response, name, text, want)
