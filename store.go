@@ -225,6 +225,15 @@ type Store interface {
 	History(ctx context.Context, query HistoryQuery) ([]RecordChange, error)
 }
 
+// Opener is an optional interface of a [Store], such as that of package store/sealed. The
+// Manager needs it for the full RPC URLs of records whose private part is sealed.
+type Opener interface {
+	// Open returns the record with its private part in clear. It returns an error that
+	// matches [ErrSealed] if it cannot be opened, and [errors.ErrUnsupported] too if there
+	// are no keys, or a [*CorruptError].
+	Open(ctx context.Context, rec Record) (Record, error)
+}
+
 // ChangeKind is the kind of a [Change].
 type ChangeKind string
 

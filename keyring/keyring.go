@@ -1,27 +1,25 @@
-// Package keyring seals small secrets under a file of named keys that rotate. A
-// [Keyring] is a sealer for the RPC URLs of relayers: see docs/security.md.
+// Package keyring has the keys of a file for package store/sealed, which seals the RPC URLs of
+// relayers: named keys that rotate. See docs/security.md.
 //
-// The encryption is AES-256-GCM with random nonces, under keys that HKDF-SHA256 derives from
-// a key of the file and a random salt of 128 bits. One derived key seals at most 2^20 texts
-// (1,048,576), so that the probability of a repeated nonce under it is below 2^-57. Then, and
-// in each process, another salt is used. The number of texts that one key of the file may
-// seal is therefore not limited in practice: after 2^48 texts, the probability of a repeated
-// nonce is below 2^-28.
+// The encryption is XChaCha20-Poly1305 with a random nonce of 192 bits: one key may seal any
+// number of texts in practice. After 2^64 texts, the probability of a repeated nonce is below
+// 2^-64.
 package keyring
 
 import (
 	"context"
-	"crypto/aes"
 	"crypto/cipher"
 	"crypto/hkdf"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 
-	"github.com/go-relayer/relayer"
+	"golang.org/x/crypto/chacha20poly1305"
+
+	"github.com/go-relayer/relayer/store/sealed"
 )
 
 // The errors of Open and of [Keyring.KeyOf]. Match them with [errors.Is].
@@ -35,14 +33,13 @@ var (
 	ErrNotAuthentic = errors.New("sealed text is not authentic")
 
 	// errFormat reports that a text was not sealed by this package, was truncated, or
-	// was sealed by a newer version.
+	// was sealed by another version.
 	errFormat = errors.New("not a sealed text of this version")
 )
 
 // Keyring seals and opens texts. It has one primary key, which seals, and any number of
 // other keys, which only open. It never changes, and all methods are safe for concurrent
-// use. Get one from [Load] or [Parse]; the zero value has no keys, and
-// [relayer.WithSealer] refuses it.
+// use. Get one from [Load] or [Parse]. The zero value has no keys: it neither seals nor opens.
 //
 // A key is identified by its fingerprint, which is derived from its value. Its ID is a name
 // for people: a text is opened with the key that sealed it, even if the key was renamed.
@@ -68,21 +65,23 @@ func (k Keyring) ring() *ring {
 type ring struct {
 	primary string
 	keys    []key // in the order of the file
-
-	sealing atomic.Pointer[sealingCipher] // under the primary key
-	opening cipherCache
 }
 
-const keyLength = 32
+const keyLength = chacha20poly1305.KeySize
 
 type key struct {
-	relayer.SealingKey
+	sealed.Key
+	aead  cipher.AEAD
 	value []byte
 }
 
 func newKey(id string, value []byte) (key, error) {
+	aead, err := chacha20poly1305.NewX(value)
+	if err != nil {
+		return key{}, err
+	}
 	fingerprint, err := hkdf.Expand(sha256.New, value, fingerprintPurpose, fingerprintLength)
-	return key{relayer.SealingKey{ID: id, Fingerprint: hex.EncodeToString(fingerprint)}, value}, err
+	return key{sealed.Key{ID: id, Fingerprint: hex.EncodeToString(fingerprint)}, aead, value}, err
 }
 
 // named returns nil if there is no such key.
@@ -96,7 +95,7 @@ func (r *ring) named(id string) *key {
 }
 
 // find returns the key that sealed a text.
-func (r *ring) find(sealedUnder relayer.SealingKey) (*key, error) {
+func (r *ring) find(sealedUnder sealed.Key) (*key, error) {
 	for i := range r.keys {
 		if r.keys[i].Fingerprint == sealedUnder.Fingerprint {
 			return &r.keys[i], nil
@@ -114,15 +113,15 @@ func (r *ring) find(sealedUnder relayer.SealingKey) (*key, error) {
 
 // Keys returns the ID and the fingerprint of every key: first those of the primary key,
 // which Seal uses, and then the others in the order of the file.
-func (k Keyring) Keys() []relayer.SealingKey {
-	var keys []relayer.SealingKey
+func (k Keyring) Keys() []sealed.Key {
+	var keys []sealed.Key
 	r := k.ring()
 	if primary := r.named(r.primary); primary != nil {
-		keys = append(keys, primary.SealingKey)
+		keys = append(keys, primary.Key)
 	}
 	for _, other := range r.keys {
 		if other.ID != r.primary {
-			keys = append(keys, other.SealingKey)
+			keys = append(keys, other.Key)
 		}
 	}
 	return keys
@@ -132,114 +131,73 @@ func (k Keyring) Keys() []relayer.SealingKey {
 func (k Keyring) Format(state fmt.State, _ rune) { fmt.Fprintf(state, "keyring%v", k.Keys()) }
 
 // A sealed text is a header, a nonce, the encrypted text and its authentication tag. The
-// header is the version, the length of the key ID, the key ID, the fingerprint of the key
-// and the salt.
+// header is the version, the length of the key ID, the key ID and the fingerprint of the key.
+// It is authenticated together with the associated data.
 const (
-	version           = 2
+	version           = 3
 	fingerprintLength = 8
-	saltLength        = 16
+	overhead          = chacha20poly1305.NonceSizeX + chacha20poly1305.Overhead
 )
 
-// The purposes separate the derived keys and the fingerprint from other uses of a key.
-const (
-	purpose            = "relayer keyring 1"
-	fingerprintPurpose = "relayer keyring fingerprint 1"
-)
+// fingerprintPurpose separates the fingerprint from other uses of a key.
+const fingerprintPurpose = "relayer keyring fingerprint 1"
 
 // Seal encrypts plaintext under the primary key. Open needs the same associatedData,
-// which is authenticated and not stored. The result is 54 bytes longer than plaintext
+// which is authenticated and not stored. The result is 50 bytes longer than plaintext
 // and the key ID together.
 func (k Keyring) Seal(_ context.Context, plaintext, associatedData []byte) ([]byte, error) {
-	c, err := k.ring().sealingCipher()
-	if err != nil {
-		return nil, fmt.Errorf("keyring: %w", err)
+	r := k.ring()
+	primary := r.named(r.primary)
+	if primary == nil {
+		return nil, fmt.Errorf("keyring: the keyring has no keys: %w", errors.ErrUnsupported)
 	}
-	sealed := make([]byte, len(c.header), len(c.header)+overhead+len(plaintext))
-	copy(sealed, c.header)
-	return c.aead.Seal(sealed, nil, plaintext, authenticated(c.header, associatedData)), nil
+	text := append([]byte{version, byte(len(primary.ID))}, primary.ID...)
+	text, _ = hex.AppendDecode(text, []byte(primary.Fingerprint))
+	authenticated := append(text[:len(text):len(text)], associatedData...)
+	nonce := make([]byte, chacha20poly1305.NonceSizeX)
+	rand.Read(nonce) // never fails
+	return primary.aead.Seal(append(text, nonce...), nonce, plaintext, authenticated), nil
 }
 
 // Open decrypts a result of Seal. It returns an error that matches [ErrUnknownKey] and
 // names the key, one that matches [ErrNotAuthentic], or one that reports that no keyring of
 // this version sealed the text. If the keyring has no keys, the error matches
 // [errors.ErrUnsupported] too.
-func (k Keyring) Open(_ context.Context, sealed, associatedData []byte) ([]byte, error) {
-	header, err := headerOf(sealed)
-	if err != nil {
-		return nil, fmt.Errorf("keyring: %w", err)
-	}
-	r := k.ring()
-	aead := r.opening.get(header)
-	if aead == nil {
-		if aead, err = r.openingCipher(header); err != nil {
-			return nil, fmt.Errorf("keyring: %w", err)
-		}
-	}
-	plaintext, err := aead.Open(nil, nil, sealed[len(header):], authenticated(header, associatedData))
-	if err != nil {
-		return nil, fmt.Errorf("keyring: key %s: %w", keyOf(header).ID, ErrNotAuthentic)
-	}
-	r.opening.add(header, aead)
-	return plaintext, nil
-}
-
-func (r *ring) openingCipher(header []byte) (cipher.AEAD, error) {
-	found, err := r.find(keyOf(header))
+func (k Keyring) Open(_ context.Context, text, associatedData []byte) ([]byte, error) {
+	header, sealedUnder, err := headerOf(text)
 	if err != nil {
 		return nil, err
 	}
-	return found.cipher(header)
+	found, err := k.ring().find(sealedUnder)
+	if err != nil {
+		return nil, fmt.Errorf("keyring: %w", err)
+	}
+	authenticated := append(header[:len(header):len(header)], associatedData...)
+	nonce, encrypted := text[len(header):][:chacha20poly1305.NonceSizeX], text[len(header)+chacha20poly1305.NonceSizeX:]
+	plaintext, err := found.aead.Open(nil, nonce, encrypted, authenticated)
+	if err != nil {
+		return nil, fmt.Errorf("keyring: key %s: %w", sealedUnder.ID, ErrNotAuthentic)
+	}
+	return plaintext, nil
 }
 
 // KeyOf returns the key that sealed a text, with the ID that it then had. It does not verify
 // the text, and needs no key. It returns an error if no keyring of this version sealed the text.
-func (Keyring) KeyOf(sealed []byte) (relayer.SealingKey, error) {
-	header, err := headerOf(sealed)
-	if err != nil {
-		return relayer.SealingKey{}, fmt.Errorf("keyring: %w", err)
-	}
-	return keyOf(header), nil
+func (Keyring) KeyOf(text []byte) (sealed.Key, error) {
+	_, sealedUnder, err := headerOf(text)
+	return sealedUnder, err
 }
 
-func headerOf(sealed []byte) ([]byte, error) {
-	if len(sealed) < 2 || sealed[0] != version {
-		return nil, errFormat
+// headerOf returns the header of a sealed text, and the key in it.
+func headerOf(text []byte) ([]byte, sealed.Key, error) {
+	if len(text) >= 2 && text[0] == version {
+		idEnd := 2 + int(text[1])
+		end := idEnd + fingerprintLength
+		if len(text) >= end+overhead && isKeyID(string(text[2:idEnd])) {
+			return text[:end], sealed.Key{ID: string(text[2:idEnd]), Fingerprint: hex.EncodeToString(text[idEnd:end])}, nil
+		}
 	}
-	idEnd := 2 + int(sealed[1])
-	length := idEnd + fingerprintLength + saltLength
-	if len(sealed) < length+overhead || !isKeyID(string(sealed[2:idEnd])) {
-		return nil, errFormat
-	}
-	return sealed[:length], nil
-}
-
-func keyOf(header []byte) relayer.SealingKey {
-	idEnd := 2 + int(header[1])
-	fingerprint := header[idEnd : len(header)-saltLength]
-	return relayer.SealingKey{ID: string(header[2:idEnd]), Fingerprint: hex.EncodeToString(fingerprint)}
-}
-
-// overhead is the length of nonce and authentication tag.
-const overhead = 12 + 16
-
-// cipher derives the cipher of the sealed texts with a header. It chooses random nonces.
-func (k *key) cipher(header []byte) (cipher.AEAD, error) {
-	salt := header[len(header)-saltLength:]
-	derived, err := hkdf.Expand(sha256.New, k.value, purpose+string(salt), keyLength)
-	if err != nil {
-		return nil, err
-	}
-	block, err := aes.NewCipher(derived)
-	if err != nil {
-		return nil, err
-	}
-	return cipher.NewGCMWithRandomNonce(block)
-}
-
-// authenticated returns header and associatedData. The header contains its own length,
-// so that the concatenation is unambiguous.
-func authenticated(header, associatedData []byte) []byte {
-	return append(header[:len(header):len(header)], associatedData...)
+	return nil, sealed.Key{}, fmt.Errorf("keyring: %w", errFormat)
 }
 
 func isKeyID(id string) bool {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,11 +13,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-relayer/relayer"
+	"golang.org/x/crypto/chacha20poly1305"
+
 	"github.com/go-relayer/relayer/keyring"
+	"github.com/go-relayer/relayer/store/sealed"
 )
 
-var _ relayer.KeyedSealer = keyring.Keyring{}
+var _ sealed.Keys = keyring.Keyring{}
 
 const secret = "https://rpc.example.com/v3/0123456789abcdef"
 
@@ -77,8 +80,8 @@ func TestOpen_ReturnsWhatWasSealed(t *testing.T) {
 		if err != nil || string(opened) != plaintext {
 			t.Errorf("opened %d bytes with error %v, sealed %d", len(opened), err, len(plaintext))
 		}
-		if extra := len(sealed) - len(plaintext) - len("b"); extra != 54 {
-			t.Errorf("the sealed text is %d bytes longer than plaintext and key ID, want 46", extra)
+		if extra := len(sealed) - len(plaintext) - len("b"); extra != 50 {
+			t.Errorf("the sealed text is %d bytes longer than plaintext and key ID, want 50", extra)
 		}
 	}
 }
@@ -87,6 +90,37 @@ func TestSeal_SameTextTwice(t *testing.T) {
 	ring := parse(t, "a", "a")
 	if bytes.Equal(seal(t, ring), seal(t, ring)) {
 		t.Error("the sealed texts are equal")
+	}
+}
+
+// The nonce follows the header. A repeated one would disclose texts.
+func TestSeal_Nonces(t *testing.T) {
+	ring, seen := parse(t, "a", "a"), make(map[string]bool)
+	for range 1000 {
+		sealed := seal(t, ring)
+		nonce := string(sealed[len(sealed)-len(secret)-16-24:][:24])
+		if seen[nonce] || strings.Contains(nonce, "\x00\x00\x00\x00\x00\x00\x00\x00") {
+			t.Fatalf("the nonce %x is not random", nonce)
+		}
+		seen[nonce] = true
+	}
+}
+
+// The text is that of XChaCha20-Poly1305 under the key of the file, with the header and the
+// associated data as additional data.
+func TestSeal_Format(t *testing.T) {
+	ring := parse(t, "a", "a")
+	sealed := seal(t, ring)
+	header, nonce, encrypted := sealed[:3+8], sealed[3+8:][:24], sealed[3+8+24:]
+	if fingerprint := ring.Keys()[0].Fingerprint; string(header[:3]) != "\x03\x01a" || hex.EncodeToString(header[3:]) != fingerprint {
+		t.Errorf("the header is %x, the fingerprint of the key %s", header, fingerprint)
+	}
+	aead, err := chacha20poly1305.NewX(bytes.Repeat([]byte("a"), 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if opened, err := aead.Open(nil, nonce, encrypted, slices.Concat(header, boundTo)); err != nil || string(opened) != secret {
+		t.Errorf("another implementation opens %q, error %v", opened, err)
 	}
 }
 
@@ -227,16 +261,18 @@ func isKnown(err error) bool {
 	return matches == 1
 }
 
-func TestOpen_NewerVersion(t *testing.T) {
+func TestOpen_OtherVersion(t *testing.T) {
 	ring := parse(t, "a", "a")
-	sealed := seal(t, ring)
-	sealed[0]++
-	expectRefused(t, ring, sealed, boundTo, keyring.ErrFormat)
+	for _, version := range []byte{0, 1, 2, 4} {
+		sealed := seal(t, ring)
+		sealed[0] = version
+		expectRefused(t, ring, sealed, boundTo, keyring.ErrFormat)
+	}
 }
 
 func TestKeyring_ZeroValue(t *testing.T) {
 	var zero keyring.Keyring
-	if sealed, err := zero.Seal(t.Context(), []byte(secret), nil); err == nil || sealed != nil {
+	if sealed, err := zero.Seal(t.Context(), []byte(secret), nil); !errors.Is(err, errors.ErrUnsupported) || sealed != nil {
 		t.Errorf("Seal returned %q and %v", sealed, err)
 	}
 	sealed := seal(t, parse(t, "a", "a"))

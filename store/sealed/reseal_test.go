@@ -1,0 +1,396 @@
+package sealed_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/keyring"
+	"github.com/go-relayer/relayer/store/memory"
+	"github.com/go-relayer/relayer/store/sealed"
+)
+
+func TestReseal_OnRotateOff(t *testing.T) {
+	db := memory.New()
+	var want []string
+	for i := range 250 {
+		want = append(want, fmt.Sprintf("r%03d", i))
+		create(t, db, want[i], clear)
+	}
+	create(t, db, "without", "")
+	for _, step := range []struct {
+		name   string
+		store  *sealed.Store
+		counts string
+	}{
+		{"on", on(t, db, ringOf(t, "k1")), "0 map[k1:250]"},
+		{"rotate", on(t, db, ringOf(t, "m2", "k1")), "0 map[m2:250]"},
+		{"off", on(t, db, ringOf(t, "m2"), sealed.Off()), "250 map[]"},
+	} {
+		before := get(t, db, "r100")
+		if got := reseal(t, step.store); !slices.Equal(got, want) {
+			t.Errorf("%s: %d relayers were stored, want %d", step.name, len(got), len(want))
+		}
+		expectCounts(t, step.store, step.counts)
+		if again := reseal(t, step.store); again != nil {
+			t.Errorf("%s: the second time %d relayers were stored", step.name, len(again))
+		}
+		after := get(t, db, "r100")
+		expectOpens(t, step.store, after, clear)
+		if after.Revision <= before.Revision || string(after.Note) != string(before.Note) || string(after.Document) != string(before.Document) {
+			t.Errorf("%s: %v replaced %v", step.name, after, before)
+		}
+	}
+	if rec := get(t, db, "r200"); string(rec.Private) != clear {
+		t.Errorf("at the end the private part is %q", rec.Private)
+	}
+}
+
+func TestReseal_ResumesAndWithstandsOneDamagedPart(t *testing.T) {
+	db := memory.New()
+	for i := range 40 {
+		create(t, on(t, db, ringOf(t, "k1")), fmt.Sprintf("r%02d", i), clear)
+	}
+	damaged := get(t, db, "r01")
+	damaged.Private[len(damaged.Private)-1] ^= 1
+	mustUpdate(t, db, damaged)
+	store := on(t, db, ringOf(t, "m2", "k1"))
+	for range store.Reseal(t.Context()) {
+		break
+	}
+	expectCounts(t, store, "0 map[k1:39 m2:1]") // one after the other
+	failed := ""
+	for id, err := range store.Reseal(t.Context()) {
+		if err != nil {
+			failed += id
+			if !errors.Is(err, keyring.ErrNotAuthentic) {
+				t.Errorf("%s: %v", id, err)
+			}
+		}
+	}
+	if failed != "r01" {
+		t.Errorf("resealing failed for %q, want r01", failed)
+	}
+	expectCounts(t, store, "0 map[k1:1 m2:39]")
+}
+
+// oneDamaged is a store that cannot read the record at an offset.
+type oneDamaged struct {
+	relayer.Store
+	offset int
+}
+
+func (s oneDamaged) List(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
+	damaged, err := s.Store.List(ctx, relayer.StoreQuery{Offset: s.offset, Limit: 1})
+	if err != nil {
+		return relayer.Listing{}, err
+	}
+	listing, err := s.Store.List(ctx, query)
+	if err != nil || len(damaged.Records) == 0 {
+		return listing, err
+	}
+	sequence := damaged.Records[0].Sequence
+	at := slices.IndexFunc(listing.Records, func(rec relayer.Record) bool { return rec.Sequence == sequence })
+	if at < 0 {
+		return listing, nil
+	}
+	listing.Records = listing.Records[:at]
+	return listing, &relayer.CorruptError{Sequence: sequence, Err: relayer.ErrUnavailable}
+}
+
+// The damaged record is the first or the last one of a page, or the last one of all.
+func TestReseal_DamagedRecord(t *testing.T) {
+	for _, offset := range []int{0, 99, 100, 149} {
+		db := memory.New()
+		for i := range 150 {
+			create(t, db, fmt.Sprintf("r%03d", i), clear)
+		}
+		store := on(t, oneDamaged{db, offset}, ringOf(t, "k1"))
+		if counts, err := store.Count(t.Context()); counts.Clear != 149 || !errors.Is(err, relayer.ErrCorrupt) {
+			t.Errorf("offset %d: counted %v, error %v", offset, counts, err)
+		}
+		var damage error
+		for id, err := range store.Reseal(t.Context()) {
+			if damage != nil || (id == "") != (err != nil) {
+				t.Errorf("offset %d: Reseal yielded %q and %v after %v", offset, id, err, damage)
+			}
+			damage = err
+		}
+		if !errors.Is(damage, relayer.ErrCorrupt) {
+			t.Errorf("offset %d: the last error is %v", offset, damage)
+		}
+		expectCounts(t, on(t, db, ringOf(t, "k1")), "1 map[k1:149]")
+	}
+}
+
+// failing is a store whose lists fail after the first page.
+type failing struct{ relayer.Store }
+
+var errStore = errors.New("the store failed")
+
+func (s failing) List(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
+	if query.After > 0 {
+		return relayer.Listing{}, errStore
+	}
+	return s.Store.List(ctx, query)
+}
+
+// A count of a part of the relayers is an error, before anything is stored.
+func TestReseal_StoreFails(t *testing.T) {
+	db := memory.New()
+	for i := range 150 {
+		create(t, db, fmt.Sprintf("r%03d", i), clear)
+	}
+	store := on(t, failing{db}, ringOf(t, "k1"))
+	if counts, err := store.Count(t.Context()); !errors.Is(err, errStore) || counts.Clear != 0 || counts.Keys != nil {
+		t.Errorf("counted %v, error %v", counts, err)
+	}
+	expectOneError(t, store, t.Context(), errStore)
+	expectCounts(t, on(t, db, ringOf(t, "k1")), "150 map[]")
+}
+
+// expectOneError checks that Reseal yields only an error without an ID.
+func expectOneError(t *testing.T, store *sealed.Store, ctx context.Context, want error) {
+	t.Helper()
+	count := 0
+	for id, err := range store.Reseal(ctx) {
+		count++
+		if id != "" || !errors.Is(err, want) {
+			t.Errorf("Reseal yielded %q and %v, want %v", id, err, want)
+		}
+	}
+	if count != 1 {
+		t.Errorf("the sequence has %d elements, want 1", count)
+	}
+}
+
+func TestReseal_WithoutKeys(t *testing.T) {
+	db, _ := newSealed(t)
+	expectOneError(t, on(t, db, keyring.Keyring{}), t.Context(), errors.ErrUnsupported)
+}
+
+func TestReseal_ContextDone(t *testing.T) {
+	db, _ := newSealed(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	expectOneError(t, on(t, db, ringOf(t, "m2", "k1")), ctx, context.Canceled)
+}
+
+func TestReseal_Only(t *testing.T) {
+	db := memory.New()
+	create(t, db, "clear", clear)
+	create(t, on(t, db, ringOf(t, "k1")), "sealed", clear)
+	store := on(t, db, ringOf(t, "k2", "k1"), sealed.Only())
+	results := make(map[string]error)
+	for id, err := range store.Reseal(t.Context()) {
+		results[id] = err
+	}
+	if len(results) != 2 || results["sealed"] != nil {
+		t.Errorf("Reseal yielded %v", results)
+	}
+	expectCorrupt(t, "Reseal", get(t, db, "clear"), results["clear"])
+	expectCounts(t, store, "1 map[k2:1]")
+}
+
+// A key file with the right name and the wrong value seals nothing.
+func TestReseal_OtherKeyOfTheSameName(t *testing.T) {
+	db, right := newSealed(t)
+	create(t, db, "clear", clear)
+	wrong := otherValue(t, "k1")
+	store := on(t, db, wrong)
+	_, counting := store.Count(t.Context())
+	expectOneError(t, store, t.Context(), relayer.ErrSealed)
+	for _, ring := range []keyring.Keyring{wrong, ringOf(t, "k1")} {
+		if fingerprint := ring.Keys()[0].Fingerprint; !errors.Is(counting, relayer.ErrSealed) || !strings.Contains(counting.Error(), fingerprint) {
+			t.Errorf("Count returned %v, want ErrSealed and the fingerprint %s", counting, fingerprint)
+		}
+	}
+	expectCounts(t, right, "1 map[k1:1]")
+
+	// The right key under another name resolves it.
+	reseal(t, on(t, db, otherValue(t, "k1", "k1")))
+	expectOpens(t, store, get(t, db, "a"), clear)
+	expectOpens(t, store, get(t, db, "clear"), clear)
+}
+
+// A key that is not in the ring, and has a name of its own, is no wrong key file.
+func TestCount_UnknownKey(t *testing.T) {
+	db, _ := newSealed(t)
+	rec := get(t, db, "a")
+	rec.ID, rec.Private = "other format", append([]byte{1}, rec.Private[1:]...)
+	create(t, db, rec.ID, string(rec.Private))
+	expectCounts(t, on(t, db, ringOf(t, "k2")), "0 map[:1 k1:1]")
+}
+
+// racing is a store in which another writer wins before the update of "a".
+type racing struct {
+	relayer.Store
+	races int
+	win   func(stored relayer.Record)
+}
+
+func (s *racing) Update(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
+	if rec.ID == "a" && s.races > 0 {
+		s.races--
+		stored, err := s.Store.Get(ctx, rec.ID)
+		if err != nil {
+			return relayer.Record{}, err
+		}
+		s.win(stored)
+	}
+	return s.Store.Update(ctx, rec)
+}
+
+// Reseal stores the change of the other writer under the new key, or finds nothing to do.
+func TestReseal_ConcurrentWriterWins(t *testing.T) {
+	for name, test := range map[string]struct {
+		win    func(t *testing.T, db *memory.Store, stored relayer.Record)
+		want   string // the private part
+		stored []string
+	}{
+		"new URLs": {func(t *testing.T, db *memory.Store, stored relayer.Record) {
+			stored.Private = []byte(replaced)
+			mustUpdate(t, on(t, db, ringOf(t, "k1")), stored)
+		}, replaced, []string{"a", "b"}},
+		"under the new key": {func(t *testing.T, db *memory.Store, stored relayer.Record) {
+			stored.Private = []byte(replaced)
+			mustUpdate(t, on(t, db, ringOf(t, "m2")), stored)
+		}, replaced, []string{"b"}},
+		"another field": {func(t *testing.T, db *memory.Store, stored relayer.Record) {
+			stored.Document = []byte(`{"changed":true}`)
+			mustUpdate(t, db, stored)
+		}, clear, []string{"a", "b"}},
+		"delete": {func(t *testing.T, db *memory.Store, stored relayer.Record) {
+			if err := db.Delete(t.Context(), stored.ID, stored.Revision, nil); err != nil {
+				t.Fatal(err)
+			}
+		}, "", []string{"b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db, store := newSealed(t)
+			create(t, store, "b", clear)
+			resealing := on(t, &racing{db, 2, func(stored relayer.Record) { test.win(t, db, stored) }}, ringOf(t, "m2", "k1"))
+			if name == "under the new key" {
+				resealing.Store.(*racing).races = 1
+			}
+			if got := reseal(t, resealing); !slices.Equal(got, test.stored) {
+				t.Errorf("stored %q, want %q", got, test.stored)
+			}
+			if test.want != "" {
+				expectOpens(t, on(t, db, ringOf(t, "m2")), get(t, db, "a"), test.want)
+			}
+		})
+	}
+}
+
+// rotating has keys that change.
+type rotating struct{ keyring.Keyring }
+
+// held is a store whose writes wait until they are released.
+type held struct {
+	relayer.Store
+	release chan struct{}
+}
+
+func (s held) Create(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
+	if rec.ID == "held" {
+		<-s.release
+	}
+	return s.Store.Create(ctx, rec)
+}
+
+func (s held) Update(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
+	if rec.ID == "held" {
+		<-s.release
+	}
+	return s.Store.Update(ctx, rec)
+}
+
+// A write that has sealed under the earlier key is stored while Reseal waits for it. Reseal
+// does not delay other writes.
+func TestReseal_AwaitsWritesInProgress(t *testing.T) {
+	for name, isCreate := range map[string]bool{"create": true, "update": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				db, release := memory.New(), make(chan struct{})
+				keys := &rotating{ringOf(t, "k1")}
+				store := on(t, held{db, release}, keys)
+				rec := relayer.Record{ID: "held", Private: []byte(clear)}
+				write := store.Create
+				if !isCreate {
+					rec.Revision = create(t, db, "held", "").Revision
+					write = store.Update
+				}
+				written := make(chan error)
+				go func() {
+					_, err := write(context.Background(), rec)
+					written <- err
+				}()
+				synctest.Wait()
+				keys.Keyring = ringOf(t, "k2", "k1")
+				resealed := make(chan error)
+				go func() {
+					var first error
+					for _, err := range store.Reseal(context.Background()) {
+						first = cmp.Or(first, err)
+					}
+					resealed <- first
+				}()
+				synctest.Wait()
+				create(t, store, "other", clear)
+				canceled, cancel := context.WithCancel(t.Context())
+				cancel()
+				expectOneError(t, store, canceled, context.Canceled)
+				close(release)
+				if err := errors.Join(<-written, <-resealed); err != nil {
+					t.Fatal(err)
+				}
+				expectCounts(t, store, "0 map[k2:2]")
+			})
+		})
+	}
+}
+
+// Reseal, writers and readers use a store at the same time.
+func TestReseal_UnderWriters(t *testing.T) {
+	db := memory.New()
+	older, newer := on(t, db, ringOf(t, "k1", "k2")), on(t, db, ringOf(t, "k2", "k1"))
+	var writing sync.WaitGroup
+	for number := range 8 {
+		id := fmt.Sprintf("w%d", number)
+		store := []*sealed.Store{older, newer}[number%2]
+		create(t, store, id, clear)
+		writing.Go(func() {
+			for i := range 200 {
+				for {
+					rec := get(t, store, id)
+					rec.Private = fmt.Appendf(nil, `{"custom_rpc_urls":["https://rpc.example/%d"]}`, i)
+					_, err := store.Update(context.Background(), rec)
+					if err == nil {
+						break
+					}
+					if !errors.Is(err, relayer.ErrConflict) {
+						t.Errorf("%s: %v", id, err)
+						return
+					}
+				}
+			}
+		})
+	}
+	for range 20 {
+		reseal(t, newer)
+	}
+	writing.Wait()
+	reseal(t, newer)
+	expectCounts(t, newer, "0 map[k2:8]")
+	for number := range 8 {
+		expectOpens(t, newer, get(t, db, fmt.Sprintf("w%d", number)), `{"custom_rpc_urls":["https://rpc.example/199"]}`)
+	}
+}
