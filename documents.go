@@ -191,6 +191,17 @@ func (d Documents) History(ctx context.Context, query HistoryQuery) (changes []D
 	return history(ctx, d.manager, query, pastDocument)
 }
 
+// pastDocument is pastChange for a document.
+func pastDocument(c RecordChange) (DocumentChange, error) {
+	if c.Kind == ChangeDeleted {
+		c.Record.Document = nil
+	}
+	if c.Record.Document != nil && !isObject(c.Record.Document) {
+		return DocumentChange{}, errors.New("it is not a JSON object")
+	}
+	return DocumentChange{Kind: c.Kind, Document: documentOf(c.Record)}, nil
+}
+
 // read returns the document of a stored record. It is masked if the URLs are damaged: one
 // relayer must not take the others from an engine that reads all.
 func (d Documents) read(ctx context.Context, rec Record) (Document, error) {

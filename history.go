@@ -2,9 +2,7 @@ package relayer
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"time"
 
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
@@ -93,39 +91,6 @@ func (m *Manager) pastChanges(ctx context.Context, query HistoryQuery) (page []R
 	return found, next, nil
 }
 
-func (q HistoryQuery) isFiltered() bool {
-	return q.Actor != "" || q.Action != "" || !q.Since.IsZero() || !q.Until.IsZero()
-}
-
-func (q HistoryQuery) selects(info ChangeInfo) bool {
-	return (q.Actor == "" || info.Actor == q.Actor) && (q.Action == "" || info.Action == q.Action) &&
-		!info.Time.Before(q.Since) && (q.Until.IsZero() || info.Time.Before(q.Until))
-}
-
-// clockMargin bounds how much the clocks of instances may differ: revisions are in order, and
-// their times nearly so.
-const clockMargin = time.Minute
-
-// isPast reports whether a change, and so all older ones, were made before the query begins.
-func (q HistoryQuery) isPast(info ChangeInfo) bool {
-	return !info.Time.IsZero() && info.Time.Before(q.Since.Add(-clockMargin))
-}
-
-// pastChangeOf removes from a change what the history of the selection does not have: the
-// document if it is not selected after the change, and the paths unless it is selected before
-// and after. It reports false if it is selected neither before nor after.
-func (s Selector) pastChangeOf(c *RecordChange) bool {
-	is := c.Kind != ChangeDeleted && s.selects(c.Record)
-	was := c.Kind != ChangeCreated && s.selects(Record{ID: c.Record.ID, Terms: c.OldTerms, Text: c.OldText})
-	if !is {
-		c.Record.Document = nil
-	}
-	if !is || !was {
-		c.Record.Note = withoutPaths(c.Record.Note)
-	}
-	return is || was
-}
-
 func pastChange(c RecordChange) (Change, error) {
 	past := Change{Kind: c.Kind, ID: c.Record.ID, Info: changeInfoOf(c.Record)}
 	if c.Kind == ChangeDeleted || c.Record.Document == nil {
@@ -134,17 +99,6 @@ func pastChange(c RecordChange) (Change, error) {
 	decoded, err := maskedRelayerOf(c.Record)
 	past.Relayer = decoded
 	return past, err
-}
-
-// pastDocument is pastChange for a document.
-func pastDocument(c RecordChange) (DocumentChange, error) {
-	if c.Kind == ChangeDeleted {
-		c.Record.Document = nil
-	}
-	if c.Record.Document != nil && !isObject(c.Record.Document) {
-		return DocumentChange{}, errors.New("it is not a JSON object")
-	}
-	return DocumentChange{Kind: c.Kind, Document: documentOf(c.Record)}, nil
 }
 
 func damagedChange(rec Record, err error) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"time"
 )
 
 // view is a [Store] that has only the records that a selector selects.
@@ -148,6 +149,81 @@ func scanHistory(ctx context.Context, store Store, query HistoryQuery, keep func
 			return append(kept, RecordChange{Kind: ChangeHeartbeat, Record: Record{Revision: query.Before}}), nil
 		}
 	}
+}
+
+func (q HistoryQuery) isFiltered() bool {
+	return q.Actor != "" || q.Action != "" || !q.Since.IsZero() || !q.Until.IsZero()
+}
+
+func (q HistoryQuery) selects(info ChangeInfo) bool {
+	return (q.Actor == "" || info.Actor == q.Actor) && (q.Action == "" || info.Action == q.Action) &&
+		!info.Time.Before(q.Since) && (q.Until.IsZero() || info.Time.Before(q.Until))
+}
+
+// clockMargin bounds how much the clocks of instances may differ: revisions are in order, and
+// their times nearly so.
+const clockMargin = time.Minute
+
+// isPast reports whether a change, and so all older ones, were made before the query begins.
+func (q HistoryQuery) isPast(info ChangeInfo) bool {
+	return !info.Time.IsZero() && info.Time.Before(q.Since.Add(-clockMargin))
+}
+
+// pastChangeOf removes from a change what the history of the selection does not have: the
+// document if it is not selected after the change, and the paths unless it is selected before
+// and after. It reports false if it is selected neither before nor after.
+func (s Selector) pastChangeOf(c *RecordChange) bool {
+	is := c.Kind != ChangeDeleted && s.selects(c.Record)
+	was := c.Kind != ChangeCreated && s.selects(Record{ID: c.Record.ID, Terms: c.OldTerms, Text: c.OldText})
+	if !is {
+		c.Record.Document = nil
+	}
+	if !is || !was {
+		c.Record.Note = withoutPaths(c.Record.Note)
+	}
+	return is || was
+}
+
+// skippedInterval is the time after which a change that the selection skips becomes a
+// heartbeat, so that the position and the time of a consumer advance in a busy feed.
+const skippedInterval = time.Second
+
+// changesOf returns the changes as a consumer of the selection sees them.
+func (s Selector) changesOf(changes iter.Seq2[RecordChange, error]) iter.Seq2[RecordChange, error] {
+	return func(yield func(RecordChange, error) bool) {
+		var last time.Time // of the last element that was yielded
+		for change, err := range changes {
+			isSelected := true
+			if err == nil && change.Kind != ChangeHeartbeat {
+				change, isSelected = s.changeOf(change)
+			}
+			if !isSelected {
+				if change.Time.Sub(last) < skippedInterval {
+					continue
+				}
+				change = RecordChange{Kind: ChangeHeartbeat, Position: change.Position, Time: change.Time}
+			}
+			last, change.Position = change.Time, s.bind(change.Position)
+			if !yield(change, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// changeOf returns the change as a consumer of the selection sees it, or false if it is
+// none for that consumer.
+func (s Selector) changeOf(c RecordChange) (_ RecordChange, isSelected bool) {
+	is := c.Kind != ChangeDeleted && s.selects(c.Record)
+	was := c.Kind != ChangeCreated && s.selects(Record{ID: c.Record.ID, Terms: c.OldTerms, Text: c.OldText})
+	switch {
+	case is && !was && c.Kind == ChangeUpdated:
+		c.Kind, c.Record.Note = ChangeCreated, withoutPaths(c.Record.Note)
+	case was && !is && c.Kind == ChangeUpdated:
+		c.Kind = ChangeDeleted
+		c.Record = Record{ID: c.Record.ID, Revision: c.Record.Revision}
+	}
+	return c, is || was
 }
 
 // dryRun is a [Store] that checks writes and stores nothing.

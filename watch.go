@@ -105,48 +105,6 @@ func watch[T any](ctx context.Context, m *Manager, query WatchQuery, convert fun
 
 var errRangedTwice = errors.New("relayer: the changes can be ranged over once: call Watch again")
 
-// skippedInterval is the time after which a change that the selection skips becomes a
-// heartbeat, so that the position and the time of a consumer advance in a busy feed.
-const skippedInterval = time.Second
-
-// changesOf returns the changes as a consumer of the selection sees them.
-func (s Selector) changesOf(changes iter.Seq2[RecordChange, error]) iter.Seq2[RecordChange, error] {
-	return func(yield func(RecordChange, error) bool) {
-		var last time.Time // of the last element that was yielded
-		for change, err := range changes {
-			isSelected := true
-			if err == nil && change.Kind != ChangeHeartbeat {
-				change, isSelected = s.changeOf(change)
-			}
-			if !isSelected {
-				if change.Time.Sub(last) < skippedInterval {
-					continue
-				}
-				change = RecordChange{Kind: ChangeHeartbeat, Position: change.Position, Time: change.Time}
-			}
-			last, change.Position = change.Time, s.bind(change.Position)
-			if !yield(change, err) || err != nil {
-				return
-			}
-		}
-	}
-}
-
-// changeOf returns the change as a consumer of the selection sees it, or false if it is
-// none for that consumer.
-func (s Selector) changeOf(c RecordChange) (_ RecordChange, isSelected bool) {
-	is := c.Kind != ChangeDeleted && s.selects(c.Record)
-	was := c.Kind != ChangeCreated && s.selects(Record{ID: c.Record.ID, Terms: c.OldTerms, Text: c.OldText})
-	switch {
-	case is && !was && c.Kind == ChangeUpdated:
-		c.Kind, c.Record.Note = ChangeCreated, withoutPaths(c.Record.Note)
-	case was && !is && c.Kind == ChangeUpdated:
-		c.Kind = ChangeDeleted
-		c.Record = Record{ID: c.Record.ID, Revision: c.Record.Revision}
-	}
-	return c, is || was
-}
-
 func (m *Manager) decodeChange(c RecordChange) (Change, error) {
 	if c.Kind == ChangeHeartbeat {
 		return Change{Kind: c.Kind, Position: c.Position, Time: c.Time}, nil

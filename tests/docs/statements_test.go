@@ -193,6 +193,8 @@ func TestPages_CostOfPages(t *testing.T) {
 var (
 	revisionMember = regexp.MustCompile(`"revision":\d+`)
 	timeMember     = regexp.MustCompile(`"time":"[0-9T:.-]+Z"`)
+
+	requestIDMember = regexp.MustCompile(`"request_id":"[^"]+"`)
 )
 
 // The sample of changes is that of a response, except for the revision and the time.
@@ -209,6 +211,7 @@ func TestPages_ChangesSample(t *testing.T) {
 	response := httptest.NewRecorder()
 	handler.ServeHTTP(response, request)
 	normal := func(text string) string {
+		text = requestIDMember.ReplaceAllString(strings.ReplaceAll(text, "\n", ""), `"request_id":I`)
 		return timeMember.ReplaceAllString(revisionMember.ReplaceAllString(text, `"revision":N`), `"time":T`)
 	}
 	samples := blocks(section(t, "docs/http.md", "Who changed it"))
