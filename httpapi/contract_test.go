@@ -29,6 +29,7 @@ func TestContract_StatusCodes(t *testing.T) {
 		{"a body above the limit returns 413", largeBodyReturns413},
 		{"a body above the default of 1 MiB returns 413", bodyAboveDefaultReturns413},
 		{"create without a JSON Content-Type returns 415", otherContentTypeReturns415},
+		{"body with a Content-Encoding returns 415", encodedBodyReturns415},
 		{"no token returns 401 with WWW-Authenticate Bearer", noTokenReturns401},
 		{"a wrong token returns 401 with invalid_token", wrongTokenReturns401},
 		{"a refusal of the authorizer returns 403", refusalReturns403},
@@ -134,6 +135,29 @@ func otherContentTypeReturns415(t *testing.T) {
 	for _, value := range []string{"application/json", "application/json; charset=utf-8", "Application/JSON;charset=UTF-8"} {
 		if got := s.do("POST", collection, minimal(""), with("Content-Type", value)); got.status != http.StatusCreated {
 			t.Errorf("Content-Type %q returned %d", value, got.status)
+		}
+	}
+}
+
+func encodedBodyReturns415(t *testing.T) {
+	s := serve(t, httpapi.WithEngineOperations())
+	s.create(minimal(`,"id":"r-1"`))
+	before := s.contents()
+	for _, c := range []struct{ method, path, body string }{
+		{"POST", collection, minimal("")}, {"PATCH", one, `{"name":"m"}`}, {"PUT", one + "/disabled_reason", `{"type":"x"}`},
+	} {
+		for _, values := range [][]string{{"gzip"}, {"br"}, {"x"}, {"identity, gzip"}, {"identity", "deflate"}} {
+			got := s.do(c.method, c.path, c.body, with("Content-Type", "application/json"), with("Content-Encoding", values...))
+			wantFailure(t, got, http.StatusUnsupportedMediaType, "Bad Request")
+			wantProblem(t, got, "", "the Content-Encoding must be identity")
+		}
+	}
+	if after := s.contents(); after != before {
+		t.Errorf("was %s\nis %s", before, after)
+	}
+	for _, value := range []string{"identity", "Identity", "", "identity, identity"} {
+		if got := s.do("POST", collection, minimal(""), with("Content-Encoding", value)); got.status != http.StatusCreated {
+			t.Errorf("Content-Encoding %q returned %d", value, got.status)
 		}
 	}
 }

@@ -29,7 +29,7 @@ func (a *API) disableRelayer(x *exchange, r *http.Request) response {
 	if err != nil {
 		return a.errorResponse(x, r, err)
 	}
-	body, rejection := a.readJSON(x, r)
+	body, rejection := a.readJSON(x, r, jsonType)
 	if rejection != nil {
 		return *rejection
 	}

@@ -204,7 +204,7 @@ func (a *API) routes() []route {
 	}
 	list := append([]parameter{{"page", isNumber}, {"per_page", isNumber}, {"after", isAny}}, read...)
 	past := []parameter{
-		{"before", isRevision}, {"per_page", isNumber}, {"actor", isAny}, {"action", isAny}, {"since", isTime}, {"until", isTime},
+		{"before", isRevision}, {"per_page", isNumber}, {"actor", isActor}, {"action", isChange}, {"since", isTime}, {"until", isTime},
 	}
 	write := []parameter{{"changes", isFlag}, {"dry_run", isFlag}}
 

@@ -32,8 +32,9 @@
 // The ETag of a relayer is its revision. PATCH, PUT and DELETE honor If-Match: the response is
 // 412 if the current revision is another one. With the parameter dry_run=true every write
 // checks everything and stores nothing; with changes=true too, the response says what would
-// change. A body without the Content-Type application/json is 415. The X-Change-Reason of a
-// write is stored with the change. docs/http.md lists all statuses and limits.
+// change. A body without the Content-Type application/json, or with a Content-Encoding, is 415.
+// The X-Change-Reason of a write is stored with the change. docs/http.md lists all statuses and
+// limits.
 //
 // [New] returns an [API], an [http.Handler] that works at / and, with [http.StripPrefix],
 // under any prefix. It starts no goroutine that outlives a request, except that it logs

@@ -237,7 +237,7 @@ func TestHistory_Invalid(t *testing.T) {
 	for _, id := range []string{"nobody", "a.b"} {
 		wantFailure(t, s.do("GET", collection+"/"+id+"/history", ""), http.StatusNotFound, "Relayer with ID "+id+" not found")
 	}
-	wantProblem(t, s.do("GET", one+"/history?before=-1", ""), "before", "must be a revision: a whole number")
+	wantProblem(t, s.do("GET", one+"/history?before=-1", ""), "before", "must be a revision: a whole number from 1")
 	wantProblem(t, s.do("GET", one+"/history?per_page=x", ""), "per_page", "must be a whole number from 0 to 4294967295")
 	for _, path := range []string{one + "/history", allHistory} {
 		if got := s.do("HEAD", path+"?before=x", ""); got.status != http.StatusBadRequest {

@@ -270,6 +270,7 @@ func (e *examples) checkInvalidRequests() {
 	e.expect("InvalidQuery", "encoding", e.do("GET", collection+"?page=%zz", ""))
 	e.expect("PayloadTooLarge", "too-large", e.patch(strings.Repeat(" ", 1<<20+1)))
 	e.expect("UnsupportedMediaType", "content-type", e.do("POST", collection, "", with("Content-Type", "text/plain")))
+	e.expect("UnsupportedMediaType", "content-encoding", e.do("POST", collection, minimal(""), with("Content-Encoding", "gzip")))
 	e.expect("UnsupportedPatchType", "content-type", e.do("PATCH", example, ""))
 }
 

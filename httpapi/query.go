@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/internal/wire"
@@ -137,8 +138,28 @@ func isNumber(value string) (problem string) {
 }
 
 func isRevision(value string) (problem string) {
-	if _, err := strconv.ParseUint(value, 10, 64); err != nil {
-		return "must be a revision: a whole number"
+	if revision, err := strconv.ParseUint(value, 10, 64); err != nil || revision == 0 {
+		return "must be a revision: a whole number from 1"
+	}
+	return ""
+}
+
+// isChange checks the action of a change.
+func isChange(value string) (problem string) {
+	actions := []relayer.Action{
+		relayer.ActionCreate, relayer.ActionUpdate, relayer.ActionPause, relayer.ActionResume, relayer.ActionDisable, relayer.ActionEnable, relayer.ActionDelete,
+	}
+	if !slices.Contains(actions, relayer.Action(value)) {
+		return "must be create, update, pause, resume, disable, enable or delete"
+	}
+	return ""
+}
+
+// isActor checks the actor of a change, as it is stored.
+func isActor(value string) (problem string) {
+	const maxBytes = 1024
+	if value == "" || len(value) > maxBytes || !utf8.ValidString(value) || strings.Contains(value, "\t") {
+		return "must be 1 to 1024 bytes of UTF-8 without tabs"
 	}
 	return ""
 }

@@ -34,7 +34,7 @@ func (a *API) createRelayer(x *exchange, r *http.Request) response {
 	if err != nil {
 		return a.errorResponse(x, r, err)
 	}
-	body, rejection := a.readJSON(x, r)
+	body, rejection := a.readJSON(x, r, jsonType)
 	if rejection != nil {
 		return *rejection
 	}
@@ -155,16 +155,14 @@ func appendPagination(body []byte, p relayer.Pagination) []byte {
 }
 
 func (a *API) patchRelayer(x *exchange, r *http.Request) response {
-	if !hasMediaType(r, jsonType, mergePatchType) {
-		message := "the Content-Type must be " + jsonType + " or " + mergePatchType
-		return invalidRequest(http.StatusUnsupportedMediaType, relayer.FieldError{Message: message}).
-			withHeader("Accept-Patch", mergePatchType+", "+jsonType)
-	}
 	options, err := x.writeOptions(r)
 	if err != nil {
 		return a.errorResponse(x, r, err)
 	}
-	body, rejection := a.readBody(x, r)
+	body, rejection := a.readJSON(x, r, jsonType, mergePatchType)
+	if rejection != nil && rejection.status == http.StatusUnsupportedMediaType {
+		return rejection.withHeader("Accept-Patch", mergePatchType+", "+jsonType)
+	}
 	if rejection != nil {
 		return *rejection
 	}
@@ -243,13 +241,29 @@ func hasMediaType(r *http.Request, types ...string) bool {
 	return err == nil && slices.Contains(types, mediaType)
 }
 
-// readJSON returns the JSON body of the request, or the response that rejects it.
-func (a *API) readJSON(x *exchange, r *http.Request) (body []byte, rejection *response) {
-	if !hasMediaType(r, jsonType) {
-		unsupported := invalidRequest(http.StatusUnsupportedMediaType, relayer.FieldError{Message: "the Content-Type must be " + jsonType})
-		return nil, &unsupported
+// readJSON returns the body of a request whose Content-Type is one of the types, or the response
+// that rejects it.
+func (a *API) readJSON(x *exchange, r *http.Request, types ...string) (body []byte, rejection *response) {
+	problem := ""
+	switch {
+	case !hasMediaType(r, types...):
+		problem = "the Content-Type must be " + strings.Join(types, " or ")
+	case isEncoded(r):
+		problem = "the Content-Encoding must be identity"
+	default:
+		return a.readBody(x, r)
 	}
-	return a.readBody(x, r)
+	unsupported := invalidRequest(http.StatusUnsupportedMediaType, relayer.FieldError{Message: problem})
+	return nil, &unsupported
+}
+
+// isEncoded reports whether the body has a content coding, such as gzip.
+func isEncoded(r *http.Request) bool {
+	codings := strings.Split(strings.Join(r.Header["Content-Encoding"], ","), ",")
+	return slices.ContainsFunc(codings, func(coding string) bool {
+		coding = strings.TrimSpace(coding)
+		return coding != "" && !strings.EqualFold(coding, "identity")
+	})
 }
 
 // readBody acquires the bytes of the body before it reads it. [API.bytesLimited] releases them.
