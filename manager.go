@@ -42,6 +42,6 @@ func (m *Manager) Within(selector Selector) *Manager {
 	if selector.hasSearch() {
 		selector = Selector{err: invalid(keySearch, "must not be part of a selector of a view")}
 	}
-	view.store = within(m.store, selector)
+	view.store = limitedTo(m.store, selector)
 	return &view
 }

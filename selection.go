@@ -282,13 +282,17 @@ func (s Selector) checkScope(rec Record) error {
 		if t.holds(rec) {
 			continue
 		}
-		field := t.key
-		if label, isLabel := strings.CutPrefix(field, labelPrefix); isLabel {
-			field = strictjson.Join("labels", label)
-		}
-		found.Add(field, "must be "+strings.Join(quoted(t.values), " or ")+", to which the access is limited")
+		found.Add(t.field(), "must be "+strings.Join(quoted(t.values), " or ")+", to which the access is limited")
 	}
 	return found.err()
+}
+
+// field returns the path of the field of a key.
+func (t selectorTerm) field() string {
+	if label, isLabel := strings.CutPrefix(t.key, labelPrefix); isLabel {
+		return strictjson.Join("labels", label)
+	}
+	return t.key
 }
 
 func quoted(values []string) []string {

@@ -1,10 +1,13 @@
 package relayer
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -12,6 +15,7 @@ import (
 type view struct {
 	Store
 	selector Selector
+	scope    Selector // the part of the selector that limits the access of the caller
 }
 
 // within returns a store that has the records of another one that the selector selects.
@@ -20,9 +24,33 @@ func within(store Store, selector Selector) Store {
 		return store
 	}
 	if outer, isView := store.(view); isView {
-		return view{outer.Store, outer.selector.And(selector)}
+		outer.selector = outer.selector.And(selector)
+		return outer
 	}
-	return view{store, selector}
+	return view{Store: store, selector: selector}
+}
+
+// limitedTo is within for a selector that limits the access of the caller.
+func limitedTo(store Store, selector Selector) Store {
+	limited, isView := within(store, selector).(view)
+	if !isView {
+		return store
+	}
+	limited.scope = limited.selector
+	return limited
+}
+
+// withoutMove removes what a change changed from its note if the change may have moved the record
+// into the selection: the paths would show which fields the record had before.
+func (s Selector) withoutMove(note []byte) []byte {
+	for _, t := range s.terms {
+		field := t.field()
+		member, _, _ := strings.Cut(field, ".")
+		if bytes.Contains(note, []byte(member)) && slices.ContainsFunc(changeInfoOf(Record{Note: note}).Changed, func(path string) bool { return path == field || path == member }) {
+			return withoutPaths(note)
+		}
+	}
+	return note
 }
 
 // Get returns [ErrNotFound] for a damaged record, which may be outside of the view.
@@ -34,6 +62,7 @@ func (v view) Get(ctx context.Context, id string) (Record, error) {
 	if errors.Is(err, ErrCorrupt) || err == nil && !v.selector.selects(rec) {
 		return Record{}, ErrNotFound
 	}
+	rec.Note = v.scope.withoutMove(rec.Note)
 	return rec, err
 }
 
@@ -45,11 +74,12 @@ func (v view) List(ctx context.Context, query StoreQuery) (Listing, error) {
 	if err != nil && !errors.Is(err, ErrCorrupt) {
 		return Listing{}, err
 	}
-	for _, rec := range listing.Records {
+	for i, rec := range listing.Records {
 		// A defect of a store must not reveal other relayers.
 		if !v.selector.selects(rec) {
 			return Listing{}, fmt.Errorf("relayer: the store returned a relayer that is not selected by %s", v.selector)
 		}
+		listing.Records[i].Note = v.scope.withoutMove(rec.Note)
 	}
 	listing.Position = v.selector.bind(listing.Position)
 	return listing, err
@@ -232,7 +262,8 @@ type dryRun struct{ Store }
 // withoutWrites returns a store that checks the writes of another one.
 func withoutWrites(store Store) Store {
 	if v, isView := store.(view); isView {
-		return view{dryRun{v.Store}, v.selector}
+		v.Store = dryRun{v.Store}
+		return v
 	}
 	return dryRun{store}
 }

@@ -232,6 +232,42 @@ func TestScope_Moves(t *testing.T) {
 	}
 }
 
+// TestScope_MovedIn: what is known of the change that moved a relayer into the scope has no
+// paths of fields, which would show the fields that it had before. A caller without a scope, and
+// later changes, have them.
+func TestScope_MovedIn(t *testing.T) {
+	s := serveScoped(t, true)
+	w := openStream(t, http.DefaultClient, s.url, "?changes=true", with("Authorization", "Bearer "+teamReader))
+	w.wantResync()
+	requests := []string{collection + "/out-1?changes=true", collection + "?changes=true&id=out-1", collection + "/out-1/history?per_page=1", collection + ":history?per_page=1"}
+	patch := func(body string) {
+		t.Helper()
+		if got := s.as(writer, "PATCH", collection+"/out-1", body); got.status != http.StatusOK {
+			t.Fatalf("patch returned %d %s", got.status, got.body)
+		}
+	}
+	want := func(caller, paths string) {
+		t.Helper()
+		for _, path := range requests {
+			if got := s.as(caller, "GET", path, ""); got.status != http.StatusOK || strings.Contains(got.body, `"changed":`) != (paths != "") || !strings.Contains(got.body, paths) {
+				t.Errorf("%s of %s: %d %s, want the paths %s", path, caller, got.status, got.body, paths)
+			}
+		}
+	}
+	patch(`{"labels":{"hidden":"x"}}`)
+	patch(`{"labels":{"team":"payments","hidden":null}}`)
+	want(teamReader, "")
+	want(reader, `"changed":["labels.hidden","labels.team"]`)
+	patch(`{"labels":{"owner":"ci"}}`)
+	want(teamReader, `"changed":["labels.owner"]`)
+	if moved := w.want("created", "out-1"); !strings.Contains(moved.data, `"change":{`) || strings.Contains(moved.data, `"changed":`) {
+		t.Errorf("the event is %s", moved.data)
+	}
+	if later := w.want("updated", "out-1"); !strings.Contains(later.data, `"changed":["labels.owner"]`) {
+		t.Errorf("the event is %s", later.data)
+	}
+}
+
 // TestScope_States: a scope by state holds for the operations that change the state.
 func TestScope_States(t *testing.T) {
 	active := relayer.Selector{}.Where("paused", "false").Where("system_disabled", "false")
