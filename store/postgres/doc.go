@@ -10,8 +10,8 @@
 //
 // # Writes
 //
-// Writes are serialized across instances by a table lock that is held until the
-// commit is visible. So the creation order, the revisions and the order of changes
+// Writes are serialized across instances by an advisory lock that is held until
+// the commit is visible. So the creation order, the revisions and the order of changes
 // are the same for every reader. Writes of one instance that arrive together share
 // one transaction (group commit). A write that arrives alone does not wait for
 // others, and a write that is refused does not fail the others.

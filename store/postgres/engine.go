@@ -15,8 +15,8 @@ var errUnsupported = errors.New("unsupported database")
 // unsupportedEngines speak PostgreSQL's protocol and lack what the Store depends
 // on. Each is recognized by a part of version().
 var unsupportedEngines = []struct{ mark, reason string }{
-	{"CockroachDB", "CockroachDB has no LOCK TABLE, which orders writes, and no LISTEN/NOTIFY"},
-	{"-YB-", "YugabyteDB has no LOCK TABLE, which orders writes, and no LISTEN/NOTIFY, or not by default"},
+	{"CockroachDB", "CockroachDB has no advisory locks, which order writes, and no LISTEN/NOTIFY"},
+	{"-YB-", "YugabyteDB has no advisory locks, which order writes, and no LISTEN/NOTIFY, or not by default"},
 }
 
 // checkEngine returns an error if the server is not PostgreSQL but an engine that

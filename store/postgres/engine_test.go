@@ -39,7 +39,7 @@ func TestOpen_UnsupportedEngine(t *testing.T) {
 				}
 				return
 			}
-			if err == nil || !strings.Contains(err.Error(), "unsupported database: "+name+" has no LOCK TABLE") {
+			if err == nil || !strings.Contains(err.Error(), "unsupported database: "+name+" has no advisory locks") {
 				t.Errorf("error %v, want that %s is not supported and why", err, name)
 			}
 			if errors.Is(err, relayer.ErrUnavailable) {

@@ -39,7 +39,7 @@ const (
 // transaction under the write lock.
 func upgradeSchema(t *testing.T, admin *pgxpool.Pool, schema, step string) {
 	t.Helper()
-	execute(t, admin, strings.ReplaceAll(`BEGIN; LOCK TABLE $schema.state, $schema.pruning IN EXCLUSIVE MODE;`+step+`; COMMIT`, "$schema", schema))
+	execute(t, admin, strings.ReplaceAll(`BEGIN; SELECT pg_advisory_xact_lock('$schema.state'::regclass::oid::bigint); LOCK TABLE $schema.pruning IN EXCLUSIVE MODE;`+step+`; COMMIT`, "$schema", schema))
 }
 
 // writeUntil creates relayers, one after the other, until a write fails or the

@@ -258,10 +258,15 @@ func list(ctx context.Context, store relayer.Store, query relayer.StoreQuery) ([
 // eventually waits until a condition holds.
 func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(waitLimit)
+	within(t, what, waitLimit, holds)
+}
+
+func within(t testing.TB, what string, limit time.Duration, holds func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(limit)
 	for !holds() {
 		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within %v", what, waitLimit)
+			t.Fatalf("%s: not within %v", what, limit)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
@@ -274,6 +279,12 @@ func inBackground(do func() error) <-chan error {
 	return done
 }
 
+// The write lock of a schema is an advisory lock, whose key is the table state.
+const (
+	takeWriteLock = `SELECT pg_advisory_xact_lock(($1 || '.state')::regclass::oid::bigint)`
+	isWriteLock   = `locktype = 'advisory' AND classid = 0 AND objsubid = 1 AND objid = ($1 || '.state')::regclass`
+)
+
 // holdWriteLock takes the write lock of a schema until it is released, as another
 // instance does that has stopped in the middle of a transaction.
 func holdWriteLock(t testing.TB, pool *pgxpool.Pool, schema string) (release func()) {
@@ -284,7 +295,7 @@ func holdWriteLock(t testing.TB, pool *pgxpool.Pool, schema string) (release fun
 	}
 	release = func() { _ = tx.Rollback(context.Background()) }
 	t.Cleanup(release)
-	if _, err := tx.Exec(context.Background(), "LOCK TABLE "+schema+".state IN EXCLUSIVE MODE"); err != nil {
+	if _, err := tx.Exec(context.Background(), takeWriteLock, schema); err != nil {
 		t.Fatal(err)
 	}
 	return release

@@ -52,7 +52,7 @@ func TestNotifyQueue_WriteLock(t *testing.T) {
 		fmt.Sprintf(`CREATE SEQUENCE %s.sent`, shadow),
 		fmt.Sprintf(`CREATE TABLE %s.usage AS SELECT 1.0::float8 AS value`, shadow),
 		fmt.Sprintf(`CREATE FUNCTION %s.pg_notification_queue_usage() RETURNS float8 LANGUAGE plpgsql AS $$ BEGIN
-			IF EXISTS (SELECT FROM pg_locks WHERE pid = pg_backend_pid() AND relation = '%s.state'::regclass AND mode = 'ExclusiveLock') THEN
+			IF EXISTS (SELECT FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory' AND objid = '%s.state'::regclass) THEN
 				RAISE EXCEPTION 'under the write lock';
 			END IF;
 			RETURN (SELECT value FROM %[1]s.usage);

@@ -33,9 +33,7 @@ const (
 // because a SEQUENCE with a cache would hand out numbers out of order. The time of the last
 // change makes, together with its number, the position of the feed, which each page reads.
 // The index on last_revision leads to the current version
-// of the row past the dead versions that a long transaction keeps. A vacuum of it holds
-// a lock that writers wait for, so it neither pauses nor truncates the file: to truncate,
-// it would wait up to 5 seconds for all readers and writers.
+// of the row past the dead versions that a long transaction keeps.
 //
 // Each change takes the next revision as its number, and so do a delete and an
 // import. The table changes is the history. Its newest part is the change feed, which begins
@@ -76,7 +74,7 @@ CREATE TABLE $schema.state (
 	last_sequence bigint NOT NULL,
 	last_revision bigint PRIMARY KEY,
 	last_changed_at bigint NOT NULL
-) WITH (vacuum_truncate = off, autovacuum_vacuum_cost_delay = 0);
+);
 INSERT INTO $schema.state VALUES (4, 4, 0, 0, 0);
 
 CREATE TABLE $schema.pruning (

@@ -35,7 +35,9 @@ const bitAt = `set_bit(0::bit(512), (sequence & 511)::integer, 1)`
 func statementsIn(schema string) statements {
 	in := func(sql string) string { return inSchema(schema, sql) }
 	return statements{
-		lock: in(`LOCK TABLE $schema.state IN EXCLUSIVE MODE`),
+		// A lock of the table would keep vacuum from it. The key is that of the table, and the lock
+		// ends with the transaction, so that it works through a pooler in transaction mode.
+		lock: in(`SELECT pg_advisory_xact_lock('$schema.state'::regclass::oid::bigint)`),
 		state: in(`
 			SELECT version, min_writer_version, last_sequence, last_revision,
 				set_config('relayer.last_sequence', last_sequence::text, true),
@@ -140,8 +142,7 @@ func statementsIn(schema string) statements {
 			SELECT last.number, set_config('relayer.last_revision', last.number::text, true), ` + hasNoHistory + `
 			FROM (SELECT) AS one LEFT JOIN last ON true`),
 
-		// The driver prepares it when the write lock is held: even to prepare a
-		// statement that writes to state waits for that lock. The commit must not end by
+		// The commit must not end by
 		// the timeout of the server, which would report success without having waited for
 		// the synchronous standby. A full queue of notifications would refuse the commit,
 		// so none is sent if the queue is half full: watchers then poll.
