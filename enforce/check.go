@@ -11,7 +11,7 @@ import (
 )
 
 // Check returns nil if the relayer may send the transaction, and otherwise an [*Error] with
-// every violation. A nil relayer or transaction is refused. Check changes neither argument.
+// every violation. It refuses a nil relayer and a nil transaction. It changes neither argument.
 //
 // It cannot see how old the relayer is: for every transaction, get the relayer from a current
 // view of the registry, such as that of package mirror.
@@ -98,7 +98,7 @@ func (v *violations) solana(r *relayer.Relayer, tx *Solana) {
 	if len(p.DisallowedAccounts) > 0 {
 		v.members("policies.disallowed_accounts", p.DisallowedAccounts, tx.Accounts, !tx.Unresolved, Listed)
 	}
-	v.payment(p.FeePaymentStrategy, relayer.FeePaidByUser, tx.Payments)
+	v.payment(p.FeePaymentStrategy, relayer.FeePaidByUser, tx.Payments, func(mint string) string { return mint })
 	atMost(v, "policies.max_allowed_fee_lamports", limit(p.MaxAllowedFeeLamports), (*units)(tx.Fee))
 	atMost(v, "policies.max_signatures", limit(p.MaxSignatures), given(tx.Signatures))
 	atMost(v, "policies.max_tx_data_size", limit(p.MaxTxDataSize), given(tx.Size))
@@ -116,7 +116,7 @@ func (v *violations) stellar(r *relayer.Relayer, tx *Stellar) {
 	for _, payment := range tx.Payments {
 		v.token(len(p.AllowedTokens), token, stellarAsset(payment.Asset), payment.Amount, false)
 	}
-	v.payment(p.FeePaymentStrategy, relayer.FeePaidByRelayer, tx.Payments)
+	v.payment(p.FeePaymentStrategy, relayer.FeePaidByRelayer, tx.Payments, stellarAsset)
 	atMost(v, "policies.max_fee", limit(p.MaxFee), (*units)(tx.Fee))
 	atLeast(v, "policies.min_balance", limit(p.MinBalance), (*units)(tx.Balance), (*units)(tx.Cost))
 }
@@ -126,10 +126,10 @@ func (v *violations) stellar(r *relayer.Relayer, tx *Stellar) {
 func policyOf[P any](v *violations, r *relayer.Relayer, network relayer.NetworkType, isGiven bool) (policy P, ok bool) {
 	stored, isType := any(r.Policy).(*P)
 	switch {
-	case !slices.Contains([]relayer.NetworkType{relayer.EVM, relayer.Solana, relayer.Stellar}, r.NetworkType):
-		v.add("network_type", Unsupported, string(r.NetworkType), "")
 	case !isGiven:
 		v.add("network_type", Unknown, "", "")
+	case !slices.Contains([]relayer.NetworkType{relayer.EVM, relayer.Solana, relayer.Stellar}, r.NetworkType):
+		v.add("network_type", Unsupported, string(r.NetworkType), "")
 	case r.NetworkType != network:
 		v.add("network_type", WrongNetwork, string(network), "")
 	case isType && stored != nil:
@@ -179,13 +179,14 @@ func stellarAsset(asset string) string {
 	return asset
 }
 
-// payment requires a sufficient payment if users pay. A violation shows the first payment.
-func (v *violations) payment(strategy *relayer.FeePaymentStrategy, chosen relayer.FeePaymentStrategy, payments []Payment) {
+// payment requires a sufficient payment if users pay. The name of an asset is the one to show.
+func (v *violations) payment(strategy *relayer.FeePaymentStrategy, chosen relayer.FeePaymentStrategy, payments []Payment, name func(string) string) {
 	const field = "policies.fee_payment_strategy"
 	if strategy != nil {
 		chosen = *strategy
 	}
 	isEnough := func(p Payment) bool { return p.Required != nil && p.Amount >= *p.Required }
+	unknown := slices.IndexFunc(payments, func(p Payment) bool { return p.Required == nil })
 	switch {
 	case chosen == relayer.FeePaidByRelayer:
 	case chosen != relayer.FeePaidByUser:
@@ -193,8 +194,8 @@ func (v *violations) payment(strategy *relayer.FeePaymentStrategy, chosen relaye
 	case len(payments) == 0:
 		v.add(field, Missing, "", "")
 	case slices.ContainsFunc(payments, isEnough):
-	case payments[0].Required == nil:
-		v.add(field, Unknown, payments[0].Asset, "")
+	case unknown >= 0:
+		v.add(field, Unknown, name(payments[unknown].Asset), "")
 	default:
 		v.add(field, BelowMinimum, units(payments[0].Amount).String(), units(*payments[0].Required).String())
 	}

@@ -104,8 +104,16 @@ func TestCheck_Rules(t *testing.T) {
 
 		{"the second payment is enough", relayer.Solana, `{}`, nativePayments(pays(enforce.Native, 1, 2), pays(usdc, 3, 2)), nil},
 		{"quote of the first payment is missing", relayer.Solana, `{}`, nativePayments(enforce.Payment{Asset: usdc}, pays(usdc, 1, 2)), []string{"policies.fee_payment_strategy unknown " + usdc}},
-		{"quote of the second payment is missing", relayer.Solana, `{}`, nativePayments(pays(usdc, 1, 2), enforce.Payment{Asset: usdc, Amount: 9}),
-			[]string{"policies.fee_payment_strategy below_minimum 1"}},
+		{"quote of the second payment is missing", relayer.Solana, `{}`, nativePayments(pays(usdc, 1, 2), enforce.Payment{Asset: bonk, Amount: 9}, enforce.Payment{Asset: enforce.Native}),
+			[]string{"policies.fee_payment_strategy unknown " + bonk}},
+		{"a payment is enough, another quote is missing", relayer.Solana, `{}`, nativePayments(enforce.Payment{Asset: bonk, Amount: 9}, pays(usdc, 2, 2)), nil},
+		{"all quotes are given", relayer.Solana, `{}`, nativePayments(pays(usdc, 1, 2), pays(bonk, 3, 4)), []string{"policies.fee_payment_strategy below_minimum 1"}},
+		{"quote of XLM is missing", relayer.Stellar, `{"fee_payment_strategy":"user"}`, paysStellar(enforce.Payment{Asset: "XLM", Amount: 9}),
+			[]string{"policies.fee_payment_strategy unknown native"}},
+		{"quote of XLM on Solana is missing", relayer.Solana, `{}`, nativePayments(enforce.Payment{Asset: "XLM", Amount: 9}),
+			[]string{"policies.fee_payment_strategy unknown XLM"}},
+		{"payments in their order", relayer.Solana, `{"allowed_tokens":[{"mint":"` + usdc + `","max_allowed_fee":5}]}`, nativePayments(pays(bonk, 1, 1), pays(usdc, 6, 6), pays(bonk, 1, 1)),
+			[]string{"policies.allowed_tokens not_listed " + bonk, "policies.allowed_tokens[0].max_allowed_fee above_maximum 6", "policies.allowed_tokens not_listed " + bonk}},
 		{"largest payment", relayer.Solana, `{}`, nativePayments(pays(usdc, largest, largest)), nil},
 		{"every rule of Solana", relayer.Solana, `{"allowed_accounts":[],"allowed_programs":[],"allowed_tokens":[{"mint":"` + usdc + `","max_allowed_fee":1}],"disallowed_accounts":["` + system + `"],
 			"max_allowed_fee_lamports":1,"max_signatures":1,"max_tx_data_size":1,"min_balance":1}`,
@@ -167,6 +175,7 @@ func TestCheck_Relayer(t *testing.T) {
 		{"Stellar for EVM", relayer.Relayer{NetworkType: relayer.EVM, Paused: true}, enforce.Stellar{}, []string{"paused paused true", "network_type wrong_network stellar"}},
 		{"no transaction", relayer.Relayer{NetworkType: relayer.EVM, Paused: true}, nil, []string{"paused paused true", "network_type unknown "}},
 		{"nil EVM", relayer.Relayer{NetworkType: relayer.EVM}, (*enforce.EVM)(nil), []string{"network_type unknown "}},
+		{"nil EVM for an unknown network type", relayer.Relayer{NetworkType: "move", Policy: unknown}, (*enforce.EVM)(nil), []string{"network_type unknown "}},
 		{"nil Solana", relayer.Relayer{NetworkType: relayer.Solana}, (*enforce.Solana)(nil), []string{"network_type unknown "}},
 		{"nil Stellar", relayer.Relayer{NetworkType: relayer.Stellar}, (*enforce.Stellar)(nil), []string{"network_type unknown "}},
 	} {
@@ -176,6 +185,9 @@ func TestCheck_Relayer(t *testing.T) {
 	refused, ok := errors.AsType[*enforce.Error](enforce.Check(nil, anEVM))
 	if !ok || !slices.Equal(refused.Violations, []enforce.Violation{{Field: "id", Code: enforce.Unknown}}) {
 		t.Errorf("without a relayer: %v", refused)
+	}
+	if text := refused.Error(); text != "enforce: relayer without an ID must not send the transaction: id unknown" {
+		t.Errorf("the text without a relayer is %q", text)
 	}
 }
 

@@ -1,6 +1,7 @@
 package enforce
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -58,7 +59,7 @@ const maxViolations, maxText = 1000, 256 // bytes
 // Error returns the first 10 violations.
 func (e *Error) Error() string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "enforce: relayer %s must not send the transaction", e.RelayerID)
+	fmt.Fprintf(&text, "enforce: relayer %s must not send the transaction", cmp.Or(e.RelayerID, "without an ID"))
 	separator := ": "
 	for i, v := range e.Violations {
 		if i == 10 {
