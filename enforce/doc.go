@@ -8,58 +8,65 @@
 // # Rules
 //
 // Limits are inclusive: a value equal to a limit is permitted. A field of a policy that is not
-// set (nil, in JSON null or absent) limits nothing; only fee_payment_strategy has a default.
-// [Check] returns every violation: one for each value and rule, in the order of this list.
+// set (nil, in JSON null or absent) limits nothing; only fee_payment_strategy has a default. A
+// relayer without a policy (nil) is checked as if no field is set: only on Solana users must pay.
 //
-//	field                     the transaction is refused
-//	paused, system_disabled   if it is true
-//	network_type              if the transaction is of another type, or the type is not one
-//	                          of the three. The policy is not compared then
+// [Check] returns every violation, in the order of this list. An indented line is checked
+// together with the line above, in the order of the payments. A value that occurs twice is
+// reported twice: an unlisted mint that is transferred and paid is two violations.
+//
+//	field                     code, and when the transaction is refused with it
+//	id                        unknown if the relayer is nil. Nothing else is compared then
+//	paused, system_disabled   paused, disabled if it is true
+//	network_type              unknown if the transaction is nil, or a nil pointer; unsupported
+//	                          if the relayer is of none of the three types; wrong_network if
+//	                          the transaction is of another. The policy is not compared then
+//	policies                  unsupported if the policy is not one of network_type
 //
 //	EVM
-//	gas_limit_estimation      if it is false and the transaction has no gas limit
-//	gas_price_cap             if the maximum fee per gas, or the gas price of a legacy
-//	                          transaction, is above. The priority fee is not compared. A
-//	                          price is never lowered: an engine that lowers it does so before
-//	min_balance               if the balance minus the cost is below
-//	private_transactions      if it is true and the transaction goes to a public endpoint
-//	whitelist_receivers       if the receiver is not in the list. An empty list permits no
-//	                          receiver. Letter case has no meaning. Any list refuses the
-//	                          creation of a contract. The zero address and the address of the
-//	                          relayer need an entry like any other
+//	gas_limit_estimation      missing if it is false and GasLimit is 0
+//	gas_price_cap             above_maximum if MaxFeePerGas is above. The priority fee is not
+//	                          compared. An engine that lowers prices does so before
+//	min_balance               below_minimum if Balance minus Cost is below
+//	private_transactions      missing if it is true and the transaction goes to a public endpoint
+//	whitelist_receivers       not_listed if To is not in the list. Letter case is ignored. Any
+//	                          list refuses the creation of a contract, and an empty list refuses
+//	                          all. The zero address and the address of the relayer need an entry
+//	                          like any other
 //
 //	Solana
-//	allowed_accounts          if an account of the message is not in the list. An empty list
-//	                          permits none. Text is compared exactly, as in all lists below
-//	allowed_programs          if a program that it calls is not in the list. An empty list
-//	                          permits none
-//	allowed_tokens            if the mint of a transfer or of a payment to the relayer is not
-//	                          in the list. An empty list permits every mint. SOL needs no entry
-//	  max_allowed_fee         if a payment to the relayer in this token is above
-//	disallowed_accounts       if an account of the message is in the list, even if it is in
-//	                          allowed_accounts too
-//	fee_payment_strategy      with "user", the default: if no payment to the relayer is at
-//	                          least the required one. Payments are not added up, and the
-//	                          violation shows the first
-//	max_allowed_fee_lamports  if the fee, without a margin, is above
-//	max_signatures            if it requires more signatures
-//	max_tx_data_size          if it has more bytes
-//	min_balance               if the balance minus the cost is below
+//	allowed_accounts          not_listed for each account of the message that is not in the list.
+//	                          An empty list refuses all. Text is compared exactly from here on
+//	allowed_programs          not_listed for each program not in the list. An empty list refuses all
+//	allowed_tokens            not_listed for each mint, first of Tokens, then of Payments, that is
+//	                          not in the list. An empty list permits all. SOL needs no entry
+//	  max_allowed_fee         above_maximum for each payment in this token that is above
+//	disallowed_accounts       listed for each account of the message that is in the list, even
+//	                          if it is in allowed_accounts too
+//	fee_payment_strategy      with "user", the default, at least one payment must reach its own
+//	                          Required; payments are not added up. Otherwise there is one violation:
+//	                          missing without payments; unknown for the first payment without
+//	                          Required; else below_minimum for the first payment. Any value other
+//	                          than "user" and "relayer" is unsupported
+//	max_allowed_fee_lamports  above_maximum if Fee is above
+//	max_signatures            above_maximum if Signatures is above
+//	max_tx_data_size          above_maximum if Size is above
+//	min_balance               below_minimum if Balance minus Cost is below
 //
 //	Stellar
-//	allowed_tokens            if the asset of a payment to the relayer is not in the list. An
-//	                          empty list permits every asset. Other payments are not limited.
-//	                          XLM needs an entry, "native" or "XLM", which are the same
-//	  max_allowed_fee         if a payment to the relayer in this asset is above
+//	allowed_tokens            not_listed for each payment whose asset is not in the list. An empty
+//	                          list permits all. Other payments are not limited. XLM needs an
+//	                          entry, "native" or "XLM", which are the same
+//	  max_allowed_fee         above_maximum for each payment in this asset that is above
 //	fee_payment_strategy      as on Solana, but the default is "relayer"
-//	max_fee                   if the fee that the relayer bids is above
-//	min_balance               if the balance minus the cost is below
+//	max_fee                   above_maximum if Fee is above
+//	min_balance               below_minimum if Balance minus Cost is below
 //
-// A transaction is also refused, with the code [Unknown], if the policy limits a value that its
-// description lacks. A min_balance of 0 needs no balance.
+// The code is unknown if the policy limits a value that the description lacks: a number, or a
+// part of a list. The values that it has are compared even then. A min_balance above 0
+// needs Balance and Cost, but a Balance that is below it is below_minimum without Cost.
 //
-// All other fields of a policy are settings of the engine, and are not compared:
-// eip1559_pricing, include_revert_data, fee_margin_percentage, slippage_percentage,
-// timeout_seconds, concurrent_transactions, swap_config, and of a token decimals, symbol,
-// metadata and swap_config.
+// All other fields of a policy are settings of the engine, and are not compared: eip1559_pricing,
+// include_revert_data, fee_margin_percentage, slippage_percentage, timeout_seconds,
+// concurrent_transactions, swap_config; of a token decimals, symbol, metadata and swap_config.
 package enforce

@@ -28,30 +28,28 @@ type Violation struct {
 	// Code is the kind of the violation.
 	Code Code `json:"code"`
 
-	// Value is the refused value. It is empty for a contract creation, and for what is missing
-	// or unknown. For [Disabled] it is the type of the reason, and for a payment without its
-	// required amount the asset.
+	// Value is the refused value. The constants of [Code] say which value.
 	Value string `json:"value,omitempty"`
 
-	// Limit is the limit, or the required payment, if the rule compares numbers.
+	// Limit is the limit, or [Payment.Required] if it is known, of a rule that compares numbers.
 	Limit string `json:"limit,omitempty"`
 }
 
 // Code is the kind of a [Violation]. Later versions may add codes.
 type Code string
 
-// The codes.
+// The codes: what each means, and the Value of a violation with it.
 const (
-	Paused       Code = "paused"        // the relayer is paused
-	Disabled     Code = "disabled"      // the host has disabled the relayer
-	WrongNetwork Code = "wrong_network" // the transaction is of another network type
-	Unsupported  Code = "unsupported"   // this version lacks the network type, policy or strategy
-	Listed       Code = "listed"        // the value is in a list of refused values
-	NotListed    Code = "not_listed"    // the value is not in the list of permitted values
-	AboveMaximum Code = "above_maximum" // the value is above the limit
-	BelowMinimum Code = "below_minimum" // the value is below the limit
-	Missing      Code = "missing"       // the transaction lacks what the policy requires
-	Unknown      Code = "unknown"       // the engine has not given a value that the policy limits
+	Paused       Code = "paused"        // the relayer is paused. Value: "true"
+	Disabled     Code = "disabled"      // the host has disabled the relayer. Value: the type of the reason, if there is one
+	WrongNetwork Code = "wrong_network" // the transaction is of another network type. Value: that type
+	Unsupported  Code = "unsupported"   // not known to this version. Value: the network type or strategy; empty for a policy
+	Listed       Code = "listed"        // in a list of refused values. Value: the account
+	NotListed    Code = "not_listed"    // not in a list of permitted values. Value: the receiver, account, program, mint or asset; empty for a contract creation
+	AboveMaximum Code = "above_maximum" // above the limit. Value: the number
+	BelowMinimum Code = "below_minimum" // below the limit. Value: the number; for min_balance Balance minus Cost, such as "-1"
+	Missing      Code = "missing"       // the transaction lacks what the policy requires. Value: empty
+	Unknown      Code = "unknown"       // the engine has not given a value. Value: empty, or the asset of a payment without Required
 )
 
 const maxViolations, maxText = 1000, 256 // bytes

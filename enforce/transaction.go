@@ -10,11 +10,9 @@ func (EVM) isTransaction()     {}
 func (Solana) isTransaction()  {}
 func (Stellar) isTransaction() {}
 
-// EVM describes a transaction on an EVM network. Amounts are in wei, and nil if they are not
-// known.
+// EVM describes a transaction on an EVM network. Amounts are in wei; nil means unknown.
 type EVM struct {
-	// To is the receiver: 0x and 40 hex digits. It is empty if the transaction creates a
-	// contract.
+	// To is the receiver: 0x and 40 hex digits. It is empty for the creation of a contract.
 	To string
 
 	// MaxFeePerGas is the maximum fee per gas, or the gas price of a legacy transaction.
@@ -32,33 +30,33 @@ type EVM struct {
 	Cost, Balance *relayer.Amount
 }
 
-// Solana describes a transaction on a Solana network. Amounts of SOL are in lamports, and nil
-// if they are not known.
+// Solana describes a transaction on a Solana network. Amounts of SOL are in lamports; nil means unknown.
 type Solana struct {
 	// Accounts are all accounts of the message, each once, in base58: the fee payer, signers,
-	// programs and those loaded from lookup tables. Every message has one, so an empty list
-	// is not known.
+	// programs and those loaded from lookup tables. An empty list means unknown.
 	Accounts []string
 
-	// Unresolved is true if Accounts lacks those of lookup tables.
+	// Unresolved is true if Accounts lacks the accounts of lookup tables.
 	Unresolved bool
 
 	// Programs are the programs that the instructions call. An engine that simulates adds
-	// those of inner instructions. An empty list is not known.
+	// the programs of inner instructions. An empty list means unknown.
 	Programs []string
 
 	// Tokens are the mints of the tokens that the transaction transfers, in Payments too. If
-	// an instruction does not name the mint, the engine looks up the token account. Nil is not
-	// known if Programs is empty or has a token program; an empty list has no transfer.
+	// an instruction does not name the mint, the engine looks up the token account. Nil means
+	// unknown, unless Programs is known and has no token program. An empty list means that there
+	// are no transfers. TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA and
+	// TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb are the token programs.
 	Tokens []string
 
-	// Signatures is the number of signatures that the message requires. 0 is not known.
+	// Signatures is the number of signatures that the message requires. 0 means unknown.
 	Signatures int
 
-	// Size is the size of the transaction with all its signatures, in bytes. 0 is not known.
+	// Size is the size of the transaction with all its signatures, in bytes. 0 means unknown.
 	Size int
 
-	// Payments are the payments to the relayer in the transaction, in tokens and SOL.
+	// Payments are the payments to the relayer, in tokens and SOL. Nil means that there are none.
 	Payments []Payment
 
 	// Fee is the fee that the network takes, without a margin.
@@ -70,34 +68,32 @@ type Solana struct {
 	Cost, Balance *uint64
 }
 
-// Stellar describes a transaction on a Stellar network. Amounts of XLM are in stroops, and nil
-// if they are not known.
+// Stellar describes a transaction on a Stellar network. Amounts of XLM are in stroops; nil means unknown.
 type Stellar struct {
 	// Fee is the fee that the relayer bids: the total of the outermost envelope, so of a fee
 	// bump and not of the transaction in it.
 	Fee *uint64
 
-	// Payments are the payments to the relayer in the transaction.
+	// Payments are the payments to the relayer. Nil means that there are none.
 	Payments []Payment
 
-	// Balance is what the relayer has before the transaction, and Cost the most that the
-	// transaction can take from it: as on Solana.
+	// Cost and Balance are as in [Solana].
 	Cost, Balance *uint64
 }
 
 // Payment is a payment to the relayer for the fee of a transaction.
 type Payment struct {
-	// Asset is [Native] for SOL and XLM, and otherwise the mint on Solana, and CODE:ISSUER or
-	// a contract ID on Stellar.
+	// Asset is the mint on Solana, CODE:ISSUER or a contract ID on Stellar, and [Native] for SOL
+	// and XLM. On Stellar it can be "XLM" too, which a violation shows as "native".
 	Asset string
 
 	// Amount is in the smallest unit of the asset.
 	Amount uint64
 
 	// Required is what the relayer asks for the fee in this asset, with its margin, in the
-	// same unit. It is nil if it is not known.
+	// same unit. Nil means unknown.
 	Required *uint64
 }
 
-// Native is the [Payment.Asset] of SOL and XLM.
+// Native is the [Payment.Asset] of SOL and XLM, and what a violation shows for it.
 const Native = "native"
