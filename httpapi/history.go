@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/internal/wire"
@@ -19,6 +20,9 @@ func (a *API) getHistory(x *exchange, r *http.Request) response {
 		ID: x.relayerID, Before: q.number("before", 0), Limit: max(perPage, 1),
 		Actor: q.values.Get("actor"), Action: relayer.Action(q.values.Get("action")), Since: q.time("since"), Until: q.time("until"),
 	})
+	if isOfOne, isLimited := x.relayerID != "", !x.within.IsZero(); isOfOne && isLimited && len(changes) == 0 {
+		x.waitForStep()
+	}
 	if errors.Is(err, errors.ErrUnsupported) {
 		return failure(http.StatusNotFound) // as an unknown path
 	}
@@ -44,6 +48,18 @@ func (a *API) getHistory(x *exchange, r *http.Request) response {
 		body = append(strconv.AppendUint(append(body, `,"next":"`...), next, 10), '"')
 	}
 	return x.success(http.StatusOK, body)
+}
+
+// hiddenStep is longer than the work for a history of which the caller may see nothing.
+const hiddenStep = 100 * time.Millisecond
+
+// waitForStep waits until a multiple of hiddenStep after the arrival of the request, so that the
+// time of the response does not show how many changes were read.
+func (x *exchange) waitForStep() {
+	select {
+	case <-time.After(hiddenStep - time.Since(x.received)%hiddenStep):
+	case <-x.Done():
+	}
 }
 
 // appendPast adds an entry. The relayer, which may be large, is not encoded again.
