@@ -70,7 +70,7 @@ var knownAs = map[string][]string{
 	"token-file": {"tokens-file"},
 	"tokens":     {"tokens-file"},
 	"url":        {"server"},
-	"db":         {"from"},
+	"db":         {"from", "server"},
 	"from":       {"db"},
 }
 

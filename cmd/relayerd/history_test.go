@@ -229,9 +229,9 @@ func TestServe_HistoryRetentionOfDatabase(t *testing.T) {
 		if got := query[string](t, database, retention); got != c.want {
 			t.Errorf("serve %v: retention %s, want %s", c.flags, got, c.want)
 		}
-		expect(t, 0, "apply", "--yes", "--db", database, "-f", writeFile(t, publicConfig))
+		expect(t, 0, "check", "--db", database)
 		if got := query[string](t, database, retention); got != c.want {
-			t.Errorf("apply after serve %v: retention %s, want %s", c.flags, got, c.want)
+			t.Errorf("check after serve %v: retention %s, want %s", c.flags, got, c.want)
 		}
 	}
 	server := start(t, token, "--db", database)
@@ -257,7 +257,7 @@ func TestCommand_KeepsHistory(t *testing.T) {
 	if err := errors.Join(file.ImportHistory(t.Context(), changes), file.Close()); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, 0, "apply", "--yes", "--db", path, "-f", writeFile(t, publicConfig))
+	expect(t, 0, "compact", "--db", path)
 	if retained := strings.Count(runCommand(t, "history", "r-0", "--db", path, "--limit", "2000"), "\n"); retained != 1+len(changes) { // with its header
 		t.Errorf("%d lines, want a header and %d changes", retained, len(changes))
 	}

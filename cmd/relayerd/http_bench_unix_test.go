@@ -327,22 +327,11 @@ func BenchmarkApply(b *testing.B) {
 	if testing.Short() {
 		changes = 100
 	}
-	for name, target := range map[string]func(b *testing.B) []string{
-		"file": func(b *testing.B) []string {
-			return []string{"--create", "--db", filepath.Join(b.TempDir(), "relayers.db")}
-		},
-		"http": func(b *testing.B) []string {
-			return []string{"--server", "http://" + serveInside(b, config{database: filepath.Join(b.TempDir(), "relayers.db")})}
-		},
-	} {
-		b.Run(name, func(b *testing.B) {
-			file := filepath.Join(b.TempDir(), "relayers.json")
-			args := append([]string{"apply", "--yes", "--file", file}, target(b)...)
-			applyAll(b, file, changes, 0, args)
-			for round := 1; b.Loop(); round++ {
-				applyAll(b, file, changes, round, args)
-			}
-		})
+	file := filepath.Join(b.TempDir(), "relayers.json")
+	args := []string{"apply", "--yes", "--file", file, "--server", "http://" + serveInside(b, config{database: filepath.Join(b.TempDir(), "relayers.db")})}
+	applyAll(b, file, changes, 0, args)
+	for round := 1; b.Loop(); round++ {
+		applyAll(b, file, changes, round, args)
 	}
 }
 

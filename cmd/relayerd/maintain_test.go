@@ -91,9 +91,7 @@ func commandsOn(t *testing.T, path string) map[string][]string {
 		"compact":         {"compact", "--db", path},
 		"copy from it":    {"copy", "--from", path, "--to", vacant},
 		"copy to it":      {"copy", "--from", other, "--to", path},
-		"plan":            {"plan", "--db", path, "-f", writeFile(t, noRelayers)},
-		"apply":           {"apply", "--db", path, "-f", writeFile(t, noRelayers), "--yes"},
-		"export":          {"export", "--db", path},
+		"history":         {"history", "--db", path},
 	}
 }
 

@@ -28,7 +28,6 @@ func TestMessages_NextStep(t *testing.T) {
 		args []string
 		want string
 	}{
-		"export of sealed URLs":       {[]string{"export", "--db", sealed, "--with-secrets"}, "--with-secrets: the RPC URLs of --db are sealed: read them from a server that has the keys"},
 		"remove the primary key":      {[]string{"keys", "remove", "--keys", keys, "--id", "k1", "--db", sealed}, "key k1 is the primary key: make another one primary with relayerd keys use, and seal the RPC URLs under it"},
 		"remove with a live file":     {[]string{"keys", "remove", "--keys", keys, "--id", "k2", "--db", live}, "stop the server that has it open, or name a backup that it has written since"},
 		"remove an unknown key":       {[]string{"keys", "remove", "--keys", keys, "--id", "k9", "--db", sealed}, "has no key k9 (relayerd keys list --keys "},
@@ -45,13 +44,12 @@ func TestMessages_NextStep(t *testing.T) {
 		"directory of tokens":         {[]string{"serve", "--tokens-file", directory}, "--tokens-file: " + directory + " is a directory: name a file"},
 		"missing signers":             {[]string{"serve", "--signers", missing}, "--signers: there is no file " + missing + `: create it as a JSON object, such as {"treasury":{"evm":"0x…"}}`},
 		"missing certificate":         {[]string{"serve", "--db", "memory", "--tls-cert", missing, "--tls-key", missing}, "--tls-cert, --tls-key: there is no file " + missing + ": name existing PEM files"},
-		"missing configuration":       {[]string{"plan", "--db", sealed, "-f", missing}, "--file: there is no file " + missing + ": write one with relayerd export"},
+		"missing configuration":       {[]string{"plan", "--server", "https://x", "-f", missing}, "--file: there is no file " + missing + ": write one with relayerd export"},
 		"arguments of backup":         {[]string{"backup", "a", "b"}, "unexpected argument: relayerd backup takes only flags, such as relayerd backup --db relayers.db --to backup.db (relayerd backup --help lists them)"},
 		"argument of plan":            {[]string{"plan", "f.json"}, "relayerd plan takes only flags, such as relayerd plan -f relayers.json --server"},
 		"source of copy":              {[]string{"copy", "--db", "x"}, "unknown flag --db, did you mean --from?: write, for example, relayerd copy --from relayers.db --to postgres://"},
 		"source of backup":            {[]string{"backup", "--from", "x", "--to", "y"}, "unknown flag --from, did you mean --db?: write, for example, relayerd backup --db relayers.db --to backup.db"},
-		"apply without a terminal":    {[]string{"apply", "-f", "x", "--db", sealed}, "use --yes to apply without confirmation"},
-		"create with PostgreSQL":      {[]string{"plan", "-f", writeFile(t, `{"relayers":[]}`), "--db", "postgres://h/d", "--create"}, "--create needs a file in --db: relayerd serve sets up a PostgreSQL database"},
+		"apply without a terminal":    {[]string{"apply", "-f", "x", "--server", "https://x"}, "use --yes to apply without confirmation"},
 		"bad RPC host":                {[]string{"serve", "--db", "memory", "--rpc-hosts", "https://u:" + password + "@h"}, "--rpc-hosts must be a comma-separated list of host names and networks"},
 		"RPC host of one star":        {[]string{"serve", "--db", "memory", "--rpc-hosts", "a..b"}, "must be a name such as rpc.example.com"},
 		"negative drain delay":        {[]string{"serve", "--db", "memory", "--drain-delay", "-1s"}, "--drain-delay must be 0 or more"},
@@ -71,32 +69,14 @@ func TestMessages_NextStep(t *testing.T) {
 	}
 }
 
-// The shortest way to a first database: a plan shows it without creating a file.
-func TestApply_Create(t *testing.T) {
-	t.Parallel()
-	database, file := filepath.Join(t.TempDir(), "new.db"), writeFile(t, publicConfig)
-	if done := expect(t, 1, "apply", "--yes", "--db", database, "-f", file); !strings.HasSuffix(done.stderr, "--db: there is no file "+database+": create it with --create\n") {
-		t.Errorf("stderr %q", done.stderr)
-	}
-	planned := expect(t, 2, "plan", "--create", "--db", database, "-f", file)
-	if !strings.Contains(planned.stdout, "0 to update, 0 to delete, 0 unchanged") {
-		t.Errorf("output %s", planned.stdout)
-	}
-	if _, err := os.Stat(database); !os.IsNotExist(err) {
-		t.Errorf("the plan created a file, error %v", err)
-	}
-	expect(t, 0, "apply", "--create", "--yes", "--db", database, "-f", file)
-	expect(t, 0, "plan", "--create", "--db", database, "-f", file)
-}
-
 func TestExport_SelectorWithoutMatch(t *testing.T) {
 	t.Parallel()
-	database := emptyDatabase(t)
-	expect(t, 0, "apply", "--yes", "--db", database, "-f", writeFile(t, publicConfig))
-	if done := expect(t, 0, "export", "--db", database, "--selector", "network=none"); done.stderr != "no relayer matches --selector network=none\n" {
+	url := emptyServer(t)
+	expect(t, 0, "apply", "--yes", "--server", url, "-f", writeFile(t, publicConfig))
+	if done := expect(t, 0, "export", "--server", url, "--selector", "network=none"); done.stderr != "no relayer matches --selector network=none\n" {
 		t.Errorf("stderr %q", done.stderr)
 	}
-	if done := expect(t, 0, "export", "--db", database); done.stderr != "" {
+	if done := expect(t, 0, "export", "--server", url); done.stderr != "" {
 		t.Errorf("stderr %q", done.stderr)
 	}
 }

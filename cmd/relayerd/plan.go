@@ -39,15 +39,13 @@ func newPlanCommand(apiKey string) *cobra.Command {
 		Use:     "plan",
 		Example: "  relayerd plan -f relayers.json --server https://registry.internal",
 		Short:   "Show the changes that a configuration file makes",
-		Long: `Plan compares a configuration file with a database or, with --server, with a server.
-The file is JSON with an array "relayers", such as the config.json of OpenZeppelin
-Relayer. Plan changes nothing. Its exit status is 0 without changes, 2 with changes, and
-1 after an error.
+		Long: `Plan compares a configuration file with the relayers of a server. The file is JSON
+with an array "relayers", such as the config.json of OpenZeppelin Relayer. Plan changes
+nothing. Its exit status is 0 without changes, 2 with changes, and 1 after an error.
 
 ` + serverHelp,
 		RunE: func(command *cobra.Command, _ []string) error {
 			hasChanges := false
-			c.isDryRun = true
 			err := c.run(command, apiKey, func(changes *plan.Plan) error {
 				hasChanges = changes.HasChanges()
 				return changes.Err()
@@ -93,16 +91,13 @@ failure. Changes that the registry rejects do not prevent the others, except del
 func (c *planConfig) addFlags(command *cobra.Command) {
 	flags := command.Flags()
 	flags.StringVarP(&c.file, "file", "f", "", "configuration `file`; - is the standard input")
-	flags.BoolVar(&c.create, "create", false, "create the file of --db if it is missing; plan shows what would be in it")
-	annotate(command, "create", excludes, "server")
 	flags.BoolVar(&c.expandEnv, "expand-env", false, "replace ${NAME} in the RPC URLs of the file by environment variables")
 	flags.BoolVar(&c.Prune, "prune", false, "delete the relayers that the file does not list, of those that --selector selects")
 	flags.IntVar(&c.MaxDeletes, "max-deletes", 0, "permit --prune to delete this `number` of relayers; without it at most 10, and none if the file is empty")
 	annotate(command, "max-deletes", needs, "prune")
 	flags.BoolVar(&c.KeepPaused, "keep-paused", false, "leave paused of existing relayers as it is")
-	require(command, "file")
 	c.target.addFlags(command)
-	c.target.addRuleFlags(command)
+	require(command, "file", "server")
 	c.selection.addFlag(command)
 }
 
@@ -119,18 +114,11 @@ func (c *planConfig) run(command *cobra.Command, apiKey string, act func(*plan.P
 	if c.Selector, err = c.selector(); err != nil {
 		return err
 	}
-	options, err := c.managerOptions()
+	registry, err := c.open(apiKey)
 	if err != nil {
 		return err
 	}
-	registry, closeRegistry, err := c.open(ctx, apiKey, options...)
-	if errors.Is(err, errNoFile) {
-		return fmt.Errorf("%w: create it with --create", err)
-	}
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(c.explain(err), closeRegistry()) }()
+	defer func() { err = c.explain(err) }()
 	changes, err := plan.New(ctx, registry, desired, c.Options)
 	if err != nil {
 		return err
@@ -268,13 +256,12 @@ func readInput(ctx context.Context, read func() ([]byte, error)) ([]byte, error)
 func newExportCommand(apiKey string) *cobra.Command {
 	var t target
 	var s selection
-	var withSecrets bool
 	command := &cobra.Command{
 		Use:     "export",
 		Example: "  relayerd export --server https://registry.internal --selector label.team=payments",
-		Short:   "Print the configuration file of a database or server",
-		Long: `Export prints relayers as a configuration file for plan and apply, in creation
-order. RPC URLs are masked: plan and apply keep the stored URL of a masked one.
+		Short:   "Print the configuration file of a server",
+		Long: `Export prints the relayers of a server as a configuration file for plan and apply, in
+creation order. RPC URLs are masked: plan and apply keep the stored URL of a masked one.
 
 ` + serverHelp,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -282,42 +269,27 @@ order. RPC URLs are masked: plan and apply keep the stored URL of a masked one.
 			if err != nil {
 				return err
 			}
-			file, err := export(command.Context(), t, selector, apiKey, withSecrets)
+			registry, err := t.open(apiKey)
 			if err != nil {
 				return err
+			}
+			file, err := plan.Export(command.Context(), registry, selector)
+			if err != nil {
+				return t.explain(err)
 			}
 			if _, err := (jsonWriter{command.OutOrStdout()}).Write(file); err != nil {
 				return err
 			}
-			return s.warn(command.ErrOrStderr(), file, t.server != "")
+			return s.warn(command.ErrOrStderr(), file)
 		},
 	}
 	t.addFlags(command)
+	require(command, "server")
 	s.addFlag(command)
-	command.Flags().BoolVar(&withSecrets, "with-secrets", false, "print the full RPC URLs of --db, which often contain API keys")
-	annotate(command, "with-secrets", excludes, "server")
 	return command
 }
 
-func export(ctx context.Context, t target, selector relayer.Selector, apiKey string, withSecrets bool) (file []byte, err error) {
-	registry, closeRegistry, err := t.open(ctx, apiKey)
-	if err != nil {
-		return nil, err
-	}
-	// The registry is only read, so that an error of the close loses nothing.
-	defer func() { _, err = closeRegistry(), t.explain(err) }()
-	if manager, ok := registry.(*relayer.Manager); ok && withSecrets {
-		file, err = plan.ExportWithSecrets(ctx, manager, selector)
-		if errors.Is(err, relayer.ErrSealed) {
-			err = errors.New("--with-secrets: the RPC URLs of --db are sealed: read them from a server that has the keys, with rpc_urls=full")
-		}
-		return file, err
-	}
-	return plan.Export(ctx, registry, selector)
-}
-
-// warnOfUserInfo prints a warning if the relayers of a server have URLs that do not look
-// masked.
+// warnOfUserInfo prints a warning if relayers have URLs that do not look masked.
 func warnOfUserInfo(stderr io.Writer, relayers []relayer.CreateRequest) {
 	count := 0
 	for _, req := range relayers {
@@ -348,7 +320,7 @@ func (s *selection) selector() (relayer.Selector, error) {
 }
 
 // warn prints warnings about an exported file.
-func (s *selection) warn(stderr io.Writer, file []byte, isOfServer bool) error {
+func (s *selection) warn(stderr io.Writer, file []byte) error {
 	config, err := plan.Parse(file, nil)
 	if err != nil {
 		return err
@@ -356,8 +328,6 @@ func (s *selection) warn(stderr io.Writer, file []byte, isOfServer bool) error {
 	if len(config.Relayers) == 0 && s.terms != "" {
 		fmt.Fprintf(stderr, "no relayer matches --selector %s\n", printable(s.terms))
 	}
-	if isOfServer {
-		warnOfUserInfo(stderr, config.Relayers)
-	}
+	warnOfUserInfo(stderr, config.Relayers)
 	return nil
 }

@@ -16,9 +16,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/store/bolt"
 )
 
 // publicConfig is a configuration file of OpenZeppelin Relayer. The password is the
@@ -82,26 +79,12 @@ func writeFile(t *testing.T, content string) string {
 	return path
 }
 
-// emptyDatabase creates a database file without relayers.
-func emptyDatabase(t *testing.T) string {
+// emptyServer starts a server without relayers, and returns its URL.
+func emptyServer(t *testing.T, flags ...string) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "relayers.db")
-	file, err := bolt.Open(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := file.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-// targets are the flags of a database file and of a server, both without relayers.
-func targets(t *testing.T) map[string][]string {
-	t.Helper()
-	server := start(t, token, "--db", "memory", "--rate", "0")
+	server := start(t, token, append([]string{"--db", "memory", "--rate", "0"}, flags...)...)
 	t.Cleanup(server.stop)
-	return map[string][]string{"database": {"--db", emptyDatabase(t)}, "server": {"--server", server.url}}
+	return server.url
 }
 
 // on returns a command for the registry of the flags.
@@ -111,14 +94,13 @@ func on(flags []string, command string, more ...string) []string {
 
 func TestPlan_ExitStatus(t *testing.T) {
 	t.Parallel()
-	for name, flags := range targets(t) {
-		t.Run(name, func(t *testing.T) {
-			file := writeFile(t, publicConfig)
-			done := finish(t, "", program(token, on(flags, "plan", "--file", file)...))
-			if done.status != 2 {
-				t.Fatalf("exit status %d, want 2: %s%s", done.status, done.stdout, done.stderr)
-			}
-			const wantPlan = `+ create sepolia-example
+	flags := []string{"--server", emptyServer(t)}
+	file := writeFile(t, publicConfig)
+	done := finish(t, "", program(token, on(flags, "plan", "--file", file)...))
+	if done.status != 2 {
+		t.Fatalf("exit status %d, want 2: %s%s", done.status, done.stdout, done.stderr)
+	}
+	const wantPlan = `+ create sepolia-example
     name: "Sepolia Example", network: "sepolia", network_type: "evm", paused: false, signer_id: "local-signer"
     custom_rpc_urls: [{"url":"https://rpc.example/***","weight":100},{"url":"https://backup.example/***","weight":5}]
     policies.min_balance: 1000000000000000000000
@@ -127,52 +109,47 @@ func TestPlan_ExitStatus(t *testing.T) {
     policies.fee_payment_strategy: "user"
 2 to create, 0 to update, 0 to delete, 0 unchanged
 `
-			if done.stdout != wantPlan {
-				t.Errorf("output %s, want %s", done.stdout, wantPlan)
-			}
-			if want := "ignored sections of the file: [\"networks\" \"notifications\" \"plugins\" \"signers\"]\nnot expanded without --expand-env: ${KEY}\n"; done.stderr != want {
-				t.Errorf("warnings %q, want %q", done.stderr, want)
-			}
-			done = expect(t, 0, on(flags, "apply", "-f", file, "--yes")...)
-			if !strings.HasSuffix(done.stdout, "\n2 created, 0 updated, 0 deleted\n") {
-				t.Errorf("output %q", done.stdout)
-			}
-			done = expect(t, 0, on(flags, "plan", "-f", file)...)
-			if !strings.HasPrefix(done.stdout, "0 to create, 0 to update, 0 to delete, 2 unchanged\n") {
-				t.Errorf("output %q", done.stdout)
-			}
-			if done := expect(t, 0, on(flags, "apply", "-f", file, "--yes")...); strings.Contains(done.stdout, "created,") {
-				t.Errorf("an apply without changes printed %q", done.stdout)
-			}
-
-			moved := writeFile(t, strings.ReplaceAll(publicConfig, `"devnet"`, `"testnet"`))
-			done = expect(t, 1, on(flags, "plan", "-f", moved)...)
-			if !strings.Contains(done.stdout, "! blocked solana-example\n    network: must not be changed") || !strings.Contains(done.stderr, "relayerd: solana-example: invalid relayer: network must not be changed") {
-				t.Errorf("output %q%q", done.stdout, done.stderr)
-			}
-			expect(t, 1, on(flags, "apply", "-f", moved, "--yes")...)
-		})
+	if done.stdout != wantPlan {
+		t.Errorf("output %s, want %s", done.stdout, wantPlan)
 	}
+	if want := "ignored sections of the file: [\"networks\" \"notifications\" \"plugins\" \"signers\"]\nnot expanded without --expand-env: ${KEY}\n"; done.stderr != want {
+		t.Errorf("warnings %q, want %q", done.stderr, want)
+	}
+	done = expect(t, 0, on(flags, "apply", "-f", file, "--yes")...)
+	if !strings.HasSuffix(done.stdout, "\n2 created, 0 updated, 0 deleted\n") {
+		t.Errorf("output %q", done.stdout)
+	}
+	done = expect(t, 0, on(flags, "plan", "-f", file)...)
+	if !strings.HasPrefix(done.stdout, "0 to create, 0 to update, 0 to delete, 2 unchanged\n") {
+		t.Errorf("output %q", done.stdout)
+	}
+	if done := expect(t, 0, on(flags, "apply", "-f", file, "--yes")...); strings.Contains(done.stdout, "created,") {
+		t.Errorf("an apply without changes printed %q", done.stdout)
+	}
+
+	moved := writeFile(t, strings.ReplaceAll(publicConfig, `"devnet"`, `"testnet"`))
+	done = expect(t, 1, on(flags, "plan", "-f", moved)...)
+	if !strings.Contains(done.stdout, "! blocked solana-example\n    network: must not be changed") || !strings.Contains(done.stderr, "relayerd: solana-example: invalid relayer: network must not be changed") {
+		t.Errorf("output %q%q", done.stdout, done.stderr)
+	}
+	expect(t, 1, on(flags, "apply", "-f", moved, "--yes")...)
 }
 
 func TestApply_Prune(t *testing.T) {
 	t.Parallel()
-	for name, flags := range targets(t) {
-		t.Run(name, func(t *testing.T) {
-			expect(t, 0, on(flags, "apply", "--yes", "-f", writeFile(t, publicConfig))...)
-			none := writeFile(t, noRelayers)
-			if done := expect(t, 0, on(flags, "plan", "-f", none)...); !strings.Contains(done.stdout, "? extra solana-example (not in the file: kept)") {
-				t.Errorf("output %q", done.stdout)
-			}
-			expect(t, 0, on(flags, "apply", "--yes", "-f", none)...)
-			expect(t, 2, on(flags, "plan", "-f", none, "--prune", "--max-deletes", "2")...)
-			if done := expect(t, 0, on(flags, "apply", "--yes", "--prune", "--max-deletes", "2", "-f", none)...); !strings.HasSuffix(done.stdout, "\n0 created, 0 updated, 2 deleted\n") {
-				t.Errorf("output %q", done.stdout)
-			}
-			if done := expect(t, 0, on(flags, "export")...); done.stdout != "{\n  \"relayers\": []\n}\n" {
-				t.Errorf("after a prune: %s", done.stdout)
-			}
-		})
+	flags := []string{"--server", emptyServer(t)}
+	expect(t, 0, on(flags, "apply", "--yes", "-f", writeFile(t, publicConfig))...)
+	none := writeFile(t, noRelayers)
+	if done := expect(t, 0, on(flags, "plan", "-f", none)...); !strings.Contains(done.stdout, "? extra solana-example (not in the file: kept)") {
+		t.Errorf("output %q", done.stdout)
+	}
+	expect(t, 0, on(flags, "apply", "--yes", "-f", none)...)
+	expect(t, 2, on(flags, "plan", "-f", none, "--prune", "--max-deletes", "2")...)
+	if done := expect(t, 0, on(flags, "apply", "--yes", "--prune", "--max-deletes", "2", "-f", none)...); !strings.HasSuffix(done.stdout, "\n0 created, 0 updated, 2 deleted\n") {
+		t.Errorf("output %q", done.stdout)
+	}
+	if done := expect(t, 0, on(flags, "export")...); done.stdout != "{\n  \"relayers\": []\n}\n" {
+		t.Errorf("after a prune: %s", done.stdout)
 	}
 }
 
@@ -183,45 +160,23 @@ func TestExport_RealRelayers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, flags := range targets(t) {
-		t.Run(name, func(t *testing.T) {
-			file := writeFile(t, string(definitions))
-			expect(t, 0, on(flags, "apply", "--yes", "-f", file)...)
-			exported := expect(t, 0, on(flags, "export")...)
-			for _, path := range []string{file, writeFile(t, exported.stdout)} {
-				done := expect(t, 0, on(flags, "plan", "--prune", "-f", path)...)
-				if !strings.HasPrefix(done.stdout, "0 to create, 0 to update, 0 to delete, 28 unchanged\n") {
-					t.Errorf("output %q", done.stdout)
-				}
-			}
-		})
+	flags := []string{"--server", emptyServer(t)}
+	file := writeFile(t, string(definitions))
+	expect(t, 0, on(flags, "apply", "--yes", "-f", file)...)
+	exported := expect(t, 0, on(flags, "export")...)
+	for _, path := range []string{file, writeFile(t, exported.stdout)} {
+		done := expect(t, 0, on(flags, "plan", "--prune", "-f", path)...)
+		if !strings.HasPrefix(done.stdout, "0 to create, 0 to update, 0 to delete, 28 unchanged\n") {
+			t.Errorf("output %q", done.stdout)
+		}
 	}
-}
-
-func TestExport_WithSecrets(t *testing.T) {
-	t.Parallel()
-	database := emptyDatabase(t)
-	expect(t, 0, "apply", "--yes", "--db", database, "-f", writeFile(t, publicConfig))
-	masked := expect(t, 0, "export", "--db", database)
-	if !strings.Contains(masked.stdout, `"https://rpc.example/***"`) {
-		t.Errorf("output %s", masked.stdout)
-	}
-	expect(t, 0, "plan", "--db", database, "-f", writeFile(t, masked.stdout))
-
-	full, err := program("", "export", "--db", database, "--with-secrets").Output()
-	if err != nil || !strings.Contains(string(full), `"https://rpc.example/`+password+`"`) {
-		t.Fatalf("error %v: %s", err, full)
-	}
-	copied, file := emptyDatabase(t), writeFile(t, string(full))
-	expect(t, 0, "apply", "--yes", "--db", copied, "-f", file)
-	expect(t, 0, "plan", "--prune", "--db", copied, "-f", file)
 }
 
 // The warning needs the exported file to be one that plan and apply can read.
 func TestExport_UnreadableFile(t *testing.T) {
 	t.Parallel()
 	var stderr bytes.Buffer
-	if err := new(selection).warn(&stderr, []byte(`{"relayers":[{}`), true); err == nil || stderr.Len() > 0 {
+	if err := new(selection).warn(&stderr, []byte(`{"relayers":[{}`)); err == nil || stderr.Len() > 0 {
 		t.Errorf("error %v, output %q, want only an error", err, &stderr)
 	}
 }
@@ -230,56 +185,43 @@ func TestExport_UnreadableFile(t *testing.T) {
 func TestExport_UserInformation(t *testing.T) {
 	t.Parallel()
 	file := writeFile(t, `{"relayers":[{"id":"a","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s","custom_rpc_urls":["https://u:`+password+`@rpc.example"]}]}`)
-	for name, flags := range targets(t) {
-		t.Run(name, func(t *testing.T) {
-			expect(t, 0, on(flags, "apply", "--yes", "-f", file)...)
-			exported := expect(t, 0, on(flags, "export")...)
-			if name == "server" {
-				expect(t, 1, on(flags, "plan", "-f", writeFile(t, exported.stdout))...)
-				if want := "1 RPC URLs have no path: the server does not show whether they have user information\n"; exported.stderr != want {
-					t.Errorf("warning %q, want %q", exported.stderr, want)
-				}
-				return
-			}
-			expect(t, 0, on(flags, "plan", "-f", writeFile(t, exported.stdout))...)
-			done := expect(t, 1, "plan", "--db", emptyDatabase(t), "-f", writeFile(t, exported.stdout))
-			if exported.stderr != "" || !strings.Contains(done.stderr, "a: invalid relayer: custom_rpc_urls[0].url must be the full URL: masked URLs are kept only if") {
-				t.Errorf("warning %q, plan %+v", exported.stderr, done)
-			}
-		})
+	flags := []string{"--server", emptyServer(t)}
+	expect(t, 0, on(flags, "apply", "--yes", "-f", file)...)
+	exported := expect(t, 0, on(flags, "export")...)
+	expect(t, 1, on(flags, "plan", "-f", writeFile(t, exported.stdout))...)
+	if want := "1 RPC URLs have no path: the server does not show whether they have user information\n"; exported.stderr != want {
+		t.Errorf("warning %q, want %q", exported.stderr, want)
 	}
 }
 
 // Of two endpoints with the same mask, the one that a masked file keeps is unknown.
 func TestApply_EqualMasks(t *testing.T) {
 	t.Parallel()
-	database := emptyDatabase(t)
+	url := emptyServer(t)
 	content := func(urls string) string {
 		return writeFile(t, `{"relayers":[{"id":"a","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s","custom_rpc_urls":[`+urls+`]}]}`)
 	}
-	expect(t, 0, "apply", "--yes", "--db", database, "-f", content(`"https://h.example/v2/LEAKED","https://h.example/v2/GOOD"`))
-	done := expect(t, 1, "apply", "--yes", "--db", database, "-f", content(`"https://h.example/***"`))
+	full := content(`"https://h.example/v2/LEAKED","https://h.example/v2/GOOD"`)
+	expect(t, 0, "apply", "--yes", "--server", url, "-f", full)
+	done := expect(t, 1, "apply", "--yes", "--server", url, "-f", content(`"https://h.example/***"`))
 	if !strings.Contains(done.stderr, "custom_rpc_urls[0].url must be the full URL: masked URLs are kept only if") {
 		t.Errorf("output %+v", done)
 	}
-	stored := expect(t, 0, "export", "--db", database, "--with-secrets")
-	if !strings.Contains(stored.stdout, "LEAKED") || !strings.Contains(stored.stdout, "GOOD") {
-		t.Errorf("stored %s", stored.stdout)
-	}
+	expect(t, 0, "plan", "--server", url, "-f", full)
 }
 
 // A masked file creates no relayer, because the full URLs are unknown.
 func TestApply_MaskedFile(t *testing.T) {
 	t.Parallel()
 	masked := writeFile(t, strings.ReplaceAll(publicConfig, password, "***"))
-	database := emptyDatabase(t)
+	url := emptyServer(t)
 	for _, args := range [][]string{{"plan"}, {"apply", "--yes"}} {
-		done := expect(t, 1, append(args, "--db", database, "-f", masked)...)
+		done := expect(t, 1, append(args, "--server", url, "-f", masked)...)
 		if !strings.Contains(done.stderr, "sepolia-example: invalid relayer: custom_rpc_urls[0].url must be the full URL") {
 			t.Errorf("%s: %+v", args, done)
 		}
 	}
-	if done := expect(t, 0, "export", "--db", database); strings.Contains(done.stdout, "sepolia-example") {
+	if done := expect(t, 0, "export", "--server", url); strings.Contains(done.stdout, "sepolia-example") {
 		t.Errorf("output %s", done.stdout)
 	}
 }
@@ -287,10 +229,10 @@ func TestApply_MaskedFile(t *testing.T) {
 // An unexpanded reference is often the reason why a value is invalid.
 func TestPlan_InvalidUnexpanded(t *testing.T) {
 	t.Parallel()
-	database, file := emptyDatabase(t), writeFile(t, strings.Replace(publicConfig, "https://backup.example/${KEY}", "${KEY}", 1))
+	url, file := emptyServer(t), writeFile(t, strings.Replace(publicConfig, "https://backup.example/${KEY}", "${KEY}", 1))
 	const want = "relayers[0].custom_rpc_urls[1].url must be an absolute http, https, ws or wss URL with a host (${NAME} is not expanded without --expand-env)"
-	expectFailure(t, want, "plan", "--db", database, "-f", file)
-	command := program("", "plan", "--expand-env", "--db", database, "-f", file)
+	expectFailure(t, want, "plan", "--server", url, "-f", file)
+	command := program(token, "plan", "--expand-env", "--server", url, "-f", file)
 	command.Env = append(command.Env, "KEY=invalid")
 	if done := finish(t, "", command); done.status != 1 || strings.Contains(done.stderr, "not expanded") {
 		t.Errorf("with --expand-env: %+v", done)
@@ -299,34 +241,31 @@ func TestPlan_InvalidUnexpanded(t *testing.T) {
 
 func TestPlan_ExpandEnv(t *testing.T) {
 	t.Parallel()
-	database, file := emptyDatabase(t), writeFile(t, publicConfig)
-	command := program("", "apply", "--yes", "--expand-env", "--db", database, "-f", file)
+	url, file := emptyServer(t), writeFile(t, publicConfig)
+	command := program(token, "apply", "--yes", "--expand-env", "--server", url, "-f", file)
 	if done := finish(t, "", command); done.status != 1 || !strings.Contains(done.stderr, "relayers[0].custom_rpc_urls[1].url refers to the environment variable KEY, which is not set") {
 		t.Errorf("without the variable: %+v", done)
 	}
-	command = program("", "apply", "--yes", "--expand-env", "--db", database, "-f", file)
+	command = program(token, "apply", "--yes", "--expand-env", "--server", url, "-f", file)
 	command.Env = append(command.Env, "KEY="+password+"-2")
 	if done := finish(t, "", command); done.status != 0 || strings.Contains(done.stderr, "not expanded") {
 		t.Errorf("with the variable: %+v", done)
 	}
-	full, err := program("", "export", "--db", database, "--with-secrets").Output()
-	if err != nil || !strings.Contains(string(full), `"https://backup.example/`+password+`-2"`) {
-		t.Errorf("error %v: %s", err, full)
-	}
+	expect(t, 0, "plan", "--server", url, "-f", writeFile(t, strings.ReplaceAll(publicConfig, "${KEY}", password+"-2")))
 }
 
 // A file from a pull request cannot print the secrets of the runner.
 func TestPlan_ExpandEnvOnlyInRPCURLs(t *testing.T) {
 	t.Parallel()
-	database := emptyDatabase(t)
+	url := emptyServer(t)
 	file := writeFile(t, strings.NewReplacer("Sepolia Example", "${GITHUB_TOKEN}", "${KEY}", "key").Replace(publicConfig))
-	command := program("", "plan", "--expand-env", "--db", database, "-f", file)
+	command := program(token, "plan", "--expand-env", "--server", url, "-f", file)
 	command.Env = append(command.Env, "GITHUB_TOKEN="+password)
 	if done := finish(t, "", command); done.status != 2 || !strings.Contains(done.stdout, `name: "${GITHUB_TOKEN}"`) || strings.Contains(done.stdout+done.stderr, password) {
 		t.Errorf("a name: %+v", done)
 	}
 	for _, name := range []string{"API_KEY", "PGPASSWORD"} {
-		command := program(password, "plan", "--expand-env", "--db", database, "-f", writeFile(t, strings.ReplaceAll(publicConfig, "${KEY}", "${"+name+"}")))
+		command := program(password, "plan", "--expand-env", "--server", url, "-f", writeFile(t, strings.ReplaceAll(publicConfig, "${KEY}", "${"+name+"}")))
 		command.Env = append(command.Env, "PGPASSWORD="+password)
 		want := "relayers[0].custom_rpc_urls[1].url refers to the environment variable " + name + ", which is a credential"
 		if done := finish(t, "", command); done.status != 1 || !strings.Contains(done.stderr, want) || strings.Contains(done.stdout+done.stderr, password) {
@@ -337,17 +276,17 @@ func TestPlan_ExpandEnvOnlyInRPCURLs(t *testing.T) {
 
 func TestPlan_StandardInput(t *testing.T) {
 	t.Parallel()
-	database := emptyDatabase(t)
+	url := emptyServer(t)
 	for _, c := range []struct {
 		status int
 		args   []string
 	}{
-		{2, []string{"plan", "--db", database, "-f", "-"}},
-		{1, []string{"apply", "--db", database, "-f", "-"}},
-		{0, []string{"apply", "--db", database, "-f", "-", "--yes"}},
-		{0, []string{"plan", "--db", database, "-f", "-"}},
+		{2, []string{"plan", "--server", url, "-f", "-"}},
+		{1, []string{"apply", "--server", url, "-f", "-"}},
+		{0, []string{"apply", "--server", url, "-f", "-", "--yes"}},
+		{0, []string{"plan", "--server", url, "-f", "-"}},
 	} {
-		done := finish(t, publicConfig, program("", c.args...))
+		done := finish(t, publicConfig, program(token, c.args...))
 		if done.status != c.status || c.status == 1 && !strings.Contains(done.stderr, "--file - needs --yes") {
 			t.Errorf("%q: %+v, want status %d", c.args, done, c.status)
 		}
@@ -356,12 +295,12 @@ func TestPlan_StandardInput(t *testing.T) {
 
 func TestApply_NoTerminal(t *testing.T) {
 	t.Parallel()
-	database, file := emptyDatabase(t), writeFile(t, publicConfig)
-	if done := expect(t, 1, "apply", "--db", database, "-f", file); done.stdout != "" || !strings.Contains(done.stderr, "not a terminal: use --yes") {
+	url, file := emptyServer(t), writeFile(t, publicConfig)
+	if done := expect(t, 1, "apply", "--server", url, "-f", file); done.stdout != "" || !strings.Contains(done.stderr, "not a terminal: use --yes") {
 		t.Errorf("without a terminal: %+v", done)
 	}
 	// A command without a standard input gets the null device, as a service does.
-	output, err := program("", "apply", "--db", database, "-f", file).CombinedOutput()
+	output, err := program(token, "apply", "--server", url, "-f", file).CombinedOutput()
 	if err == nil || !strings.Contains(string(output), "not a terminal: use --yes") {
 		t.Errorf("with the null device: %s, error %v", output, err)
 	}
@@ -371,14 +310,14 @@ func TestApply_NoTerminal(t *testing.T) {
 // written.
 func TestPlan_FullDisk(t *testing.T) {
 	t.Parallel()
-	database, file := emptyDatabase(t), writeFile(t, publicConfig)
+	url, file := emptyServer(t), writeFile(t, publicConfig)
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
 		t.Skip(err)
 	}
 	defer full.Close()
 	for _, args := range [][]string{{"plan"}, {"apply", "--yes"}} {
-		command := program("", append(args, "--db", database, "-f", file)...)
+		command := program(token, append(args, "--server", url, "-f", file)...)
 		var stderr bytes.Buffer
 		command.Stdout, command.Stderr = full, &stderr
 		_ = command.Run()
@@ -386,10 +325,10 @@ func TestPlan_FullDisk(t *testing.T) {
 			t.Errorf("%s: exit status %d: %s", args, status, &stderr)
 		}
 	}
-	if done := expect(t, 0, "export", "--db", database); strings.Contains(done.stdout, `"id"`) {
+	if done := expect(t, 0, "export", "--server", url); strings.Contains(done.stdout, `"id"`) {
 		t.Errorf("stored %s", done.stdout)
 	}
-	command := program("", "export", "--db", database)
+	command := program(token, "export", "--server", url)
 	command.Stdout = full
 	_ = command.Run()
 	if status := command.ProcessState.ExitCode(); status != 1 {
@@ -399,20 +338,17 @@ func TestPlan_FullDisk(t *testing.T) {
 
 func TestPlan_KeepPaused(t *testing.T) {
 	t.Parallel()
-	for name, flags := range targets(t) {
-		t.Run(name, func(t *testing.T) {
-			paused := writeFile(t, strings.Replace(publicConfig, `"paused": false`, `"paused": true`, 1))
-			expect(t, 0, on(flags, "apply", "--yes", "-f", paused)...)
-			running := writeFile(t, publicConfig)
-			if done := expect(t, 2, on(flags, "plan", "-f", running)...); !strings.Contains(done.stdout, "    paused: true -> false\n") {
-				t.Errorf("output %s", done.stdout)
-			}
-			expect(t, 0, on(flags, "plan", "--keep-paused", "-f", running)...)
-		})
+	flags := []string{"--server", emptyServer(t)}
+	paused := writeFile(t, strings.Replace(publicConfig, `"paused": false`, `"paused": true`, 1))
+	expect(t, 0, on(flags, "apply", "--yes", "-f", paused)...)
+	running := writeFile(t, publicConfig)
+	if done := expect(t, 2, on(flags, "plan", "-f", running)...); !strings.Contains(done.stdout, "    paused: true -> false\n") {
+		t.Errorf("output %s", done.stdout)
 	}
+	expect(t, 0, on(flags, "plan", "--keep-paused", "-f", running)...)
 }
 
-// A plan blocks what the rules of the flags do not permit. The rest can be applied.
+// A plan blocks what the rules of the server do not permit. The rest can be applied.
 func TestPlan_Rules(t *testing.T) {
 	t.Parallel()
 	invalid := writeFile(t, `{"relayers":[{"id":"a","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s","policies":{"whitelist_receivers":["0x1"]}},
@@ -425,9 +361,9 @@ func TestPlan_Rules(t *testing.T) {
 		{[]string{"--network-rules"}, "a: invalid relayer: policies.whitelist_receivers[0] must be", "\n1 created, 0 updated, 0 deleted\n"},
 		{[]string{"--signers", signersFile}, "a: invalid relayer: signer_id must be a signer that exists for this network", " 2 blocked\n"},
 	} {
-		database := emptyDatabase(t)
+		url := emptyServer(t, c.flags...)
 		for _, command := range [][]string{{"plan"}, {"apply", "--yes"}} {
-			done := expect(t, 1, append(append(command, "--db", database, "-f", invalid), c.flags...)...)
+			done := expect(t, 1, append(command, "--server", url, "-f", invalid)...)
 			if !strings.Contains(done.stdout, "! blocked a\n") || !strings.Contains(done.stderr, c.want) {
 				t.Errorf("%s %q: %+v", command, c.flags, done)
 			}
@@ -435,12 +371,12 @@ func TestPlan_Rules(t *testing.T) {
 				t.Errorf("%q: output %s", c.flags, done.stdout)
 			}
 		}
-		if done := expect(t, 0, "export", "--db", database); strings.Contains(done.stdout, `"id": "a"`) {
+		if done := expect(t, 0, "export", "--server", url); strings.Contains(done.stdout, `"id": "a"`) {
 			t.Errorf("an apply wrote an invalid relayer: %s", done.stdout)
 		}
 	}
 	// The signer is free until one of both relayers is created.
-	done := expect(t, 1, "apply", "--yes", "--db", emptyDatabase(t), "-f", invalid, "--exclusive-signers")
+	done := expect(t, 1, "apply", "--yes", "--server", emptyServer(t, "--exclusive-signers"), "-f", invalid)
 	if !strings.Contains(done.stderr, ": invalid relayer: signer_id is used by another relayer on this network") || !strings.HasSuffix(done.stdout, "\n1 created, 0 updated, 0 deleted\n") {
 		t.Errorf("exclusive signers: %+v", done)
 	}
@@ -449,7 +385,7 @@ func TestPlan_Rules(t *testing.T) {
 // Each change has a reason: the text of --reason, or the name of the file.
 func TestApply_Reason(t *testing.T) {
 	t.Parallel()
-	database, file := emptyDatabase(t), writeFile(t, `{"relayers":[{"id":"a","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s"}]}`)
+	url, file := emptyServer(t), writeFile(t, `{"relayers":[{"id":"a","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s"}]}`)
 	renamed := writeFile(t, `{"relayers":[{"id":"a","name":"m","network":"x","network_type":"evm","paused":false,"signer_id":"s"}]}`)
 	for _, c := range []struct {
 		arguments []string
@@ -458,33 +394,17 @@ func TestApply_Reason(t *testing.T) {
 		{[]string{"-f", file}, "config.json"},
 		{[]string{"-f", renamed, "--reason", "new name of the network"}, "new name of the network"},
 	} {
-		expect(t, 0, append([]string{"apply", "--yes", "--db", database}, c.arguments...)...)
-		if got := lastReason(t, database, "a"); got != c.want {
-			t.Errorf("%q: the reason is %q, want %q", c.arguments, got, c.want)
+		expect(t, 0, append([]string{"apply", "--yes", "--server", url}, c.arguments...)...)
+		var change struct{ Reason string }
+		text := expect(t, 0, "history", "a", "--json", "--limit", "1", "--server", url).stdout
+		if err := json.Unmarshal([]byte(text), &change); err != nil || change.Reason != c.want {
+			t.Errorf("%q: error %v, the change is %s, want the reason %q", c.arguments, err, text, c.want)
 		}
 	}
-	done := expect(t, 1, "apply", "--yes", "--db", database, "-f", file, "--reason", strings.Repeat("x", 257))
+	done := expect(t, 1, "apply", "--yes", "--server", url, "-f", file, "--reason", strings.Repeat("x", 257))
 	if !strings.Contains(done.stderr, "must be at most 256 characters") {
 		t.Errorf("error %s", done.stderr)
 	}
-}
-
-func lastReason(t *testing.T, database, id string) string {
-	t.Helper()
-	file, err := bolt.Open(t.Context(), database)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = file.Close() }()
-	manager, err := relayer.New(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := manager.Get(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r.LastChange.Reason
 }
 
 // A selector limits all commands to some relayers.
@@ -494,62 +414,52 @@ func TestPlan_Selector(t *testing.T) {
 		return `{"id":"` + id + `","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s","labels":{"owner":"` + owner + `"}}`
 	}
 	file := func(relayers ...string) string { return writeFile(t, `{"relayers":[`+strings.Join(relayers, ",")+`]}`) }
-	for name, flags := range targets(t) {
-		t.Run(name, func(t *testing.T) {
-			expect(t, 0, on(flags, "apply", "--yes", "-f", file(one("ci-1", "ci"), one("ci-2", "ci"), one("other", "ops")))...)
-			limited := append(flags, "--selector", "label.owner=ci")
-			done := expect(t, 0, on(limited, "apply", "--yes", "--prune", "-f", file(one("ci-1", "ci")))...)
-			if !strings.Contains(done.stdout, "- delete ci-2\n") || strings.Contains(done.stdout, "other") {
-				t.Errorf("output %s", done.stdout)
-			}
-			done = expect(t, 1, on(limited, "plan", "-f", file(one("other", "ci")))...)
-			if !strings.Contains(done.stderr, "other: invalid relayer: the ID is taken by a relayer that this token or selector may not use") {
-				t.Errorf("error %s", done.stderr)
-			}
-			if done := expect(t, 0, on(limited, "export")...); !strings.Contains(done.stdout, "ci-1") || strings.Contains(done.stdout, "other") {
-				t.Errorf("exported %s", done.stdout)
-			}
-		})
+	flags := []string{"--server", emptyServer(t)}
+	expect(t, 0, on(flags, "apply", "--yes", "-f", file(one("ci-1", "ci"), one("ci-2", "ci"), one("other", "ops")))...)
+	limited := append(flags, "--selector", "label.owner=ci")
+	done := expect(t, 0, on(limited, "apply", "--yes", "--prune", "-f", file(one("ci-1", "ci")))...)
+	if !strings.Contains(done.stdout, "- delete ci-2\n") || strings.Contains(done.stdout, "other") {
+		t.Errorf("output %s", done.stdout)
+	}
+	done = expect(t, 1, on(limited, "plan", "-f", file(one("other", "ci")))...)
+	if !strings.Contains(done.stderr, "other: invalid relayer: the ID is taken by a relayer that this token or selector may not use") {
+		t.Errorf("error %s", done.stderr)
+	}
+	if done := expect(t, 0, on(limited, "export")...); !strings.Contains(done.stdout, "ci-1") || strings.Contains(done.stdout, "other") {
+		t.Errorf("exported %s", done.stdout)
 	}
 }
 
-// The signers can come from a pipe, such as <(command) of a shell.
-func TestPlan_SignersFromPipe(t *testing.T) {
-	t.Parallel()
-	const stdin = "/dev/stdin"
-	if _, err := os.Stat(stdin); err != nil {
-		t.Skip(err)
-	}
-	file := writeFile(t, `{"relayers":[{"id":"a","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s"}]}`)
-	command := program("", "plan", "--db", emptyDatabase(t), "-f", file, "--signers", stdin)
-	if done := finish(t, `{"s":{"evm":"`+evmAddress+`"}}`, command); done.status != 2 || done.stderr != "" {
-		t.Errorf("output %+v", done)
-	}
-}
-
-// A registry checks the signer of a relayer only when it is created.
+// A registry checks the signer of a relayer only when it is created. The signers of a server can
+// come from a pipe, such as <(command) of a shell.
 func TestApply_UpdateWithRemovedSigner(t *testing.T) {
 	t.Parallel()
-	database := emptyDatabase(t)
-	content := func(name string) string {
-		return writeFile(t, `{"relayers":[{"id":"a","name":"`+name+`","network":"x","network_type":"evm","paused":false,"signer_id":"s"}]}`)
-	}
-	flags := func(signers string) []string { return []string{"--db", database, "--signers", writeFile(t, signers)} }
-	expect(t, 0, on(flags(`{"s":{"evm":"`+evmAddress+`"}}`), "apply", "--yes", "-f", content("old"))...)
-	done := expect(t, 0, on(flags(`{}`), "apply", "--yes", "-f", content("new"))...)
-	if !strings.HasSuffix(done.stdout, "\n0 created, 1 updated, 0 deleted\n") {
-		t.Errorf("output %s", done.stdout)
+	database := filepath.Join(t.TempDir(), "relayers.db")
+	for _, c := range []struct{ signers, name, want string }{
+		{`{"s":{"evm":"` + evmAddress + `"}}`, "old", "\n1 created, 0 updated, 0 deleted\n"},
+		{`{}`, "new", "\n0 created, 1 updated, 0 deleted\n"},
+	} {
+		server := &process{t: t, command: serverCommand(token, "--addr", "127.0.0.1:0", "--db", database, "--signers", "/dev/stdin"), output: new(output)}
+		server.command.Stdin = strings.NewReader(c.signers)
+		if !server.run() {
+			t.Fatalf("the server does not start: %s", server.output)
+		}
+		file := writeFile(t, `{"relayers":[{"id":"a","name":"`+c.name+`","network":"x","network_type":"evm","paused":false,"signer_id":"s"}]}`)
+		if done := expect(t, 0, "apply", "--yes", "--server", server.url, "-f", file); !strings.HasSuffix(done.stdout, c.want) {
+			t.Errorf("output %s", done.stdout)
+		}
+		server.stop()
 	}
 }
 
 // A file that gives the signer of an old relayer to a new one needs a delete first.
 func TestApply_SignerOfDeleted(t *testing.T) {
 	t.Parallel()
-	database := emptyDatabase(t)
+	url := emptyServer(t, "--exclusive-signers")
 	content := func(id string) string {
 		return writeFile(t, `{"relayers":[{"id":"`+id+`","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s"}]}`)
 	}
-	flags := []string{"--yes", "--prune", "--max-deletes", "1", "--exclusive-signers", "--db", database}
+	flags := []string{"--yes", "--prune", "--max-deletes", "1", "--server", url}
 	expect(t, 0, on(flags, "apply", "-f", content("old"))...)
 	done := expect(t, 1, on(flags, "apply", "-f", content("new"))...)
 	const want = "relayerd: new: invalid relayer: signer_id is used by another relayer on this network: choose another signer (relayer old has this signer); " +
@@ -563,31 +473,29 @@ func TestApply_SignerOfDeleted(t *testing.T) {
 
 func TestPlan_Arguments(t *testing.T) {
 	t.Parallel()
-	database, file := emptyDatabase(t), writeFile(t, noRelayers)
+	const url = "https://127.0.0.1:1"
+	file := writeFile(t, noRelayers)
 	missing := filepath.Join(t.TempDir(), "missing")
 	invalid := writeFile(t, `{"relayers":[{"id":"a","custom_rpc_urls":["`+password+`"]}]}`)
 	for name, c := range map[string]struct {
 		args []string
 		want string
 	}{
-		"no file":                {[]string{"plan", "--db", database}, "--file is required"},
-		"missing file":           {[]string{"plan", "--db", database, "-f", missing}, "--file: there is no file " + missing + ": write one with relayerd export"},
-		"URL as file":            {[]string{"plan", "--db", database, "-f", "https://u:" + password + "@h"}, "--file must be a file"},
-		"invalid file":           {[]string{"apply", "--yes", "--db", database, "-f", invalid}, "--file: relayers[0].name is required; "},
-		"byte order mark":        {[]string{"plan", "--db", database, "-f", writeFile(t, "\ufeff"+noRelayers)}, "--file: the file must not begin with a byte order mark"},
-		"broken file":            {[]string{"plan", "--db", database, "-f", writeFile(t, "{\n \"relayers\": [\n  {\"ä\": }]}")}, "--file: the file must be valid JSON: the error is at or before line 3, column "},
-		"YAML":                   {[]string{"plan", "--db", database, "-f", writeFile(t, "# relayers\nrelayers:\n  - id: a\n")}, "--file: the file must be a JSON object, which begins with {: convert it if it is YAML"},
-		"authority of a file":    {[]string{"export", "--db", database, "--ca-file", file}, "--ca-file requires --server"},
+		"no file":                {[]string{"plan", "--server", url}, "--file is required"},
+		"missing file":           {[]string{"plan", "--server", url, "-f", missing}, "--file: there is no file " + missing + ": write one with relayerd export"},
+		"URL as file":            {[]string{"plan", "--server", url, "-f", "https://u:" + password + "@h"}, "--file must be a file"},
+		"invalid file":           {[]string{"apply", "--yes", "--server", url, "-f", invalid}, "--file: relayers[0].name is required; "},
+		"byte order mark":        {[]string{"plan", "--server", url, "-f", writeFile(t, "\ufeff"+noRelayers)}, "--file: the file must not begin with a byte order mark"},
+		"broken file":            {[]string{"plan", "--server", url, "-f", writeFile(t, "{\n \"relayers\": [\n  {\"ä\": }]}")}, "--file: the file must be valid JSON: the error is at or before line 3, column "},
+		"YAML":                   {[]string{"plan", "--server", url, "-f", writeFile(t, "# relayers\nrelayers:\n  - id: a\n")}, "--file: the file must be a JSON object, which begins with {: convert it if it is YAML"},
+		"no server":              {[]string{"plan", "-f", file}, "--server is required"},
+		"a database":             {[]string{"plan", "--db", "x.db", "-f", file}, "unknown flag --db, did you mean --server?"},
+		"authority of a file":    {[]string{"history", "--db", "x.db", "--ca-file", file}, "--ca-file requires --server"},
+		"database and server":    {[]string{"history", "--db", "x.db", "--server", url}, "--db and --server exclude each other"},
 		"missing authority":      {[]string{"export", "--server", "https://127.0.0.1:1", "--ca-file", missing}, "--ca-file: there is no file " + missing},
 		"no authority":           {[]string{"export", "--server", "https://127.0.0.1:1", "--ca-file", file}, "--ca-file: " + file + " contains no certificate in PEM format"},
-		"missing database":       {[]string{"apply", "--yes", "--db", missing, "-f", file}, "--db: there is no file " + missing},
-		"memory":                 {[]string{"apply", "--yes", "--db", "memory", "-f", file}, "--db must be a file or a postgres:// URL"},
-		"malformed database":     {[]string{"export", "--db", "u:" + password + "@h"}, "--db must be a file, or a URL"},
-		"database and server":    {[]string{"plan", "--db", database, "--server", "https://x", "-f", file}, "--db and --server exclude each other"},
-		"secrets of a server":    {[]string{"export", "--server", "https://x", "--with-secrets"}, "--with-secrets and --server exclude each other"},
-		"an unknown selector":    {[]string{"export", "--selector", "owner=ci", "--db", database}, "--selector: owner is not a known key of a selector"},
-		"an empty search":        {[]string{"plan", "--prune", "--selector", "search=", "--db", database, "-f", file}, "--selector: search must not be empty: it would select all relayers"},
-		"rules with a server":    {[]string{"plan", "--server", "https://x", "--network-rules", "-f", file}, "--network-rules and --server exclude each other"},
+		"an unknown selector":    {[]string{"export", "--selector", "owner=ci", "--server", url}, "--selector: owner is not a known key of a selector"},
+		"an empty search":        {[]string{"plan", "--prune", "--selector", "search=", "--server", url, "-f", file}, "--selector: search must not be empty: it would select all relayers"},
 		"server without a token": {[]string{"export", "--server", "https://x"}, "API_KEY is not set"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -607,7 +515,7 @@ func TestPlan_WrongScheme(t *testing.T) {
 	encrypted := start(t, token, "--db", "memory", "--tls-cert", certFile, "--tls-key", keyFile)
 	plain := start(t, token, "--db", "memory")
 	httpsURL, httpURL := strings.Replace(encrypted.url, "http:", "https:", 1), plain.url
-	expectFailureWith(t, "(the server speaks HTTPS: change --server to an https URL)", token, "export", "--server", encrypted.url)
+	expectFailureWith(t, "(if the server speaks HTTPS, change --server to an https URL)", token, "export", "--server", encrypted.url)
 	expectFailureWith(t, "(the server speaks HTTP: change --server to an http URL, or to its HTTPS port)",
 		token, "export", "--server", strings.Replace(httpURL, "http:", "https:", 1))
 	expectFailureWith(t, "(the authority of the certificate is not known: name its file with --ca-file)", token, "export", "--server", httpsURL)
@@ -620,19 +528,6 @@ func TestPlan_WrongScheme(t *testing.T) {
 	}
 	encrypted.stop()
 	plain.stop()
-}
-
-// TestPlan_HTTPSPortOfProxy checks the responses of proxies to an HTTP request.
-func TestPlan_HTTPSPortOfProxy(t *testing.T) {
-	t.Parallel()
-	for _, page := range []string{
-		"<html>\r\n<head><title>400 The plain HTTP request was sent to HTTPS port</title></head>",
-		"Reason: You're speaking plain HTTP to an SSL-enabled server port.<br />",
-	} {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, page, http.StatusBadRequest) }))
-		expectFailureWith(t, "(the server speaks HTTPS: change --server to an https URL)", token, "export", "--server", server.URL)
-		server.Close()
-	}
 }
 
 func TestPlan_MalformedServer(t *testing.T) {
@@ -687,30 +582,27 @@ func TestApply_MaxDeletes(t *testing.T) {
 		}
 		return writeFile(t, `{"relayers":[`+strings.Join(entries, ",")+`]}`)
 	}
-	for name, flags := range targets(t) {
-		t.Run(name, func(t *testing.T) {
-			expect(t, 0, on(flags, "apply", "--yes", "-f", fleet(12))...)
-			for want, file := range map[string]string{
-				"the plan deletes 11 relayers, and the maximum of deletes is 10: nothing is changed\n": fleet(1),
-				"the plan deletes 12 relayers, and the maximum of deletes is 10: nothing is changed\n": fleet(0),
-			} {
-				for _, args := range [][]string{{"plan"}, {"apply", "--yes"}} {
-					done := expect(t, 1, on(flags, args[0], append(args[1:], "--prune", "-f", file)...)...)
-					if !strings.HasSuffix(done.stdout, "apply would refuse this: "+want) || done.stderr != "relayerd: "+want {
-						t.Errorf("%s: %+v", args, done)
-					}
-				}
+	flags := []string{"--server", emptyServer(t)}
+	expect(t, 0, on(flags, "apply", "--yes", "-f", fleet(12))...)
+	for want, file := range map[string]string{
+		"the plan deletes 11 relayers, and the maximum of deletes is 10: nothing is changed\n": fleet(1),
+		"the plan deletes 12 relayers, and the maximum of deletes is 10: nothing is changed\n": fleet(0),
+	} {
+		for _, args := range [][]string{{"plan"}, {"apply", "--yes"}} {
+			done := expect(t, 1, on(flags, args[0], append(args[1:], "--prune", "-f", file)...)...)
+			if !strings.HasSuffix(done.stdout, "apply would refuse this: "+want) || done.stderr != "relayerd: "+want {
+				t.Errorf("%s: %+v", args, done)
 			}
-			expect(t, 0, on(flags, "plan", "-f", fleet(12))...)
-			expect(t, 0, on(flags, "apply", "--yes", "--prune", "--max-deletes", "11", "-f", fleet(1))...)
-			done := expect(t, 1, on(flags, "apply", "--yes", "--prune", "-f", fleet(0))...)
-			if want := "relayerd: the file has no relayers, and the plan deletes 1 relayer: nothing is changed without a maximum of deletes\n"; done.stderr != want {
-				t.Errorf("output %+v", done)
-			}
-			expect(t, 1, on(flags, "plan", "--prune", "--max-deletes", "0", "-f", fleet(0))...)
-			expect(t, 0, on(flags, "apply", "--yes", "--prune", "--max-deletes", "1", "-f", fleet(0))...)
-		})
+		}
 	}
+	expect(t, 0, on(flags, "plan", "-f", fleet(12))...)
+	expect(t, 0, on(flags, "apply", "--yes", "--prune", "--max-deletes", "11", "-f", fleet(1))...)
+	done := expect(t, 1, on(flags, "apply", "--yes", "--prune", "-f", fleet(0))...)
+	if want := "relayerd: the file has no relayers, and the plan deletes 1 relayer: nothing is changed without a maximum of deletes\n"; done.stderr != want {
+		t.Errorf("output %+v", done)
+	}
+	expect(t, 1, on(flags, "plan", "--prune", "--max-deletes", "0", "-f", fleet(0))...)
+	expect(t, 0, on(flags, "apply", "--yes", "--prune", "--max-deletes", "1", "-f", fleet(0))...)
 }
 
 // A plan shows that a key in an RPC URL was rotated, and only then, to a token that may write but
@@ -796,10 +688,10 @@ func TestApply_Killed(t *testing.T) {
 	for i := range count {
 		relayers = append(relayers, fmt.Sprintf(`{"id":"r-%d","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s"}`, i))
 	}
-	database, file := emptyDatabase(t), writeFile(t, `{"relayers":[`+strings.Join(relayers, ",")+`]}`)
+	url, file := emptyServer(t), writeFile(t, `{"relayers":[`+strings.Join(relayers, ",")+`]}`)
 	killed := 0
 	for delay := 20 * time.Millisecond; delay < 200*time.Millisecond; delay += 20 * time.Millisecond {
-		command := program("", "apply", "--yes", "--db", database, "-f", file)
+		command := program(token, "apply", "--yes", "--server", url, "-f", file)
 		if err := command.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -812,24 +704,9 @@ func TestApply_Killed(t *testing.T) {
 	if killed == 0 {
 		t.Error("no run was killed")
 	}
-	expect(t, 0, "apply", "--yes", "--db", database, "-f", file)
-	if done := expect(t, 0, "plan", "--prune", "--db", database, "-f", file); done.stdout != "0 to create, 0 to update, 0 to delete, 300 unchanged\n" {
+	expect(t, 0, "apply", "--yes", "--server", url, "-f", file)
+	if done := expect(t, 0, "plan", "--prune", "--server", url, "-f", file); done.stdout != "0 to create, 0 to update, 0 to delete, 300 unchanged\n" {
 		t.Errorf("output %s", done.stdout)
-	}
-}
-
-// A database of PostgreSQL is changed while a server uses it.
-func TestApply_Postgres(t *testing.T) {
-	t.Parallel()
-	database := location(t, startPostgres(t), "postgres")
-	server := start(t, token, "--db", database)
-	defer server.stop()
-	file := writeFile(t, publicConfig)
-	expect(t, 2, "plan", "--db", database, "-f", file)
-	expect(t, 0, "apply", "--yes", "--db", database, "-f", file)
-	expect(t, 0, "plan", "--db", database, "-f", file)
-	if byDatabase, byServer := expect(t, 0, "export", "--db", database), expect(t, 0, "export", "--server", server.url); byDatabase != byServer {
-		t.Errorf("the database has %s, and the server %s", byDatabase.stdout, byServer.stdout)
 	}
 }
 

@@ -18,7 +18,7 @@ func TestPlan_SignalDuringRead(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	command := program("", "plan", "--db", emptyDatabase(t), "-f", pipe)
+	command := program(token, "plan", "--server", "https://127.0.0.1:1", "-f", pipe)
 	var stderr bytes.Buffer
 	command.Stderr = &stderr
 	if err := command.Start(); err != nil {

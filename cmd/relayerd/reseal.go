@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"slices"
@@ -17,7 +18,7 @@ import (
 )
 
 func newResealCommand() *cobra.Command {
-	var t target
+	var t sealedDatabase
 	command := &cobra.Command{
 		Use:     "reseal",
 		Example: "  relayerd reseal --db relayers.db --keys relayer.keys",
@@ -44,8 +45,35 @@ sealing for the first time.`,
 	return command
 }
 
-func (t *target) reseal(ctx context.Context) (count int, err error) {
-	manager, closeStore, err := t.openDatabase(ctx)
+// sealedDatabase holds the flags of reseal.
+type sealedDatabase struct {
+	sealing
+	database string
+}
+
+func (t *sealedDatabase) open(ctx context.Context) (*relayer.Manager, func() error, error) {
+	if err := checkDurable("--db", t.database); err != nil {
+		return nil, nil, err
+	}
+	logger := slog.New(slog.DiscardHandler)
+	keys, err := t.sealing.load(logger)
+	if err != nil {
+		return nil, nil, err
+	}
+	store, closeStore, err := openExisting(ctx, "--db", t.database, lockOnce())
+	if err != nil {
+		return nil, nil, err
+	}
+	options, err := t.sealing.options(ctx, keys, store, logger)
+	if err != nil {
+		return nil, nil, errors.Join(err, closeStore())
+	}
+	manager, err := relayer.New(store, options...)
+	return manager, closeStore, err
+}
+
+func (t *sealedDatabase) reseal(ctx context.Context) (count int, err error) {
+	manager, closeStore, err := t.open(ctx)
 	if err != nil {
 		return 0, err
 	}

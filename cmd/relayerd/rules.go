@@ -20,14 +20,13 @@ type rules struct {
 	rpcPublicOnly    bool
 }
 
-// addFlags adds the flags to a command. The text follows the description of each.
-func (r *rules) addFlags(command *cobra.Command, as string) {
+func (r *rules) addFlags(command *cobra.Command) {
 	flags := command.Flags()
-	flags.StringVar(&r.signersFile, "signers", "", "JSON `file` of the signers that exist, read once; without it every signer is accepted"+as)
-	flags.BoolVar(&r.networkRules, "network-rules", false, "check addresses, assets and schedules by the rules of their network"+as)
-	flags.BoolVar(&r.exclusiveSigners, "exclusive-signers", false, "allow each signer one relayer per network"+as)
-	flags.StringVar(&r.rpcHosts, "rpc-hosts", "", "comma-separated `hosts` that RPC URLs may have, such as rpc.example.com,*.example.org,10.0.0.0/8; without it every host"+as)
-	flags.BoolVar(&r.rpcPublicOnly, "rpc-public-only", false, "refuse RPC URLs with an address outside of the public internet, or with a name that is private by convention, unless --rpc-hosts has it"+as)
+	flags.StringVar(&r.signersFile, "signers", "", "JSON `file` of the signers that exist, read once; without it every signer is accepted")
+	flags.BoolVar(&r.networkRules, "network-rules", false, "check addresses, assets and schedules by the rules of their network")
+	flags.BoolVar(&r.exclusiveSigners, "exclusive-signers", false, "allow each signer one relayer per network")
+	flags.StringVar(&r.rpcHosts, "rpc-hosts", "", "comma-separated `hosts` that RPC URLs may have, such as rpc.example.com,*.example.org,10.0.0.0/8; without it every host")
+	flags.BoolVar(&r.rpcPublicOnly, "rpc-public-only", false, "refuse RPC URLs with an address outside of the public internet, or with a name that is private by convention, unless --rpc-hosts has it")
 }
 
 // managerOptions reads the signers file, which may be a pipe.

@@ -65,7 +65,7 @@ then seals in the background what is not under the primary key.`,
 	flags.StringVar(&c.database, "db", defaultDatabase, "database `file`, created if missing, or the postgres:// URL of a database that several servers share; memory stores nothing on disk")
 	flags.StringVar(&c.tokensFile, "tokens-file", "", "`file` of bearer tokens, reloaded on SIGHUP; API_KEY must not be set")
 	flags.BoolVar(&c.allowShortTokens, "allow-short-tokens", false, "accept tokens of fewer than 16 bytes, which can be guessed")
-	c.rules.addFlags(command, "")
+	c.rules.addFlags(command)
 	c.sealing.addFlags(command)
 	flags.Float64Var(&c.rate, "rate", 100, "gets, lists and watches per second for each token; 0 disables the limit")
 	flags.BoolVar(&c.logRequests, "log-requests", false, "log every request")

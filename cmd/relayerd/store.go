@@ -87,15 +87,13 @@ func openExistingFile(ctx context.Context, flag, path string, options ...bolt.Op
 	return openFile(ctx, flag, path, everything, options...)
 }
 
-var errNoFile = errors.New("there is no file")
-
 // checkExists checks that there is a database file.
 func checkExists(flag, path string) error {
 	if err := checkParent(flag, path); err != nil {
 		return err
 	}
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s: %w %s", flag, errNoFile, path)
+		return fmt.Errorf("%s: there is no file %s", flag, path)
 	} else if err != nil {
 		return fmt.Errorf("%s: %w", flag, err)
 	}

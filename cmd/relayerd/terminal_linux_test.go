@@ -70,7 +70,7 @@ func openTerminal(t *testing.T) (terminal, screen *os.File) {
 
 func TestApply_Confirmation(t *testing.T) {
 	t.Parallel()
-	database, file := emptyDatabase(t), writeFile(t, publicConfig)
+	url, file := emptyServer(t), writeFile(t, publicConfig)
 	for _, c := range []struct {
 		answer string
 		status int
@@ -82,7 +82,7 @@ func TestApply_Confirmation(t *testing.T) {
 		{"yes\n", 0, "2 created, 0 updated, 0 deleted"},
 	} {
 		terminal, screen := openTerminal(t)
-		command := program("", "apply", "--db", database, "-f", file)
+		command := program(token, "apply", "--server", url, "-f", file)
 		var output bytes.Buffer
 		command.Stdin, command.Stdout, command.Stderr = terminal, &output, &output
 		if _, err := screen.WriteString(c.answer); err != nil {
