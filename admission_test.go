@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/patchtest"
 	"github.com/go-relayer/relayer/store/memory"
 )
 
@@ -54,7 +55,7 @@ func TestAdmission_Actions(t *testing.T) {
 			return second(m.Update(ctx, "a", func(*relayer.Relayer) error { return nil }, o...))
 		},
 		func(o ...relayer.WriteOption) error {
-			return second(m.Patch(ctx, "a", relayer.Patch{"name": "c"}, o...))
+			return second(m.Patch(ctx, "a", patchtest.JSON(map[string]any{"name": "c"}), o...))
 		},
 		func(o ...relayer.WriteOption) error { return second(m.Documents().Patch(ctx, "a", []byte(`{}`), o...)) },
 		func(o ...relayer.WriteOption) error { return second(m.Pause(ctx, "a", o...)) },
@@ -105,7 +106,7 @@ func TestAdmission_Refuse(t *testing.T) {
 	writes := map[relayer.Action]func(ctx context.Context, m *relayer.Manager) error{
 		relayer.ActionCreate: func(ctx context.Context, m *relayer.Manager) error { return second(m.Create(ctx, minimal("new"))) },
 		relayer.ActionUpdate: func(ctx context.Context, m *relayer.Manager) error {
-			return second(m.Patch(ctx, "evm", relayer.Patch{"name": "x"}))
+			return second(m.Patch(ctx, "evm", patchtest.JSON(map[string]any{"name": "x"})))
 		},
 		relayer.ActionResume: func(ctx context.Context, m *relayer.Manager) error { return second(m.Resume(ctx, "evm")) },
 		relayer.ActionEnable: func(ctx context.Context, m *relayer.Manager) error { return second(m.Enable(ctx, "evm")) },
@@ -235,7 +236,7 @@ func TestAdmission_Copies(t *testing.T) {
 	req.Labels = map[string]string{"team": "payments"}
 	req.CustomRPCURLs = []relayer.RPCConfig{{URL: "https://rpc.example/key"}}
 	created := mustCreate(t, m, req)
-	updated, err := m.Patch(t.Context(), "a", relayer.Patch{"name": "new"})
+	updated, err := m.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"name": "new"}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +264,7 @@ func TestAdmission_RPCURLs(t *testing.T) {
 			return nil
 		}))...)
 		mustCreate(t, m, withURLs("a", firstURL))
-		if _, err := m.Patch(t.Context(), "a", relayer.Patch{"name": "new"}); err != nil {
+		if _, err := m.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"name": "new"})); err != nil {
 			t.Error(err)
 		}
 		if err := m.Delete(t.Context(), "a"); err != nil || calls != 3 {
@@ -280,7 +281,7 @@ func TestAdmission_LostRace(t *testing.T) {
 	m := managerOf(t, store, relayer.WithAdmission(func(_ context.Context, _ relayer.Operation, old, _ *relayer.Relayer) error {
 		got = append(got, old.Name)
 		if len(got) == 1 {
-			return second(other.Patch(context.Background(), "evm", relayer.Patch{"name": "faster"}))
+			return second(other.Patch(context.Background(), "evm", patchtest.JSON(map[string]any{"name": "faster"})))
 		}
 		return nil
 	}))

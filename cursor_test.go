@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/patchtest"
 )
 
 // walked reads all pages by cursor, and calls between after each.
@@ -96,7 +97,7 @@ func TestList_ThenWatch(t *testing.T) {
 						if i%3 == 0 {
 							err = m.Delete(t.Context(), id)
 						} else {
-							_, err = m.Patch(t.Context(), id, relayer.Patch{"paused": i%2 == 0, "name": fmt.Sprint(i)})
+							_, err = m.Patch(t.Context(), id, patchtest.JSON(map[string]any{"paused": i%2 == 0, "name": fmt.Sprint(i)}))
 						}
 					}
 					if err != nil {
@@ -171,7 +172,7 @@ func TestWatch_PositionOfAnotherSelector(t *testing.T) {
 		}
 		for to := range selectors {
 			synchronous, err := firstChange(t, m, relayer.WatchQuery{Selector: mustParse(t, to), After: page.Position, Heartbeats: true}, func() {
-				if _, err := m.Patch(t.Context(), "r", relayer.Patch{"name": "n" + from + to}); err != nil {
+				if _, err := m.Patch(t.Context(), "r", patchtest.JSON(map[string]any{"name": "n" + from + to})); err != nil {
 					t.Fatal(err)
 				}
 			})

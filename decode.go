@@ -6,20 +6,20 @@ import (
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
-// decodeCreateRequest reads a create request and adds every problem to found. It
+// decodeCreate reads a create request into a relayer and adds every problem to found. It
 // reports false if data is not a JSON object, so that its fields are unknown.
-func decodeCreateRequest(data []byte, req *CreateRequest, found *problems) bool {
+func decodeCreate(data []byte, r *Relayer, found *problems) bool {
 	if problem := strictjson.Check(data); problem != "" {
 		found.Add("", "the body "+problem)
 		return false
 	}
-	newDecoder(found).decodeRequest(data, req)
+	newDecoder(found).decodeRelayer(data, r)
 	return true
 }
 
-func (d *decoder) decodeRequest(data []byte, req *CreateRequest) {
-	d.Decode(data, req)
-	req.Policy = d.decodePolicies(newPolicy(req.NetworkType))
+func (d *decoder) decodeRelayer(data []byte, r *Relayer) {
+	d.Decode(data, r)
+	r.Policy = d.decodePolicies(newPolicy(r.NetworkType))
 }
 
 // UnmarshalJSON reads a request, which must be strict JSON like that of
@@ -40,17 +40,17 @@ func (r *CreateRequest) UnmarshalJSON(data []byte) error {
 		}
 		return d.hook(v, target)
 	}
-	var req CreateRequest
-	d.decodeRequest(data, &req)
+	var decoded Relayer
+	d.decodeRelayer(data, &decoded)
 	if found.err() == nil {
-		*r = req
+		*r = requestOf(&decoded)
 		return nil
 	}
 	defaults, err := newSettings(nil)
 	if err != nil {
 		return err
 	}
-	return defaults.validate(context.Background(), newRelayer(req), found)
+	return defaults.validate(context.Background(), &decoded, found)
 }
 
 func decodeEndpoint(v strictjson.Value, endpoint *RPCConfig) {

@@ -87,27 +87,20 @@ func documentOf(rec Record) Document {
 func (d Documents) Create(ctx context.Context, body []byte, options ...WriteOption) (Document, error) {
 	r := new(Relayer)
 	return observeWrite(ctx, d.manager, ActionCreate, &r.ID, options, func(ctx context.Context, w *write) (Document, error) {
-		var req CreateRequest
 		found := new(problems)
-		if !decodeCreateRequest(body, &req, found) {
+		if !decodeCreate(body, r, found) {
 			return Document{}, found.err()
 		}
-		*r = *newRelayer(req)
 		rec, err := d.manager.create(ctx, r, found, w)
 		return documentOf(rec), err
 	})
 }
 
-// Patch changes a relayer by a JSON Merge Patch (RFC 7396), which must be strict JSON. Its
-// members are name, paused, policies (merged field by field; null clears one field or all),
-// notification_id (null clears it), custom_rpc_urls (replaced whole; null clears them) and
-// labels (merged key by key; null removes one or all). The other members of a relayer cannot
-// be changed. The result is checked as a whole. An empty patch changes nothing, and one that
-// only has paused is [Manager.Pause] or [Manager.Resume]. Errors are those of
-// [Manager.Update].
-func (d Documents) Patch(ctx context.Context, id string, body []byte, options ...WriteOption) (Document, error) {
-	return observeWrite(ctx, d.manager, patchAction(body), &id, options, func(ctx context.Context, w *write) (Document, error) {
-		rec, err := d.manager.patchRecord(ctx, id, body, anyPolicy, w)
+// Patch is [Manager.Patch] without decoding.
+func (d Documents) Patch(ctx context.Context, id string, patch []byte, options ...WriteOption) (Document, error) {
+	p := parsePatch(patch)
+	return observeWrite(ctx, d.manager, p.action, &id, options, func(ctx context.Context, w *write) (Document, error) {
+		rec, err := d.manager.patchRecord(ctx, id, p, w)
 		return documentOf(rec), err
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/patchtest"
 	"github.com/go-relayer/relayer/store/memory"
 )
 
@@ -43,8 +44,8 @@ func TestError_Text(t *testing.T) {
 		{second(m.RPCURLs(ctx, "treasury")), relayer.ErrNotFound, "relayer: reveal treasury: relayer not found"},
 		{second(m.Update(ctx, "evm", rename, relayer.IfRevision(99))), relayer.ErrConflict, "relayer: update evm: relayer was changed by another writer"},
 		{second(m.Update(ctx, "evm", func(*relayer.Relayer) error { return context.Canceled })), context.Canceled, "relayer: update evm: context canceled"},
-		{second(m.Patch(ctx, "evm", relayer.Patch{"name": func() {}})), nil, "relayer: update evm: the request has a value that cannot be encoded as JSON"},
-		{second(m.Patch(ctx, "treasury", relayer.Patch{"paused": true})), relayer.ErrNotFound, "relayer: pause treasury: relayer not found"},
+		{second(m.Patch(ctx, "evm", []byte(`{"name":`))), relayer.ErrInvalid, "relayer: update evm: invalid relayer: the body must be valid JSON: the error is at or before line 1, column 8"},
+		{second(m.Patch(ctx, "treasury", patchtest.JSON(map[string]any{"paused": true}))), relayer.ErrNotFound, "relayer: pause treasury: relayer not found"},
 		{second(m.Documents().Patch(ctx, "evm", []byte(`{"name":""}`))), relayer.ErrInvalid, "relayer: update evm: invalid relayer: name must not be empty"},
 		{second(m.Resume(ctx, "evm", relayer.IfRevision(0))), relayer.ErrNoRevision, "relayer: resume evm: relayer has no revision"},
 		{second(m.Pause(ctx, "evm", relayer.WriteOption{})), nil, "relayer: pause evm: write option is empty"},
@@ -116,11 +117,11 @@ func TestFieldError_Code(t *testing.T) {
 	if got := fieldErrors(t, err)[0]; got.Field != "network_type" || got.Code != "not_allowed" {
 		t.Errorf("problem %+v", got)
 	}
-	_, err = m.Patch(t.Context(), "a", relayer.Patch{"signer_id": "t"})
+	_, err = m.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"signer_id": "t"}))
 	if got := fieldErrors(t, err)[0]; got.Field != "signer_id" || got.Code != "immutable" {
 		t.Errorf("problem %+v", got)
 	}
-	encoded, err := json.Marshal(fieldErrors(t, second(m.Patch(t.Context(), "a", relayer.Patch{"id": "t"}))))
+	encoded, err := json.Marshal(fieldErrors(t, second(m.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"id": "t"})))))
 	if err != nil || string(encoded) != `[{"field":"id","message":"cannot be changed"}]` {
 		t.Errorf("encoded as %s, %v", encoded, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"log"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/patchtest"
 	"github.com/go-relayer/relayer/store/memory"
 )
 
@@ -54,7 +55,7 @@ func ExampleManager_Within() {
 
 	_, err := payments.Pause(ctx, "oracle")
 	fmt.Println(errors.Is(err, relayer.ErrNotFound))
-	_, err = payments.Patch(ctx, "treasury", relayer.Patch{"labels": map[string]string{"team": "risk"}})
+	_, err = payments.Patch(ctx, "treasury", patchtest.JSON(map[string]any{"labels": map[string]string{"team": "risk"}}))
 	fmt.Println(err)
 	// Output:
 	// true
@@ -78,7 +79,7 @@ func ExampleWithAdmission() {
 func ExampleDryRun() {
 	ctx := context.Background()
 	manager := twoTeams()
-	changed, err := manager.Patch(ctx, "treasury", relayer.Patch{"name": "Treasury"}, relayer.DryRun())
+	changed, err := manager.Patch(ctx, "treasury", patchtest.JSON(map[string]any{"name": "Treasury"}), relayer.DryRun())
 	if err != nil {
 		log.Fatal(err)
 	}

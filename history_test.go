@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/examples/mapstore"
+	"github.com/go-relayer/relayer/internal/patchtest"
 	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/memory"
 )
@@ -63,7 +64,7 @@ func wantLines(t *testing.T, got []string, want ...string) {
 }
 
 // mustChange patches a relayer as an actor, with a reason.
-func mustChange(t *testing.T, m *relayer.Manager, actor, id string, patch relayer.Patch) {
+func mustChange(t *testing.T, m *relayer.Manager, actor, id string, patch []byte) {
 	t.Helper()
 	ctx := relayer.WithActor(t.Context(), relayer.Actor{ID: actor})
 	if _, err := m.Patch(ctx, id, patch, relayer.Reason("by "+actor)); err != nil {
@@ -75,10 +76,10 @@ func TestHistory_OfOneRelayer(t *testing.T) {
 	m := newManager(t)
 	mustCreate(t, m, withURLs("r", "https://rpc.example/KEY"))
 	mustCreate(t, m, minimal("other"))
-	mustChange(t, m, "ann", "r", relayer.Patch{"paused": true, "name": "incident"})
-	mustChange(t, m, "bob", "r", relayer.Patch{"paused": true}) // no change
-	mustChange(t, m, "bob", "other", relayer.Patch{"name": "n2"})
-	mustChange(t, m, "cat", "r", relayer.Patch{"custom_rpc_urls": []relayer.RPCConfig{{URL: "https://rpc.example/KEY2"}}})
+	mustChange(t, m, "ann", "r", patchtest.JSON(map[string]any{"paused": true, "name": "incident"}))
+	mustChange(t, m, "bob", "r", patchtest.JSON(map[string]any{"paused": true})) // no change
+	mustChange(t, m, "bob", "other", patchtest.JSON(map[string]any{"name": "n2"}))
+	mustChange(t, m, "cat", "r", patchtest.JSON(map[string]any{"custom_rpc_urls": []relayer.RPCConfig{{URL: "https://rpc.example/KEY2"}}}))
 	if _, err := m.Create(t.Context(), minimal("r")); !errors.Is(err, relayer.ErrExists) {
 		t.Fatal(err)
 	}
@@ -141,8 +142,8 @@ func TestHistory_DamagedOldest(t *testing.T) {
 	defer store.Close()
 	m := managerOf(t, store)
 	mustCreate(t, m, named("r", "oldest"))
-	mustChange(t, m, "ann", "r", relayer.Patch{"name": "second"})
-	mustChange(t, m, "bob", "r", relayer.Patch{"name": "third"})
+	mustChange(t, m, "ann", "r", patchtest.JSON(map[string]any{"name": "second"}))
+	mustChange(t, m, "bob", "r", patchtest.JSON(map[string]any{"name": "third"}))
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -176,7 +177,7 @@ func TestHistory_UndecodableDocument(t *testing.T) {
 	store := memory.New()
 	m := managerOf(t, store)
 	mustCreate(t, m, named("r", "first"))
-	mustChange(t, m, "ann", "r", relayer.Patch{"name": "second"})
+	mustChange(t, m, "ann", "r", patchtest.JSON(map[string]any{"name": "second"}))
 	rec, err := store.Get(t.Context(), "r")
 	for _, document := range []string{`[7]`, `{"na`, string(rec.Document)} {
 		if err == nil {
@@ -207,9 +208,9 @@ func TestHistory_OfView(t *testing.T) {
 	req := named("r", "first")
 	req.Labels = map[string]string{"team": "risk"}
 	mustCreate(t, all, req)
-	mustChange(t, all, "ann", "r", relayer.Patch{"name": "second"})
-	mustChange(t, all, "admin", "r", relayer.Patch{"name": "moved", "labels": relayer.Patch{"team": "payments"}})
-	mustChange(t, all, "bob", "r", relayer.Patch{"name": "third"})
+	mustChange(t, all, "ann", "r", patchtest.JSON(map[string]any{"name": "second"}))
+	mustChange(t, all, "admin", "r", patchtest.JSON(map[string]any{"name": "moved", "labels": map[string]any{"team": "payments"}}))
+	mustChange(t, all, "bob", "r", patchtest.JSON(map[string]any{"name": "third"}))
 	if err := all.Delete(t.Context(), "r"); err != nil {
 		t.Fatal(err)
 	}

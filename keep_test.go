@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/patchtest"
 	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/memory"
 	"github.com/go-relayer/relayer/store/transfer"
@@ -88,7 +89,7 @@ func TestUnknownMembers_Kept(t *testing.T) {
 			return second(m.Update(t.Context(), id, func(r *relayer.Relayer) error { r.Name = "m"; return nil }))
 		},
 		"patch": func(t *testing.T, m *relayer.Manager, id string) error {
-			return second(m.Patch(t.Context(), id, relayer.Patch{"name": "m", "paused": true, "notification_id": "x"}))
+			return second(m.Patch(t.Context(), id, patchtest.JSON(map[string]any{"name": "m", "paused": true, "notification_id": "x"})))
 		},
 	}
 	for id := range newer {
@@ -141,7 +142,7 @@ func TestUnknownMembers_ChangedNextToThem(t *testing.T) {
 	wantUnknown(t, store, before)
 
 	before, _ = store.Get(t.Context(), "evm")
-	if _, err := m.Patch(t.Context(), "evm", relayer.Patch{"policies": relayer.Patch{"min_balance": nil, "gas_price_cap": 5}}); err != nil {
+	if _, err := m.Patch(t.Context(), "evm", patchtest.JSON(map[string]any{"policies": map[string]any{"min_balance": nil, "gas_price_cap": 5}})); err != nil {
 		t.Fatal(err)
 	}
 	wantUnknown(t, store, before)
@@ -165,7 +166,7 @@ func TestUnknownMembers_ReplacedEndpoint(t *testing.T) {
 	if got := member(t, after.Document, "custom_rpc_urls"); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if _, err := m.Patch(t.Context(), "evm", relayer.Patch{"custom_rpc_urls": nil}); err != nil {
+	if _, err := m.Patch(t.Context(), "evm", patchtest.JSON(map[string]any{"custom_rpc_urls": nil})); err != nil {
 		t.Fatal(err)
 	}
 	after, _ = store.Get(t.Context(), "evm")
@@ -181,13 +182,13 @@ func TestUnknownMembers_Removed(t *testing.T) {
 		removed string
 	}{
 		"policies": {func(m *relayer.Manager) error {
-			return second(m.Patch(t.Context(), "evm", relayer.Patch{"policies": nil}))
+			return second(m.Patch(t.Context(), "evm", patchtest.JSON(map[string]any{"policies": nil})))
 		}, "policies"},
 		"policies with only unknown members": {func(m *relayer.Manager) error {
-			if _, err := m.Patch(t.Context(), "evm", relayer.Patch{"policies": relayer.Patch{"min_balance": nil, "whitelist_receivers": nil}}); err != nil {
+			if _, err := m.Patch(t.Context(), "evm", patchtest.JSON(map[string]any{"policies": map[string]any{"min_balance": nil, "whitelist_receivers": nil}})); err != nil {
 				return err
 			}
-			return second(m.Patch(t.Context(), "evm", relayer.Patch{"policies": nil}))
+			return second(m.Patch(t.Context(), "evm", patchtest.JSON(map[string]any{"policies": nil})))
 		}, "policies"},
 		"disabled again": {func(m *relayer.Manager) error {
 			return second(m.Disable(t.Context(), "evm", relayer.DisabledReason{Type: "other"}))
@@ -273,7 +274,7 @@ func TestUnknownPolicy_Operations(t *testing.T) {
 	want(m.Resume(ctx, "fictional"))
 	want(m.Disable(ctx, "fictional", relayer.DisabledReason{Type: "x"}))
 	want(m.Enable(ctx, "fictional"))
-	want(m.Patch(ctx, "fictional", relayer.Patch{"paused": true, "name": "m"}))
+	want(m.Patch(ctx, "fictional", patchtest.JSON(map[string]any{"paused": true, "name": "m"})))
 
 	const message = "cannot be changed: this version does not support the network type"
 	for name, err := range map[string]error{

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/patchtest"
 	"github.com/go-relayer/relayer/store/memory"
 )
 
@@ -124,11 +125,11 @@ func TestLabels_Patch(t *testing.T) {
 	}
 	m := newManager(t)
 	mustCreateDocument(t, m, evmBody(`"id":"a"`, `"labels":`+labelsOf(32)))
-	_, err := m.Patch(t.Context(), "a", relayer.Patch{"labels": relayer.Patch{"k0": nil, "new": "x"}})
+	_, err := m.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"labels": map[string]any{"k0": nil, "new": "x"}}))
 	if err != nil {
 		t.Errorf("one of 32 labels replaced by another: %v", err)
 	}
-	_, err = m.Patch(t.Context(), "a", relayer.Patch{"labels": map[string]string{"more": "x"}})
+	_, err = m.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"labels": map[string]string{"more": "x"}}))
 	wantFields(t, fieldErrors(t, err), "labels")
 }
 
@@ -196,7 +197,7 @@ func TestLabels_PrintedForms(t *testing.T) {
 	}
 	const want = `"labels":{"a":"1","b":"2"}`
 	for name, text := range map[string]string{
-		"JSON": string(encoded), "printed": fmt.Sprint(r), "request": fmt.Sprint(req), "patch": fmt.Sprint(relayer.Patch{"labels": req.Labels}),
+		"JSON": string(encoded), "printed": fmt.Sprint(r), "request": fmt.Sprint(req),
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%s: %s, want %s", name, text, want)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/patchtest"
 	"github.com/go-relayer/relayer/store/memory"
 )
 
@@ -27,7 +28,7 @@ func TestNote_OfEveryWrite(t *testing.T) {
 			{relayer.ActionCreate, nil, func() (*relayer.Relayer, error) { return m.Create(ctx, minimal("r"), because) }},
 			{relayer.ActionPause, []string{"paused"}, func() (*relayer.Relayer, error) { return m.Pause(ctx, "r", because) }},
 			{relayer.ActionResume, []string{"paused"}, func() (*relayer.Relayer, error) {
-				return m.Patch(ctx, "r", relayer.Patch{"paused": false}, because)
+				return m.Patch(ctx, "r", patchtest.JSON(map[string]any{"paused": false}), because)
 			}},
 			{relayer.ActionDisable, disabled, func() (*relayer.Relayer, error) {
 				return m.Disable(ctx, "r", relayer.DisabledReason{Type: "x"}, because)
@@ -136,7 +137,7 @@ func TestReason_Limits(t *testing.T) {
 		"\xff":                    false,
 		"\"quotes\" & <angles> ✓": true,
 	} {
-		changed, err := m.Patch(t.Context(), "r", relayer.Patch{"labels": relayer.Patch{"n": fmt.Sprint(len(reason))}}, relayer.Reason(reason))
+		changed, err := m.Patch(t.Context(), "r", patchtest.JSON(map[string]any{"labels": map[string]any{"n": fmt.Sprint(len(reason))}}), relayer.Reason(reason))
 		if !isValid {
 			if err == nil {
 				t.Errorf("%q was accepted", reason)
@@ -162,7 +163,7 @@ func TestReason_MaskedURLs(t *testing.T) {
 		"user:pw@rpc.example":                               "rpc.example",
 		strings.Repeat("a.b/é ", 42):                        strings.Repeat("a.b/*** ", 42)[:256],
 	} {
-		changed, err := m.Patch(t.Context(), "r", relayer.Patch{"labels": relayer.Patch{"n": fmt.Sprint(len(reason))}}, relayer.Reason(reason))
+		changed, err := m.Patch(t.Context(), "r", patchtest.JSON(map[string]any{"labels": map[string]any{"n": fmt.Sprint(len(reason))}}), relayer.Reason(reason))
 		if err != nil || changed.LastChange.Reason != want || mustGet(t, m, "r").LastChange.Reason != want {
 			t.Errorf("%q: stored %v, error %v", reason, changed, err)
 		}

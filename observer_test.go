@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/patchtest"
 	"github.com/go-relayer/relayer/store/memory"
 )
 
@@ -123,7 +124,7 @@ func TestObserver_Operations(t *testing.T) {
 	_, _ = m.Pause(ctx, id)
 	_, _ = m.Resume(ctx, id)
 	_, _ = m.Documents().Patch(ctx, id, []byte(` { "paused" : true } `))
-	_, _ = m.Patch(ctx, id, relayer.Patch{"paused": false})
+	_, _ = m.Patch(ctx, id, patchtest.JSON(map[string]any{"paused": false}))
 	_, _ = m.Disable(ctx, id, relayer.DisabledReason{})
 	_, _ = m.Enable(ctx, id)
 	_ = m.Delete(ctx, id)
@@ -228,7 +229,7 @@ func TestObserver_Changes(t *testing.T) {
 			return errors.Join(err, patch("b", `{"policies":{"swap_config":{}}}`)())
 		}, changes{relayer.ActionUpdate, 19, 20, "policies.swap_config"}},
 		{"dry run", func() error {
-			return second(m.Patch(ctx, "a", relayer.Patch{"name": "other", "paused": true}, relayer.DryRun(), relayer.Reason("see https://a.example/SECRET")))
+			return second(m.Patch(ctx, "a", patchtest.JSON(map[string]any{"name": "other", "paused": true}), relayer.DryRun(), relayer.Reason("see https://a.example/SECRET")))
 		}, changes{relayer.ActionUpdate, 18, 18, " see https://a.example/***"}},
 		{"conflict", func() error { return isError(m.Delete(ctx, "a", relayer.IfRevision(1)), relayer.ErrConflict) }, changes{relayer.ActionDelete, 0, 0, ""}},
 		{"invalid", func() error {
@@ -379,7 +380,7 @@ func TestObserver_RevisionsOfLostRace(t *testing.T) {
 			return second(other.Pause(ctx, "a"))
 		}))
 	r := mustCreate(t, m, minimal("a"))
-	_, err := m.Patch(t.Context(), "a", relayer.Patch{"name": "m"}, relayer.IfRevision(r.Revision))
+	_, err := m.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"name": "m"}), relayer.IfRevision(r.Revision))
 	if !errors.Is(err, relayer.ErrConflict) || got.OldRevision != 0 || got.Revision != 0 {
 		t.Errorf("error %v, revisions %d and %d, want none", err, got.OldRevision, got.Revision)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/patchtest"
 	"github.com/go-relayer/relayer/store/memory"
 )
 
@@ -50,7 +51,7 @@ func TestWrites_UnknownOutcomeAndDoneContext(t *testing.T) {
 			return second(m.Update(ctx, "evm", func(r *relayer.Relayer) error { r.Name = "m"; return nil }))
 		},
 		"patch": func(ctx context.Context, m *relayer.Manager) error {
-			return second(m.Patch(ctx, "evm", relayer.Patch{"name": "m"}))
+			return second(m.Patch(ctx, "evm", patchtest.JSON(map[string]any{"name": "m"})))
 		},
 		"pause": func(ctx context.Context, m *relayer.Manager) error { return second(m.Pause(ctx, "evm")) },
 		"disable": func(ctx context.Context, m *relayer.Manager) error {

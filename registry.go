@@ -39,7 +39,7 @@ type Registry interface {
 	Watch(ctx context.Context, query WatchQuery) iter.Seq2[Change, error]
 	Create(ctx context.Context, req CreateRequest, options ...WriteOption) (*Relayer, error)
 	Update(ctx context.Context, id string, change func(*Relayer) error, options ...WriteOption) (*Relayer, error)
-	Patch(ctx context.Context, id string, patch Patch, options ...WriteOption) (*Relayer, error)
+	Patch(ctx context.Context, id string, patch []byte, options ...WriteOption) (*Relayer, error)
 	Pause(ctx context.Context, id string, options ...WriteOption) (*Relayer, error)
 	Resume(ctx context.Context, id string, options ...WriteOption) (*Relayer, error)
 	Disable(ctx context.Context, id string, reason DisabledReason, options ...WriteOption) (*Relayer, error)

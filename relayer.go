@@ -15,21 +15,21 @@ import (
 // are masked if it is encoded as JSON, printed or logged (see [RPCURL]).
 type Relayer struct {
 	// ID identifies the relayer: 1 to 64 of A–Z a–z 0–9 _ and -.
-	ID string `json:"id" validate:"omitempty,relayer_id"`
+	ID string `json:"id" wire:"initial,optional,nonempty" validate:"omitempty,relayer_id"`
 
 	// Name is a display name. It is never empty and need not be unique.
 	Name string `json:"name" validate:"required,text"`
 
 	// Network identifies the network within its type, such as "sepolia". The registry has no
 	// list of networks. With [WithNetworkRules] it does not begin or end with a space.
-	Network string `json:"network" validate:"required,text"`
+	Network string `json:"network" wire:"initial" validate:"required,text"`
 
 	// NetworkType is the type of Network. It selects the type of Policy.
-	NetworkType NetworkType `json:"network_type" validate:"required,network_type"`
+	NetworkType NetworkType `json:"network_type" wire:"initial" validate:"required,network_type"`
 
 	// Address is the address of the relayer on its network, from which its transactions are
 	// sent, as returned by the host ([WithAddressResolver]). It is empty if the host has none.
-	Address string `json:"address" validate:"-"`
+	Address string `json:"address" wire:"readonly" validate:"-"`
 
 	// Paused is the switch of operators. The engine sends no transaction while it is true. It
 	// is independent of SystemDisabled.
@@ -37,19 +37,19 @@ type Relayer struct {
 
 	// SystemDisabled is the switch of the host application, for the results of its
 	// health checks. The engine sends no transaction while it is true.
-	SystemDisabled bool `json:"system_disabled"`
+	SystemDisabled bool `json:"system_disabled" wire:"readonly"`
 
 	// DisabledReason is set exactly while SystemDisabled is true.
-	DisabledReason *DisabledReason `json:"disabled_reason,omitempty"`
+	DisabledReason *DisabledReason `json:"disabled_reason,omitempty" wire:"readonly"`
 
 	// SignerID identifies the signer whose key signs the transactions.
-	SignerID string `json:"signer_id" validate:"required,text"`
+	SignerID string `json:"signer_id" wire:"initial" validate:"required,text"`
 
 	// NotificationID identifies a notification configuration of the host, which the registry
 	// does not look up.
 	//
 	// It is empty if there is none.
-	NotificationID string `json:"notification_id,omitempty" validate:"text"`
+	NotificationID string `json:"notification_id,omitempty" wire:"optional,nonempty" validate:"text"`
 
 	// CustomRPCURLs are the endpoints that the engine uses in place of the usual ones of the
 	// network. Every stored endpoint has a weight.
@@ -63,14 +63,14 @@ type Relayer struct {
 	// a network type of a newer version. It is never nil in a relayer read from a [Manager]. A
 	// write with nil, or a nil pointer of the right type, stores a policy without a field: one
 	// that restricts nothing.
-	Policy Policy `json:"policies"`
+	Policy Policy `json:"policies" wire:"optional"`
 
 	// Labels are texts of the host's choice, by which relayers are found and grouped: at
 	// most 32. A key is 1 to 63 of A–Z a–z 0–9 _ . - / and begins and ends with a letter or
 	// digit. A value is at most 128 characters without control characters.
 	//
 	// It is nil if there are none: make the map before you assign to a key.
-	Labels map[string]string `json:"labels,omitempty"`
+	Labels map[string]string `json:"labels,omitempty" wire:"optional"`
 
 	// Revision grows with every change of the relayer and is never reused for its ID.
 	// It is the ETag of the HTTP API, and not part of the JSON form.
@@ -144,7 +144,7 @@ const (
 type CreateRequest struct {
 	// ID is optional: 1 to 64 of A–Z a–z 0–9 _ and -. If it is omitted, a UUIDv7 is
 	// generated; later IDs sort after earlier ones.
-	ID string `json:"id,omitempty" wire:"optional,nonempty"`
+	ID string `json:"id,omitempty"`
 
 	// Name is required.
 	Name string `json:"name"`
@@ -163,16 +163,16 @@ type CreateRequest struct {
 	SignerID string `json:"signer_id"`
 
 	// NotificationID is optional.
-	NotificationID string `json:"notification_id,omitempty" wire:"optional,nonempty"`
+	NotificationID string `json:"notification_id,omitempty"`
 
 	// CustomRPCURLs is optional.
-	CustomRPCURLs []RPCConfig `json:"custom_rpc_urls,omitempty" wire:"optional"`
+	CustomRPCURLs []RPCConfig `json:"custom_rpc_urls,omitzero"`
 
 	// Policy is optional: nil, or the policy type of NetworkType.
-	Policy Policy `json:"policies,omitempty" wire:"optional"`
+	Policy Policy `json:"policies,omitempty"`
 
 	// Labels is optional: see [Relayer.Labels].
-	Labels map[string]string `json:"labels,omitempty" wire:"optional"`
+	Labels map[string]string `json:"labels,omitempty"`
 }
 
 // IsID reports whether id can be the ID of a relayer: 1 to 64 of A–Z a–z 0–9 _ and -. The

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/patchtest"
 	"github.com/go-relayer/relayer/keyring"
 	"github.com/go-relayer/relayer/store/memory"
 )
@@ -225,7 +226,7 @@ func TestReseal_ConcurrentWriterWins(t *testing.T) {
 			if err := m1.Delete(t.Context(), "b"); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := m2.Patch(t.Context(), "c", relayer.Patch{"custom_rpc_urls": []relayer.RPCConfig{{URL: thirdURL}}}); err != nil {
+			if _, err := m2.Patch(t.Context(), "c", patchtest.JSON(map[string]any{"custom_rpc_urls": []relayer.RPCConfig{{URL: thirdURL}}})); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -329,7 +330,7 @@ func TestReseal_AwaitsWritesInProgress(t *testing.T) {
 			return second(m.Create(ctx, withURLs("held", firstURL)))
 		},
 		"first URLs": func(ctx context.Context, m *relayer.Manager) error {
-			return second(m.Patch(ctx, "held", relayer.Patch{"custom_rpc_urls": []relayer.RPCConfig{{URL: firstURL}}}))
+			return second(m.Patch(ctx, "held", patchtest.JSON(map[string]any{"custom_rpc_urls": []relayer.RPCConfig{{URL: firstURL}}})))
 		},
 		"create in a view": func(ctx context.Context, m *relayer.Manager) error {
 			return second(m.Within(mustParse(t, "network=sepolia")).Create(ctx, withURLs("held", firstURL)))

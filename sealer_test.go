@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/patchtest"
 	"github.com/go-relayer/relayer/keyring"
 	"github.com/go-relayer/relayer/rpcguard"
 	"github.com/go-relayer/relayer/store/memory"
@@ -189,7 +190,7 @@ var needsNoSecret = []struct {
 	}},
 	{"Enable", func(ctx context.Context, m *relayer.Manager) (*relayer.Relayer, error) { return m.Enable(ctx, "a") }},
 	{"Patch", func(ctx context.Context, m *relayer.Manager) (*relayer.Relayer, error) {
-		return m.Patch(ctx, "a", relayer.Patch{"name": "patched", "policies": &relayer.EVMPolicy{EIP1559Pricing: new(true)}})
+		return m.Patch(ctx, "a", patchtest.JSON(map[string]any{"name": "patched", "policies": &relayer.EVMPolicy{EIP1559Pricing: new(true)}}))
 	}},
 	{"Update", func(ctx context.Context, m *relayer.Manager) (*relayer.Relayer, error) {
 		return m.Update(ctx, "a", func(r *relayer.Relayer) error { r.Name = "updated"; return nil })
@@ -289,7 +290,7 @@ func TestSealer_MissingKey(t *testing.T) {
 			})
 			expectSealed("Update with an additional URL", err)
 			if options == nil {
-				_, err = m.Patch(t.Context(), "a", relayer.Patch{"custom_rpc_urls": []relayer.RPCConfig{{URL: thirdURL}}})
+				_, err = m.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"custom_rpc_urls": []relayer.RPCConfig{{URL: thirdURL}}}))
 				expectSealed("Patch of the URLs", err)
 			}
 			r, err := m.Get(t.Context(), "a")
@@ -376,7 +377,7 @@ func TestSealer_MaskedURLsRejected(t *testing.T) {
 		for _, url := range urls {
 			endpoints = append(endpoints, relayer.RPCConfig{URL: relayer.RPCURL(url)})
 		}
-		_, err := s.Patch(t.Context(), "a", relayer.Patch{"custom_rpc_urls": endpoints})
+		_, err := s.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"custom_rpc_urls": endpoints}))
 		if !errors.Is(err, relayer.ErrInvalid) {
 			t.Errorf("a patch with the URLs %q returned %v, want ErrInvalid", urls, err)
 		}
@@ -392,9 +393,9 @@ func TestSealer_SameContentIsNoChange(t *testing.T) {
 	before := storedRecord(t, s.store, "a")
 	calls := map[string]func() (*relayer.Relayer, error){
 		"same URLs": func() (*relayer.Relayer, error) {
-			return s.Patch(t.Context(), "a", relayer.Patch{"custom_rpc_urls": []relayer.RPCConfig{{URL: firstURL}, {URL: secondURL}}})
+			return s.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"custom_rpc_urls": []relayer.RPCConfig{{URL: firstURL}, {URL: secondURL}}}))
 		},
-		"empty patch": func() (*relayer.Relayer, error) { return s.Patch(t.Context(), "a", relayer.Patch{}) },
+		"empty patch": func() (*relayer.Relayer, error) { return s.Patch(t.Context(), "a", patchtest.JSON(map[string]any{})) },
 		"empty update": func() (*relayer.Relayer, error) {
 			return s.Update(t.Context(), "a", func(*relayer.Relayer) error { return nil })
 		},
@@ -427,7 +428,7 @@ func TestSealer_UnknownMembersKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.Patch(t.Context(), rec.ID, relayer.Patch{"name": "m", "custom_rpc_urls": append(endpoints, relayer.RPCConfig{URL: thirdURL})}); err != nil {
+	if _, err := m.Patch(t.Context(), rec.ID, patchtest.JSON(map[string]any{"name": "m", "custom_rpc_urls": append(endpoints, relayer.RPCConfig{URL: thirdURL})})); err != nil {
 		t.Fatal(err)
 	}
 	want, got := unknownOf(t, before), unknownOf(t, openedRecord(t, ring, store, rec.ID))
@@ -502,7 +503,7 @@ func TestSealer_TamperedPart(t *testing.T) {
 func TestSealer_ReplayOfOlderRevision(t *testing.T) {
 	s := newSealed(t)
 	older := storedRecord(t, s.store, "a").Private
-	if _, err := s.Patch(t.Context(), "a", relayer.Patch{"custom_rpc_urls": []relayer.RPCConfig{{URL: thirdURL}, {URL: thirdURL}}}); err != nil {
+	if _, err := s.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"custom_rpc_urls": []relayer.RPCConfig{{URL: thirdURL}, {URL: thirdURL}}})); err != nil {
 		t.Fatal(err)
 	}
 	rec := storedRecord(t, s.store, "a")
@@ -531,7 +532,7 @@ func TestSealer_Away(t *testing.T) {
 			"RPCURLs": func(ctx context.Context) error { return second(m.RPCURLs(ctx, "a")) },
 			"Create":  func(ctx context.Context) error { return second(m.Create(ctx, withURLs("b", firstURL))) },
 			"Patch": func(ctx context.Context) error {
-				return second(m.Patch(ctx, "a", relayer.Patch{"custom_rpc_urls": []relayer.RPCConfig{{URL: thirdURL}}}))
+				return second(m.Patch(ctx, "a", patchtest.JSON(map[string]any{"custom_rpc_urls": []relayer.RPCConfig{{URL: thirdURL}}})))
 			},
 		} {
 			began := time.Now()
@@ -593,7 +594,9 @@ func TestSealedOnly_ClearPart(t *testing.T) {
 			for _, read := range []func() (*relayer.Relayer, error){
 				func() (*relayer.Relayer, error) { return m.Get(t.Context(), "a") },
 				func() (*relayer.Relayer, error) { return m.Pause(t.Context(), "a") },
-				func() (*relayer.Relayer, error) { return m.Patch(t.Context(), "a", relayer.Patch{"name": "m"}) },
+				func() (*relayer.Relayer, error) {
+					return m.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"name": "m"}))
+				},
 			} {
 				r, err := read()
 				if err != nil {
@@ -609,7 +612,7 @@ func TestSealedOnly_ClearPart(t *testing.T) {
 				return nil
 			})
 			expectCorrupt(t, "Update that keeps a URL", rec, err)
-			if _, err := m.Patch(t.Context(), "a", relayer.Patch{"custom_rpc_urls": nil}); err != nil {
+			if _, err := m.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"custom_rpc_urls": nil})); err != nil {
 				t.Errorf("removing the URLs: %v", err)
 			}
 			if _, err := m.RPCURLs(t.Context(), "a"); err != nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/patchtest"
 )
 
 // A search finds parts of IDs and of the first 900 bytes of names, in lists and streams.
@@ -33,7 +34,7 @@ func TestSearch_Meaning(t *testing.T) {
 			t.Fatal(err)
 		}
 		watched := m.Watch(t.Context(), relayer.WatchQuery{Selector: selector})
-		r, err := m.Patch(t.Context(), "the-id", relayer.Patch{"name": c.name})
+		r, err := m.Patch(t.Context(), "the-id", patchtest.JSON(map[string]any{"name": c.name}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +60,7 @@ func TestWatch_RenamedOutOfSearch(t *testing.T) {
 	mustCreate(t, m, named("r", "payments"))
 	f := follow(t, m.Watch(t.Context(), relayer.WatchQuery{Selector: mustParse(t, "search=pay")}))
 	for _, name := range []string{"risk", "Payday", "PAYMENTS"} {
-		if _, err := m.Patch(t.Context(), "r", relayer.Patch{"name": name}); err != nil {
+		if _, err := m.Patch(t.Context(), "r", patchtest.JSON(map[string]any{"name": name})); err != nil {
 			t.Fatal(err)
 		}
 	}

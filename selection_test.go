@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/examples/mapstore"
+	"github.com/go-relayer/relayer/internal/patchtest"
 	"github.com/go-relayer/relayer/store/memory"
 )
 
@@ -63,11 +64,11 @@ func (n *naive) change(t *testing.T, random *rand.Rand, m *relayer.Manager) {
 	case 4:
 		changed, err = m.Enable(ctx, id)
 	case 5:
-		changed, err = m.Patch(ctx, id, relayer.Patch{"name": fmt.Sprint("R", random.IntN(30), " été")})
+		changed, err = m.Patch(ctx, id, patchtest.JSON(map[string]any{"name": fmt.Sprint("R", random.IntN(30), " été")}))
 	case 6:
-		changed, err = m.Patch(ctx, id, relayer.Patch{"labels": relayer.Patch{"team": value("label.team"), "a/b.c": value("label.a/b.c")}})
+		changed, err = m.Patch(ctx, id, patchtest.JSON(map[string]any{"labels": map[string]any{"team": value("label.team"), "a/b.c": value("label.a/b.c")}}))
 	default:
-		changed, err = m.Patch(ctx, id, relayer.Patch{"labels": nil, "notification_id": nil})
+		changed, err = m.Patch(ctx, id, patchtest.JSON(map[string]any{"labels": nil, "notification_id": nil}))
 	}
 	if err != nil {
 		t.Fatal(err)

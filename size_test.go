@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/patchtest"
 	"github.com/go-relayer/relayer/store/memory"
 )
 
@@ -53,7 +54,7 @@ func TestMaxRelayerSize_Default(t *testing.T) {
 	}
 	for what, err := range map[string]error{
 		"update": second(m.Update(t.Context(), "a", rename(longer))),
-		"patch":  second(m.Patch(t.Context(), "a", relayer.Patch{"name": longer})),
+		"patch":  second(m.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"name": longer}))),
 	} {
 		wantTooLarge(t, what, err, 262144, 262145)
 	}
@@ -70,7 +71,7 @@ func TestMaxRelayerSize_Default(t *testing.T) {
 		t.Errorf("resuming a relayer of the maximum size: %v", err)
 	}
 	// Unknown members and full URLs count.
-	if _, err := m.Patch(t.Context(), "b", relayer.Patch{"custom_rpc_urls": []relayer.RPCConfig{{URL: "https://rpc.example/v2/key2"}}}); !errors.Is(err, relayer.ErrInvalid) {
+	if _, err := m.Patch(t.Context(), "b", patchtest.JSON(map[string]any{"custom_rpc_urls": []relayer.RPCConfig{{URL: "https://rpc.example/v2/key2"}}})); !errors.Is(err, relayer.ErrInvalid) {
 		t.Errorf("a longer URL with the same mask: %v", err)
 	}
 }
@@ -82,7 +83,7 @@ func TestMaxRelayerSize_ManyPatches(t *testing.T) {
 	fields := []string{"name", "notification_id"}
 	var err error
 	for i := 0; err == nil && i < 100; i++ {
-		_, err = m.Patch(t.Context(), "a", relayer.Patch{fields[i%2]: strings.Repeat("x", 50*i+1)})
+		_, err = m.Patch(t.Context(), "a", patchtest.JSON(map[string]any{fields[i%2]: strings.Repeat("x", 50*i+1)}))
 	}
 	if !errors.Is(err, relayer.ErrInvalid) || len(storedDocument(t, m, "a")) > 2000 {
 		t.Errorf("%d bytes were stored, error %v", len(storedDocument(t, m, "a")), err)

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/patchtest"
 	"github.com/go-relayer/relayer/store/memory"
 )
 
@@ -232,7 +233,7 @@ func TestPause_AfterRulesChanged(t *testing.T) {
 	if r, err := strict.Pause(t.Context(), "r"); err != nil || !r.Paused {
 		t.Errorf("got %v", err)
 	}
-	if r, err := strict.Patch(t.Context(), "r", relayer.Patch{"paused": false}); err != nil || r.Paused {
+	if r, err := strict.Patch(t.Context(), "r", patchtest.JSON(map[string]any{"paused": false})); err != nil || r.Paused {
 		t.Errorf("a patch of paused got %v", err)
 	}
 	_, err = strict.Update(t.Context(), "r", func(r *relayer.Relayer) error { r.Name = "m"; return nil })
@@ -263,7 +264,7 @@ func TestIfRevision(t *testing.T) {
 	}
 	for name, err := range map[string]error{
 		"revision 0":    second(m.Pause(t.Context(), "evm", relayer.IfRevision(0))),
-		"0 and current": second(m.Patch(t.Context(), "evm", relayer.Patch{"name": "changed"}, relayer.IfRevision(0, paused.Revision))),
+		"0 and current": second(m.Patch(t.Context(), "evm", patchtest.JSON(map[string]any{"name": "changed"}), relayer.IfRevision(0, paused.Revision))),
 		"0 and another": m.Delete(t.Context(), "evm", relayer.IfRevision(first), relayer.IfRevision(0)),
 	} {
 		if !errors.Is(err, relayer.ErrNoRevision) || errors.Is(err, relayer.ErrConflict) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/patchtest"
 	"github.com/go-relayer/relayer/rpcguard"
 	"github.com/go-relayer/relayer/store/memory"
 )
@@ -196,7 +197,7 @@ func TestNetworkRules_OuterSpaces(t *testing.T) {
 		}
 		mustCreate(t, lenient, req)
 		// These fields cannot be changed, so that the rule applies only to new relayers.
-		if _, err := strict.Patch(t.Context(), "a", relayer.Patch{"name": "m"}); err != nil {
+		if _, err := strict.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"name": "m"})); err != nil {
 			t.Errorf("%q stored before: %v", names, err)
 		}
 		if err := strict.Delete(t.Context(), "a"); err != nil {

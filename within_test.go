@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/patchtest"
 	"github.com/go-relayer/relayer/store/memory"
 )
 
@@ -33,7 +34,7 @@ var operationsOn = map[string]func(ctx context.Context, m *relayer.Manager, id s
 		return second(m.Update(ctx, id, func(*relayer.Relayer) error { return nil }, options...))
 	},
 	"patch": func(ctx context.Context, m *relayer.Manager, id string, options ...relayer.WriteOption) error {
-		return second(m.Patch(ctx, id, relayer.Patch{"name": "patched"}, options...))
+		return second(m.Patch(ctx, id, patchtest.JSON(map[string]any{"name": "patched"}), options...))
 	},
 	"patch document": func(ctx context.Context, m *relayer.Manager, id string, options ...relayer.WriteOption) error {
 		return second(m.Documents().Patch(ctx, id, []byte(`{"notification_id":"x"}`), options...))
@@ -122,7 +123,7 @@ func TestWithin_MoveOut(t *testing.T) {
 			return second(m.Update(ctx, "in", func(r *relayer.Relayer) error { r.Labels["team"] = "risk"; return nil }))
 		}},
 		{"patch of a label", "label.team=payments", "labels.team", `must be "payments", to which the access is limited`, func(ctx context.Context, m *relayer.Manager) error {
-			return second(m.Patch(ctx, "in", relayer.Patch{"labels": relayer.Patch{"team": "risk"}}))
+			return second(m.Patch(ctx, "in", patchtest.JSON(map[string]any{"labels": map[string]any{"team": "risk"}})))
 		}},
 		{"removal of labels", "label.team=payments|risk", "labels.team", `must be "payments" or "risk", to which the access is limited`, func(ctx context.Context, m *relayer.Manager) error {
 			return second(m.Documents().Patch(ctx, "in", []byte(`{"labels":null}`)))
@@ -141,7 +142,7 @@ func TestWithin_MoveOut(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			all, _ := teams(t, memory.New())
-			if _, err := all.Patch(t.Context(), "in", relayer.Patch{"notification_id": "x"}); err != nil {
+			if _, err := all.Patch(t.Context(), "in", patchtest.JSON(map[string]any{"notification_id": "x"})); err != nil {
 				t.Fatal(err)
 			}
 			before := storedDocument(t, all, "in")
@@ -164,7 +165,7 @@ func TestWithin_MoveOut(t *testing.T) {
 func TestWithin_MoveIn(t *testing.T) {
 	all, view := teams(t, memory.New())
 	both := all.Within(mustParse(t, "label.team=payments|risk"))
-	patch := relayer.Patch{"labels": relayer.Patch{"team": "payments"}}
+	patch := patchtest.JSON(map[string]any{"labels": map[string]any{"team": "payments"}})
 	if _, err := view.Patch(t.Context(), "out", patch); !errors.Is(err, relayer.ErrNotFound) {
 		t.Errorf("by the view: %v", err)
 	}

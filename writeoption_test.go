@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/patchtest"
 	"github.com/go-relayer/relayer/store/memory"
 )
 
@@ -99,10 +100,10 @@ var writes = map[string]func(ctx context.Context, m *relayer.Manager, options ..
 		return m.Update(ctx, "evm", func(*relayer.Relayer) error { return nil }, o...)
 	},
 	"patch": func(ctx context.Context, m *relayer.Manager, o ...relayer.WriteOption) (*relayer.Relayer, error) {
-		return m.Patch(ctx, "evm", relayer.Patch{"policies": relayer.Patch{"gas_price_cap": 7}, "labels": map[string]string{"a": "b"}}, o...)
+		return m.Patch(ctx, "evm", patchtest.JSON(map[string]any{"policies": map[string]any{"gas_price_cap": 7}, "labels": map[string]string{"a": "b"}}), o...)
 	},
 	"empty patch": func(ctx context.Context, m *relayer.Manager, o ...relayer.WriteOption) (*relayer.Relayer, error) {
-		return m.Patch(ctx, "evm", relayer.Patch{}, o...)
+		return m.Patch(ctx, "evm", patchtest.JSON(map[string]any{}), o...)
 	},
 	"pause": func(ctx context.Context, m *relayer.Manager, o ...relayer.WriteOption) (*relayer.Relayer, error) {
 		return m.Pause(ctx, "evm", o...)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/httpapi"
+	"github.com/go-relayer/relayer/internal/patchtest"
 )
 
 // Every result says who made its revision, when and why, and so does the history.
@@ -27,7 +28,7 @@ func TestLastChange(t *testing.T) {
 		write  func(relayer.WriteOption) (*relayer.Relayer, error)
 	}{
 		{"patched", func(o relayer.WriteOption) (*relayer.Relayer, error) {
-			return c.Patch(ctx, "a", relayer.Patch{"name": "n"}, o)
+			return c.Patch(ctx, "a", patchtest.JSON(map[string]any{"name": "n"}), o)
 		}},
 		{"updated", func(o relayer.WriteOption) (*relayer.Relayer, error) {
 			return c.Update(ctx, "a", func(r *relayer.Relayer) error { r.Name = "m"; return nil }, o)

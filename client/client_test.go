@@ -23,6 +23,7 @@ import (
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/client"
 	"github.com/go-relayer/relayer/httpapi"
+	"github.com/go-relayer/relayer/internal/patchtest"
 	"github.com/go-relayer/relayer/store/memory"
 )
 
@@ -232,28 +233,25 @@ func allOf(ctx context.Context, g relayer.Registry) (any, error) {
 }
 
 func patches() []operation {
-	patch := func(name, id string, patch relayer.Patch) operation {
+	patch := func(name, id string, patch []byte) operation {
 		return operation{name, func(ctx context.Context, g relayer.Registry) (any, error) { return g.Patch(ctx, id, patch) }}
 	}
-	urls := func(endpoint relayer.RPCConfig) relayer.Patch {
-		return relayer.Patch{"custom_rpc_urls": []relayer.RPCConfig{endpoint}}
+	urls := func(endpoint relayer.RPCConfig) []byte {
+		return patchtest.JSON(map[string]any{"custom_rpc_urls": []relayer.RPCConfig{endpoint}})
 	}
 	return []operation{
-		patch("patch", "a", relayer.Patch{"name": "new", "notification_id": nil, "policies": relayer.Patch{"min_balance": 5, "gas_price_cap": nil}}),
-		patch("patch nothing", "a", relayer.Patch{}),
-		patch("patch nil", "a", nil),
+		patch("patch", "a", patchtest.JSON(map[string]any{"name": "new", "notification_id": nil, "policies": map[string]any{"min_balance": 5, "gas_price_cap": nil}})),
+		patch("patch nothing", "a", patchtest.JSON(map[string]any{})),
+		patch("patch nothing at all", "a", nil),
 		patch("patch URLs", "a", urls(relayer.RPCConfig{URL: "https://other.example/key", Weight: new(5.0)})),
-		patch("patch policy", "sol", relayer.Patch{"policies": &relayer.SolanaPolicy{MaxSignatures: new(int32(3))}}),
-		patch("patch policies away", "sol", relayer.Patch{"policies": nil}),
-		patch("patch another policy", "a", relayer.Patch{"policies": &relayer.SolanaPolicy{MinBalance: new(int64(5))}}),
-		patch("patch another policy of an unknown relayer", "unknown", relayer.Patch{"policies": &relayer.SolanaPolicy{}}),
-		patch("patch nil policy", "a", relayer.Patch{"policies": (*relayer.EVMPolicy)(nil)}),
-		patch("patch not UTF-8", "a", relayer.Patch{"name": "a\xff"}),
-		patch("patch invalid", "a", relayer.Patch{"name": nil, "id": "b", "policies": relayer.Patch{"min_balance": -1}}),
+		patch("patch policy", "sol", patchtest.JSON(map[string]any{"policies": &relayer.SolanaPolicy{MaxSignatures: new(int32(3))}})),
+		patch("patch policies away", "sol", patchtest.JSON(map[string]any{"policies": nil})),
+		patch("patch not UTF-8", "a", []byte("{\"name\":\"a\xff\"}")),
+		patch("patch invalid", "a", patchtest.JSON(map[string]any{"name": nil, "id": "b", "policies": map[string]any{"min_balance": -1}})),
 		patch("patch a masked URL", "a", urls(relayer.RPCConfig{URL: "https://other.example/***"})),
-		patch("patch not JSON", "a", relayer.Patch{"name": func() {}}),
-		patch("patch unknown", "unknown", relayer.Patch{"paused": true}),
-		patch("patch impossible", "a/b", relayer.Patch{"paused": true}),
+		patch("patch not JSON", "a", []byte(`{"name":`)),
+		patch("patch unknown", "unknown", patchtest.JSON(map[string]any{"paused": true})),
+		patch("patch impossible", "a/b", patchtest.JSON(map[string]any{"paused": true})),
 	}
 }
 
@@ -351,7 +349,7 @@ func TestCreate_FullURLs(t *testing.T) {
 	if _, err := c.Create(t.Context(), evm("a")); err != nil {
 		t.Fatal(err)
 	}
-	other := relayer.Patch{"custom_rpc_urls": []relayer.RPCConfig{{URL: "wss://other.example/hunter2"}}}
+	other := patchtest.JSON(map[string]any{"custom_rpc_urls": []relayer.RPCConfig{{URL: "wss://other.example/hunter2"}}})
 	for i, want := range []string{"https://rpc.example/v2/secret-key", "wss://other.example/hunter2"} {
 		if i == 1 {
 			if _, err := c.Patch(t.Context(), "a", other); err != nil {
@@ -376,7 +374,7 @@ func TestClient_MaskedURLsSentBack(t *testing.T) {
 	copied := evm("b")
 	copied.CustomRPCURLs = created.CustomRPCURLs
 	_, createErr := c.Create(t.Context(), copied)
-	_, patchErr := c.Patch(t.Context(), "a", relayer.Patch{"custom_rpc_urls": created.CustomRPCURLs})
+	_, patchErr := c.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"custom_rpc_urls": created.CustomRPCURLs}))
 	for _, err := range []error{createErr, patchErr} {
 		if invalid, ok := errors.AsType[*relayer.ValidationError](err); !ok || len(invalid.Fields) != 1 || invalid.Fields[0].Field != "custom_rpc_urls[0].url" {
 			t.Errorf("the error is %v", err)
@@ -453,7 +451,7 @@ func TestClient_ReusesConnections(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, missing := c.Get(t.Context(), "unknown")
-		_, invalid := c.Patch(t.Context(), id, relayer.Patch{"name": ""})
+		_, invalid := c.Patch(t.Context(), id, patchtest.JSON(map[string]any{"name": ""}))
 		if !errors.Is(missing, relayer.ErrNotFound) || !errors.Is(invalid, relayer.ErrInvalid) {
 			t.Fatal(missing, invalid)
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/patchtest"
 )
 
 // dryRuns are writes that would change relayer a, or create relayer new.
@@ -19,7 +20,7 @@ var dryRuns = map[string]func(t *testing.T, g relayer.Registry) error{
 		return err
 	},
 	"patch": func(t *testing.T, g relayer.Registry) error {
-		patched, err := g.Patch(t.Context(), "a", relayer.Patch{"name": "new"}, relayer.DryRun())
+		patched, err := g.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"name": "new"}), relayer.DryRun())
 		expectChanged(t, patched, err, "name")
 		if err == nil && patched.Revision != 1 {
 			t.Errorf("revision %d", patched.Revision)
@@ -104,7 +105,7 @@ func TestDryRun_Errors(t *testing.T) {
 	c := serve(t, m)
 	dry := relayer.DryRun()
 	_, exists := c.Create(t.Context(), evm("a"), dry)
-	_, invalid := c.Patch(t.Context(), "a", relayer.Patch{"name": ""}, dry)
+	_, invalid := c.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"name": ""}), dry)
 	_, unknown := c.Pause(t.Context(), "unknown", dry)
 	conflict := c.Delete(t.Context(), "a", dry, relayer.IfRevision(99))
 	_, disable := c.Disable(t.Context(), "a", relayer.DisabledReason{Type: "x"}, dry) // not enabled by the host

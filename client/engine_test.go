@@ -15,6 +15,7 @@ import (
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/client"
 	"github.com/go-relayer/relayer/httpapi"
+	"github.com/go-relayer/relayer/internal/patchtest"
 )
 
 // serveEngine returns a client of a server that permits the operations of an engine.
@@ -174,7 +175,7 @@ func TestWithFullRPCURLs(t *testing.T) {
 	if err != nil || urlOf(page.Relayers[2]) != fullURL || *page.Relayers[2].CustomRPCURLs[0].Weight != 100 {
 		t.Errorf("page %v, error %v", page, err)
 	}
-	patch := relayer.Patch{"custom_rpc_urls": []relayer.RPCConfig{{URL: fullURL + "2"}}}
+	patch := patchtest.JSON(map[string]any{"custom_rpc_urls": []relayer.RPCConfig{{URL: fullURL + "2"}}})
 	if _, err := m.Patch(ctx, "r7", patch); err != nil {
 		t.Fatal(err)
 	}

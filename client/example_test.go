@@ -10,6 +10,7 @@ import (
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/client"
 	"github.com/go-relayer/relayer/httpapi"
+	"github.com/go-relayer/relayer/internal/patchtest"
 	"github.com/go-relayer/relayer/store/memory"
 )
 
@@ -34,7 +35,7 @@ func Example() {
 	}
 
 	// The change is made only if no other writer has changed the relayer since.
-	patch := relayer.Patch{"paused": true, "policies": relayer.Patch{"gas_price_cap": relayer.Gwei(100)}}
+	patch := patchtest.JSON(map[string]any{"paused": true, "policies": map[string]any{"gas_price_cap": relayer.Gwei(100)}})
 	changed, err := registry.Patch(ctx, created.ID, patch, relayer.IfRevision(created.Revision))
 	if err != nil {
 		log.Fatal(err)

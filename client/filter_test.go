@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/client"
+	"github.com/go-relayer/relayer/internal/patchtest"
 )
 
 // createTeams creates relayers of two teams, in turns.
@@ -127,7 +128,7 @@ func TestAll_SelectionChanges(t *testing.T) {
 	c := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for i := range 6 { // between two pages, others begin to match before and within them
 			id := fmt.Sprintf("r%03d", 2*(10*i+requests)+1)
-			if _, err := m.Patch(context.Background(), id, relayer.Patch{"labels": relayer.Patch{"team": "payments"}}); err != nil && !errors.Is(err, relayer.ErrNotFound) {
+			if _, err := m.Patch(context.Background(), id, patchtest.JSON(map[string]any{"labels": map[string]any{"team": "payments"}})); err != nil && !errors.Is(err, relayer.ErrNotFound) {
 				t.Error(err)
 			}
 		}
@@ -155,7 +156,7 @@ func TestWatch_Selector(t *testing.T) {
 	changes := c.Watch(ctx, relayer.WatchQuery{Selector: where("label.team", "payments")})
 	createTeams(t, m, 2)
 	move := func(id, team string) {
-		if _, err := m.Patch(ctx, id, relayer.Patch{"labels": relayer.Patch{"team": team}}); err != nil {
+		if _, err := m.Patch(ctx, id, patchtest.JSON(map[string]any{"labels": map[string]any{"team": team}})); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/client"
+	"github.com/go-relayer/relayer/internal/patchtest"
 )
 
 func TestList_Pages(t *testing.T) {
@@ -193,7 +194,7 @@ func mutate(t *testing.T, m *relayer.Manager, random *rand.Rand, lasting []strin
 			*fleeting = slices.Delete(*fleeting, i, i+1)
 		}
 	case len(lasting) > 0:
-		_, err = m.Patch(ctx, lasting[random.IntN(len(lasting))], relayer.Patch{"name": fmt.Sprint(random.Int())})
+		_, err = m.Patch(ctx, lasting[random.IntN(len(lasting))], patchtest.JSON(map[string]any{"name": fmt.Sprint(random.Int())}))
 	}
 	if err != nil {
 		t.Error(err)
@@ -272,7 +273,7 @@ func TestAll_OneChangesConstantly(t *testing.T) {
 				w.WriteHeader(http.StatusForbidden)
 				return
 			}
-			if _, err := m.Patch(t.Context(), fmt.Sprint("r", changing), relayer.Patch{"name": fmt.Sprint(requests)}); err != nil {
+			if _, err := m.Patch(t.Context(), fmt.Sprint("r", changing), patchtest.JSON(map[string]any{"name": fmt.Sprint(requests)})); err != nil {
 				t.Error(err)
 			}
 			api.ServeHTTP(w, r)
@@ -302,7 +303,7 @@ func TestAll_AllChangeConstantly(t *testing.T) {
 				return
 			}
 			for _, id := range everyone {
-				if _, err := m.Patch(t.Context(), id, relayer.Patch{"name": fmt.Sprint(requests)}); err != nil {
+				if _, err := m.Patch(t.Context(), id, patchtest.JSON(map[string]any{"name": fmt.Sprint(requests)})); err != nil {
 					t.Error(err)
 				}
 			}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/client"
+	"github.com/go-relayer/relayer/internal/patchtest"
 )
 
 // publicServer responds like OpenZeppelin Relayer: with its envelope, without entity tags,
@@ -153,7 +154,7 @@ func TestClient_OpenZeppelinRelayer(t *testing.T) {
 	if err != nil || created.Revision != 0 || created.Address != "0x0" || *created.Policy.(*relayer.EVMPolicy).GasPriceCap != relayer.Ether(1) {
 		t.Fatalf("created %v, error %v", created, err)
 	}
-	if r, err := c.Patch(ctx, "a", relayer.Patch{"name": "new", "notification_id": nil}); err != nil || r.Name != "new" || r.NotificationID != "" {
+	if r, err := c.Patch(ctx, "a", patchtest.JSON(map[string]any{"name": "new", "notification_id": nil})); err != nil || r.Name != "new" || r.NotificationID != "" {
 		t.Errorf("patched %v, error %v", r, err)
 	}
 	// OpenZeppelin Relayer ignores If-Match, so the client must not send the change.

@@ -145,12 +145,16 @@ func (c *Client) tryUpdate(ctx context.Context, id string, change func(*relayer.
 	if current.Revision == 0 {
 		return nil, fmt.Errorf("the server returns no revisions: %w", relayer.ErrNoRevision)
 	}
+	body, err := strictjson.Encode(patch)
+	if err != nil {
+		return nil, err
+	}
 	settings.Revisions = []uint64{current.Revision}
-	return c.patch(ctx, id, patch, settings)
+	return c.patch(ctx, id, body, settings)
 }
 
 // difference returns the patch that has the effect of change on the relayer.
-func difference(r *relayer.Relayer, change func(*relayer.Relayer) error) (relayer.Patch, error) {
+func difference(r *relayer.Relayer, change func(*relayer.Relayer) error) (patch map[string]any, err error) {
 	before, err := unmasked(r)
 	if err != nil {
 		return nil, err
@@ -170,7 +174,7 @@ func difference(r *relayer.Relayer, change func(*relayer.Relayer) error) (relaye
 
 // unmasked returns the JSON of the relayer with its RPC URLs in full.
 func unmasked(r *relayer.Relayer) (json.RawMessage, error) {
-	urls, err := relayer.Patch{"custom_rpc_urls": r.CustomRPCURLs}.MarshalUnmasked()
+	full, err := wire.RequestOf(r).MarshalUnmasked()
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +182,7 @@ func unmasked(r *relayer.Relayer) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return strictjson.MergePatch(encoded, urls)
+	return strictjson.MergePatch(encoded, full)
 }
 
 // Patch changes a relayer like [relayer.Manager.Patch], and returns it as stored.
@@ -190,39 +194,14 @@ func unmasked(r *relayer.Relayer) (json.RawMessage, error) {
 // which cannot take effect twice. If there is no relayer, it returns
 // [relayer.ErrNotFound]; otherwise [relayer.ErrOutcomeUnknown]. Change RPC URLs with
 // [relayer.IfRevision], so that a lost request is sent again.
-//
-// If the value of policies is a [relayer.Policy], Patch first reads the relayer, and
-// returns a [*relayer.ValidationError] if it has another network type: the body of a
-// request does not show whether MinBalance is in wei or in lamports.
-func (c *Client) Patch(ctx context.Context, id string, patch relayer.Patch, options ...relayer.WriteOption) (*relayer.Relayer, error) {
+func (c *Client) Patch(ctx context.Context, id string, patch []byte, options ...relayer.WriteOption) (*relayer.Relayer, error) {
+	body := append([]byte{}, patch...) // a request without a body has no type
 	return perform(relayer.ActionUpdate, id, options, func(settings relayer.WriteSettings) (*relayer.Relayer, error) {
-		if err := c.checkPolicy(ctx, id, patch); err != nil {
-			return nil, err
-		}
-		return c.patch(ctx, id, patch, settings)
+		return c.patch(ctx, id, body, settings)
 	})
 }
 
-// checkPolicy returns an error if the policy of a patch is that of another network type.
-func (c *Client) checkPolicy(ctx context.Context, id string, patch relayer.Patch) error {
-	if _, ok := patch["policies"].(relayer.Policy); !ok {
-		return nil
-	}
-	if _, err := patch.MarshalUnmasked(); err != nil {
-		return err // before a policy that is a nil pointer is used
-	}
-	current, err := c.read(ctx, id, maskedURLs)
-	if err != nil {
-		return err
-	}
-	return wire.CheckPolicy(patch["policies"], current.NetworkType)
-}
-
-func (c *Client) patch(ctx context.Context, id string, patch relayer.Patch, settings relayer.WriteSettings) (*relayer.Relayer, error) {
-	body, err := patch.MarshalUnmasked()
-	if err != nil {
-		return nil, err
-	}
+func (c *Client) patch(ctx context.Context, id string, body []byte, settings relayer.WriteSettings) (*relayer.Relayer, error) {
 	isDone := func(current *relayer.Relayer) bool { return !setsRPCURLs(body) && isPatched(body, current) }
 	return c.change(ctx, newSingleRequest(http.MethodPatch, id, "", body), settings, isDone)
 }
@@ -239,7 +218,7 @@ func (c *Client) Resume(ctx context.Context, id string, options ...relayer.Write
 
 func (c *Client) setPaused(ctx context.Context, action relayer.Action, id string, paused bool, options []relayer.WriteOption) (*relayer.Relayer, error) {
 	return perform(action, id, options, func(settings relayer.WriteSettings) (*relayer.Relayer, error) {
-		return c.patch(ctx, id, relayer.Patch{"paused": paused}, settings)
+		return c.patch(ctx, id, fmt.Appendf(nil, `{"paused":%t}`, paused), settings)
 	})
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/client"
+	"github.com/go-relayer/relayer/internal/patchtest"
 )
 
 // changed returns the request of evm with one difference.
@@ -168,14 +169,14 @@ func TestChange_UnknownOutcome(t *testing.T) {
 		return stored(t, changed(func(r *relayer.CreateRequest) { r.Name = name }), 200, revision)
 	}
 	rename := func(ctx context.Context, c *client.Client) error {
-		_, err := c.Patch(ctx, "a", relayer.Patch{"name": "new"})
+		_, err := c.Patch(ctx, "a", patchtest.JSON(map[string]any{"name": "new"}))
 		return err
 	}
 	renameIf := func(ctx context.Context, c *client.Client) error {
-		_, err := c.Patch(ctx, "a", relayer.Patch{"name": "new"}, relayer.IfRevision(4, 5))
+		_, err := c.Patch(ctx, "a", patchtest.JSON(map[string]any{"name": "new"}), relayer.IfRevision(4, 5))
 		return err
 	}
-	rotated := relayer.Patch{"custom_rpc_urls": []relayer.RPCConfig{{URL: "https://rpc.example/v2/hunter2"}}}
+	rotated := patchtest.JSON(map[string]any{"custom_rpc_urls": []relayer.RPCConfig{{URL: "https://rpc.example/v2/hunter2"}}})
 	rotate := func(ctx context.Context, c *client.Client) error {
 		_, err := c.Patch(ctx, "a", rotated)
 		return err

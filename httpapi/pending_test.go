@@ -18,6 +18,7 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/httpapi"
+	"github.com/go-relayer/relayer/internal/patchtest"
 	"github.com/go-relayer/relayer/store/memory"
 )
 
@@ -146,7 +147,7 @@ func TestMaxPendingBytes_Followers(t *testing.T) {
 	for i := range clients {
 		clients[i] = s.stall(changes)
 	}
-	if _, err := s.manager.Patch(t.Context(), "r-1", relayer.Patch{"name": largeName}); err != nil {
+	if _, err := s.manager.Patch(t.Context(), "r-1", patchtest.JSON(map[string]any{"name": largeName})); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "all streams but one have ended", func() bool {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/patchtest"
 	"github.com/go-relayer/relayer/plan"
 )
 
@@ -67,7 +68,7 @@ func TestApply_SystemDisabled(t *testing.T) {
 // Every change by another writer between plan and apply is a conflict, and stays.
 func TestApply_Conflict(t *testing.T) {
 	rename := func(t *testing.T, m *relayer.Manager, id string) {
-		if _, err := m.Patch(t.Context(), id, relayer.Patch{"name": "theirs"}); err != nil {
+		if _, err := m.Patch(t.Context(), id, patchtest.JSON(map[string]any{"name": "theirs"})); err != nil {
 			t.Fatal(err)
 		}
 	}

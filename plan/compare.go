@@ -29,7 +29,7 @@ func (b *builder) compare(req relayer.CreateRequest, stored *relayer.Relayer) (E
 	if err != nil {
 		return Entry{}, err
 	}
-	patch := relayer.Patch(strictjson.Diff(old, desired))
+	patch := strictjson.Diff(old, desired)
 	changes := changesOf("", old, patch)
 	_, hasOtherURLs := patch[urlsPath]
 	problems := append(fixedProblems(changes), maskProblems(req.CustomRPCURLs, hasOtherURLs)...)
@@ -38,13 +38,22 @@ func (b *builder) compare(req relayer.CreateRequest, stored *relayer.Relayer) (E
 	}
 	entry := Entry{ID: req.ID, Action: Update, Changes: changes}
 	if len(req.CustomRPCURLs) > 0 && !slices.ContainsFunc(req.CustomRPCURLs, isMasked) {
-		patch[urlsPath], entry.urls = req.CustomRPCURLs, text(req.CustomRPCURLs)
+		full, err := req.MarshalUnmasked()
+		if err != nil {
+			return Entry{}, err
+		}
+		members, _ := strictjson.Members(full)
+		patch[urlsPath], entry.urls = members[urlsPath], text(req.CustomRPCURLs)
 	}
 	if len(patch) == 0 {
 		return Entry{ID: req.ID, Action: Unchanged}, nil
 	}
+	body, err := strictjson.Encode(patch)
+	if err != nil {
+		return Entry{}, err
+	}
 	entry.apply = func(ctx context.Context, options ...relayer.WriteOption) ([]string, error) {
-		return changedBy(b.registry.Patch(ctx, req.ID, patch, underRevision(stored, options)...))
+		return changedBy(b.registry.Patch(ctx, req.ID, body, underRevision(stored, options)...))
 	}
 	return entry, nil
 }

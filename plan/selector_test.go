@@ -183,7 +183,7 @@ func (r *withoutDryRuns) Create(ctx context.Context, req relayer.CreateRequest, 
 	return r.Registry.Create(ctx, req, options...)
 }
 
-func (r *withoutDryRuns) Patch(ctx context.Context, id string, patch relayer.Patch, options ...relayer.WriteOption) (*relayer.Relayer, error) {
+func (r *withoutDryRuns) Patch(ctx context.Context, id string, patch []byte, options ...relayer.WriteOption) (*relayer.Relayer, error) {
 	if isDryRun(options) {
 		return nil, r.err
 	}
@@ -193,7 +193,7 @@ func (r *withoutDryRuns) Patch(ctx context.Context, id string, patch relayer.Pat
 // silent is a registry whose dry runs do not say what would change.
 type silent struct{ relayer.Registry }
 
-func (r silent) Patch(ctx context.Context, id string, patch relayer.Patch, options ...relayer.WriteOption) (*relayer.Relayer, error) {
+func (r silent) Patch(ctx context.Context, id string, patch []byte, options ...relayer.WriteOption) (*relayer.Relayer, error) {
 	patched, err := r.Registry.Patch(ctx, id, patch, options...)
 	if err == nil {
 		patched.LastChange = relayer.ChangeInfo{}

@@ -33,7 +33,7 @@ func makeHistory(t *testing.T) (path string) {
 		}
 	}
 	alice := relayer.WithActor(t.Context(), relayer.Actor{ID: "alice"})
-	if _, err := manager.Patch(alice, "a", relayer.Patch{"paused": true, "name": "m"}, relayer.Reason("incident 42")); err != nil {
+	if _, err := manager.Patch(alice, "a", []byte(`{"paused":true,"name":"m"}`), relayer.Reason("incident 42")); err != nil {
 		t.Fatal(err)
 	}
 	ops := relayer.WithActor(t.Context(), relayer.Actor{ID: "ops\x1b[31m"})

@@ -154,7 +154,12 @@ type fieldShape struct {
 	index    int
 	required bool
 	nonempty bool
+	initial  bool // only in a document that is not a patch
+	readOnly bool
 }
+
+// isWritable reports whether a document may have the field.
+func (f fieldShape) isWritable(inPatch bool) bool { return !f.readOnly && (!f.initial || !inPatch) }
 
 // shapes caches the fields of struct types.
 var shapes sync.Map // of []fieldShape by reflect.Type
@@ -176,6 +181,8 @@ func shapeOf(structType reflect.Type) []fieldShape {
 			index:    i,
 			required: !strings.Contains(wire, "optional") && field.Type.Kind() != reflect.Pointer && field.Type.Kind() != reflect.Slice,
 			nonempty: strings.Contains(wire, "nonempty"),
+			initial:  strings.Contains(wire, "initial"),
+			readOnly: strings.Contains(wire, "readonly"),
 		})
 	}
 	shapes.Store(structType, fields)
@@ -198,6 +205,10 @@ func (v Value) object(target reflect.Value) {
 		}
 		field := fields[position] // its name needs no other memory
 		member := v.member(parent, field.name, data)
+		if !field.isWritable(v.isPatch) {
+			member.reportReadOnly(v.isPatch)
+			continue
+		}
 		if seen[position] {
 			member.ReportAs(Duplicate, "must not be given more than once")
 			continue
@@ -206,7 +217,7 @@ func (v Value) object(target reflect.Value) {
 		member.field(target.Field(field.index), field)
 	}
 	for position, field := range fields {
-		if field.required && !seen[position] && !v.isPatch {
+		if field.required && field.isWritable(false) && !seen[position] && !v.isPatch {
 			v.member(parent, field.name, nil).ReportAs(Required, "is required")
 		}
 	}
@@ -230,11 +241,21 @@ func (v Value) reportUnknown(fields []fieldShape) {
 		message = "must not have a member with an empty name"
 	}
 	for _, field := range fields {
-		if strings.EqualFold(field.name, v.path.name) {
+		if field.isWritable(v.isPatch) && strings.EqualFold(field.name, v.path.name) {
 			message = fmt.Sprintf("is not a known field, did you mean %q?", field.name)
 		}
 	}
 	v.reportMember(UnknownField, message)
+}
+
+// reportReadOnly reports a field that the document must not have. In a patch it has been set
+// before.
+func (v Value) reportReadOnly(inPatch bool) {
+	if inPatch {
+		v.ReportAs(Immutable, "cannot be changed")
+		return
+	}
+	v.reportMember(UnknownField, "is not a known field")
 }
 
 // field decodes the value of a struct field. Null means omitted.

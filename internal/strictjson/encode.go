@@ -29,3 +29,41 @@ func Print(state fmt.State, value any) {
 	// A fmt.State reports no errors.
 	_, _ = state.Write(text)
 }
+
+// NotUTF8 returns the paths of the texts in a result of [Encode] that were not UTF-8. The
+// encoder has replaced their bytes by an escape, which it writes for nothing else.
+func NotUTF8(encoded []byte) []string { return appendNotUTF8(nil, "", encoded) }
+
+func appendNotUTF8(paths []string, path string, value []byte) []string {
+	switch value[0] {
+	case '"':
+		if hasReplacement(value) {
+			paths = append(paths, path)
+		}
+	case '{':
+		for name, member := range InOrder(value) {
+			paths = appendNotUTF8(paths, Join(path, name), member)
+		}
+	case '[':
+		i := 0
+		for element := range elements(value) {
+			paths = appendNotUTF8(paths, fmt.Sprintf("%s[%d]", path, i), element)
+			i++
+		}
+	}
+	return paths
+}
+
+func hasReplacement(literal []byte) bool {
+	const escape = `\ufffd`
+	for i := 0; i < len(literal); i++ {
+		if literal[i] != '\\' {
+			continue
+		}
+		if bytes.HasPrefix(literal[i:], []byte(escape)) {
+			return true
+		}
+		i++ // the escaped character
+	}
+	return false
+}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/patchtest"
 	"github.com/go-relayer/relayer/store/bolt"
 )
 
@@ -95,7 +96,7 @@ func managerWrites(b *testing.B, store *bolt.Store) benchWrites {
 			return err
 		},
 		update: func(i int) error {
-			_, err := manager.Patch(b.Context(), benchRecord(i).ID, relayer.Patch{"name": fmt.Sprintf("relayer %d", updated.Add(1))})
+			_, err := manager.Patch(b.Context(), benchRecord(i).ID, patchtest.JSON(map[string]any{"name": fmt.Sprintf("relayer %d", updated.Add(1))}))
 			return err
 		},
 	}

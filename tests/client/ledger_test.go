@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/client"
+	"github.com/go-relayer/relayer/tests/internal/patchtest"
 )
 
 const workers = 6
@@ -197,7 +198,7 @@ func testConditionalPatches(s *system) {
 			return
 		}
 		entry := fmt.Sprintf("%d-%d", worker, operation)
-		_, err = c.Patch(t.Context(), "list", relayer.Patch{"name": current.Name + " " + entry}, relayer.IfRevision(current.Revision))
+		_, err = c.Patch(t.Context(), "list", patchtest.JSON(map[string]any{"name": current.Name + " " + entry}), relayer.IfRevision(current.Revision))
 		allow(t, "patch", err, relayer.ErrConflict)
 		l.add(entry, err)
 	})

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"github.com/go-relayer/relayer/client"
 	"github.com/go-relayer/relayer/httpapi"
 	"github.com/go-relayer/relayer/store/memory"
+	"github.com/go-relayer/relayer/tests/internal/patchtest"
 )
 
 // direct is a transport that calls the handler of a server. It may lose the responses to
@@ -85,7 +87,7 @@ func drawOperation(t *rapid.T) operation {
 		conditions := drawConditions(t)
 		urls, _ := patch["custom_rpc_urls"].([]relayer.RPCConfig)
 		return operation{fmt.Sprint("patch ", id, patch, conditions), func(g relayer.Registry) (*relayer.Relayer, error) {
-			return g.Patch(ctx, id, patch, conditions...)
+			return g.Patch(ctx, id, patchtest.JSON(maps.Clone(patch)), conditions...)
 		}, len(urls) > 0}
 	case "pause":
 		return operation{name: "pause " + id, run: func(g relayer.Registry) (*relayer.Relayer, error) { return g.Pause(ctx, id) }}
@@ -150,8 +152,8 @@ func drawURLs(t *rapid.T) []relayer.RPCConfig {
 	}).Draw(t, "URLs")
 }
 
-func drawPatch(t *rapid.T) relayer.Patch {
-	all := relayer.Patch{
+func drawPatch(t *rapid.T) map[string]any {
+	all := map[string]any{
 		"name":            drawText(t),
 		"paused":          rapid.Bool().Draw(t, "paused"),
 		"notification_id": rapid.SampledFrom([]any{nil, "n", "m", ""}).Draw(t, "notification"),
@@ -162,7 +164,7 @@ func drawPatch(t *rapid.T) relayer.Patch {
 	if rapid.Bool().Draw(t, "has policies") {
 		all["policies"] = drawPolicies(t, rapid.SampledFrom([]relayer.NetworkType{relayer.EVM, relayer.Solana, relayer.Stellar}).Draw(t, "policies of"))
 	}
-	return relayer.Patch(drawSome(t, all, []string{"name", "paused", "notification_id", "custom_rpc_urls", "policies", "policies", "network"}))
+	return drawSome(t, all, []string{"name", "paused", "notification_id", "custom_rpc_urls", "policies", "policies", "network"})
 }
 
 // drawSome keeps a few of the members.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/client"
+	"github.com/go-relayer/relayer/tests/internal/patchtest"
 )
 
 // testWatch follows the changes of a writer while connections are lost and the server is
@@ -87,7 +88,7 @@ func (s *system) write(count int) error {
 			if i%3 == 0 {
 				err = s.manager.Delete(ctx, id)
 			} else {
-				_, err = s.manager.Patch(ctx, id, relayer.Patch{"name": name})
+				_, err = s.manager.Patch(ctx, id, patchtest.JSON(map[string]any{"name": name}))
 			}
 		}
 		if err != nil {

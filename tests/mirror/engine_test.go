@@ -16,6 +16,7 @@ import (
 	"github.com/go-relayer/relayer/httpapi"
 	"github.com/go-relayer/relayer/mirror"
 	"github.com/go-relayer/relayer/store/memory"
+	"github.com/go-relayer/relayer/tests/internal/patchtest"
 )
 
 // permitEngine permits what a relaying engine needs, for the relayers of one team.
@@ -90,7 +91,7 @@ func TestEngine_FullRPCURLs(t *testing.T) {
 	}
 	for i := range 20 {
 		want := fmt.Sprint("https://rpc.example/v2/key-", i)
-		changed, err := manager.Patch(t.Context(), "ours", relayer.Patch{"custom_rpc_urls": endpoints(relayer.RPCURL(want))})
+		changed, err := manager.Patch(t.Context(), "ours", patchtest.JSON(map[string]any{"custom_rpc_urls": endpoints(relayer.RPCURL(want))}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,7 +99,7 @@ func TestEngine_FullRPCURLs(t *testing.T) {
 			t.Errorf("the URLs are %q, want %q", got, want)
 		}
 	}
-	removed, err := manager.Patch(t.Context(), "ours", relayer.Patch{"custom_rpc_urls": nil})
+	removed, err := manager.Patch(t.Context(), "ours", patchtest.JSON(map[string]any{"custom_rpc_urls": nil}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +170,7 @@ func TestEngine_Permissions(t *testing.T) {
 	}
 
 	// A relayer that changes teams leaves one view, and enters another.
-	moved, err := manager.Patch(t.Context(), "theirs", relayer.Patch{"labels": map[string]string{"team": "a"}})
+	moved, err := manager.Patch(t.Context(), "theirs", patchtest.JSON(map[string]any{"labels": map[string]string{"team": "a"}}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +178,7 @@ func TestEngine_Permissions(t *testing.T) {
 	if _, err := e.Disable(t.Context(), "theirs", reason); err != nil {
 		t.Error(err)
 	}
-	if _, err := manager.Patch(t.Context(), "theirs", relayer.Patch{"labels": map[string]string{"team": "b"}}); err != nil {
+	if _, err := manager.Patch(t.Context(), "theirs", patchtest.JSON(map[string]any{"labels": map[string]string{"team": "b"}})); err != nil {
 		t.Fatal(err)
 	}
 	for change := range e.view.Changes(t.Context()) {

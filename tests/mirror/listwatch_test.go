@@ -21,6 +21,7 @@ import (
 	"github.com/go-relayer/relayer/store/memory"
 	"github.com/go-relayer/relayer/store/postgres"
 	"github.com/go-relayer/relayer/store/postgres/pgserver"
+	"github.com/go-relayer/relayer/tests/internal/patchtest"
 	"github.com/go-relayer/relayer/tests/internal/pgtest"
 )
 
@@ -235,7 +236,7 @@ func (w *listWriter) writeOnce() {
 	case isDelete:
 		err = w.registry.Delete(ctx, id)
 	default:
-		_, err = w.registry.Patch(ctx, id, relayer.Patch{"name": name})
+		_, err = w.registry.Patch(ctx, id, patchtest.JSON(map[string]any{"name": name}))
 	}
 	isUnknown := errors.Is(err, relayer.ErrOutcomeUnknown)
 	if err != nil && !isUnknown {

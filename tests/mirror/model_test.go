@@ -22,6 +22,7 @@ import (
 	"github.com/go-relayer/relayer/store/postgres"
 	"github.com/go-relayer/relayer/store/postgres/pgserver"
 	"github.com/go-relayer/relayer/tests/internal/faultproxy"
+	"github.com/go-relayer/relayer/tests/internal/patchtest"
 	"github.com/go-relayer/relayer/tests/internal/pgtest"
 )
 
@@ -222,7 +223,7 @@ func (s *subject) write(t *testing.T, random *rand.Rand, count int) {
 		case 4:
 			_, err = s.writer.Resume(t.Context(), id)
 		case 5:
-			_, err = s.writer.Patch(t.Context(), id, relayer.Patch{"labels": map[string]string{"team": team}})
+			_, err = s.writer.Patch(t.Context(), id, patchtest.JSON(map[string]any{"labels": map[string]string{"team": team}}))
 		}
 		if err != nil && !errors.Is(err, relayer.ErrNotFound) && !errors.Is(err, relayer.ErrExists) {
 			t.Fatal(err)
@@ -235,7 +236,7 @@ func (s *subject) mark(t *testing.T) *relayer.Relayer {
 	if _, err := s.writer.Create(t.Context(), request("marker", "a")); err != nil && !errors.Is(err, relayer.ErrExists) {
 		t.Fatal(err)
 	}
-	marker, err := s.writer.Patch(t.Context(), "marker", relayer.Patch{"name": crand.Text()})
+	marker, err := s.writer.Patch(t.Context(), "marker", patchtest.JSON(map[string]any{"name": crand.Text()}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/postgres"
 	"github.com/go-relayer/relayer/tests/internal/child"
+	"github.com/go-relayer/relayer/tests/internal/patchtest"
 )
 
 var (
@@ -106,7 +107,7 @@ func openSoak(task soakTask) (relayer.Store, error) {
 func changeAll(manager *relayer.Manager, name string) error {
 	page, err := manager.List(context.Background(), relayer.ListQuery{})
 	for i := 0; err == nil && i < page.Pagination.TotalItems; i++ {
-		_, err = manager.Patch(context.Background(), fmt.Sprint("r", i), relayer.Patch{"name": name, "paused": false})
+		_, err = manager.Patch(context.Background(), fmt.Sprint("r", i), patchtest.JSON(map[string]any{"name": name, "paused": false}))
 	}
 	return err
 }
@@ -252,7 +253,7 @@ func writeSoak(ctx context.Context, c *client.Client, relayers, rate int, durati
 		writing.Go(func() {
 			defer func() { <-slots }()
 			id := fmt.Sprint("r", rand.IntN(relayers))
-			r, err := c.Patch(ctx, id, relayer.Patch{"name": fmt.Sprint("name-", rand.Uint64())})
+			r, err := c.Patch(ctx, id, patchtest.JSON(map[string]any{"name": fmt.Sprint("name-", rand.Uint64())}))
 			at := time.Now()
 			if err == nil {
 				mu.Lock()

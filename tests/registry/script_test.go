@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/tests/internal/patchtest"
 )
 
 // operation is one call, or a few that belong together.
@@ -144,14 +145,14 @@ func drawUpdate(random *rand.Rand, id string) operation {
 
 func drawPatch(random *rand.Rand, id string) operation {
 	patch := pick(random,
-		relayer.Patch{}, relayer.Patch{"name": "patched"}, relayer.Patch{"name": nil}, relayer.Patch{"paused": random.IntN(2) == 0},
-		relayer.Patch{"notification_id": "n", "labels": relayer.Patch{"team": "risk"}}, relayer.Patch{"notification_id": nil, "labels": relayer.Patch{"team": nil}},
-		relayer.Patch{"policies": relayer.Patch{"gas_price_cap": relayer.Gwei(9)}}, relayer.Patch{"policies": nil},
-		relayer.Patch{"custom_rpc_urls": []relayer.RPCConfig{{URL: "https://patched.example/key"}}}, relayer.Patch{"custom_rpc_urls": nil},
-		relayer.Patch{"custom_rpc_urls": []relayer.RPCConfig{{URL: "https://patched.example/***"}}},
-		relayer.Patch{"unknown": 1, "network": "other", "system_disabled": true}, relayer.Patch{"labels": relayer.Patch{"é": "x"}, "paused": "yes"})
+		patchtest.JSON(map[string]any{}), patchtest.JSON(map[string]any{"name": "patched"}), patchtest.JSON(map[string]any{"name": nil}), patchtest.JSON(map[string]any{"paused": random.IntN(2) == 0}),
+		patchtest.JSON(map[string]any{"notification_id": "n", "labels": map[string]any{"team": "risk"}}), patchtest.JSON(map[string]any{"notification_id": nil, "labels": map[string]any{"team": nil}}),
+		patchtest.JSON(map[string]any{"policies": map[string]any{"gas_price_cap": relayer.Gwei(9)}}), patchtest.JSON(map[string]any{"policies": nil}),
+		patchtest.JSON(map[string]any{"custom_rpc_urls": []relayer.RPCConfig{{URL: "https://patched.example/key"}}}), patchtest.JSON(map[string]any{"custom_rpc_urls": nil}),
+		patchtest.JSON(map[string]any{"custom_rpc_urls": []relayer.RPCConfig{{URL: "https://patched.example/***"}}}),
+		patchtest.JSON(map[string]any{"unknown": 1, "network": "other", "system_disabled": true}), patchtest.JSON(map[string]any{"labels": map[string]any{"é": "x"}, "paused": "yes"}))
 	if random.IntN(10) == 0 { // without conditions: a client checks the type of the policy first
-		patch = relayer.Patch{"policies": &relayer.SolanaPolicy{MinBalance: new(int64(5))}}
+		patch = patchtest.JSON(map[string]any{"policies": &relayer.SolanaPolicy{MinBalance: new(int64(5))}})
 		return operation{"patch", fmt.Sprintf("%q %v of Solana", id, patch), func(ctx context.Context, s *session) string {
 			r, err := s.registry.Patch(ctx, id, patch)
 			return s.result(r, err, id)

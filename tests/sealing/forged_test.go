@@ -17,6 +17,7 @@ import (
 	"github.com/go-relayer/relayer/store/postgres"
 	"github.com/go-relayer/relayer/store/postgres/pgserver"
 	"github.com/go-relayer/relayer/store/transfer"
+	"github.com/go-relayer/relayer/tests/internal/patchtest"
 	"github.com/go-relayer/relayer/tests/internal/pgtest"
 )
 
@@ -145,7 +146,7 @@ var operations = []struct {
 	}},
 	{"reseal", func(f *fixture) string { return f.reseal() }},
 	{"patch of the name", func(f *fixture) string {
-		return relayerOutcome(f.m.Patch(f.t.Context(), "a", relayer.Patch{"name": "patched"}))
+		return relayerOutcome(f.m.Patch(f.t.Context(), "a", patchtest.JSON(map[string]any{"name": "patched"})))
 	}},
 	{"patch of a weight", func(f *fixture) string {
 		return relayerOutcome(f.m.Update(f.t.Context(), "a", func(r *relayer.Relayer) error {
@@ -155,7 +156,7 @@ var operations = []struct {
 	}},
 	{"new URLs", func(f *fixture) string {
 		endpoints := []relayer.RPCConfig{{URL: ownURL}}
-		if _, err := f.m.Patch(f.t.Context(), "a", relayer.Patch{"custom_rpc_urls": endpoints}); err != nil {
+		if _, err := f.m.Patch(f.t.Context(), "a", patchtest.JSON(map[string]any{"custom_rpc_urls": endpoints})); err != nil {
 			return outcome("", err)
 		}
 		return relayerOutcome(f.m.Get(f.t.Context(), "a"))
@@ -179,7 +180,7 @@ func newFixture(t *testing.T, store relayer.Store) *fixture {
 		f.create(f.m, id, earlierURL)
 	}
 	f.earlier = f.part("a")
-	if _, err := f.m.Patch(t.Context(), "a", relayer.Patch{"custom_rpc_urls": []relayer.RPCConfig{{URL: ownURL}}}); err != nil {
+	if _, err := f.m.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"custom_rpc_urls": []relayer.RPCConfig{{URL: ownURL}}})); err != nil {
 		t.Fatal(err)
 	}
 	return f

@@ -16,6 +16,7 @@ import (
 	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/memory"
 	"github.com/go-relayer/relayer/store/postgres/pgserver"
+	"github.com/go-relayer/relayer/tests/internal/patchtest"
 	"github.com/go-relayer/relayer/tests/internal/pgtest"
 )
 
@@ -140,7 +141,7 @@ func resealHeldWrites(t *testing.T, store relayer.Store, hold func() (release fu
 				ctx, endpoints := context.WithValue(t.Context(), held{}, true), []relayer.RPCConfig{{URL: ownURL}}
 				var err error
 				if isPatch(number) {
-					_, err = m.Patch(ctx, idOf(number), relayer.Patch{"custom_rpc_urls": endpoints})
+					_, err = m.Patch(ctx, idOf(number), patchtest.JSON(map[string]any{"custom_rpc_urls": endpoints}))
 				} else {
 					_, err = m.Create(ctx, definition(idOf(number), endpoints))
 				}

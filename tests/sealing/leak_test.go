@@ -22,6 +22,7 @@ import (
 	"github.com/go-relayer/relayer/store/postgres"
 	"github.com/go-relayer/relayer/store/postgres/pgserver"
 	"github.com/go-relayer/relayer/store/transfer"
+	"github.com/go-relayer/relayer/tests/internal/patchtest"
 	"github.com/go-relayer/relayer/tests/internal/pgtest"
 )
 
@@ -103,7 +104,7 @@ func useStore(t *testing.T, store relayer.Store, options ...relayer.Option) {
 		if _, err := m.Disable(t.Context(), id, relayer.DisabledReason{Type: relayer.RPCValidationFailed, Details: quoted}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := m.Patch(t.Context(), id, relayer.Patch{"custom_rpc_urls": secretURLs(i + 100)}); err != nil {
+		if _, err := m.Patch(t.Context(), id, patchtest.JSON(map[string]any{"custom_rpc_urls": secretURLs(i + 100)})); err != nil {
 			t.Fatal(err)
 		}
 	}
