@@ -113,6 +113,9 @@ type recordPage struct {
 
 // listRecords reads the page of a query.
 func (m *Manager) listRecords(ctx context.Context, query ListQuery, documentsOnly bool) (recordPage, error) {
+	if err := query.Selector.Err(); err != nil {
+		return recordPage{}, err
+	}
 	pagination, asked, err := m.paginate(query)
 	if err != nil {
 		return recordPage{}, err
