@@ -20,7 +20,7 @@ func networkProblems(policy Policy) []fieldProblem {
 	var found problems
 	policy.checkNetworkRules(&found)
 	var all []fieldProblem
-	for _, problem := range found.list {
+	for _, problem := range found.All() {
 		all = append(all, fieldProblem{problem.Field, problem.Message})
 	}
 	return all

@@ -61,7 +61,7 @@ func (s *settings) prepare(ctx context.Context, r *Relayer, found *problems) (Re
 // addressOf resolves the address of a relayer, unless its signer or network is
 // invalid.
 func (s *settings) addressOf(ctx context.Context, r *Relayer, found *problems) (string, error) {
-	if s.resolveAddress == nil || found.has("signer_id") || found.has("network") || found.has("network_type") {
+	if s.resolveAddress == nil || found.Has("signer_id") || found.Has("network") || found.Has("network_type") {
 		return "", nil
 	}
 	address, err := s.resolveAddress(ctx, requestOf(r))

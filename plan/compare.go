@@ -113,7 +113,7 @@ func fixedProblems(changes []Change) []relayer.FieldError {
 			found.Report(change.Path, strictjson.Immutable, fmt.Sprintf("must not be changed from %s to %s: delete the relayer first", change.Old, change.New))
 		}
 	}
-	return found
+	return found.Fields()
 }
 
 // noFields has the objects that are merged member by member.

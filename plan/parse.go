@@ -86,7 +86,7 @@ func parseEntries(data []byte, found *wire.Problems) []entry {
 		return isEntry
 	}}
 	decoder.Decode(data, &file)
-	if file.Relayers == nil && len(*found) == 0 {
+	if file.Relayers == nil && found.Err() == nil {
 		found.Report("relayers", strictjson.Required, "is required")
 	}
 	return file.Relayers

@@ -221,7 +221,7 @@ func isRefused(err error) bool {
 func blocked(id string, err error) Entry {
 	var problems wire.Problems
 	problems.AddBelow("", err)
-	return Entry{ID: id, Action: Blocked, Problems: problems}
+	return Entry{ID: id, Action: Blocked, Problems: problems.Fields()}
 }
 
 // checked returns copies of the requests. It checks them like [Parse], because those of

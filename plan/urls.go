@@ -17,7 +17,8 @@ func isMasked(endpoint relayer.RPCConfig) bool { return endpoint.URL.IsMasked() 
 // maskProblems returns a problem for each masked URL of a list, unless the list is the one that
 // the registry shows: then the stored URLs are kept. A URL with a hidden part in full cannot be
 // compared next to a masked one, because a registry takes only whole lists.
-func maskProblems(list []relayer.RPCConfig, isOther bool) (found wire.Problems) {
+func maskProblems(list []relayer.RPCConfig, isOther bool) []relayer.FieldError {
+	var found wire.Problems
 	for _, endpoint := range list {
 		isOther = isOther || maskOf(endpoint.URL) != string(endpoint.URL)
 	}
@@ -26,7 +27,7 @@ func maskProblems(list []relayer.RPCConfig, isOther bool) (found wire.Problems) 
 			found.Add(fmt.Sprintf("%s[%d].url", urlsPath, i), "must be the full URL: masked URLs are kept only if the file has all RPC URLs of the relayer as the registry shows them")
 		}
 	}
-	return found
+	return found.Fields()
 }
 
 // maskedUser replaces hidden user information.
