@@ -81,7 +81,7 @@ func (b *backups) backUp(ctx context.Context) {
 	path := filepath.Join(b.directory, b.prefix+began.UTC().Format(backupTime))
 	err := b.checkDirectory()
 	if err == nil {
-		err = backUpTo(ctx, b.source, path)
+		err = backUpTo(ctx, b.source, "--backup", path)
 	}
 	switch {
 	case err == nil:

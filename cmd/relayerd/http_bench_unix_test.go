@@ -215,7 +215,7 @@ func seedIDs(n int) (ids []string) {
 // serveCopy serves a copy of a file in another database.
 func serveCopy(b *testing.B, seed, database string) (address string) {
 	b.Helper()
-	if err := copyDatabase(b.Context(), seed, database, io.Discard); err != nil {
+	if _, err := (verifiedCopy{from: seed, to: database, toFlag: "to"}).run(b.Context(), "--from", "--to", io.Discard); err != nil {
 		b.Fatal(err)
 	}
 	return serveInside(b, config{database: database})

@@ -191,7 +191,7 @@ func TestBackup_Restore(t *testing.T) {
 	before := readAll(t, server, documents)
 	server.stop()
 
-	if output := runCommand(t, "backup", "--db", database, "--to", backup); output != "copied 28 relayers to "+backup+"\n" {
+	if output := runCommand(t, "backup", "--db", database, "--to", backup); output != "copied 28 relayers\n" {
 		t.Errorf("output %q", output)
 	}
 	expectFiles(t, filepath.Dir(backup), "backup.db")
@@ -201,7 +201,7 @@ func TestBackup_Restore(t *testing.T) {
 	if err := os.Remove(database); err != nil {
 		t.Fatal(err)
 	}
-	if output := runCommand(t, "restore", "--from", backup, "--db", database); output != "copied 28 relayers to "+database+"\n" {
+	if output := runCommand(t, "restore", "--from", backup, "--db", database); output != "copied 28 relayers\n" {
 		t.Errorf("output %q", output)
 	}
 	expectFiles(t, filepath.Dir(database), "relayers.db")
@@ -242,8 +242,8 @@ func TestBackup_FileAppears(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer source.Close()
-	err = backUpTo(t.Context(), source, existing)
-	if want := existing + " exists: move it to another name first"; err == nil || err.Error() != want {
+	err = backUpTo(t.Context(), source, "--to", existing)
+	if want := "--to: " + existing + " exists: move it to another name first"; err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
 	if content := contentOf(t, existing); len(content) != 5 {
@@ -432,7 +432,7 @@ func TestCopy_Command(t *testing.T) {
 	source, destination := makeFile(t, 1234), filepath.Join(t.TempDir(), "copy.db")
 	for range 2 { // a complete copy is only verified
 		output := runCommand(t, "copy", "--from", source, "--to", destination)
-		if !strings.Contains(output, "msg=verifying done=1234 total=1234") || !strings.Contains(output, "msg=copied relayers=1234") {
+		if !strings.Contains(output, "msg=verifying done=1234 total=1234") || !strings.Contains(output, "copied 1234 relayers\n") {
 			t.Errorf("output %q", output)
 		}
 		expectCopied(t, destination, source)

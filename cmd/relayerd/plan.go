@@ -185,6 +185,20 @@ func (c *planConfig) checkConfirmation(stdin io.Reader) error {
 	return nil
 }
 
+func isTerminal(stream any) bool {
+	file, ok := stream.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := file.Stat()
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	// The null device is the input of a service, and the output of a quiet script.
+	null, err := os.Stat(os.DevNull)
+	return err != nil || !os.SameFile(info, null)
+}
+
 func (c *planConfig) apply(command *cobra.Command, changes *plan.Plan) error {
 	if !changes.HasChanges() {
 		return changes.Err()

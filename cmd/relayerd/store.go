@@ -112,6 +112,9 @@ func openFile(ctx context.Context, flag, path string, retained retention, option
 }
 
 func fileError(flag, path string, err error) error {
+	if err == nil {
+		return nil
+	}
 	if errors.Is(err, bolt.ErrLocked) {
 		return fmt.Errorf("%s: %s: %w: stop the server that has it open", flag, path, bolt.ErrLocked)
 	}

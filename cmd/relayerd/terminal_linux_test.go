@@ -5,46 +5,11 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 )
-
-// On a terminal, the progress of each stage overwrites one line.
-func TestCopy_ProgressOnTerminal(t *testing.T) {
-	t.Parallel()
-	source := makeFile(t, 1000)
-	terminal, screen := openTerminal(t)
-	command := program("", "copy", "--from", source, "--to", filepath.Join(t.TempDir(), "copy.db"))
-	command.Stderr = terminal
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	terminal.Close()
-	t.Cleanup(func() { _ = command.Process.Kill() })
-	var output bytes.Buffer
-	for !strings.Contains(output.String(), "msg=copied relayers=1000") {
-		part := make([]byte, 1000)
-		n, err := screen.Read(part)
-		if err != nil {
-			t.Fatalf("%v: %s", err, &output)
-		}
-		output.Write(part[:n])
-	}
-	if err := command.Wait(); err != nil {
-		t.Error(err)
-	}
-	// The terminal ends lines with \r\n.
-	want := regexp.MustCompile(`^\rchecked 0 of 1000\rchecked 1000 of 1000\r\n` +
-		`\rcopied 0 of 1000(\rcopied \d+ of 1000)*\rcopied 1000 of 1000\r\n` +
-		`\rverified 0 of 1000(\rverified \d+ of 1000)*\rverified 1000 of 1000\r\ntime=\S+ level=INFO msg=copied relayers=1000\r\n`)
-	if !want.MatchString(output.String()) {
-		t.Errorf("output %q", &output)
-	}
-}
 
 // openTerminal returns a terminal and its other end, which reads the output.
 func openTerminal(t *testing.T) (terminal, screen *os.File) {

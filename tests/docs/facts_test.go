@@ -165,7 +165,6 @@ func TestPages_Metrics(t *testing.T) {
 func TestPages_LogLines(t *testing.T) {
 	code := sources(t, ".", "cmd/relayerd", "httpapi", "store/bolt")
 	logged := set(`(?:logger\.(?:Debug|Info|Warn|Error)\(|slog\.Level\w+, |level, )"([^"]+)"`, code)
-	delete(logged, "copied") // by another command
 	documented := make(map[string]bool)
 	for paragraph := range strings.SplitSeq(section(t, "docs/relayerd.md", "The log"), "\n\n") {
 		cells := []string{paragraph}
