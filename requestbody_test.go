@@ -29,7 +29,7 @@ func TestRequestBody_Create(t *testing.T) {
 		}
 		mustCreateDocument(t, byBody, string(body))
 		got := mustGet(t, byBody, req.ID)
-		got.Revision, got.LastChange = want.Revision, want.LastChange
+		got.Revision, got.LastChange, got.PausedBy = want.Revision, want.LastChange, want.PausedBy
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%s:\nwant %v\ngot  %v", req.ID, want, got)
 		}

@@ -6,112 +6,59 @@ import (
 	"unicode/utf8"
 )
 
-// Identity identifies an object, which decides whether unknown members of a stored
-// object belong to a changed one. index is -1 for the member of an object, and otherwise
-// the position in the array that is the member. Without a rule for it, an object has the
-// empty identity, and elements are matched in order.
-type Identity func(member string, index int, value []byte) string
-
-// KeepUnknown returns changed with the members of stored that the types of the caller do
-// not have. known is stored, decoded into these types and encoded like changed. All three
-// are valid JSON.
+// KeepUnknown returns changed, an object, with the members of stored that the types of the caller
+// do not have. known is stored, decoded into these types and encoded like changed. All three are
+// valid JSON.
 //
-// A value that is equal in known and changed keeps its stored form. An object that was
-// changed keeps the members that known does not have, after its own, if it has the same
-// identity. Everything else is that of changed.
-func KeepUnknown(stored, known, changed []byte, ofKnown, ofChanged Identity) []byte {
+// A value that is equal in known and changed keeps its stored form. An object that was changed
+// keeps the members that known does not have, after its own. A list that was changed is that of
+// changed, and so are the members at the top that are named in replaced.
+func KeepUnknown(stored, known, changed []byte, replaced ...string) []byte {
 	stored = bytes.TrimSpace(stored)
 	if bytes.Equal(stored, known) {
 		return changed
 	}
-	return keeper{ofKnown, ofChanged}.value("", stored, known, changed)
-}
-
-type keeper struct{ ofKnown, ofChanged Identity }
-
-func (k keeper) value(name string, stored, known, changed []byte) []byte {
-	switch {
-	case allBeginWith('{', stored, known, changed):
-		return k.object(stored, known, changed)
-	case allBeginWith('[', stored, known, changed):
-		return k.array(name, stored, known, changed)
-	case bytes.Equal(known, changed):
+	before, of := MemberList(stored), MemberList(known)
+	if bytes.Equal(known, changed) && len(replaced) == 0 {
 		return stored
 	}
-	return changed
-}
-
-func allBeginWith(first byte, values ...[]byte) bool {
-	for _, value := range values {
-		if len(value) == 0 || value[0] != first {
-			return false
-		}
-	}
-	return true
-}
-
-func (k keeper) object(stored, known, changed []byte) []byte {
-	storedMembers, knownMembers := membersByName(stored), membersByName(known)
-	merged, left, isSame := new(Object), len(knownMembers), true
+	merged := new(Object)
+	names := make(map[string]bool)
 	for name, value := range InOrder(changed) {
-		before, isKnown := knownMembers[name]
-		if isKnown {
-			left--
+		names[name] = true
+		if !slices.Contains(replaced, name) {
+			value = keepValue(find(before, name), find(of, name), value)
 		}
-		original, isStored := storedMembers[name]
-		if isKnown && isStored && k.ofKnown(name, -1, before) == k.ofChanged(name, -1, value) {
-			value = k.value(name, original, before, value)
-		}
-		if isStored {
-			before = original
-		}
-		isSame = isSame && isKnown && bytes.Equal(value, before)
 		merged.Add(name, value)
-		knownMembers[name] = value
 	}
-	if isSame && left == 0 {
-		return stored // in its own order
-	}
-	for name, value := range InOrder(stored) {
-		if _, isKnown := knownMembers[name]; !isKnown {
-			merged.Add(name, value)
+	for _, member := range before {
+		if name := string(member.Name); !names[name] && find(of, name) == nil {
+			merged.Add(name, member.Value)
 		}
 	}
 	return merged.Bytes()
 }
 
-// array matches the elements of changed with those of known by their identities.
-func (k keeper) array(name string, stored, known, changed []byte) []byte {
-	storedElements, knownElements := slices.Collect(elements(stored)), slices.Collect(elements(known))
-	if len(storedElements) != len(knownElements) {
+func keepValue(stored, known, changed []byte) []byte {
+	switch {
+	case stored == nil || known == nil:
+		return changed
+	case bytes.Equal(known, changed):
+		return stored
+	case stored[0] == '{' && known[0] == '{' && changed[0] == '{':
+		return KeepUnknown(stored, known, changed)
+	default:
 		return changed
 	}
-	positions := make(map[string][]int)
-	for i, element := range knownElements {
-		identity := k.ofKnown(name, i, element)
-		positions[identity] = append(positions[identity], i)
-	}
-	var merged [][]byte
-	for element := range elements(changed) {
-		identity := k.ofChanged(name, len(merged), element)
-		if same := positions[identity]; len(same) > 0 {
-			positions[identity] = same[1:]
-			element = k.value("", storedElements[same[0]], knownElements[same[0]], element)
-		}
-		merged = append(merged, element)
-	}
-	if slices.EqualFunc(merged, storedElements, bytes.Equal) {
-		return stored
-	}
-	return slices.Concat([]byte{'['}, bytes.Join(merged, []byte{','}), []byte{']'})
 }
 
-func membersByName(object []byte) map[string][]byte {
-	byName := make(map[string][]byte)
-	for name, value := range InOrder(object) {
-		byName[name] = value
+// find returns the value of a member, or nil.
+func find(members []Member, name string) []byte {
+	i := slices.IndexFunc(members, func(m Member) bool { return string(m.Name) == name })
+	if i < 0 {
+		return nil
 	}
-	return byName
+	return members[i].Value
 }
 
 // Object encodes an object whose members are encoded already. The zero value is empty.
