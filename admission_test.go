@@ -250,11 +250,11 @@ func TestAdmission_Copies(t *testing.T) {
 // Old and New have the full RPC URLs, or masked ones if they are sealed.
 func TestAdmission_RPCURLs(t *testing.T) {
 	for name, c := range map[string]struct {
-		options []relayer.Option
-		want    bool // masked
-	}{"clear": {nil, false}, "sealed": {[]relayer.Option{relayer.WithSealer(ringOf(t, "k1"))}, true}} {
+		store relayer.Store
+		want  bool // masked
+	}{"clear": {memory.New(), false}, "sealed": {sealing(t, memory.New(), ringOf(t, "k1")), true}} {
 		calls := 0
-		m := newManager(t, append(c.options, relayer.WithAdmission(func(_ context.Context, o relayer.Operation, old, changed *relayer.Relayer) error {
+		m := managerOn(t, c.store, relayer.WithAdmission(func(_ context.Context, o relayer.Operation, old, changed *relayer.Relayer) error {
 			for _, r := range []*relayer.Relayer{old, changed} {
 				if r != nil && r.CustomRPCURLs[0].URL.IsMasked() != c.want {
 					t.Errorf("%s, %s: URL %q", name, o.Action, r.CustomRPCURLs[0].URL.Unmasked())
@@ -262,7 +262,7 @@ func TestAdmission_RPCURLs(t *testing.T) {
 			}
 			calls++
 			return nil
-		}))...)
+		}))
 		mustCreate(t, m, withURLs("a", firstURL))
 		if _, err := m.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"name": "new"})); err != nil {
 			t.Error(err)

@@ -10,11 +10,11 @@ import (
 )
 
 // Check compares each relayer's document with what the store selects by (the terms, the text
-// and the claim) and with the RPC URLs, which it opens if there is a sealer. It yields the ID
-// and an error that matches [ErrCorrupt] for each relayer that differs, for each that the store
-// cannot read, and with [WithSealedOnly] for each whose RPC URLs are in clear. The error matches
-// [ErrSealed] if the sealer cannot open the RPC URLs. An error with an empty ID that does not
-// match ErrCorrupt is the last. Check changes nothing.
+// and the claim) and with the RPC URLs, which it opens unless they are sealed and the store has no
+// keys. It yields the ID and an error that matches [ErrCorrupt] for each relayer that differs, and
+// for each that the store cannot read. The error matches [ErrSealed] if the RPC URLs cannot be
+// opened. An error with an empty ID that does not match ErrCorrupt is the last. Check changes
+// nothing.
 func (m *Manager) Check(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for rec, err := range m.allRecords(ctx, Selector{}) {
@@ -51,13 +51,13 @@ func checkRecord(rec Record) error {
 	return fmt.Errorf("%w: the %s of relayer %s does not match its document: store the relayer again, or restore a backup", ErrCorrupt, part, rec.ID)
 }
 
-// checkPrivate compares the private part with the document, unless it is sealed and there is no
-// sealer.
+// checkPrivate compares the private part with the document, unless it is sealed and there are no
+// keys.
 func (m *Manager) checkPrivate(ctx context.Context, rec Record) error {
-	if isSealed(rec.Private) && m.sealer == nil {
+	opened, err := m.opened(ctx, rec)
+	if errors.Is(err, errors.ErrUnsupported) {
 		return nil
 	}
-	opened, err := m.openRecord(ctx, rec)
 	if err != nil {
 		return err
 	}

@@ -27,9 +27,6 @@ func (m *Manager) create(ctx context.Context, r *Relayer, found *problems, w *wr
 	if err != nil {
 		return Record{}, err
 	}
-	if rec, err = m.seal(ctx, rec); err != nil {
-		return Record{}, err
-	}
 	if err := m.checkSize(rec, Record{}); err != nil {
 		return Record{}, err
 	}

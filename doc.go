@@ -94,7 +94,7 @@
 // part; the response form of a relayer has only the masked ones. No error text contains a
 // full URL: the errors of hooks of the host, and a [DisabledReason], have theirs masked. Only
 // the error of the function that [Manager.Update] calls is returned as it is.
-// [WithSealer] encrypts the full URLs in the store.
+// Package store/sealed encrypts the full URLs in the store.
 //
 // # Errors
 //

@@ -44,9 +44,9 @@ type Document struct {
 	JSON     []byte
 
 	// SealError is why the RPC URLs are masked in a view of [Documents.WithFullURLs]: an
-	// error that matches [ErrSealed], or [ErrCorrupt] if the stored URLs are damaged, or in
-	// clear despite [WithSealedOnly]. It matches neither in a watch if the store no longer has
-	// the URLs, because a later change follows. It is nil otherwise, and for a delete.
+	// error that matches [ErrSealed], or [ErrCorrupt] if the stored URLs are damaged. It
+	// matches neither in a watch if the store no longer has the URLs, because a later change
+	// follows. It is nil otherwise, and for a delete.
 	SealError error
 
 	note []byte
@@ -202,7 +202,7 @@ func (d Documents) read(ctx context.Context, rec Record) (Document, error) {
 	if !d.hasFullURLs || rec.Document == nil {
 		return document, nil
 	}
-	opened, err := d.manager.openRecord(ctx, rec)
+	opened, err := d.manager.opened(ctx, rec)
 	if err == nil {
 		opened.Document, err = unmaskedDocument(opened)
 	}

@@ -58,9 +58,9 @@ var (
 	// or a schema, or changed it.
 	ErrNewerFormat = errors.New("created by a newer version of this library")
 
-	// ErrSealed reports that RPC URLs cannot be opened or sealed: the [Sealer] is missing,
-	// does not have the key, or is not reachable. The operation had no effect. An error
-	// that matches it matches [ErrUnavailable] too.
+	// ErrSealed reports that RPC URLs cannot be opened or sealed: their key is missing, or is
+	// not reachable. The operation had no effect. An error that matches it matches
+	// [ErrUnavailable] too.
 	ErrSealed = errors.New("RPC URLs are sealed")
 
 	// ErrGap ends [Manager.Watch] if changes were dropped: the consumer was too slow or
@@ -73,6 +73,13 @@ var sentinels = []error{
 	ErrNotFound, ErrExists, ErrClaimed, ErrConflict, ErrNoRevision, ErrInvalid, ErrUnknownSigner, ErrUnavailable, ErrOutcomeUnknown,
 	ErrCorrupt, ErrUnknownFormat, ErrNewerFormat, ErrSealed, ErrGap, errors.ErrUnsupported,
 }
+
+// errSealed is an [ErrSealed] that matches [ErrUnavailable] too.
+var errSealed = sealedError{ErrSealed}
+
+type sealedError struct{ error }
+
+func (e sealedError) Unwrap() []error { return []error{e.error, ErrUnavailable} }
 
 // CorruptError is the error of one stored record that is damaged. It matches [ErrCorrupt]
 // and what Err matches.

@@ -18,15 +18,15 @@ func (m *Manager) Get(ctx context.Context, id string) (*Relayer, error) {
 
 // RPCURLs returns the RPC endpoints of the relayer with their full URLs. It returns
 // [ErrNotFound], or an error that matches [ErrSealed] if they cannot be opened, and
-// [errors.ErrUnsupported] too if the Manager has no keys to open them. It returns a
-// [*CorruptError] if they are damaged, or in clear despite [WithSealedOnly].
+// [errors.ErrUnsupported] too if the store has no keys to open them. It returns a
+// [*CorruptError] if they are damaged.
 func (m *Manager) RPCURLs(ctx context.Context, id string) ([]RPCConfig, error) {
 	return observe(ctx, m.observers, ActionReveal, id, func(ctx context.Context) ([]RPCConfig, error) {
 		rec, err := m.get(ctx, id)
 		if err != nil {
 			return nil, err
 		}
-		if rec, err = m.openRecord(ctx, rec); err != nil {
+		if rec, err = m.opened(ctx, rec); err != nil {
 			return nil, err
 		}
 		r, err := unmaskedRelayerOf(rec)

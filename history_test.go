@@ -246,10 +246,13 @@ func TestHistory_OfView(t *testing.T) {
 
 // A view of full URLs returns documents that differ from others by the URLs only.
 func TestDocuments_WithFullURLs(t *testing.T) {
-	for name, options := range map[string][]relayer.Option{"clear": nil, "sealed": {relayer.WithSealer(ringOf(t, "k1"))}} {
+	for _, name := range []string{"clear", "sealed"} {
 		t.Run(name, func(t *testing.T) {
 			store := memory.New()
-			m := managerOf(t, store, options...)
+			m := managerOf(t, store)
+			if name == "sealed" {
+				m = managerOf(t, sealing(t, store, ringOf(t, "k1")))
+			}
 			mustCreate(t, m, minimal("none"))
 			watched := m.Documents().WithFullURLs().Watch(t.Context(), relayer.WatchQuery{})
 			mustCreate(t, m, withURLs("r", "https://user:pw@a.example/v2/\"<KEY", "wss://b.example/é"))
@@ -272,10 +275,10 @@ func TestDocuments_WithFullURLs(t *testing.T) {
 				}
 				break
 			}
-			for sealer, option := range map[string][]relayer.Option{"no keys": nil, "other keys": {relayer.WithSealer(ringOf(t, "other"))}} {
-				locked, err := managerOf(t, store, option...).Documents().WithFullURLs().Get(t.Context(), "r")
+			for keys, other := range map[string]relayer.Store{"no keys": store, "other keys": sealing(t, store, ringOf(t, "other"))} {
+				locked, err := managerOf(t, other).Documents().WithFullURLs().Get(t.Context(), "r")
 				if err != nil || (name == "sealed") != (string(locked.JSON) == string(masked.JSON)) || (name == "sealed") != errors.Is(locked.SealError, relayer.ErrSealed) {
-					t.Errorf("%s: %s, seal error %v, error %v", sealer, locked.JSON, locked.SealError, err)
+					t.Errorf("%s: %s, seal error %v, error %v", keys, locked.JSON, locked.SealError, err)
 				}
 			}
 		})
@@ -302,7 +305,7 @@ func (s forgetful) Watch(ctx context.Context, after string) iter.Seq2[relayer.Re
 // TestDocuments_SupersededURLs: a change whose URLs the store no longer has is masked, and is
 // not damaged.
 func TestDocuments_SupersededURLs(t *testing.T) {
-	m := managerOf(t, forgetful{memory.New()}, relayer.WithSealer(ringOf(t, "k1")))
+	m := managerOf(t, sealing(t, forgetful{memory.New()}, ringOf(t, "k1")))
 	watched := m.Documents().WithFullURLs().Watch(t.Context(), relayer.WatchQuery{})
 	mustCreate(t, m, withURLs("r", "https://a.example/v2/key"))
 	mustCreate(t, m, minimal("none"))

@@ -369,7 +369,7 @@ func TestManager_DamagedRecords(t *testing.T) {
 		"no document":        {ID: "a"},
 		"no JSON":            {ID: "a", Document: []byte(`{`)},
 		"no network type":    {ID: "a", Document: []byte(`{"id":"a","network_type":""}`)},
-		"no private JSON":    {ID: "a", Document: []byte(document), Private: []byte(`"https://a.example/SECRET`)},
+		"no private JSON":    {ID: "a", Document: []byte(document), Private: []byte(`{"https://a.example/SECRET`)},
 		"private of another": {ID: "a", Document: []byte(document), Private: []byte(`{"custom_rpc_urls":["https://a.example/SECRET","https://b.example/SECRET"]}`)},
 		"private of a kind":  {ID: "a", Document: []byte(document), Private: []byte(`{"custom_rpc_urls":"https://a.example/SECRET"}`)},
 	} {
@@ -412,6 +412,30 @@ func walk(t *testing.T, m *relayer.Manager) (ids, damaged []string) {
 		}
 	}
 	return ids, damaged
+}
+
+// oneDamaged is a store that cannot read the record at an offset.
+type oneDamaged struct {
+	relayer.Store
+	offset int
+}
+
+func (s oneDamaged) List(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
+	damaged, err := s.Store.List(ctx, relayer.StoreQuery{Offset: s.offset, Limit: 1})
+	if err != nil {
+		return relayer.Listing{}, err
+	}
+	listing, err := s.Store.List(ctx, query)
+	if err != nil || len(damaged.Records) == 0 {
+		return listing, err
+	}
+	sequence := damaged.Records[0].Sequence
+	at := slices.IndexFunc(listing.Records, func(rec relayer.Record) bool { return rec.Sequence == sequence })
+	if at < 0 {
+		return listing, nil
+	}
+	listing.Records = listing.Records[:at]
+	return listing, &relayer.CorruptError{Sequence: sequence, Err: relayer.ErrUnavailable}
 }
 
 // A record that the store cannot read is the first or the last one of a batch, or of all.

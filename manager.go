@@ -10,8 +10,8 @@ import (
 // A Manager keeps all relayers in a [Store], which the host opens and closes.
 // Several Managers may share a store.
 type Manager struct {
-	store  Store          // limited to the selection of a view
-	writes *runningWrites // shared with its views
+	store Store // limited to the selection of a view
+	privateParts
 	settings
 }
 
@@ -25,7 +25,8 @@ func New(store Store, options ...Option) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Manager{store: store, writes: new(runningWrites), settings: s}, nil
+	opener, _ := store.(Opener)
+	return &Manager{store: store, privateParts: privateParts{opener}, settings: s}, nil
 }
 
 // Within returns a view of the relayers that the selector selects, with the same store and

@@ -48,9 +48,8 @@ type Operation struct {
 	Paused *bool
 }
 
-// Observer is called at the start of every operation, on the goroutine of the caller, and for
-// [Manager.Reseal] on up to 16 others at once. The operation uses the
-// context that it returns, so that a trace of the store belongs to that of the operation. The
+// Observer is called at the start of every operation, on the goroutine of the caller. The
+// operation uses the context that it returns, so that a trace of the store belongs to that of the operation. The
 // function that it returns, unless it is nil, is called with the error of the operation, before
 // the call returns. Operation then has the result, and must not be kept.
 //

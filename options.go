@@ -29,9 +29,6 @@ type settings struct {
 	rpcPolicy        *rpcguard.Policy
 	maxPerPage       int
 	maxRelayerSize   int
-	sealer           Sealer // nil if there is none
-	storesClear      bool   // the sealer only opens
-	sealedOnly       bool   // a private part in clear is damage
 }
 
 func newSettings(options []Option) (settings, error) {
@@ -46,9 +43,6 @@ func newSettings(options []Option) (settings, error) {
 		if err := option.apply(&s); err != nil {
 			return settings{}, err
 		}
-	}
-	if s.storesClear && s.sealedOnly {
-		return settings{}, errors.New("relayer: WithUnsealing and WithSealedOnly exclude each other")
 	}
 	return s, nil
 }
@@ -133,63 +127,14 @@ func WithExclusiveSigners() Option {
 	}}
 }
 
-// WithSealer seals the RPC URLs of relayers: the store gets only their encrypted form,
-// which is bound to the ID of the relayer. URLs that are stored in clear are read too,
-// unless [WithSealedOnly] is set; [Manager.Reseal] seals them. A [KeyedSealer] without keys
-// is an error.
-//
-// [Manager.RPCURLs] and [Manager.Get] open the URLs. All other methods return them masked
-// ([RPCURL.IsMasked] is true), and no change calls the sealer unless it changes the URLs.
-// The function given to [Manager.Update] gets masked URLs first; if it changes the list
-// of endpoints, it is called again with the full URLs. A change to the same URLs is none, and
-// does not seal them under another key: [Manager.Reseal] does.
-//
-// A Manager without a sealer reads sealed relayers too, with masked URLs. It stores new
-// URLs in clear, but does not replace sealed ones: the error matches [ErrSealed].
-func WithSealer(sealer Sealer) Option { return withSealer(sealer, false) }
-
-// WithUnsealing turns sealing off: sealer opens the RPC URLs that are sealed, and new ones
-// are stored in clear. [Manager.Reseal] then stores all of them in clear. Otherwise it
-// behaves like [WithSealer], in place of which it is given. [WithSealedOnly] excludes it.
-func WithUnsealing(sealer Sealer) Option { return withSealer(sealer, true) }
-
-func withSealer(sealer Sealer, storesClear bool) Option {
-	return Option{func(s *settings) error {
-		if sealer == nil || isNilValue(sealer) {
-			return errors.New("relayer: sealer is nil")
-		}
-		if keyed, isKeyed := sealer.(KeyedSealer); isKeyed && len(keyed.Keys()) == 0 {
-			return errors.New("relayer: sealer has no keys")
-		}
-		s.sealer, s.storesClear = sealer, storesClear
-		return nil
-	}}
-}
-
-// WithSealedOnly treats RPC URLs that are stored in clear as damage: somebody without the
-// key may have written them. They are neither returned nor sealed. Operations that need them
-// return a [*CorruptError] with the ID of the relayer: [Manager.RPCURLs], a change that keeps
-// some of them, [Manager.Reseal] and [Manager.Check]. Other reads return them masked. All
-// else works as for sealed URLs that cannot be opened: the relayer can be listed, paused,
-// changed and deleted, and a change that replaces all of its URLs repairs it.
-//
-// Set it when [Manager.CountSealed] counts no URLs in clear. Without [WithSealer], new URLs
-// are refused with [ErrSealed].
-func WithSealedOnly() Option {
-	return Option{func(s *settings) error {
-		s.sealedOnly = true
-		return nil
-	}}
-}
-
 // WithRPCPolicy rejects custom RPC URLs that the policy does not permit, in creates and in
 // the changes that are checked ([Manager.Update], [Documents.Patch]). The problem
 // names the field, such as custom_rpc_urls[0].url, and does not quote the URL.
 //
 // Stored relayers are not checked. Because a changed relayer is checked as a whole, a
 // relayer with a URL that is no longer permitted can be changed only together with that
-// URL. Pause, resume, disable, enable and delete are always possible. With a sealer, the
-// policy is applied to the visible part of URLs that a change keeps.
+// URL. Pause, resume, disable, enable and delete are always possible. The policy is applied
+// to the visible part of sealed URLs that are not opened: see [Manager.Update].
 //
 // The Manager keeps a copy. [New] returns the error of [rpcguard.Policy.Validate].
 func WithRPCPolicy(policy rpcguard.Policy) Option {
@@ -205,8 +150,8 @@ func WithRPCPolicy(policy rpcguard.Policy) Option {
 
 // WithObserver calls observe for every operation: for metrics, traces and audit. If it is
 // given more than once, all observers are called, in the order given; their functions for
-// the end are called in the opposite order. [Manager.All], [Manager.Check] and
-// [Manager.CountSealed] are observed as the lists that they read. A watch is not observed.
+// the end are called in the opposite order. [Manager.All] and [Manager.Check]
+// are observed as the lists that they read. A watch is not observed.
 func WithObserver(observe Observer) Option {
 	return Option{func(s *settings) error {
 		if observe == nil {
@@ -218,8 +163,8 @@ func WithObserver(observe Observer) Option {
 }
 
 // WithAdmission calls admit before every write except [Manager.Pause] and [Manager.Disable], the
-// switches for emergencies, and [Manager.Reseal], so that the host can refuse it: a delete while
-// transactions are pending, for example. The operation has the action, the actor, and whether it
+// switches for emergencies, so that the host can refuse it: a delete while transactions are
+// pending, for example. The operation has the action, the actor, and whether it
 // is a dry run. Old is the relayer before the write, and changed the one after it. They are
 // copies; old is nil for a create, and changed for a delete. RPC URLs are masked if they are
 // sealed. The hook may read from the Manager: its reads are separate operations.

@@ -11,6 +11,7 @@ type mergePatch struct {
 	body    []byte
 	problem string // of its JSON
 	isEmpty bool
+	hasURLs bool
 
 	// action is a pause or a resume if paused is the only member.
 	action Action
@@ -24,6 +25,7 @@ func parsePatch(body []byte) mergePatch {
 	count := 0
 	for name, value := range strictjson.InOrder(body) {
 		count++
+		p.hasURLs = p.hasURLs || name == urlsMember
 		switch isPaused := name == "paused"; {
 		case count > 1:
 			p.action = ActionUpdate
@@ -68,16 +70,13 @@ func (m *Manager) patchRecord(ctx context.Context, id string, p mergePatch, w *w
 	if p.action != ActionUpdate {
 		return m.updateRecord(ctx, id, w, m.setPaused(p.action == ActionPause))
 	}
-	return m.updateRecord(ctx, id, w, m.decoded(func(r, stored *Relayer) error {
-		found := new(problems)
+	return m.updateRecord(ctx, id, w, m.decoded(func(r *Relayer, found *problems) error {
 		if p.problem != "" {
-			found.Add("", "the body "+p.problem)
-			return found.err()
+			return invalid("", "the body "+p.problem)
 		}
 		p.applyTo(r, found)
-		m.checkChanged(r, stored, found)
-		return found.err()
-	}))
+		return nil
+	}, p.hasURLs))
 }
 
 func (p mergePatch) applyTo(r *Relayer, found *problems) {

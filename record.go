@@ -2,6 +2,7 @@ package relayer
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -179,6 +180,59 @@ func privateMismatch(rec Record) error {
 
 func corruptPart(rec Record, problem string) error {
 	return &CorruptError{ID: rec.ID, Sequence: rec.Sequence, Err: fmt.Errorf("relayer: the private part of %s %s", rec.ID, problem)}
+}
+
+// isSealed reports whether a private part is sealed. In clear it is a JSON object.
+func isSealed(private []byte) bool { return len(private) > 0 && private[0] != '{' }
+
+// privateParts decodes records whose private parts may be sealed.
+type privateParts struct {
+	opener Opener // nil if the store is none
+}
+
+// opened returns the record with its private part in clear.
+func (p privateParts) opened(ctx context.Context, rec Record) (Record, error) {
+	switch {
+	case p.opener != nil:
+		return p.opener.Open(ctx, rec)
+	case isSealed(rec.Private):
+		return Record{}, fmt.Errorf("relayer: opening the RPC URLs of %s: %w: the store has no keys: %w", rec.ID, errSealed, errors.ErrUnsupported)
+	}
+	return rec, nil
+}
+
+// masks reports whether RPC URLs of the record are returned masked. If the store opens them,
+// they are, whether or not they are sealed yet.
+func (p privateParts) masks(rec Record) bool { return p.opener != nil || isSealed(rec.Private) }
+
+// relayerOf decodes a record without opening its private part.
+func (p privateParts) relayerOf(rec Record) (*Relayer, error) {
+	if p.masks(rec) {
+		return maskedRelayerOf(rec)
+	}
+	return unmaskedRelayerOf(rec)
+}
+
+// openedRelayerOf decodes a record into a relayer with its full RPC URLs, or with masked
+// ones if they cannot be opened.
+func (p privateParts) openedRelayerOf(ctx context.Context, rec Record) (*Relayer, error) {
+	opened, err := p.opened(ctx, rec)
+	if err != nil {
+		return maskedRelayerOf(rec)
+	}
+	return unmaskedRelayerOf(opened)
+}
+
+// maskedRelayerOf decodes a record into a relayer whose RPC URLs are masked.
+func maskedRelayerOf(rec Record) (*Relayer, error) {
+	r, err := documentRelayer(rec)
+	if err != nil {
+		return nil, err
+	}
+	for i := range r.CustomRPCURLs {
+		r.CustomRPCURLs[i].URL = RPCURL(mask.Marked(r.CustomRPCURLs[i].URL.Unmasked()))
+	}
+	return r, nil
 }
 
 // UnmarshalJSON decodes the document of a relayer, as clients of the HTTP API

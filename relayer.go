@@ -11,7 +11,7 @@ import (
 // network.
 //
 // It is a copy of what is stored: a change of it has no effect on the store. It
-// contains the full RPC URLs, for host code, unless they are sealed (see [WithSealer]). They
+// contains the full RPC URLs, for host code, unless they are sealed (see [Opener]). They
 // are masked if it is encoded as JSON, printed or logged (see [RPCURL]).
 type Relayer struct {
 	// ID identifies the relayer: 1 to 64 of A–Z a–z 0–9 _ and -.

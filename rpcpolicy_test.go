@@ -93,14 +93,14 @@ func TestRPCPolicy_Copied(t *testing.T) {
 // hostKey is a label of a host that looks like a key.
 const hostKey = "b33d000011112222333344445555aaaa"
 
-// The policy is applied to the real host, and again only if the URL is given again: with a
-// sealer, a change of another field does not have it.
+// The policy is applied to the real host, and again only if the URL is given again: if it
+// is sealed, a patch of another field does not have it.
 func TestRPCPolicy_KeyInHost(t *testing.T) {
 	const allowed, other = "https://" + hostKey + ".eth.rpc.example", "https://" + hostKey + "0.eth.rpc.example"
 	policy := relayer.WithRPCPolicy(rpcguard.Policy{AllowedHosts: []string{hostKey + ".eth.rpc.example"}, PublicOnly: true})
-	for name, options := range map[string][]relayer.Option{"clear": {policy}, "sealed": {policy, relayer.WithSealer(ringOf(t, "k1"))}} {
+	for name, store := range map[string]relayer.Store{"clear": memory.New(), "sealed": sealing(t, memory.New(), ringOf(t, "k1"))} {
 		t.Run(name, func(t *testing.T) {
-			m := newManager(t, options...)
+			m := managerOn(t, store, policy)
 			mustCreate(t, m, withURLs("a", allowed))
 			if r, err := m.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"name": "changed"})); err != nil || r.Name != "changed" {
 				t.Errorf("a patch of the name returned %v, error %v", r, err)

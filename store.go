@@ -52,8 +52,8 @@ type Record struct {
 	// serve, without secrets.
 	Document []byte
 
-	// Private is the part that no response shows: JSON, or a mark and what a [Sealer] has made
-	// of it.
+	// Private is the part that no response shows: a JSON object, or anything
+	// else if it is sealed (see [Opener]).
 	Private []byte
 
 	// Note describes the change that made this revision: who made it, when and why. It has
@@ -225,8 +225,14 @@ type Store interface {
 	History(ctx context.Context, query HistoryQuery) ([]RecordChange, error)
 }
 
-// Opener is an optional interface of a [Store], such as that of package store/sealed. The
-// Manager needs it for the full RPC URLs of records whose private part is sealed.
+// Opener is an optional interface of a [Store] whose private parts can be sealed, such as that of
+// package store/sealed. The [Manager] detects it with a type assertion.
+//
+// [Manager.RPCURLs], [Manager.Get] and [Documents.WithFullURLs] open the URLs, as do
+// [Manager.Update] and a patch of the URLs. All other results have masked URLs
+// ([RPCURL.IsMasked]), whether or not they are sealed yet, and other changes need no keys. A
+// Manager on a store that is no Opener reads sealed relayers with masked URLs too. It can remove
+// their URLs; to read or replace them is an error that matches [ErrSealed].
 type Opener interface {
 	// Open returns the record with its private part in clear. It returns an error that
 	// matches [ErrSealed] if it cannot be opened, and [errors.ErrUnsupported] too if there

@@ -22,21 +22,19 @@ import (
 // edit, overwrites what others have changed since. [IfRevision] with the Revision of the
 // copy prevents that.
 //
+// The relayer has its full RPC URLs. If they are sealed and cannot be opened, they are masked
+// ([RPCURL.IsMasked]): change can keep the list as it is, or replace all of its URLs. If it keeps
+// some of them, Update returns the error of [Manager.RPCURLs]. A list with the same content is
+// kept as it is stored, sealed under whichever key: see store/sealed.
+//
 // ID, Network, NetworkType, SignerID and Address must not be changed. Changes of Revision and
 // LastChange are ignored. A nil Policy removes all restrictions. Update returns [ErrNotFound],
 // a [*ValidationError], the error of change, or [ErrConflict] if a condition does not hold or
 // contention exhausts the retries. Each is wrapped in an error that names the operation and the
 // ID: match it with [errors.Is].
 func (m *Manager) Update(ctx context.Context, id string, change func(*Relayer) error, options ...WriteOption) (*Relayer, error) {
-	apply := func(r, stored *Relayer) error {
-		if err := change(r); err != nil {
-			return err
-		}
-		found := new(problems)
-		m.checkChanged(r, stored, found)
-		return found.err()
-	}
-	return m.update(ctx, ActionUpdate, id, options, m.decoded(apply))
+	apply := func(r *Relayer, _ *problems) error { return change(r) }
+	return m.update(ctx, ActionUpdate, id, options, m.decoded(apply, true))
 }
 
 // Pause sets Paused. If it is set already, nothing changes. Errors are those of
@@ -67,13 +65,14 @@ func (m *Manager) Enable(ctx context.Context, id string, options ...WriteOption)
 // edit returns the changed record of a relayer.
 type edit func(ctx context.Context, current Record) (Record, error)
 
-// applyFunc modifies r. It may compare it with the stored relayer.
-type applyFunc func(r, stored *Relayer) error
+// applyFunc modifies a relayer.
+type applyFunc func(r *Relayer, found *problems) error
 
-// decoded is an edit that decodes the relayer, and limits its size.
-func (m *Manager) decoded(apply applyFunc) edit {
+// decoded is an edit that decodes the relayer, with its full RPC URLs if it opens them, and
+// limits its size.
+func (m *Manager) decoded(apply applyFunc, opens bool) edit {
 	return func(ctx context.Context, current Record) (Record, error) {
-		rec, err := m.changed(ctx, current, apply)
+		rec, err := m.changed(ctx, current, apply, opens)
 		if err != nil {
 			return Record{}, err
 		}
@@ -215,89 +214,62 @@ func (m *Manager) attemptUpdate(ctx context.Context, id string, w *write, e edit
 	return w.updated(current, updated), nil
 }
 
-// changed returns the record of the relayer as apply changes it. The sealer is called
-// only if apply changes the RPC URLs.
-func (m *Manager) changed(ctx context.Context, current Record, apply applyFunc) (Record, error) {
-	opened := current
+// changed returns the record of the relayer as apply changes it, with a changed private part in
+// clear.
+func (m *Manager) changed(ctx context.Context, current Record, apply applyFunc, opens bool) (Record, error) {
+	base, decode, opening := current, unmaskedRelayerOf, error(nil)
 	if m.masks(current) {
-		masked, err := m.applied(withoutPrivate(current), maskedRelayerOf, apply)
-		if !masked.touchesURLs {
-			masked.rec.Private = current.Private
-			return masked.rec, err
+		if opens {
+			base, opening = m.opened(ctx, current)
 		}
-		opened, err = m.openRecord(ctx, current)
-		if err != nil {
-			return m.replaced(ctx, current, masked.urls, apply, err)
+		if !opens || opening != nil {
+			base, decode = current, maskedRelayerOf
+			base.Private = nil
 		}
 	}
-	change, err := m.applied(opened, unmaskedRelayerOf, apply)
+	stored, err := decode(base)
 	if err != nil {
 		return Record{}, err
 	}
-	if bytes.Equal(change.rec.Private, opened.Private) {
-		change.rec.Private = current.Private // a new encryption would be a difference
-		return change.rec, nil
-	}
-	return m.seal(ctx, change.rec)
-}
-
-// replaced is [Manager.changed] for stored RPC URLs that cannot be opened. The key may be
-// lost, so urls can replace all of them. It returns the error opening if urls keeps one of
-// them.
-func (m *Manager) replaced(ctx context.Context, current Record, urls []RPCConfig, apply applyFunc, opening error) (Record, error) {
-	isMasked := func(endpoint RPCConfig) bool { return endpoint.URL.IsMasked() }
-	if m.sealer == nil && len(urls) > 0 || slices.ContainsFunc(urls, isMasked) {
-		return Record{}, opening
-	}
-	change, err := m.applied(withoutPrivate(current), maskedRelayerOf, func(r, stored *Relayer) error {
-		withoutURLs := *stored
-		withoutURLs.CustomRPCURLs = nil
-		return apply(r, &withoutURLs)
-	})
+	r, err := decode(base) // another copy, for the caller
 	if err != nil {
 		return Record{}, err
 	}
-	return m.seal(ctx, change.rec)
-}
-
-func withoutPrivate(rec Record) Record {
-	rec.Private = nil
-	return rec
-}
-
-type appliedChange struct {
-	rec         Record // with the private part in clear
-	urls        []RPCConfig
-	touchesURLs bool
-}
-
-// applied applies a change to the relayer that decode returns for the record.
-func (m *Manager) applied(current Record, decode func(Record) (*Relayer, error), apply applyFunc) (appliedChange, error) {
-	stored, err := decode(current)
+	found := new(problems)
+	if err := apply(r, found); err != nil {
+		return Record{}, err
+	}
+	keepsURLs := equalEndpoints(r.CustomRPCURLs, stored.CustomRPCURLs)
+	before := *stored
+	if opening != nil && !keepsURLs {
+		if ctx.Err() != nil || !canReplace(r.CustomRPCURLs, opening) {
+			return Record{}, opening
+		}
+		before.CustomRPCURLs = nil
+	}
+	m.checkChanged(r, &before, found)
+	if err := found.err(); err != nil {
+		return Record{}, err
+	}
+	rec, err := m.newRecord(r)
 	if err != nil {
-		return appliedChange{}, err
+		return Record{}, err
 	}
-	r, err := decode(current) // another copy, for the caller
-	if err != nil {
-		return appliedChange{}, err
+	rec.Revision = current.Revision
+	if err := keepUnknown(&rec, r, base, stored); err != nil {
+		return Record{}, err
 	}
-	given := r.CustomRPCURLs
-	err = apply(r, stored)
-	c := appliedChange{urls: r.CustomRPCURLs, touchesURLs: !isSameList(r.CustomRPCURLs, given) || !equalEndpoints(given, stored.CustomRPCURLs)}
-	if err != nil {
-		return c, err
+	if keepsURLs || opening == nil && bytes.Equal(rec.Private, base.Private) {
+		rec.Private = current.Private // what is sealed would differ if it were sealed again
 	}
-	if c.rec, err = m.newRecord(r); err != nil {
-		return c, err
-	}
-	c.rec.Revision = current.Revision
-	return c, keepUnknown(&c.rec, r, current, stored)
+	return rec, nil
 }
 
-// isSameList reports whether both lists are the same memory. A list with the same content
-// may come from a client.
-func isSameList(a, b []RPCConfig) bool {
-	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+// canReplace reports whether a list can replace stored RPC URLs that cannot be opened: the key
+// may be lost. Without keys the new URLs could not be sealed.
+func canReplace(urls []RPCConfig, opening error) bool {
+	keeps := slices.ContainsFunc(urls, func(endpoint RPCConfig) bool { return endpoint.URL.IsMasked() })
+	return !keeps && (len(urls) == 0 || !errors.Is(opening, errors.ErrUnsupported))
 }
 
 func equalEndpoints(a, b []RPCConfig) bool {

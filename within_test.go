@@ -470,22 +470,3 @@ func TestWithin_WatchSelector(t *testing.T) {
 		}
 	})
 }
-
-// Reseal and CountSealed of a view concern its relayers only.
-func TestWithin_Reseal(t *testing.T) {
-	store := memory.New()
-	teams(t, store)
-	all := managerOf(t, store, relayer.WithSealer(ringOf(t, "k1")))
-	var resealed []string
-	for id, err := range all.Within(mustParse(t, "label.team=payments")).Reseal(t.Context()) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		resealed = append(resealed, id)
-	}
-	if !slices.Equal(resealed, []string{"in", "in2"}) {
-		t.Errorf("resealed %q", resealed)
-	}
-	expectCounts(t, all, "1 map[k1:2]")
-	expectCounts(t, all.Within(mustParse(t, "label.team=risk")), "1 map[]")
-}

@@ -26,9 +26,6 @@ func observeWrite[T any](ctx context.Context, m *Manager, action Action, id *str
 	w.operation = Operation{Action: action, ID: *id, DryRun: settings.DryRun, Reason: settings.Reason}
 	return observed(ctx, m.observers, &w.operation, func(ctx context.Context) (result T, _ error) {
 		if err == nil {
-			if m.sealer != nil {
-				defer m.writes.begin()()
-			}
 			result, err = run(ctx, w)
 		}
 		w.operation.ID = *id

@@ -80,7 +80,7 @@ func dryRunSubjects(t *testing.T) map[string]func() (relayer.Store, *relayer.Man
 		},
 		"sealed": func() (relayer.Store, *relayer.Manager) {
 			store := memory.New()
-			return store, registryOn(t, store, relayer.WithSealer(ringOf(t, "k1")))
+			return store, registryOn(t, sealing(t, store, ringOf(t, "k1")))
 		},
 	}
 }

@@ -16,6 +16,9 @@ import (
 	"github.com/go-relayer/relayer/client"
 	"github.com/go-relayer/relayer/httpapi"
 	"github.com/go-relayer/relayer/internal/patchtest"
+	"github.com/go-relayer/relayer/keyring"
+	"github.com/go-relayer/relayer/store/memory"
+	"github.com/go-relayer/relayer/store/sealed"
 )
 
 // serveEngine returns a client of a server that permits the operations of an engine.
@@ -202,21 +205,28 @@ func TestWithFullRPCURLs(t *testing.T) {
 	}
 }
 
-// brokenSealer seals, and opens nothing.
-type brokenSealer struct{}
+// brokenKeys seal, and open nothing.
+type brokenKeys struct{ keyring.Keyring }
 
-func (brokenSealer) Seal(_ context.Context, plaintext, _ []byte) ([]byte, error) {
+func (brokenKeys) Seal(_ context.Context, plaintext, _ []byte) ([]byte, error) {
 	return plaintext, nil
 }
 
-func (brokenSealer) Open(context.Context, []byte, []byte) ([]byte, error) {
+func (brokenKeys) Open(context.Context, []byte, []byte) ([]byte, error) {
 	return nil, errors.New("the key is missing")
 }
 
 // The URLs of a relayer that the server cannot open are masked and marked, and the error is
 // that of RPCURLs.
 func TestWithFullRPCURLs_Sealed(t *testing.T) {
-	m := newManager(t, relayer.WithSealer(brokenSealer{}))
+	store, err := sealed.New(memory.New(), brokenKeys{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := relayer.New(store)
+	if err != nil {
+		t.Fatal(err)
+	}
 	c := serveEngine(t, m, client.WithFullRPCURLs())
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -9,6 +9,9 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/httpapi"
+	"github.com/go-relayer/relayer/keyring"
+	"github.com/go-relayer/relayer/store/memory"
+	"github.com/go-relayer/relayer/store/sealed"
 )
 
 const dryRun = "?dry_run=true"
@@ -130,22 +133,43 @@ func TestDryRun_Invalid(t *testing.T) {
 	}
 }
 
-// numbering is a Sealer whose results differ each time, as those of a cipher with a nonce.
-type numbering struct{ sealed byte }
-
-func (n *numbering) Seal(_ context.Context, private, _ []byte) ([]byte, error) {
-	n.sealed++
-	return append([]byte{n.sealed}, private...), nil
+// numbering are keys whose results differ each time, as those of a cipher with a nonce.
+type numbering struct {
+	keyring.Keyring
+	seals byte
 }
 
-func (*numbering) Open(_ context.Context, sealed, _ []byte) ([]byte, error) { return sealed[1:], nil }
+func (n *numbering) Seal(_ context.Context, private, _ []byte) ([]byte, error) {
+	n.seals++
+	return append([]byte{n.seals}, private...), nil
+}
+
+func (*numbering) Open(_ context.Context, text, _ []byte) ([]byte, error) { return text[1:], nil }
+
+// sealing returns a Manager on a store with these keys.
+func sealing(t *testing.T, db relayer.Store, keys sealed.Keys) *relayer.Manager {
+	t.Helper()
+	store, err := sealed.New(db, keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	manager, err := relayer.New(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return manager
+}
 
 // TestDryRun_Changed: a dry run says what would change, also in the hidden part of an RPC URL,
 // sealed or not.
 func TestDryRun_Changed(t *testing.T) {
-	for name, options := range map[string][]relayer.Option{"clear": nil, "sealed": {relayer.WithSealer(new(numbering))}} {
+	clear, err := relayer.New(memory.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, manager := range map[string]*relayer.Manager{"clear": clear, "sealed": sealing(t, memory.New(), new(numbering))} {
 		t.Run(name, func(t *testing.T) {
-			s := serveAs(t, validTokens, options, httpapi.WithEngineOperations())
+			s := serveManager(t, manager, validTokens, httpapi.WithEngineOperations())
 			s.create(minimal(`,"id":"r-1","custom_rpc_urls":[{"url":"https://rpc.example/v2/old"}],"labels":{"team":"a"}`))
 			before := s.contents()
 			for _, c := range []struct{ method, path, body, want string }{

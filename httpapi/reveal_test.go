@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/httpapi"
+	"github.com/go-relayer/relayer/keyring"
 	"github.com/go-relayer/relayer/store/memory"
 )
 
@@ -157,8 +158,8 @@ func TestReveal_StreamAsksAgain(t *testing.T) {
 	})
 }
 
-// unopenable is a sealer that cannot open what it sealed.
-type unopenable struct{}
+// unopenable are keys that cannot open what they sealed.
+type unopenable struct{ keyring.Keyring }
 
 func (unopenable) Seal(_ context.Context, plaintext, _ []byte) ([]byte, error) {
 	return append([]byte("sealed"), plaintext...), nil
@@ -176,11 +177,7 @@ func TestReveal_Sealed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sealing, err := relayer.New(store, relayer.WithSealer(unopenable{}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := serveManager(t, sealing, validTokens, httpapi.WithEngineOperations())
+	s := serveManager(t, sealing(t, store, unopenable{}), validTokens, httpapi.WithEngineOperations())
 	w := openStream(t, http.DefaultClient, s.url, "?rpc_urls=full&changes=true")
 	w.wantResync()
 	s.create(minimal(`,"id":"r-1","custom_rpc_urls":[` + fullURL + `]`))

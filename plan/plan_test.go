@@ -119,7 +119,7 @@ func TestNew_FullURLs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newManager(t)
-			sealing := newManager(t, relayer.WithSealer(keysOf(t, "k", keyText)))
+			sealing := sealedManager(t, memory.New(), keysOf(t, "k", keyText))
 			served := newManager(t)
 			for _, registry := range []relayer.Registry{m, sealing, serve(t, served, func(next http.Handler) http.Handler { return next })} {
 				create(t, registry, withURLs("a", base+"1", "https://u:p@b.example"))

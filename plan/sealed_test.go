@@ -10,6 +10,7 @@ import (
 	"github.com/go-relayer/relayer/keyring"
 	"github.com/go-relayer/relayer/plan"
 	"github.com/go-relayer/relayer/store/memory"
+	"github.com/go-relayer/relayer/store/sealed"
 )
 
 const (
@@ -31,19 +32,29 @@ func keysOf(t *testing.T, id, value string) keyring.Keyring {
 	return ring
 }
 
+func sealedManager(t *testing.T, db relayer.Store, keys sealed.Keys) *relayer.Manager {
+	t.Helper()
+	store, err := sealed.New(db, keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := relayer.New(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
 // sealedManagers returns Managers with the key of one store, without it and with another one.
 // The relayer "a" in the store has two sealed URLs.
 func sealedManagers(t *testing.T) (with, without, wrong *relayer.Manager) {
 	t.Helper()
 	store := memory.New()
-	open := func(options ...relayer.Option) *relayer.Manager {
-		m, err := relayer.New(store, options...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return m
+	with, wrong = sealedManager(t, store, keysOf(t, "k", keyText)), sealedManager(t, store, keysOf(t, "k", otherKeyText))
+	without, err := relayer.New(store)
+	if err != nil {
+		t.Fatal(err)
 	}
-	with, without, wrong = open(relayer.WithSealer(keysOf(t, "k", keyText))), open(), open(relayer.WithSealer(keysOf(t, "k", otherKeyText)))
 	create(t, with, withURLs("a", sealedPath, sealedHost))
 	return with, without, wrong
 }

@@ -200,19 +200,6 @@ func (p *process) stopJSON() {
 	}
 }
 
-// What the server seals again has an actor that no token can have.
-func TestAudit_Resealing(t *testing.T) {
-	directory := t.TempDir()
-	database := filepath.Join(directory, "relayers.db")
-	server := start(t, token, "--db", database)
-	server.expectStatus("POST", collection, token, sealedURL("a"), http.StatusCreated)
-	server.stop()
-	server = start(t, token, "--db", database, "--keys", keysFileIn(t, directory))
-	server.output.awaitText(t, "stored=1", 1)
-	server.stop()
-	server.output.awaitText(t, "msg=audit actor=relayerd:reseal ", 1)
-}
-
 // The end of the process that reads the log neither fails a write nor ends the server.
 func TestAudit_ClosedLog(t *testing.T) {
 	t.Parallel()

@@ -12,6 +12,7 @@ import (
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/keyring"
 	"github.com/go-relayer/relayer/store/bolt"
+	"github.com/go-relayer/relayer/store/sealed"
 )
 
 // sealing holds the flags of the keys that seal RPC URLs.
@@ -45,48 +46,52 @@ func (s *sealing) load(logger *slog.Logger) (*keysFile, error) {
 	return openKeysFile(s.keysFile, logger)
 }
 
-// sealer returns the keys, or noKeys without --keys.
-func (s *sealing) sealer() (relayer.Sealer, error) {
+// loadOrNone returns the keys, or noKeys without --keys.
+func (s *sealing) loadOrNone() (sealed.Keys, error) {
 	if s.keysFile == "" {
 		return noKeys{}, nil
 	}
 	return openKeysFile(s.keysFile, nil)
 }
 
-// options returns the options of a Manager on the store with the keys, which may be nil. It
-// logs how the RPC URLs are stored, and returns an error if the keys are not those of the
-// database.
-func (s *sealing) options(ctx context.Context, keys *keysFile, store relayer.Store, logger *slog.Logger) ([]relayer.Option, error) {
-	var sealer relayer.Sealer = noKeys{}
+// store returns a database with the keys, which may be nil: a [sealed.Store], unless nothing is
+// sealed. It logs how the RPC URLs are stored, and returns an error if the keys are not those of
+// the database.
+func (s *sealing) store(ctx context.Context, db relayer.Store, keys *keysFile, logger *slog.Logger) (relayer.Store, error) {
+	var used sealed.Keys = noKeys{}
 	if keys != nil {
-		sealer, keys.store = keys, store
+		used, keys.db = keys, db
 	}
-	counts, err := countSealed(ctx, store, sealer)
+	counts, err := countSealed(ctx, db, used)
 	if err != nil {
 		return nil, err
 	}
 	s.logCounts(logger, counts)
-	var options []relayer.Option
 	switch {
-	case keys != nil && s.unseal:
-		options = append(options, relayer.WithUnsealing(keys))
-	case keys != nil:
-		options = append(options, relayer.WithSealer(keys))
-	case len(counts.Keys) > 0: // new RPC URLs would be stored in clear
+	case keys == nil && len(counts.Keys) > 0: // new RPC URLs would be stored in clear
 		logger.Warn("the database has sealed RPC URLs, and --keys is not set: RPC URLs can be neither read nor changed")
-		options = append(options, relayer.WithSealer(sealer))
+	case keys == nil && !s.sealedOnly:
+		return db, nil
 	}
-	if !s.sealedOnly {
-		return options, nil
+	if s.sealedOnly && counts.Clear > 0 {
+		if err := logDamage(ctx, db, logger); err != nil {
+			return nil, err
+		}
 	}
-	options = append(options, relayer.WithSealedOnly())
-	if counts.Clear == 0 {
-		return options, nil
-	}
-	return options, logDamage(ctx, store, logger)
+	return sealed.New(db, used, s.options()...)
 }
 
-func (s *sealing) logCounts(logger *slog.Logger, counts relayer.SealCounts) {
+func (s *sealing) options() (options []sealed.Option) {
+	if s.unseal {
+		options = append(options, sealed.Off())
+	}
+	if s.sealedOnly {
+		options = append(options, sealed.Only())
+	}
+	return options
+}
+
+func (s *sealing) logCounts(logger *slog.Logger, counts sealed.Counts) {
 	sealed := 0
 	for _, count := range counts.Keys {
 		sealed += count
@@ -100,8 +105,12 @@ func (s *sealing) logCounts(logger *slog.Logger, counts relayer.SealCounts) {
 }
 
 // logDamage logs the relayers whose RPC URLs are in clear, and other damage.
-func logDamage(ctx context.Context, store relayer.Store, logger *slog.Logger) error {
-	manager, err := relayer.New(store, relayer.WithSealedOnly())
+func logDamage(ctx context.Context, db relayer.Store, logger *slog.Logger) error {
+	store, err := sealed.New(db, noKeys{}, sealed.Only())
+	if err != nil {
+		return err
+	}
+	manager, err := relayer.New(store)
 	if err != nil {
 		return err
 	}
@@ -114,46 +123,38 @@ func logDamage(ctx context.Context, store relayer.Store, logger *slog.Logger) er
 	return nil
 }
 
-// noKeys is the sealer of a database without --keys. It knows which key sealed a text.
-type noKeys struct{}
+// noKeys are the keys of a database without --keys: only KeyOf works.
+type noKeys struct{ keyring.Keyring }
 
-var errNoKeys = errors.New("there are no keys: use a server that has them, with --keys")
+var errNoKeys = fmt.Errorf("there are no keys: use a server that has them, with --keys: %w", errors.ErrUnsupported)
 
-func (noKeys) Seal(context.Context, []byte, []byte) ([]byte, error) {
-	return nil, errNoKeys
-}
+func (noKeys) Seal(context.Context, []byte, []byte) ([]byte, error) { return nil, errNoKeys }
 
-func (noKeys) Open(context.Context, []byte, []byte) ([]byte, error) {
-	return nil, fmt.Errorf("%w: %w", errNoKeys, errors.ErrUnsupported)
-}
-
-func (noKeys) KeyOf(sealed []byte) (relayer.SealingKey, error) {
-	return keyring.Keyring{}.KeyOf(sealed)
-}
+func (noKeys) Open(context.Context, []byte, []byte) ([]byte, error) { return nil, errNoKeys }
 
 // countSealed counts how the RPC URLs of a database are stored. It leaves out damaged
-// relayers, which must not prevent the start of a server, and returns an error if a key of
-// the sealer has the name of another key of the database.
-func countSealed(ctx context.Context, store relayer.Store, sealer relayer.Sealer) (relayer.SealCounts, error) {
-	manager, err := relayer.New(store, relayer.WithSealer(sealer))
+// relayers, which must not prevent the start of a server, and returns an error if one of the
+// keys has the name of another key of the database.
+func countSealed(ctx context.Context, db relayer.Store, keys sealed.Keys) (sealed.Counts, error) {
+	store, err := sealed.New(db, keys)
 	if err != nil {
-		return relayer.SealCounts{}, err
+		return sealed.Counts{}, err
 	}
-	counts, err := manager.CountSealed(ctx)
+	counts, err := store.Count(ctx)
 	switch {
 	case errors.Is(err, relayer.ErrSealed):
-		return relayer.SealCounts{}, fmt.Errorf("--keys: %w", err)
+		return sealed.Counts{}, fmt.Errorf("--keys: %w", err)
 	case err != nil && !errors.Is(err, relayer.ErrCorrupt):
-		return relayer.SealCounts{}, fmt.Errorf("--db: %w", err)
+		return sealed.Counts{}, fmt.Errorf("--db: %w", err)
 	}
 	return counts, nil
 }
 
-// keysFile is a [relayer.KeyedSealer] with the keys of a file.
+// keysFile is a [sealed.Keys] with the keys of a file.
 type keysFile struct {
 	path    string
 	logger  *slog.Logger
-	store   relayer.Store // of the Manager that uses the keys
+	db      relayer.Store // whose RPC URLs the keys open
 	current atomic.Pointer[keyring.Keyring]
 }
 
@@ -180,7 +181,7 @@ func (f *keysFile) read() (keyring.Keyring, error) {
 func (f *keysFile) reload(ctx context.Context) {
 	ring, err := f.read()
 	if err == nil {
-		_, err = countSealed(ctx, f.store, ring)
+		_, err = countSealed(ctx, f.db, ring)
 	}
 	if err != nil {
 		f.logger.Error("keys not reloaded: the earlier keys stay in use", "error", err.Error())
@@ -194,26 +195,24 @@ func (f *keysFile) Seal(ctx context.Context, plaintext, associatedData []byte) (
 	return f.current.Load().Seal(ctx, plaintext, associatedData)
 }
 
-func (f *keysFile) Open(ctx context.Context, sealed, associatedData []byte) ([]byte, error) {
-	return f.current.Load().Open(ctx, sealed, associatedData)
+func (f *keysFile) Open(ctx context.Context, text, associatedData []byte) ([]byte, error) {
+	return f.current.Load().Open(ctx, text, associatedData)
 }
 
-func (f *keysFile) Keys() []relayer.SealingKey { return f.current.Load().Keys() }
+func (f *keysFile) Keys() []sealed.Key { return f.current.Load().Keys() }
 
-func (f *keysFile) KeyOf(sealed []byte) (relayer.SealingKey, error) {
-	return f.current.Load().KeyOf(sealed)
-}
+func (f *keysFile) KeyOf(text []byte) (sealed.Key, error) { return f.current.Load().KeyOf(text) }
 
-func (f *keysFile) primary() relayer.SealingKey { return f.Keys()[0] }
+func (f *keysFile) primary() sealed.Key { return f.Keys()[0] }
 
 // named returns the key with the ID.
-func (f *keysFile) named(id string) (key relayer.SealingKey, isFound bool) {
+func (f *keysFile) named(id string) (key sealed.Key, isFound bool) {
 	for _, key := range f.Keys() {
 		if key.ID == id {
 			return key, true
 		}
 	}
-	return relayer.SealingKey{}, false
+	return sealed.Key{}, false
 }
 
 func newKeysCommand() *cobra.Command {
@@ -263,14 +262,14 @@ func (k *keyFlags) change(modify func(path, id string) error) error {
 }
 
 // existing returns the keys of the file and the named one.
-func (k *keyFlags) existing() (*keysFile, relayer.SealingKey, error) {
+func (k *keyFlags) existing() (*keysFile, sealed.Key, error) {
 	keys, err := openKeysFile(k.path, nil)
 	if err != nil {
-		return nil, relayer.SealingKey{}, err
+		return nil, sealed.Key{}, err
 	}
 	key, isFound := keys.named(k.id)
 	if !isFound {
-		return nil, relayer.SealingKey{}, fmt.Errorf("--keys: %s has no key %s (relayerd keys list --keys %[1]s shows the keys)", k.path, k.id)
+		return nil, sealed.Key{}, fmt.Errorf("--keys: %s has no key %s (relayerd keys list --keys %[1]s shows the keys)", k.path, k.id)
 	}
 	return keys, key, nil
 }
@@ -360,7 +359,7 @@ Backups under the key cannot be read without it: keep a copy as long as they exi
 }
 
 // countUnder returns the number of relayers of a database whose RPC URLs are under a key.
-func countUnder(ctx context.Context, database string, key relayer.SealingKey) (count int, err error) {
+func countUnder(ctx context.Context, database string, key sealed.Key) (count int, err error) {
 	store, closeStore, err := openExisting(ctx, "--db", database, lockOnce())
 	if err != nil {
 		return 0, err

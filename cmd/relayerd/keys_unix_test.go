@@ -16,6 +16,7 @@ import (
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/keyring"
 	"github.com/go-relayer/relayer/store/bolt"
+	"github.com/go-relayer/relayer/store/sealed"
 )
 
 const (
@@ -68,7 +69,7 @@ func keyNamed(t *testing.T, path, id string) string {
 	return ""
 }
 
-func loadKeys(t *testing.T, path string) []relayer.SealingKey {
+func loadKeys(t *testing.T, path string) []sealed.Key {
 	t.Helper()
 	ring, err := keyring.Load(path)
 	if err != nil {
@@ -87,16 +88,20 @@ func expectNoURL(t *testing.T, log string) {
 // secretOf returns the RPC URL of a relayer in a database, in clear.
 func secretOf(t *testing.T, database, keys, id string) string {
 	t.Helper()
-	sealer, err := (&sealing{keysFile: keys}).sealer()
+	used, err := (&sealing{keysFile: keys}).loadOrNone()
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := bolt.Open(t.Context(), database)
+	db, err := bolt.Open(t.Context(), database)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = store.Close() }()
-	manager, err := relayer.New(store, relayer.WithSealer(sealer))
+	defer func() { _ = db.Close() }()
+	store, err := sealed.New(db, used)
+	if err != nil {
+		t.Fatal(err)
+	}
+	manager, err := relayer.New(store)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +252,7 @@ func TestServe_RequireSealed(t *testing.T) {
 		t.Errorf("check prints %q", output)
 	}
 	expectFailure(t, "--db: relayer: the private part of forged is in clear and must be sealed", "check", "--db", database, "--require-sealed")
-	expectFailure(t, "not those of 1 relayer: the first error is: relayer: update forged", "reseal", "--db", database, "--keys", keys, "--require-sealed")
+	expectFailure(t, "not those of 1 relayer: the first error is: relayer: the private part of forged is in clear", "reseal", "--db", database, "--keys", keys, "--require-sealed")
 	expectFailure(t, "--require-sealed", "reseal", "--db", database, "--keys", keys, "--require-sealed", "--unseal")
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/bolt"
+	"github.com/go-relayer/relayer/store/sealed"
 	"github.com/go-relayer/relayer/store/transfer"
 )
 
@@ -31,11 +32,11 @@ them. It changes no relayer.`,
 			if err := checkDurable("--db", database); err != nil {
 				return err
 			}
-			total, sealed, err := check(command.Context(), database, keys)
+			total, counts, err := check(command.Context(), database, keys)
 			if err != nil {
 				return err
 			}
-			command.Printf("no damage found in %s\n%s", relayers(total), sealText(sealed))
+			command.Printf("no damage found in %s\n%s", relayers(total), sealText(counts))
 			return nil
 		},
 	}
@@ -44,42 +45,39 @@ them. It changes no relayer.`,
 	return command
 }
 
-func check(ctx context.Context, database string, keys sealing) (total int, sealed relayer.SealCounts, err error) {
-	sealer, err := keys.sealer()
+func check(ctx context.Context, database string, keys sealing) (total int, counts sealed.Counts, err error) {
+	used, err := keys.loadOrNone()
 	if err != nil {
-		return 0, sealed, err
+		return 0, counts, err
 	}
-	store, closeStore, err := openExisting(ctx, "--db", database, lockOnce())
+	db, closeStore, err := openExisting(ctx, "--db", database, lockOnce())
 	if err != nil {
-		return 0, sealed, err
+		return 0, counts, err
 	}
 	defer func() { err = errors.Join(err, closeStore()) }()
-	if err := store.(transfer.Checker).Check(ctx); err != nil {
-		return 0, sealed, fmt.Errorf("--db: %w", err)
+	if err := db.(transfer.Checker).Check(ctx); err != nil {
+		return 0, counts, fmt.Errorf("--db: %w", err)
 	}
-	var options []relayer.Option
-	if keys.keysFile != "" {
-		options = append(options, relayer.WithSealer(sealer))
+	store, err := sealed.New(db, used, keys.options()...)
+	if err != nil {
+		return 0, counts, err
 	}
-	if keys.sealedOnly {
-		options = append(options, relayer.WithSealedOnly())
+	if err := checkRelayers(ctx, store); err != nil {
+		return 0, counts, fmt.Errorf("--db: %w", err)
 	}
-	if err := checkRelayers(ctx, store, options); err != nil {
-		return 0, sealed, fmt.Errorf("--db: %w", err)
+	if counts, err = countSealed(ctx, db, used); err != nil {
+		return 0, counts, err
 	}
-	if sealed, err = countSealed(ctx, store, sealer); err != nil {
-		return 0, sealed, err
+	if err := checkKeyNames(counts); err != nil {
+		return 0, counts, err
 	}
-	if err := checkKeyNames(sealed); err != nil {
-		return 0, sealed, err
-	}
-	all, err := store.List(ctx, relayer.StoreQuery{})
-	return all.Total, sealed, err
+	all, err := db.List(ctx, relayer.StoreQuery{})
+	return all.Total, counts, err
 }
 
 // checkRelayers compares the relayers with what lists select by, and with their RPC URLs.
-func checkRelayers(ctx context.Context, store relayer.Store, options []relayer.Option) error {
-	manager, err := relayer.New(store, options...)
+func checkRelayers(ctx context.Context, store relayer.Store) error {
+	manager, err := relayer.New(store)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/sealed"
 )
 
 func newResealCommand() *cobra.Command {
@@ -51,7 +51,7 @@ type sealedDatabase struct {
 	database string
 }
 
-func (t *sealedDatabase) open(ctx context.Context) (*relayer.Manager, func() error, error) {
+func (t *sealedDatabase) open(ctx context.Context) (*sealed.Store, func() error, error) {
 	if err := checkDurable("--db", t.database); err != nil {
 		return nil, nil, err
 	}
@@ -60,25 +60,24 @@ func (t *sealedDatabase) open(ctx context.Context) (*relayer.Manager, func() err
 	if err != nil {
 		return nil, nil, err
 	}
-	store, closeStore, err := openExisting(ctx, "--db", t.database, lockOnce())
+	db, closeStore, err := openExisting(ctx, "--db", t.database, lockOnce())
 	if err != nil {
 		return nil, nil, err
 	}
-	options, err := t.sealing.options(ctx, keys, store, logger)
+	store, err := t.sealing.store(ctx, db, keys, logger)
 	if err != nil {
 		return nil, nil, errors.Join(err, closeStore())
 	}
-	manager, err := relayer.New(store, options...)
-	return manager, closeStore, err
+	return store.(*sealed.Store), closeStore, nil // --keys is required
 }
 
 func (t *sealedDatabase) reseal(ctx context.Context) (count int, err error) {
-	manager, closeStore, err := t.open(ctx)
+	store, closeStore, err := t.open(ctx)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, closeStore()) }()
-	return resealAll(manager.Reseal(ctx), func() {})
+	return resealAll(store.Reseal(ctx), func() {})
 }
 
 // resealAll returns the number of relayers that were stored. An error of one relayer does
@@ -118,19 +117,15 @@ const (
 
 // resealer seals in the background what is not under the primary key.
 type resealer struct {
-	manager *relayer.Manager
+	store   *sealed.Store
 	keys    *keysFile
 	unseals bool             // stores in clear instead
 	signals <-chan os.Signal // each one reloads the keys
 }
 
-// resealActor is the actor of background sealing. No token has this name.
-var resealActor = relayer.Actor{ID: "relayerd:reseal"}
-
 // run seals everything once, again after each signal, and after a failure with exponential
 // backoff.
 func (r resealer) run(ctx context.Context) {
-	ctx = relayer.WithActor(ctx, resealActor)
 	delay := firstRetry
 	for ctx.Err() == nil {
 		count, signaled, err := r.reseal(ctx)
@@ -169,7 +164,7 @@ func (r resealer) reseal(ctx context.Context) (count int, signaled bool, err err
 	defer cancel()
 	ticker := time.NewTicker(resealInterval)
 	defer ticker.Stop()
-	count, err = resealAll(r.manager.Reseal(ctx), func() {
+	count, err = resealAll(r.store.Reseal(ctx), func() {
 		if signaled = signaled || r.isSignaled(ctx, ticker.C); signaled {
 			cancel()
 		}
@@ -186,7 +181,7 @@ func relayers(count int) string {
 
 // sealText describes how the RPC URLs of a database are stored, or returns "" if all of
 // them are in clear.
-func sealText(counts relayer.SealCounts) string {
+func sealText(counts sealed.Counts) string {
 	if len(counts.Keys) == 0 {
 		return ""
 	}
@@ -202,15 +197,15 @@ func sealText(counts relayer.SealCounts) string {
 	return text.String()
 }
 
-func sortedKeys(counts relayer.SealCounts) []relayer.SealingKey {
-	return slices.SortedFunc(maps.Keys(counts.Keys), func(a, b relayer.SealingKey) int {
+func sortedKeys(counts sealed.Counts) []sealed.Key {
+	return slices.SortedFunc(maps.Keys(counts.Keys), func(a, b sealed.Key) int {
 		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Fingerprint, b.Fingerprint))
 	})
 }
 
 // checkKeyNames returns an error if two keys of a database have one name: a key file cannot
 // have both under it.
-func checkKeyNames(counts relayer.SealCounts) error {
+func checkKeyNames(counts sealed.Counts) error {
 	keys := sortedKeys(counts)
 	for i, key := range keys[min(1, len(keys)):] {
 		if before := keys[i]; before.ID == key.ID {

@@ -21,6 +21,7 @@ import (
 	"github.com/go-relayer/relayer/httpapi"
 	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/postgres"
+	"github.com/go-relayer/relayer/store/sealed"
 )
 
 // server has the parts of the command serve, which its open methods open one after the
@@ -236,13 +237,13 @@ func (s *server) openStore(ctx context.Context) error {
 
 // openManager starts to seal in the background if there are keys.
 func (s *server) openManager(ctx context.Context) error {
-	sealing, err := s.sealing.options(ctx, s.keys, s.store, s.logger)
+	store, err := s.sealing.store(ctx, s.store, s.keys, s.logger)
 	if err != nil {
 		return err
 	}
-	s.manager, err = relayer.New(s.store, append(s.managerOptions, sealing...)...)
+	s.manager, err = relayer.New(store, s.managerOptions...)
 	if err == nil && s.keys != nil {
-		s.inBackground(ctx, resealer{s.manager, s.keys, s.unseal, s.received.keys}.run)
+		s.inBackground(ctx, resealer{store.(*sealed.Store), s.keys, s.unseal, s.received.keys}.run)
 	}
 	return err
 }

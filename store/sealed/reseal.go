@@ -30,7 +30,7 @@ import (
 func (s *Store) Reseal(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		if len(s.keys.Keys()) == 0 {
-			yield("", fmt.Errorf("sealed: resealing needs keys: %w", errors.ErrUnsupported))
+			yield("", fmt.Errorf("relayer: resealing needs keys: %w", errors.ErrUnsupported))
 			return
 		}
 		err := s.awaitWrites(ctx)
@@ -142,7 +142,7 @@ func (s *Store) checkKeys(counts Counts) error {
 		isIt := func(key Key) bool { return key.Fingerprint == sealedUnder.Fingerprint }
 		isNamesake := func(key Key) bool { return key.ID == sealedUnder.ID }
 		if i := slices.IndexFunc(keys, isNamesake); i >= 0 && sealedUnder.Fingerprint != "" && !slices.ContainsFunc(keys, isIt) {
-			return fmt.Errorf("sealed: %w under another key of the same name: key %s has the fingerprint %s, and the URLs of %d are under one with the fingerprint %s: use the right keys, or add that key under another name",
+			return fmt.Errorf("relayer: %w under another key of the same name: key %s has the fingerprint %s, and the URLs of %d are under one with the fingerprint %s: use the right keys, or add that key under another name",
 				relayer.ErrSealed, keys[i].ID, keys[i].Fingerprint, count, sealedUnder.Fingerprint)
 		}
 	}

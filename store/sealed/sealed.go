@@ -42,7 +42,22 @@ type Keys interface {
 }
 
 // Key identifies a key.
-type Key = relayer.SealingKey
+type Key struct {
+	// ID is the name of the key. Two keys may have the same.
+	ID string
+
+	// Fingerprint identifies the value of the key, and does not disclose it. It is empty if
+	// it is not known.
+	Fingerprint string
+}
+
+// String returns the ID and the fingerprint, for messages.
+func (k Key) String() string {
+	if k.Fingerprint == "" {
+		return k.ID
+	}
+	return k.ID + " (fingerprint " + k.Fingerprint + ")"
+}
 
 // Store seals what it stores, and returns records as they are stored: [Store.Open] returns one
 // with its private part in clear. Get, List, Delete, Watch and History are the methods of the
@@ -172,7 +187,7 @@ func (s *Store) Open(ctx context.Context, rec relayer.Record) (relayer.Record, e
 		return rec, nil
 	case !isSealed(rec.Private):
 		return relayer.Record{}, &relayer.CorruptError{ID: rec.ID, Sequence: rec.Sequence, Err: fmt.Errorf(
-			"sealed: the RPC URLs of %s are in clear and must be sealed: replace all RPC URLs of the relayer, or restore a backup", rec.ID)}
+			"relayer: the private part of %s is in clear and must be sealed: replace all RPC URLs of the relayer, or restore a backup", rec.ID)}
 	case rec.Private[0] != mark:
 		return relayer.Record{}, sealError{"opening", rec.ID, errFormat}
 	}
@@ -195,7 +210,7 @@ type sealError struct {
 }
 
 func (e sealError) Error() string {
-	return fmt.Sprintf("sealed: %s the RPC URLs of %s: %v: %s", e.action, e.id, relayer.ErrSealed, mask.Text(e.err.Error()))
+	return fmt.Sprintf("relayer: %s the RPC URLs of %s: %v: %s", e.action, e.id, relayer.ErrSealed, mask.Text(e.err.Error()))
 }
 
 // hidden are the other errors of package relayer.

@@ -53,10 +53,10 @@ var proven = []struct {
 	{"docs/relayerd.md", "Without it, `/metrics` is on the public port and needs a token without a selector.", "cmd/relayerd", []string{"TestMetrics_NeedToken"}},
 	{"docs/relayerd.md", "With `--metrics-addr`, `/metrics` is on that address only, without a token", "cmd/relayerd", []string{"TestMetricsAddress_SeparatePort"}},
 
-	{"docs/migrating.md", "| `STORAGE_ENCRYPTION_KEY` | `relayer.WithSealer` with package `keyring`, `relayerd serve --keys`: [sealing](security.md#sealing) encrypts RPC URLs.",
+	{"docs/migrating.md", "| `STORAGE_ENCRYPTION_KEY` | packages `store/sealed` and `keyring`, `relayerd serve --keys`: [sealing](security.md#sealing) encrypts RPC URLs.",
 		"cmd/relayerd", []string{"TestServe_Keys"}},
 	{"docs/relayerd.md", "Unless RPC URLs are [sealed](security.md#sealing), it contains them in clear.", "cmd/relayerd", []string{"TestReseal_Commands"}},
-	{"docs/security.md", "The rest of a relayer, and the masked URLs, are not encrypted.", ".", []string{"TestSealer_SameDocument", "TestSealer_StoresNoURLInClear"}},
+	{"docs/security.md", "The rest of a relayer, and the masked URLs, are not encrypted.", ".", []string{"TestSealed_SameDocument", "TestSealed_StoresNoURLInClear"}},
 	{"docs/security.md", "the table `relayers` of PostgreSQL, its dumps, replicas and write-ahead log have the URLs in clear",
 		"store/postgres", []string{"TestSchema_Catalog", `"tables with RPC URLs"`}},
 	{"docs/security.md", "The history has only masked URLs.", "store/bolt", []string{"TestHistory_NoPrivatePart"}},

@@ -16,6 +16,7 @@ import (
 	"github.com/go-relayer/relayer/store/memory"
 	"github.com/go-relayer/relayer/store/postgres"
 	"github.com/go-relayer/relayer/store/postgres/pgserver"
+	"github.com/go-relayer/relayer/store/sealed"
 	"github.com/go-relayer/relayer/store/transfer"
 	"github.com/go-relayer/relayer/tests/internal/patchtest"
 	"github.com/go-relayer/relayer/tests/internal/pgtest"
@@ -35,7 +36,7 @@ const (
 type outcomes map[string]string
 
 // forgeries are what a writer to the database without the keys can put in place of a sealed
-// part, and what each operation returns with WithSealedOnly.
+// part, and what each operation returns with Only.
 var forgeries = []struct {
 	name  string
 	forge func(f *fixture) []byte
@@ -120,18 +121,18 @@ var operations = []struct {
 		return "ok"
 	}},
 	{"count", func(f *fixture) string {
-		counts, err := f.m.CountSealed(f.t.Context())
+		counts, err := f.m.store.Count(f.t.Context())
 		if err == nil && counts.Clear > 0 {
 			return fmt.Sprint(counts.Clear, " clear")
 		}
 		return outcome("ok", err)
 	}},
 	{"export", func(f *fixture) string {
-		file, err := plan.Export(f.t.Context(), f.m, relayer.Selector{}.Where("id", "a"))
+		file, err := plan.Export(f.t.Context(), f.m.Manager, relayer.Selector{}.Where("id", "a"))
 		return outcome(string(file), err)
 	}},
 	{"export in full", func(f *fixture) string {
-		file, err := plan.ExportWithSecrets(f.t.Context(), f.m, relayer.Selector{}.Where("id", "a"))
+		file, err := plan.ExportWithSecrets(f.t.Context(), f.m.Manager, relayer.Selector{}.Where("id", "a"))
 		return outcome(string(file), err)
 	}},
 	{"copy", func(f *fixture) string {
@@ -168,7 +169,7 @@ type fixture struct {
 	t             *testing.T
 	store         relayer.Store
 	key, otherKey keyring.Keyring // with the same name
-	m             *relayer.Manager
+	m             sealedManager
 	earlier       []byte
 }
 
@@ -186,15 +187,15 @@ func newFixture(t *testing.T, store relayer.Store) *fixture {
 	return f
 }
 
-func (f *fixture) manager(ring keyring.Keyring) *relayer.Manager {
-	m, err := relayer.New(f.store, relayer.WithSealer(ring), relayer.WithSealedOnly())
+func (f *fixture) manager(ring keyring.Keyring) sealedManager {
+	m, err := managerWith(f.store, ring, sealed.Only())
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	return m
 }
 
-func (f *fixture) create(m *relayer.Manager, id, url string) {
+func (f *fixture) create(m sealedManager, id, url string) {
 	f.t.Helper()
 	if _, err := m.Create(f.t.Context(), definition(id, []relayer.RPCConfig{{URL: relayer.RPCURL(url)}})); err != nil {
 		f.t.Fatal(err)
@@ -240,7 +241,7 @@ func (f *fixture) reseal() string {
 	f.t.Helper()
 	before := f.part("b")
 	result := "ok"
-	for id, err := range f.manager(ringWith(f.t, "k2", "new", "k1", "value")).Reseal(f.t.Context()) {
+	for id, err := range f.manager(ringWith(f.t, "k2", "new", "k1", "value")).store.Reseal(f.t.Context()) {
 		switch {
 		case err != nil && id == "":
 			result = "nothing: " + outcome("", err)
@@ -369,15 +370,15 @@ func TestForgedPart_EveryOperation(t *testing.T) {
 	})
 }
 
-// Without WithSealedOnly a part in clear is returned, and the next reseal makes it genuine.
-func TestForgedPart_ClearIsAcceptedWithoutSealedOnly(t *testing.T) {
+// Without Only a part in clear is returned, and the next reseal makes it genuine.
+func TestForgedPart_ClearIsAcceptedWithoutOnly(t *testing.T) {
 	f := newFixture(t, memory.New())
 	f.write([]byte(`{"custom_rpc_urls":["` + forgedURL + `"]}`))
-	lax, err := relayer.New(f.store, relayer.WithSealer(ringWith(t, "k2", "new", "k1", "value")))
+	lax, err := managerWith(f.store, ringWith(t, "k2", "new", "k1", "value"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for id, err := range lax.Reseal(t.Context()) {
+	for id, err := range lax.store.Reseal(t.Context()) {
 		if err != nil {
 			t.Errorf("%s: %v", id, err)
 		}

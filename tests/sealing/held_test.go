@@ -16,11 +16,12 @@ import (
 	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/memory"
 	"github.com/go-relayer/relayer/store/postgres/pgserver"
+	"github.com/go-relayer/relayer/store/sealed"
 	"github.com/go-relayer/relayer/tests/internal/patchtest"
 	"github.com/go-relayer/relayer/tests/internal/pgtest"
 )
 
-// rotating is a sealer whose keys change, as those of a file that a server reloads.
+// rotating has keys that change, as those of a file that a server reloads.
 type rotating struct {
 	current atomic.Pointer[keyring.Keyring]
 	sealed  sync.WaitGroup // the held writes that have to seal
@@ -36,22 +37,20 @@ func (r *rotating) rotate(t *testing.T, round int) {
 }
 
 func (r *rotating) Seal(ctx context.Context, plaintext, associatedData []byte) ([]byte, error) {
-	sealed, err := r.current.Load().Seal(ctx, plaintext, associatedData)
+	text, err := r.current.Load().Seal(ctx, plaintext, associatedData)
 	if ctx.Value(held{}) != nil {
 		r.sealed.Done()
 	}
-	return sealed, err
+	return text, err
 }
 
-func (r *rotating) Open(ctx context.Context, sealed, associatedData []byte) ([]byte, error) {
-	return r.current.Load().Open(ctx, sealed, associatedData)
+func (r *rotating) Open(ctx context.Context, text, associatedData []byte) ([]byte, error) {
+	return r.current.Load().Open(ctx, text, associatedData)
 }
 
-func (r *rotating) Keys() []relayer.SealingKey { return r.current.Load().Keys() }
+func (r *rotating) Keys() []sealed.Key { return r.current.Load().Keys() }
 
-func (r *rotating) KeyOf(sealed []byte) (relayer.SealingKey, error) {
-	return r.current.Load().KeyOf(sealed)
-}
+func (r *rotating) KeyOf(text []byte) (sealed.Key, error) { return r.current.Load().KeyOf(text) }
 
 // held is the key of the contexts of the writes that wait for the lock.
 type held struct{}
@@ -116,9 +115,9 @@ func TestReseal_WritesHeldByALock(t *testing.T) {
 
 func resealHeldWrites(t *testing.T, store relayer.Store, hold func() (release func())) {
 	const writes = 8
-	sealer := new(rotating)
-	sealer.rotate(t, 1)
-	m, err := relayer.New(store, relayer.WithSealer(sealer))
+	keys := new(rotating)
+	keys.rotate(t, 1)
+	m, err := managerWith(store, keys)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +133,7 @@ func resealHeldWrites(t *testing.T, store relayer.Store, hold func() (release fu
 			}
 		}
 		release := hold()
-		sealer.sealed.Add(writes)
+		keys.sealed.Add(writes)
 		var writing sync.WaitGroup
 		for number := range writes {
 			writing.Go(func() {
@@ -150,18 +149,18 @@ func resealHeldWrites(t *testing.T, store relayer.Store, hold func() (release fu
 				}
 			})
 		}
-		sealer.sealed.Wait()
-		sealer.rotate(t, round+1)
-		var counts relayer.SealCounts
+		keys.sealed.Wait()
+		keys.rotate(t, round+1)
+		var counts sealed.Counts
 		ended := make(chan struct{})
 		writing.Go(func() {
 			defer close(ended)
-			for id, err := range m.Reseal(t.Context()) {
+			for id, err := range m.store.Reseal(t.Context()) {
 				if err != nil {
 					t.Errorf("round %d: %s: %v", round, id, err)
 				}
 			}
-			if counts, err = m.CountSealed(t.Context()); err != nil {
+			if counts, err = m.store.Count(t.Context()); err != nil {
 				t.Error(err)
 			}
 		})
@@ -171,11 +170,11 @@ func resealHeldWrites(t *testing.T, store relayer.Store, hold func() (release fu
 		}
 		release()
 		writing.Wait()
-		after, err := m.CountSealed(t.Context())
+		after, err := m.store.Count(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		for when, counted := range map[string]relayer.SealCounts{"Reseal": counts, "the writes": after} {
+		for when, counted := range map[string]sealed.Counts{"Reseal": counts, "the writes": after} {
 			if byID := countsByID(counted); len(byID) != 1 || byID[keyOf(round+1)] != writes || counted.Clear != 0 {
 				t.Errorf("round %d: after %s %v are under keys, want %d under %s", round, when, byID, writes, keyOf(round+1))
 			}

@@ -84,11 +84,16 @@ func secretURLs(n int) []relayer.RPCConfig {
 	}
 }
 
-// useStore creates, changes and deletes relayers, with URLs in all texts that a caller gives, and
-// seals them under another key.
-func useStore(t *testing.T, store relayer.Store, options ...relayer.Option) {
+// useStore creates, changes and deletes relayers, with URLs in all texts that a caller gives. If
+// seals is set, it seals them under k1, and then under another key.
+func useStore(t *testing.T, db relayer.Store, seals bool) {
 	t.Helper()
-	m, err := relayer.New(store, options...)
+	m, err := relayer.New(db)
+	if seals {
+		var onSealed sealedManager
+		onSealed, err = managerOn(db, "k1")
+		m = onSealed.Manager
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,15 +118,15 @@ func useStore(t *testing.T, store relayer.Store, options ...relayer.Option) {
 			t.Fatal(err)
 		}
 	}
-	if len(options) == 0 {
+	if !seals {
 		return
 	}
-	rotated, err := managerOn(store, "k2", "k1")
+	rotated, err := managerOn(db, "k2", "k1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	count := 0
-	for id, err := range rotated.Reseal(t.Context()) {
+	for id, err := range rotated.store.Reseal(t.Context()) {
 		if err != nil {
 			t.Fatalf("%s: %v", id, err)
 		}
@@ -132,25 +137,21 @@ func useStore(t *testing.T, store relayer.Store, options ...relayer.Option) {
 	}
 }
 
-// sealedAndClear runs a test with a sealer, which must leave no URL in clear, and as a
-// control without one, which must leave some in each of the places.
-func sealedAndClear(t *testing.T, test func(t *testing.T, options ...relayer.Option) (places map[string][]string)) {
-	ring, err := ringOf("k1")
-	if err != nil {
-		t.Fatal(err)
-	}
+// sealedAndClear runs a test on a sealed store, which must leave no URL in clear, and as a
+// control on another one, which must leave some in each of the places.
+func sealedAndClear(t *testing.T, test func(t *testing.T, seals bool) (places map[string][]string)) {
 	t.Run("sealed", func(t *testing.T) {
-		for place, found := range test(t, relayer.WithSealer(ring)) {
+		for place, found := range test(t, true) {
 			if len(found) > 0 {
 				t.Errorf("%s: URLs in clear in %q", place, found)
 			}
 		}
 	})
 	t.Run("control", func(t *testing.T) {
-		for place, found := range test(t) {
+		for place, found := range test(t, false) {
 			for _, secret := range []string{urlSecret, hostSecret} {
 				if !strings.Contains(strings.Join(found, "\n"), " has "+secret) {
-					t.Errorf("%s: found no %s in clear without a sealer", place, secret)
+					t.Errorf("%s: found no %s in clear in a store that does not seal", place, secret)
 				}
 			}
 		}
@@ -158,13 +159,13 @@ func sealedAndClear(t *testing.T, test func(t *testing.T, options ...relayer.Opt
 }
 
 func TestBolt_NoURLInClear(t *testing.T) {
-	sealedAndClear(t, func(t *testing.T, options ...relayer.Option) map[string][]string {
+	sealedAndClear(t, func(t *testing.T, seals bool) map[string][]string {
 		directories := map[string]string{"database": t.TempDir(), "backup": t.TempDir(), "copy": t.TempDir()}
 		store, err := bolt.Open(t.Context(), filepath.Join(directories["database"], "relayers.db"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		useStore(t, store, options...)
+		useStore(t, store, seals)
 		if err := store.Backup(t.Context(), filepath.Join(directories["backup"], "backup.db")); err != nil {
 			t.Fatal(err)
 		}
@@ -188,14 +189,14 @@ func TestBolt_NoURLInClear(t *testing.T) {
 	})
 }
 
-// TestHistory_NoURLWithoutSealer: the history has no URL in clear, also if the relayers do.
-func TestHistory_NoURLWithoutSealer(t *testing.T) {
+// TestHistory_NoURLWithoutSealing: the history has no URL in clear, also if the relayers do.
+func TestHistory_NoURLWithoutSealing(t *testing.T) {
 	eachLocation(t, func(t *testing.T, location string, _ func()) {
 		store, closeStore, err := open(t.Context(), location)
 		if err != nil {
 			t.Fatal(err)
 		}
-		useStore(t, store)
+		useStore(t, store, false)
 		if err := closeStore(); err != nil {
 			t.Error(err)
 		}
@@ -238,13 +239,13 @@ func dumpHistory(t *testing.T, path, to string) {
 // The server has the defaults of PostgreSQL: rows, changes, write-ahead log and what COPY
 // writes.
 func TestPostgres_NoURLInClear(t *testing.T) {
-	sealedAndClear(t, func(t *testing.T, options ...relayer.Option) map[string][]string {
+	sealedAndClear(t, func(t *testing.T, seals bool) map[string][]string {
 		server := pgserver.Start(t)
 		store, err := postgres.Open(t.Context(), server.ConnString())
 		if err != nil {
 			t.Fatal(err)
 		}
-		useStore(t, store, options...)
+		useStore(t, store, seals)
 		if err := store.Close(); err != nil {
 			t.Error(err)
 		}
@@ -281,7 +282,7 @@ func TestPostgres_ResealedTables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	useStore(t, store)
+	useStore(t, store, false)
 	execute("ANALYZE")
 	var data string
 	if err := conn.QueryRow(t.Context(), "SHOW data_directory").Scan(&data); err != nil {
@@ -296,7 +297,7 @@ func TestPostgres_ResealedTables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for id, err := range m.Reseal(t.Context()) {
+	for id, err := range m.store.Reseal(t.Context()) {
 		if err != nil {
 			t.Fatalf("%s: %v", id, err)
 		}
@@ -348,11 +349,7 @@ func copyTables(t *testing.T, conn *pgx.Conn) (directory string) {
 func TestCopy_BetweenStores(t *testing.T) {
 	server := pgserver.Start(t)
 	source := memory.New()
-	ring, err := ringOf("k1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	useStore(t, source, relayer.WithSealer(ring))
+	useStore(t, source, true)
 	destination := pgtest.Open(t, server.ConnString())
 	if err := transfer.Copy(t.Context(), destination, source); err != nil {
 		t.Fatal(err)

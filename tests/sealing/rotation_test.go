@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/sealed"
 	"github.com/go-relayer/relayer/tests/internal/child"
 	"github.com/go-relayer/relayer/tests/internal/patchtest"
 )
@@ -54,12 +55,12 @@ func rotateUntilKilled(given task) error {
 	}
 	failed := make(chan error)
 	for number := range writers {
-		w := writer{number: number, seq: given.Round * 1_000_000, manager: []*relayer.Manager{older, newer}[number%2]}
+		w := writer{number: number, seq: given.Round * 1_000_000, manager: []*relayer.Manager{older.Manager, newer.Manager}[number%2]}
 		go func() { failed <- w.work(ctx) }()
 	}
 	go func() {
 		for {
-			for id, err := range newer.Reseal(ctx) {
+			for id, err := range newer.store.Reseal(ctx) {
 				if err != nil {
 					failed <- fmt.Errorf("resealing %s: %w", id, err)
 				}
@@ -173,7 +174,7 @@ func TestRotation_UnderWritersWithKills(t *testing.T) {
 
 func createFixed(t *testing.T, location string) {
 	t.Helper()
-	withManager(t, location, []string{keyOf(0)}, func(m *relayer.Manager) {
+	withManager(t, location, []string{keyOf(0)}, func(m sealedManager) {
 		for i := range fixed {
 			url := relayer.RPCURL(fmt.Sprintf("https://rpc.example/fixed/%d", i))
 			if _, err := m.Create(t.Context(), definition(fmt.Sprintf("f%d", i), []relayer.RPCConfig{{URL: url}})); err != nil {
@@ -183,7 +184,7 @@ func createFixed(t *testing.T, location string) {
 	})
 }
 
-func withManager(t *testing.T, location string, keys []string, use func(*relayer.Manager)) {
+func withManager(t *testing.T, location string, keys []string, use func(sealedManager)) {
 	t.Helper()
 	store, closeStore, err := open(t.Context(), location)
 	if err != nil {
@@ -224,13 +225,13 @@ func rotate(t *testing.T, given task, known *ledger) {
 // relayers were under the earlier key than the writers have.
 func finishRotation(t *testing.T, location string, round int) (isInterrupted bool) {
 	t.Helper()
-	withManager(t, location, []string{keyOf(round), keyOf(round - 1)}, func(m *relayer.Manager) {
-		counts, err := m.CountSealed(t.Context())
+	withManager(t, location, []string{keyOf(round), keyOf(round - 1)}, func(m sealedManager) {
+		counts, err := m.store.Count(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		isInterrupted = countsByID(counts)[keyOf(round-1)] > writers
-		for id, err := range m.Reseal(t.Context()) {
+		for id, err := range m.store.Reseal(t.Context()) {
 			if err != nil {
 				t.Fatalf("round %d: %s: %v", round, id, err)
 			}
@@ -242,8 +243,8 @@ func finishRotation(t *testing.T, location string, round int) (isInterrupted boo
 // expectState reads everything with the new key alone.
 func expectState(t *testing.T, location string, round int, known *ledger) {
 	t.Helper()
-	withManager(t, location, []string{keyOf(round)}, func(m *relayer.Manager) {
-		counts, err := m.CountSealed(t.Context())
+	withManager(t, location, []string{keyOf(round)}, func(m sealedManager) {
+		counts, err := m.store.Count(t.Context())
 		if err != nil || counts.Clear != 0 || len(counts.Keys) != 1 || countsByID(counts)[keyOf(round)] < fixed {
 			t.Errorf("round %d: %v under keys, %d in clear, error %v", round, counts.Keys, counts.Clear, err)
 		}
@@ -263,7 +264,7 @@ func expectState(t *testing.T, location string, round int, known *ledger) {
 	})
 }
 
-func countsByID(counts relayer.SealCounts) map[string]int {
+func countsByID(counts sealed.Counts) map[string]int {
 	byID := make(map[string]int)
 	for key, count := range counts.Keys {
 		byID[key.ID] += count
@@ -272,7 +273,7 @@ func countsByID(counts relayer.SealCounts) map[string]int {
 }
 
 // stateOf returns the URL of a relayer, or "" if there is none.
-func stateOf(t *testing.T, m *relayer.Manager, id string) string {
+func stateOf(t *testing.T, m sealedManager, id string) string {
 	t.Helper()
 	endpoints, err := m.RPCURLs(t.Context(), id)
 	if errors.Is(err, relayer.ErrNotFound) {

@@ -22,6 +22,7 @@ import (
 	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/postgres"
 	"github.com/go-relayer/relayer/store/postgres/pgserver"
+	"github.com/go-relayer/relayer/store/sealed"
 	"github.com/go-relayer/relayer/tests/internal/pgtest"
 )
 
@@ -70,12 +71,27 @@ func parseRing(keys ...string) (keyring.Keyring, error) {
 	return keyring.Parse([]byte(text))
 }
 
-func managerOn(store relayer.Store, primary string, others ...string) (*relayer.Manager, error) {
+// sealedManager is a Manager with its store.
+type sealedManager struct {
+	*relayer.Manager
+	store *sealed.Store
+}
+
+func managerOn(db relayer.Store, primary string, others ...string) (sealedManager, error) {
 	ring, err := ringOf(primary, others...)
 	if err != nil {
-		return nil, err
+		return sealedManager{}, err
 	}
-	return relayer.New(store, relayer.WithSealer(ring))
+	return managerWith(db, ring)
+}
+
+func managerWith(db relayer.Store, keys sealed.Keys, options ...sealed.Option) (sealedManager, error) {
+	store, err := sealed.New(db, keys, options...)
+	if err != nil {
+		return sealedManager{}, err
+	}
+	m, err := relayer.New(store)
+	return sealedManager{m, store}, err
 }
 
 // eachLocation runs a test on a file and on a PostgreSQL database. The function settled
@@ -116,7 +132,7 @@ func TestStream_SupersededURLs(t *testing.T) {
 		t.Fatal(err)
 	}
 	var logged bytes.Buffer
-	api, err := httpapi.New(manager, tokens, httpapi.WithEngineOperations(), httpapi.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))))
+	api, err := httpapi.New(manager.Manager, tokens, httpapi.WithEngineOperations(), httpapi.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,8 +156,8 @@ func TestStream_SupersededURLs(t *testing.T) {
 		if !strings.HasPrefix(lines.Text(), "data: ") {
 			continue
 		}
-		_, sealed, _ := strings.Cut(lines.Text(), `"sealed":`)
-		got = append(got, fmt.Sprint(kind, " full=", strings.Contains(lines.Text(), "/v2/key"), " ", strings.TrimSuffix(sealed, "}")))
+		_, masked, _ := strings.Cut(lines.Text(), `"sealed":`)
+		got = append(got, fmt.Sprint(kind, " full=", strings.Contains(lines.Text(), "/v2/key"), " ", strings.TrimSuffix(masked, "}")))
 	}
 	response.Body.Close()
 	api.Drain()

@@ -17,6 +17,7 @@ import (
 	"github.com/go-relayer/relayer/keyring"
 	"github.com/go-relayer/relayer/rpcguard"
 	"github.com/go-relayer/relayer/store/memory"
+	"github.com/go-relayer/relayer/store/sealed"
 )
 
 // ringOf returns a keyring with these keys. The value of a key depends only on its ID.
@@ -55,18 +56,49 @@ func withURLs(id string, urls ...string) relayer.CreateRequest {
 	return req
 }
 
-// sealed is a store with the relayer "a", whose two URLs are sealed under the key "k1".
-type sealed struct {
-	store *memory.Store
+// fixture is a store with the relayer "a", whose two URLs are sealed under the key "k1".
+type fixture struct {
+	store *memory.Store // the inner one
 	*relayer.Manager
 }
 
-func newSealed(t testing.TB) sealed {
+func newSealed(t testing.TB) fixture {
 	t.Helper()
 	store := memory.New()
-	m := managerOn(t, store, relayer.WithSealer(ringOf(t, "k1")))
+	m := managerOn(t, sealing(t, store, ringOf(t, "k1")))
 	mustCreate(t, m, withURLs("a", firstURL, secondURL))
-	return sealed{store, m}
+	return fixture{store, m}
+}
+
+// sealing returns a store that seals what it stores in db.
+func sealing(t testing.TB, db relayer.Store, keys sealed.Keys, options ...sealed.Option) *sealed.Store {
+	t.Helper()
+	store, err := sealed.New(db, keys, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+func reseal(t *testing.T, store *sealed.Store) {
+	t.Helper()
+	for id, err := range store.Reseal(t.Context()) {
+		if err != nil {
+			t.Fatalf("%s: %v", id, err)
+		}
+	}
+}
+
+func expectCounts(t *testing.T, store *sealed.Store, want string) {
+	t.Helper()
+	counts, err := store.Count(t.Context())
+	ids := make(map[string]int)
+	for key, count := range counts.Keys {
+		ids[key.ID] += count
+	}
+	if got := fmt.Sprint(counts.Clear, ids); err != nil || got != want {
+		t.Errorf("the counts are %s with error %v, want %s", got, err, want)
+	}
 }
 
 func managerOn(t testing.TB, store relayer.Store, options ...relayer.Option) *relayer.Manager {
@@ -125,7 +157,7 @@ func expectNoSecret(t testing.TB, text string) {
 	}
 }
 
-func TestSealer_StoresNoURLInClear(t *testing.T) {
+func TestSealed_StoresNoURLInClear(t *testing.T) {
 	s := newSealed(t)
 	rec := storedRecord(t, s.store, "a")
 	expectNoSecret(t, string(rec.Private)+string(rec.Document))
@@ -142,18 +174,21 @@ func TestSealer_StoresNoURLInClear(t *testing.T) {
 	}
 }
 
-// The document is the same with a sealer, so that clients see no difference.
-func TestSealer_SameDocument(t *testing.T) {
+// The document is the same on a sealed store, so that clients see no difference.
+func TestSealed_SameDocument(t *testing.T) {
 	clear := newManager(t)
 	mustCreate(t, clear, withURLs("a", firstURL, secondURL))
 	s := newSealed(t)
 	if with, without := storedDocument(t, s.Manager, "a"), storedDocument(t, clear, "a"); with != without {
-		t.Errorf("with a sealer the document is\n%s\nand without\n%s", with, without)
+		t.Errorf("on a sealed store the document is\n%s\nand without\n%s", with, without)
 	}
 }
 
-// forbidden is a sealer that fails the test if it is called.
-type forbidden struct{ t *testing.T }
+// forbidden are keys that fail the test if they are used.
+type forbidden struct {
+	keyring.Keyring
+	t *testing.T
+}
 
 func (f forbidden) Seal(context.Context, []byte, []byte) ([]byte, error) {
 	f.t.Error("Seal was called")
@@ -165,8 +200,8 @@ func (f forbidden) Open(context.Context, []byte, []byte) ([]byte, error) {
 	return nil, errors.New("forbidden")
 }
 
-// away is a sealer whose service does not respond.
-type away struct{}
+// away are keys whose service does not respond.
+type away struct{ keyring.Keyring }
 
 func (away) Seal(ctx context.Context, _, _ []byte) ([]byte, error) {
 	<-ctx.Done()
@@ -192,22 +227,23 @@ var needsNoSecret = []struct {
 	{"Patch", func(ctx context.Context, m *relayer.Manager) (*relayer.Relayer, error) {
 		return m.Patch(ctx, "a", patchtest.JSON(map[string]any{"name": "patched", "policies": &relayer.EVMPolicy{EIP1559Pricing: new(true)}}))
 	}},
-	{"Update", func(ctx context.Context, m *relayer.Manager) (*relayer.Relayer, error) {
-		return m.Update(ctx, "a", func(r *relayer.Relayer) error { r.Name = "updated"; return nil })
+	{"Patch with the name of the URLs in a value", func(ctx context.Context, m *relayer.Manager) (*relayer.Relayer, error) {
+		return m.Patch(ctx, "a", patchtest.JSON(map[string]any{"name": `"custom_rpc_urls":\`}))
 	}},
 }
 
-func TestSealer_NotCalledUnlessURLsChange(t *testing.T) {
+func TestSealed_KeysNotUsedUnlessURLsChange(t *testing.T) {
 	s := newSealed(t)
-	for name, options := range map[string][]relayer.Option{
-		"no sealer":       nil,
-		"another key":     {relayer.WithSealer(ringOf(t, "k2"))},
-		"sealer is away":  {relayer.WithSealer(away{})},
-		"never called":    {relayer.WithSealer(forbidden{t})},
-		"with RPC policy": {relayer.WithSealer(forbidden{t}), relayer.WithRPCPolicy(rpcguard.Policy{RefuseUserInfo: true})},
+	policy := relayer.WithRPCPolicy(rpcguard.Policy{RefuseUserInfo: true})
+	for name, m := range map[string]*relayer.Manager{
+		"no sealed store": managerOn(t, s.store),
+		"no keys":         managerOn(t, sealing(t, s.store, keyring.Keyring{})),
+		"another key":     managerOn(t, sealing(t, s.store, ringOf(t, "k2"))),
+		"keys are away":   managerOn(t, sealing(t, s.store, away{ringOf(t, "k1")})),
+		"never used":      managerOn(t, sealing(t, s.store, forbidden{ringOf(t, "k1"), t})),
+		"with RPC policy": managerOn(t, sealing(t, s.store, forbidden{ringOf(t, "k1"), t}), policy),
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := managerOn(t, s.store, options...)
 			for _, operation := range needsNoSecret {
 				before := storedRecord(t, s.store, "a")
 				r, err := operation.call(t.Context(), m)
@@ -232,19 +268,16 @@ func TestSealer_NotCalledUnlessURLsChange(t *testing.T) {
 				}
 				expectMasked(t, r)
 			}
-			if _, err := m.Update(t.Context(), "a", func(r *relayer.Relayer) error { r.Name = "n"; return nil }); err != nil {
-				t.Error(err)
-			}
 		})
 	}
-	if m := managerOn(t, s.store, relayer.WithSealer(forbidden{t})); m.Delete(t.Context(), "a") != nil {
+	if m := managerOn(t, sealing(t, s.store, forbidden{ringOf(t, "k1"), t})); m.Delete(t.Context(), "a") != nil {
 		t.Error("the relayer was not deleted")
 	}
 }
 
-func TestSealer_WatchMasked(t *testing.T) {
+func TestSealed_WatchMasked(t *testing.T) {
 	s := newSealed(t)
-	m := managerOn(t, s.store, relayer.WithSealer(forbidden{t}))
+	m := managerOn(t, sealing(t, s.store, forbidden{ringOf(t, "k1"), t}))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	changes := m.Watch(ctx, relayer.WatchQuery{})
@@ -261,24 +294,25 @@ func TestSealer_WatchMasked(t *testing.T) {
 }
 
 // Only what needs the secret fails, with an error that names the key.
-func TestSealer_MissingKey(t *testing.T) {
+func TestSealed_MissingKey(t *testing.T) {
 	s := newSealed(t)
-	for name, options := range map[string][]relayer.Option{
-		"no sealer":   nil,
-		"another key": {relayer.WithSealer(ringOf(t, "k2"))},
+	for name, store := range map[string]relayer.Store{
+		"no sealed store": s.store,
+		"no keys":         sealing(t, s.store, keyring.Keyring{}),
+		"another key":     sealing(t, s.store, ringOf(t, "k2")),
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := managerOn(t, s.store, options...)
+			m, hasKeys := managerOn(t, store), name == "another key"
 			before := storedRecord(t, s.store, "a")
 			expectSealed := func(operation string, err error) {
 				t.Helper()
 				if !errors.Is(err, relayer.ErrSealed) || !errors.Is(err, relayer.ErrUnavailable) {
 					t.Errorf("%s: error %v does not match ErrSealed and ErrUnavailable", operation, err)
 				}
-				if errors.Is(err, errors.ErrUnsupported) != (options == nil) {
-					t.Errorf("%s: error %v must match ErrUnsupported only without a sealer", operation, err)
+				if errors.Is(err, errors.ErrUnsupported) == hasKeys {
+					t.Errorf("%s: error %v must match ErrUnsupported only without keys", operation, err)
 				}
-				if options != nil && (!errors.Is(err, keyring.ErrUnknownKey) || !strings.Contains(err.Error(), "k1")) {
+				if hasKeys && (!errors.Is(err, keyring.ErrUnknownKey) || !strings.Contains(err.Error(), "k1")) {
 					t.Errorf("%s: error %v does not name the key k1", operation, err)
 				}
 			}
@@ -289,7 +323,7 @@ func TestSealer_MissingKey(t *testing.T) {
 				return nil
 			})
 			expectSealed("Update with an additional URL", err)
-			if options == nil {
+			if !hasKeys {
 				_, err = m.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"custom_rpc_urls": []relayer.RPCConfig{{URL: thirdURL}}}))
 				expectSealed("Patch of the URLs", err)
 			}
@@ -301,31 +335,46 @@ func TestSealer_MissingKey(t *testing.T) {
 			if after := storedRecord(t, s.store, "a"); after.Revision != before.Revision {
 				t.Error("the record was changed")
 			}
+			r, err = m.Update(t.Context(), "a", func(r *relayer.Relayer) error {
+				expectMasked(t, r)
+				r.Name, r.CustomRPCURLs = "updated by "+name, slices.Clone(r.CustomRPCURLs)
+				return nil
+			})
+			if err != nil {
+				t.Fatalf("Update of the name: %v", err)
+			}
+			expectMasked(t, r)
+			if after := storedRecord(t, s.store, "a"); !bytes.Equal(after.Private, before.Private) {
+				t.Error("Update of the name changed the private part")
+			}
 		})
 	}
 }
 
 // If the key is lost, URLs can be replaced and cleared, but not kept.
-func TestSealer_LostKey(t *testing.T) {
+func TestSealed_LostKey(t *testing.T) {
 	s := newSealed(t)
-	m := managerOn(t, s.store, relayer.WithSealer(ringOf(t, "k2")))
+	store := sealing(t, s.store, ringOf(t, "k2"))
+	m := managerOn(t, store)
 	body := `{"custom_rpc_urls":[{"url":"` + thirdURL + `"},{"url":"https://second.example"}]}`
 	if _, err := m.Documents().Patch(t.Context(), "a", []byte(body)); err != nil {
 		t.Fatal(err)
 	}
 	expectURLs(t, m, "a", thirdURL, "https://second.example")
-	expectCounts(t, m, "0 map[k2:1]")
+	expectCounts(t, store, "0 map[k2:1]")
 
-	lost := managerOn(t, s.store, relayer.WithSealer(ringOf(t, "k4")))
+	lost := managerOn(t, sealing(t, s.store, ringOf(t, "k4")))
 	_, err := lost.Documents().Patch(t.Context(), "a", []byte(`{"custom_rpc_urls":[{"url":"`+thirdURL+`"}],"name":""}`))
 	if invalid, ok := errors.AsType[*relayer.ValidationError](err); !ok || invalid.Fields[0].Field != "name" {
 		t.Errorf("an invalid replacement returned %v", err)
 	}
 	expectURLs(t, m, "a", thirdURL, "https://second.example")
 
-	for name, options := range map[string][]relayer.Option{"no sealer": nil, "another key": {relayer.WithSealer(ringOf(t, "k3"))}} {
+	for name, store := range map[string]relayer.Store{
+		"no sealed store": s.store, "without keys": sealing(t, s.store, keyring.Keyring{}), "another key": sealing(t, s.store, ringOf(t, "k3")),
+	} {
 		mustCreate(t, s.Manager, withURLs(name[:2], firstURL))
-		m := managerOn(t, s.store, options...)
+		m := managerOn(t, store)
 		if _, err := m.Documents().Patch(t.Context(), name[:2], []byte(`{"custom_rpc_urls":null}`)); err != nil {
 			t.Errorf("%s: clearing the URLs: %v", name, err)
 		}
@@ -335,7 +384,7 @@ func TestSealer_LostKey(t *testing.T) {
 	}
 }
 
-func TestSealer_UpdateOfURLs(t *testing.T) {
+func TestSealed_UpdateOfURLs(t *testing.T) {
 	s := newSealed(t)
 	_, err := s.Update(t.Context(), "a", func(r *relayer.Relayer) error {
 		r.CustomRPCURLs = append(r.CustomRPCURLs, relayer.RPCConfig{URL: thirdURL})
@@ -360,7 +409,7 @@ func TestSealer_UpdateOfURLs(t *testing.T) {
 	}
 }
 
-func TestSealer_MaskedURLsRejected(t *testing.T) {
+func TestSealed_MaskedURLsRejected(t *testing.T) {
 	s := newSealed(t)
 	shown, err := s.Pause(t.Context(), "a")
 	if err != nil {
@@ -388,7 +437,7 @@ func TestSealer_MaskedURLsRejected(t *testing.T) {
 }
 
 // Sealing is randomized, but the same content is no change.
-func TestSealer_SameContentIsNoChange(t *testing.T) {
+func TestSealed_SameContentIsNoChange(t *testing.T) {
 	s := newSealed(t)
 	before := storedRecord(t, s.store, "a")
 	calls := map[string]func() (*relayer.Relayer, error){
@@ -417,12 +466,12 @@ func TestSealer_SameContentIsNoChange(t *testing.T) {
 }
 
 // Members of the private part that a newer version added are kept.
-func TestSealer_UnknownMembersKept(t *testing.T) {
+func TestSealed_UnknownMembersKept(t *testing.T) {
 	ring := ringOf(t, "k1")
 	rec := newer["evm"]
 	store := storeOf(t, rec)
-	m := managerOn(t, store, relayer.WithSealer(ring))
-	reseal(t, m)
+	reseal(t, sealing(t, store, ring))
+	m := managerOn(t, sealing(t, store, ring))
 	before := openedRecord(t, ring, store, rec.ID)
 	endpoints, err := m.RPCURLs(t.Context(), rec.ID)
 	if err != nil {
@@ -438,11 +487,13 @@ func TestSealer_UnknownMembersKept(t *testing.T) {
 	}
 }
 
-func openedRecord(t *testing.T, sealer relayer.Sealer, store relayer.Store, id string) relayer.Record {
+func openedRecord(t *testing.T, keys sealed.Keys, store relayer.Store, id string) relayer.Record {
 	t.Helper()
-	opened := storeOf(t, storedRecord(t, store, id))
-	reseal(t, managerOn(t, opened, relayer.WithUnsealing(sealer)))
-	return storedRecord(t, opened, id)
+	opened, err := sealing(t, store, keys).Open(t.Context(), storedRecord(t, store, id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return opened
 }
 
 func storeOf(t *testing.T, records ...relayer.Record) *memory.Store {
@@ -457,19 +508,19 @@ func storeOf(t *testing.T, records ...relayer.Record) *memory.Store {
 }
 
 // tamperings change what is stored of "a".
-var tamperings = map[string]func(t *testing.T, s sealed, rec *relayer.Record){
-	"truncated": func(_ *testing.T, _ sealed, rec *relayer.Record) { rec.Private = rec.Private[:len(rec.Private)-1] },
-	"only mark": func(_ *testing.T, _ sealed, rec *relayer.Record) { rec.Private = rec.Private[:1] },
-	"bit changed": func(_ *testing.T, _ sealed, rec *relayer.Record) {
+var tamperings = map[string]func(t *testing.T, s fixture, rec *relayer.Record){
+	"truncated": func(_ *testing.T, _ fixture, rec *relayer.Record) { rec.Private = rec.Private[:len(rec.Private)-1] },
+	"only mark": func(_ *testing.T, _ fixture, rec *relayer.Record) { rec.Private = rec.Private[:1] },
+	"bit changed": func(_ *testing.T, _ fixture, rec *relayer.Record) {
 		rec.Private[len(rec.Private)/2] ^= 1
 	},
-	"moved from another relayer": func(t *testing.T, s sealed, rec *relayer.Record) {
+	"moved from another relayer": func(t *testing.T, s fixture, rec *relayer.Record) {
 		mustCreate(t, s.Manager, withURLs("b", firstURL, secondURL))
 		rec.Private = storedRecord(t, s.store, "b").Private
 	},
 }
 
-func TestSealer_TamperedPart(t *testing.T) {
+func TestSealed_TamperedPart(t *testing.T) {
 	for name, tamper := range tamperings {
 		t.Run(name, func(t *testing.T) {
 			s := newSealed(t)
@@ -501,7 +552,7 @@ func TestSealer_TamperedPart(t *testing.T) {
 
 // A sealed part is not bound to a revision, because changes without its key carry it over.
 // The older part of the same relayer is therefore accepted (docs/security.md says so).
-func TestSealer_ReplayOfOlderRevision(t *testing.T) {
+func TestSealed_ReplayOfOlderRevision(t *testing.T) {
 	s := newSealed(t)
 	older := storedRecord(t, s.store, "a").Private
 	if _, err := s.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"custom_rpc_urls": []relayer.RPCConfig{{URL: thirdURL}, {URL: thirdURL}}})); err != nil {
@@ -515,10 +566,10 @@ func TestSealer_ReplayOfOlderRevision(t *testing.T) {
 	expectURLs(t, s.Manager, "a", firstURL, secondURL)
 }
 
-func TestSealer_Away(t *testing.T) {
+func TestSealed_Away(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSealed(t)
-		m := managerOn(t, s.store, relayer.WithSealer(away{}))
+		m := managerOn(t, sealing(t, s.store, away{ringOf(t, "k1")}))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		for _, operation := range needsNoSecret {
@@ -550,23 +601,6 @@ func TestSealer_Away(t *testing.T) {
 	})
 }
 
-func TestSealer_InvalidOptions(t *testing.T) {
-	off := relayer.WithUnsealing(ringOf(t, "k1"))
-	for name, options := range map[string][]relayer.Option{
-		"nil":                       {relayer.WithSealer(nil)},
-		"nil, unsealing":            {relayer.WithUnsealing(nil)},
-		"nil pointer":               {relayer.WithSealer((*keyring.Keyring)(nil))},
-		"keyring without keys":      {relayer.WithSealer(keyring.Keyring{})},
-		"without keys, unsealing":   {relayer.WithUnsealing(keyring.Keyring{})},
-		"unsealing and sealed only": {off, relayer.WithSealedOnly()},
-		"sealed only and unsealing": {relayer.WithSealedOnly(), off},
-	} {
-		if _, err := relayer.New(memory.New(), options...); err == nil {
-			t.Errorf("%s: New returned no error", name)
-		}
-	}
-}
-
 // expectCorrupt checks that damage is reported with the ID and the sequence of the relayer.
 func expectCorrupt(t testing.TB, operation string, rec relayer.Record, err error) {
 	t.Helper()
@@ -579,14 +613,11 @@ func expectCorrupt(t testing.TB, operation string, rec relayer.Record, err error
 
 // Somebody without the key has stored URLs in clear.
 func TestSealedOnly_ClearPart(t *testing.T) {
-	for name, options := range map[string][]relayer.Option{
-		"with a sealer":    {relayer.WithSealedOnly(), relayer.WithSealer(ringOf(t, "k1"))},
-		"without a sealer": {relayer.WithSealedOnly()},
-	} {
+	for name, keys := range map[string]keyring.Keyring{"with keys": ringOf(t, "k1"), "without keys": {}} {
 		t.Run(name, func(t *testing.T) {
 			store := memory.New()
 			mustCreate(t, managerOn(t, store), withURLs("a", firstURL, secondURL))
-			m := managerOn(t, store, options...)
+			m := managerOn(t, sealing(t, store, keys, sealed.Only()))
 			rec := storedRecord(t, store, "a")
 			expectCorrupt(t, "RPCURLs", rec, second(m.RPCURLs(t.Context(), "a")))
 			for id, err := range m.Check(t.Context()) {
@@ -623,9 +654,9 @@ func TestSealedOnly_ClearPart(t *testing.T) {
 	}
 }
 
-func TestSealedOnly_NewURLsWithoutSealer(t *testing.T) {
+func TestSealedOnly_NewURLsWithoutKeys(t *testing.T) {
 	store := memory.New()
-	m := managerOn(t, store, relayer.WithSealedOnly())
+	m := managerOn(t, sealing(t, store, keyring.Keyring{}, sealed.Only()))
 	if _, err := m.Create(t.Context(), withURLs("a", firstURL)); !errors.Is(err, relayer.ErrSealed) || !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("Create returned %v, want ErrSealed and ErrUnsupported", err)
 	}
@@ -710,26 +741,26 @@ func FuzzSealedPart(f *testing.F) {
 		if _, err := store.Create(t.Context(), changed); err != nil {
 			t.Skip(err)
 		}
-		for _, option := range []relayer.Option{relayer.WithSealer(ringOf(t, "k1")), relayer.WithUnsealing(ringOf(t, "m2", "k1")), relayer.WithExclusiveSigners()} {
-			m := managerOn(t, store, option)
+		for _, on := range []relayer.Store{sealing(t, store, ringOf(t, "k1")), sealing(t, store, ringOf(t, "m2", "k1"), sealed.Off()), store} {
+			m := managerOn(t, on)
 			endpoints, err := m.RPCURLs(t.Context(), "a")
-			if err == nil && len(private) > 0 && private[0] == 1 && !slices.Equal(urlsOf(endpoints), []string{firstURL, secondURL}) {
+			if err == nil && len(private) > 0 && private[0] != '{' && !slices.Equal(urlsOf(endpoints), []string{firstURL, secondURL}) {
 				t.Errorf("a sealed part that was never sealed has the URLs %q", urlsOf(endpoints))
 			}
 			// None of these panics.
 			_, _ = m.Get(t.Context(), "a")
 			_, _ = m.List(t.Context(), relayer.ListQuery{Page: 1, PerPage: 10})
 			_, _ = m.Pause(t.Context(), "a")
-			_, _ = m.CountSealed(t.Context())
+			_, _ = m.Update(t.Context(), "a", func(r *relayer.Relayer) error { r.Name = "n"; return nil })
 		}
 	})
 }
 
 func BenchmarkCreate_Sealing(b *testing.B) {
 	body := evmBody(`"custom_rpc_urls":[{"url":"` + firstURL + `"},{"url":"` + thirdURL + `"}]`)
-	for name, options := range map[string][]relayer.Option{"clear": nil, "sealed": {relayer.WithSealer(ringOf(b, "k1"))}} {
+	for name, store := range map[string]relayer.Store{"clear": memory.New(), "sealed": sealing(b, memory.New(), ringOf(b, "k1"))} {
 		b.Run(name, func(b *testing.B) {
-			m := newManager(b, options...)
+			m := managerOn(b, store)
 			for b.Loop() {
 				mustCreateDocument(b, m, body)
 			}
@@ -738,9 +769,9 @@ func BenchmarkCreate_Sealing(b *testing.B) {
 }
 
 func BenchmarkGet_Sealing(b *testing.B) {
-	for name, options := range map[string][]relayer.Option{"clear": nil, "sealed": {relayer.WithSealer(ringOf(b, "k1"))}} {
+	for name, store := range map[string]relayer.Store{"clear": memory.New(), "sealed": sealing(b, memory.New(), ringOf(b, "k1"))} {
 		b.Run(name, func(b *testing.B) {
-			m := newManager(b, options...)
+			m := managerOn(b, store)
 			mustCreate(b, m, withURLs("a", firstURL, secondURL))
 			for b.Loop() {
 				if _, err := m.Documents().Get(b.Context(), "a"); err != nil {
@@ -751,27 +782,137 @@ func BenchmarkGet_Sealing(b *testing.B) {
 	}
 }
 
-// brokenSealer is a sealer that fails.
-type brokenSealer struct{ err error }
+// brokenKeys are keys that fail.
+type brokenKeys struct {
+	keyring.Keyring
+	err error
+}
 
-func (s brokenSealer) Seal(context.Context, []byte, []byte) ([]byte, error) { return nil, s.err }
+func (k brokenKeys) Seal(context.Context, []byte, []byte) ([]byte, error) { return nil, k.err }
 
-func (s brokenSealer) Open(context.Context, []byte, []byte) ([]byte, error) { return nil, s.err }
+func (k brokenKeys) Open(context.Context, []byte, []byte) ([]byte, error) { return nil, k.err }
 
-// The error of a sealer says nothing about the request, and its URLs are masked.
-func TestSealer_Fault(t *testing.T) {
+// The error of a key service says nothing about the request, and its URLs are masked.
+func TestSealed_KeysFail(t *testing.T) {
 	invalid := &relayer.ValidationError{Fields: []relayer.FieldError{{Field: "key", Message: "Post https://vault.example/KEY: refused"}}}
-	for _, fault := range []error{relayer.ErrExists, relayer.ErrNotFound, relayer.ErrOutcomeUnknown, invalid} {
+	for _, fault := range []error{relayer.ErrExists, relayer.ErrNotFound, relayer.ErrOutcomeUnknown, relayer.ErrConflict, invalid} {
 		store := memory.New()
 		req := withURLs("a", "https://rpc.example/v2/KEY")
-		_, sealing := managerOn(t, store, relayer.WithSealer(brokenSealer{fault})).Create(t.Context(), req)
-		mustCreate(t, managerOn(t, store, relayer.WithSealer(ringOf(t, "k1"))), req)
-		_, opening := managerOn(t, store, relayer.WithSealer(brokenSealer{fault})).RPCURLs(t.Context(), "a")
-		for name, err := range map[string]error{"sealing": sealing, "opening": opening} {
+		broken := managerOn(t, sealing(t, store, brokenKeys{ringOf(t, "k1"), fault}))
+		_, creating := broken.Create(t.Context(), req)
+		mustCreate(t, managerOn(t, sealing(t, store, ringOf(t, "k1"))), req)
+		_, opening := broken.RPCURLs(t.Context(), "a")
+		_, updating := broken.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"custom_rpc_urls": []relayer.RPCConfig{{URL: thirdURL}}}))
+		for name, err := range map[string]error{"create": creating, "open": opening, "update": updating} {
 			_, isInvalid := errors.AsType[*relayer.ValidationError](err)
 			if !errors.Is(err, relayer.ErrSealed) || errors.Is(err, fault) && fault != invalid || isInvalid || errors.Is(err, relayer.ErrInvalid) || strings.Contains(err.Error(), "KEY") {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
+	}
+}
+
+// counting are keys that count their uses.
+type counting struct {
+	keyring.Keyring
+	seals, opens *int
+}
+
+func (k counting) Seal(ctx context.Context, plaintext, associatedData []byte) ([]byte, error) {
+	*k.seals++
+	return k.Keyring.Seal(ctx, plaintext, associatedData)
+}
+
+func (k counting) Open(ctx context.Context, text, associatedData []byte) ([]byte, error) {
+	*k.opens++
+	return k.Keyring.Open(ctx, text, associatedData)
+}
+
+// Update calls the function and opens the URLs once, and seals them if their values differ. It
+// makes no difference whether the function copies the list or changes it in place.
+func TestUpdate_SealedOnce(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(r *relayer.Relayer)
+		seals  int
+	}{
+		"name":          {func(r *relayer.Relayer) { r.Name = "m" }, 0},
+		"same elements": {func(r *relayer.Relayer) { r.Name, r.CustomRPCURLs[0].URL = "m", firstURL }, 0},
+		"copied list":   {func(r *relayer.Relayer) { r.Name, r.CustomRPCURLs = "m", slices.Clone(r.CustomRPCURLs) }, 0},
+		"new list": {func(r *relayer.Relayer) {
+			r.Name = "m"
+			r.CustomRPCURLs = []relayer.RPCConfig{{URL: firstURL, Weight: new(100.0)}, {URL: secondURL}}
+		}, 0},
+		"weight":           {func(r *relayer.Relayer) { r.CustomRPCURLs[0].Weight = new(7.0) }, 0},
+		"element in place": {func(r *relayer.Relayer) { r.CustomRPCURLs[0].URL = thirdURL }, 1},
+		"element of a copy": {func(r *relayer.Relayer) {
+			r.CustomRPCURLs = slices.Clone(r.CustomRPCURLs)
+			r.CustomRPCURLs[0].URL = thirdURL
+		}, 1},
+		"order":       {func(r *relayer.Relayer) { slices.Reverse(r.CustomRPCURLs) }, 1},
+		"secret only": {func(r *relayer.Relayer) { r.CustomRPCURLs[0].URL += "0" }, 1},
+		"no list":     {func(r *relayer.Relayer) { r.CustomRPCURLs = nil }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSealed(t)
+			before, calls, seals, opens := storedRecord(t, s.store, "a"), 0, 0, 0
+			m := managerOn(t, sealing(t, s.store, counting{ringOf(t, "k2", "k1"), &seals, &opens}))
+			var want []string
+			updated, err := m.Update(t.Context(), "a", func(r *relayer.Relayer) error {
+				if calls++; !slices.Equal(urlsOf(r.CustomRPCURLs), []string{firstURL, secondURL}) {
+					t.Errorf("the function got %q", urlsOf(r.CustomRPCURLs))
+				}
+				test.change(r)
+				want = urlsOf(r.CustomRPCURLs)
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if calls != 1 || opens != 1 || seals != test.seals {
+				t.Errorf("%d calls, %d opens and %d seals, want 1, 1 and %d", calls, opens, seals, test.seals)
+			}
+			after := storedRecord(t, s.store, "a")
+			if isKept := bytes.Equal(after.Private, before.Private); after.Revision == before.Revision || isKept != (test.seals == 0 && len(want) > 0) {
+				t.Errorf("the private part is the same: %t", isKept)
+			}
+			if isChanged := slices.Contains(updated.LastChange.Changed, "custom_rpc_urls"); isChanged != (len(want) == 0 || seals > 0) && name != "weight" {
+				t.Errorf("the change has the paths %q", updated.LastChange.Changed)
+			}
+			expectURLs(t, m, "a", want...)
+		})
+	}
+}
+
+// A dry run and a create without URLs use no keys.
+func TestSealed_DryRun(t *testing.T) {
+	s := newSealed(t)
+	m := managerOn(t, sealing(t, s.store, forbidden{ringOf(t, "k1"), t}))
+	mustCreate(t, m, minimal("none"))
+	r, err := m.Create(t.Context(), withURLs("b", firstURL), relayer.DryRun())
+	if err != nil {
+		t.Fatal(err)
+	}
+	expectMasked(t, r)
+}
+
+// clearStore is an Opener of a host: nothing is sealed.
+type clearStore struct{ relayer.Store }
+
+func (clearStore) Open(_ context.Context, rec relayer.Record) (relayer.Record, error) {
+	return rec, nil
+}
+
+// A Manager masks what its store opens, whether or not it is sealed.
+func TestOpener_ClearParts(t *testing.T) {
+	m := managerOn(t, clearStore{memory.New()})
+	created, err := m.Create(t.Context(), withURLs("a", firstURL))
+	if err != nil {
+		t.Fatal(err)
+	}
+	expectMasked(t, created)
+	view := m.Within(mustParse(t, "id=a"))
+	expectURLs(t, view, "a", firstURL)
+	if r, err := view.Get(t.Context(), "a"); err != nil || r.CustomRPCURLs[0].URL != firstURL {
+		t.Errorf("Get returned %v and %v", urlsOf(r.CustomRPCURLs), err)
 	}
 }

@@ -1,0 +1,175 @@
+package sealing_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/tink-crypto/tink-go/v2/aead"
+	"github.com/tink-crypto/tink-go/v2/keyset"
+	"github.com/tink-crypto/tink-go/v2/testing/fakekms"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/memory"
+	"github.com/go-relayer/relayer/store/sealed"
+	"github.com/go-relayer/relayer/tests/sealing"
+)
+
+const secret = "https://rpc.example.com/v3/0123456789abcdef"
+
+// keysetSealer stores a new keyset encrypted under a key of the service, reads it back
+// as a host does when it starts, and returns its keys.
+func keysetKeys(t *testing.T) sealing.KeysetKeys {
+	t.Helper()
+	service := newService(t)
+	created, err := keyset.NewHandle(aead.AES256GCMKeyTemplate())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file bytes.Buffer
+	if err := created.WriteWithContext(t.Context(), keyset.NewJSONWriter(&file), service, nil); err != nil {
+		t.Fatal(err)
+	}
+	handle, err := keyset.ReadWithContext(t.Context(), keyset.NewJSONReader(&file), service, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	primitive, err := aead.New(handle)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sealing.KeysetKeys{AEAD: primitive, Primary: handle.KeysetInfo().GetPrimaryKeyId()}
+}
+
+// service is a key management service that can be made to hang.
+type service struct {
+	*aead.KMSEnvelopeAEADWithContext
+	isAway bool
+}
+
+func newService(t *testing.T) *service {
+	t.Helper()
+	uri, err := fakekms.NewKeyURI()
+	if err != nil {
+		t.Fatal(err)
+	}
+	remote, err := fakekms.NewAEADWithContext(uri)
+	if err != nil {
+		t.Fatal(err)
+	}
+	envelope, err := aead.NewKMSEnvelopeAEADWithContext(aead.AES256GCMKeyTemplate(), remote)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &service{KMSEnvelopeAEADWithContext: envelope}
+}
+
+func (s *service) EncryptWithContext(ctx context.Context, plaintext, associatedData []byte) ([]byte, error) {
+	if s.isAway {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return s.KMSEnvelopeAEADWithContext.EncryptWithContext(ctx, plaintext, associatedData)
+}
+
+func (s *service) DecryptWithContext(ctx context.Context, sealed, associatedData []byte) ([]byte, error) {
+	if s.isAway {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return s.KMSEnvelopeAEADWithContext.DecryptWithContext(ctx, sealed, associatedData)
+}
+
+func TestKeys_SealAndOpen(t *testing.T) {
+	for name, keys := range map[string]sealed.Keys{
+		"keyset": keysetKeys(t),
+		"KMS":    sealing.KMSKeys{AEADWithContext: newService(t), Name: "kms"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text, err := keys.Seal(t.Context(), []byte(secret), []byte("a"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if bytes.Contains(text, []byte("rpc.example.com")) {
+				t.Error("the sealed text contains a part of the plaintext")
+			}
+			if opened, err := keys.Open(t.Context(), text, []byte("a")); err != nil || string(opened) != secret {
+				t.Errorf("Open returned %q and %v", opened, err)
+			}
+			if _, err := keys.Open(t.Context(), text, []byte("b")); err == nil {
+				t.Error("Open accepted other associated data")
+			}
+			text[len(text)-1] ^= 1
+			if _, err := keys.Open(t.Context(), text, []byte("a")); err == nil {
+				t.Error("Open accepted a changed text")
+			}
+		})
+	}
+}
+
+// A keyset names the key of each text, so that a rotation seals each relayer once. A service does
+// not, so that each Reseal seals all.
+func TestKeys_Reseal(t *testing.T) {
+	keyset, service := keysetKeys(t), sealing.KMSKeys{AEADWithContext: newService(t), Name: "a"}
+	for name, c := range map[string]struct {
+		before, after sealed.Keys
+		again         int
+	}{
+		"keyset": {keyset, either{keysetKeys(t), keyset}, 0},
+		"KMS":    {service, service, 3},
+	} {
+		m, err := managerWith(memory.New(), c.before)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range []string{"a", "b", "c"} {
+			if _, err := m.Create(t.Context(), definition(id, []relayer.RPCConfig{{URL: secret}})); err != nil {
+				t.Fatal(err)
+			}
+		}
+		rotated, err := managerWith(m.store.Store, c.after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []int{3, c.again} {
+			count := 0
+			for id, err := range rotated.store.Reseal(t.Context()) {
+				if err != nil {
+					t.Fatalf("%s: %s: %v", name, id, err)
+				}
+				count++
+			}
+			if count != want {
+				t.Errorf("%s: %d relayers were sealed, want %d", name, count, want)
+			}
+		}
+		if endpoints, err := rotated.RPCURLs(t.Context(), "b"); err != nil || endpoints[0].URL != secret {
+			t.Errorf("%s: the URL is %v, error %v", name, endpoints, err)
+		}
+	}
+}
+
+// either seals with its own keyset, and opens with both.
+type either struct {
+	sealing.KeysetKeys
+	earlier sealed.Keys
+}
+
+func (e either) Open(ctx context.Context, text, associatedData []byte) ([]byte, error) {
+	opened, err := e.KeysetKeys.Open(ctx, text, associatedData)
+	if err != nil {
+		return e.earlier.Open(ctx, text, associatedData)
+	}
+	return opened, nil
+}
+
+func TestKMSKeys_ServiceAway(t *testing.T) {
+	remote := newService(t)
+	remote.isAway = true
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := (sealing.KMSKeys{AEADWithContext: remote}).Seal(ctx, []byte(secret), nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("the error is %v, want context.Canceled", err)
+	}
+}
