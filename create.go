@@ -9,13 +9,21 @@ import (
 // [*ValidationError] with every problem of the request, and [ErrExists] if the ID
 // is taken. When it returns nil, the relayer is as durable as the store makes it.
 func (m *Manager) Create(ctx context.Context, req CreateRequest, options ...WriteOption) (*Relayer, error) {
-	r := newRelayer(req)
-	return observeWrite(ctx, m, ActionCreate, &r.ID, options, func(ctx context.Context, w *write) (*Relayer, error) {
-		rec, err := m.create(ctx, r, new(problems), w)
-		if err != nil {
-			return nil, err
+	return create(ctx, m, newRelayer(req), func(*problems) bool { return true }, options, m.relayerOf)
+}
+
+// create stores a new relayer. Decode completes it, and reports false if its fields are unknown.
+func create[T any](ctx context.Context, m *Manager, r *Relayer, decode func(*problems) bool, options []WriteOption, form form[T]) (T, error) {
+	return observeWrite(ctx, m, ActionCreate, &r.ID, options, func(ctx context.Context, w *write) (created T, _ error) {
+		found := new(problems)
+		if !decode(found) {
+			return created, found.err()
 		}
-		return m.relayerOf(rec)
+		rec, err := m.create(ctx, r, found, w)
+		if err != nil {
+			return created, err
+		}
+		return form(ctx, rec)
 	})
 }
 

@@ -13,12 +13,18 @@ import (
 // there is neither a condition nor an admission nor a selector of [Manager.Within]: these
 // need the stored data.
 func (m *Manager) Delete(ctx context.Context, id string, options ...WriteOption) error {
-	_, err := observeWrite(ctx, m, ActionDelete, &id, options, func(ctx context.Context, w *write) (Record, error) { return m.remove(ctx, id, w) })
+	_, err := remove(ctx, m, id, options, func(context.Context, Record) (struct{}, error) { return struct{}{}, nil })
 	return err
 }
 
-func (m *Manager) remove(ctx context.Context, id string, w *write) (Record, error) {
-	return retry(ctx, func() (Record, error) { return m.attemptDelete(ctx, id, w) })
+func remove[T any](ctx context.Context, m *Manager, id string, options []WriteOption, form form[T]) (T, error) {
+	return observeWrite(ctx, m, ActionDelete, &id, options, func(ctx context.Context, w *write) (T, error) {
+		rec, err := retry(ctx, func() (Record, error) { return m.attemptDelete(ctx, id, w) })
+		if err != nil {
+			return *new(T), err
+		}
+		return form(ctx, rec)
+	})
 }
 
 func (m *Manager) attemptDelete(ctx context.Context, id string, w *write) (Record, error) {

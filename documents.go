@@ -81,86 +81,51 @@ func documentOf(rec Record) Document {
 	return Document{ID: rec.ID, Revision: rec.Revision, JSON: rec.Document, note: rec.Note}
 }
 
+// writtenDocument is the form of a record after a write.
+func writtenDocument(_ context.Context, rec Record) (Document, error) { return documentOf(rec), nil }
+
 // Create is [Manager.Create] for a request in JSON, such as the body of an HTTP request:
 // one strict JSON object with the members of [CreateRequest]. Problems of the JSON and of
 // its values are returned together.
 func (d Documents) Create(ctx context.Context, body []byte, options ...WriteOption) (Document, error) {
 	r := new(Relayer)
-	return observeWrite(ctx, d.manager, ActionCreate, &r.ID, options, func(ctx context.Context, w *write) (Document, error) {
-		found := new(problems)
-		if !decodeCreate(body, r, found) {
-			return Document{}, found.err()
-		}
-		rec, err := d.manager.create(ctx, r, found, w)
-		return documentOf(rec), err
-	})
+	decode := func(found *problems) bool { return decodeCreate(body, r, found) }
+	return create(ctx, d.manager, r, decode, options, writtenDocument)
 }
 
 // Patch is [Manager.Patch] without decoding.
 func (d Documents) Patch(ctx context.Context, id string, patch []byte, options ...WriteOption) (Document, error) {
 	p := parsePatch(patch)
-	return observeWrite(ctx, d.manager, p.action, &id, options, func(ctx context.Context, w *write) (Document, error) {
-		rec, err := d.manager.patchRecord(ctx, id, p, w)
-		return documentOf(rec), err
-	})
+	return update(ctx, d.manager, p.action, id, options, writtenDocument, d.manager.patched(p))
 }
 
 // Disable is [Manager.Disable] without decoding.
 func (d Documents) Disable(ctx context.Context, id string, reason DisabledReason, options ...WriteOption) (Document, error) {
-	return d.update(ctx, ActionDisable, id, options, d.manager.setDisabled(reason))
+	return update(ctx, d.manager, ActionDisable, id, options, writtenDocument, d.manager.setDisabled(reason))
 }
 
 // Enable is [Manager.Enable] without decoding.
 func (d Documents) Enable(ctx context.Context, id string, options ...WriteOption) (Document, error) {
-	return d.update(ctx, ActionEnable, id, options, d.manager.setEnabled())
-}
-
-func (d Documents) update(ctx context.Context, action Action, id string, options []WriteOption, e edit) (Document, error) {
-	return observeWrite(ctx, d.manager, action, &id, options, func(ctx context.Context, w *write) (Document, error) {
-		rec, err := d.manager.updateRecord(ctx, id, w, e)
-		return documentOf(rec), err
-	})
+	return update(ctx, d.manager, ActionEnable, id, options, writtenDocument, d.manager.setEnabled())
 }
 
 // Delete is [Manager.Delete], and returns the relayer as it was. A damaged one has no JSON.
 func (d Documents) Delete(ctx context.Context, id string, options ...WriteOption) (Document, error) {
-	return observeWrite(ctx, d.manager, ActionDelete, &id, options, func(ctx context.Context, w *write) (Document, error) {
-		rec, err := d.manager.remove(ctx, id, w)
-		return documentOf(rec), err
-	})
+	return remove(ctx, d.manager, id, options, writtenDocument)
 }
 
 // Get is [Manager.Get] without decoding.
 func (d Documents) Get(ctx context.Context, id string) (Document, error) {
-	return observe(ctx, d.manager.observers, d.readAction(ActionGet), id, func(ctx context.Context) (Document, error) {
-		rec, err := d.manager.get(ctx, id)
-		if err != nil {
-			return Document{}, err
-		}
-		return d.read(ctx, rec)
-	})
+	return get(ctx, d.manager, d.readAction(ActionGet), id, d.read)
 }
 
 // List is [Manager.List] without decoding.
 func (d Documents) List(ctx context.Context, query ListQuery) (*DocumentPage, error) {
-	return observe(ctx, d.manager.observers, d.readAction(ActionList), "", func(ctx context.Context) (*DocumentPage, error) {
-		read, err := d.manager.listRecords(ctx, query, !d.hasFullURLs)
-		if err != nil {
-			return nil, err
-		}
-		page := &DocumentPage{
-			Documents:  make([]Document, 0, len(read.Records)),
-			Pagination: read.pagination, Next: read.next, Position: read.Position,
-		}
-		for _, rec := range read.Records {
-			document, err := d.read(ctx, rec)
-			if err != nil {
-				return nil, err
-			}
-			page.Documents = append(page.Documents, document)
-		}
-		return page, nil
-	})
+	read, err := list(ctx, d.manager, d.readAction(ActionList), query, !d.hasFullURLs, d.read)
+	if err != nil {
+		return nil, err
+	}
+	return &DocumentPage{Documents: read.items, Pagination: read.pagination, Next: read.next, Position: read.position}, nil
 }
 
 // Watch is [Manager.Watch] without decoding.

@@ -7,12 +7,19 @@ import (
 // Get returns the relayer, or [ErrNotFound]. If its RPC URLs are sealed and cannot be
 // opened, they are masked (see [RPCURL.IsMasked]); [Manager.RPCURLs] returns the error.
 func (m *Manager) Get(ctx context.Context, id string) (*Relayer, error) {
-	return observe(ctx, m.observers, ActionGet, id, func(ctx context.Context) (*Relayer, error) {
+	return get(ctx, m, ActionGet, id, m.openedRelayerOf)
+}
+
+// form makes of a record what a caller gets: a relayer, or a document.
+type form[T any] func(context.Context, Record) (T, error)
+
+func get[T any](ctx context.Context, m *Manager, action Action, id string, form form[T]) (T, error) {
+	return observe(ctx, m.observers, action, id, func(ctx context.Context) (T, error) {
 		rec, err := m.get(ctx, id)
 		if err != nil {
-			return nil, err
+			return *new(T), err
 		}
-		return m.openedRelayerOf(ctx, rec)
+		return form(ctx, rec)
 	})
 }
 
@@ -21,15 +28,12 @@ func (m *Manager) Get(ctx context.Context, id string) (*Relayer, error) {
 // [errors.ErrUnsupported] too if the store has no keys to open them. It returns a
 // [*CorruptError] if they are damaged.
 func (m *Manager) RPCURLs(ctx context.Context, id string) ([]RPCConfig, error) {
-	return observe(ctx, m.observers, ActionReveal, id, func(ctx context.Context) ([]RPCConfig, error) {
-		rec, err := m.get(ctx, id)
+	return get(ctx, m, ActionReveal, id, func(ctx context.Context, rec Record) ([]RPCConfig, error) {
+		opened, err := m.opened(ctx, rec)
 		if err != nil {
 			return nil, err
 		}
-		if rec, err = m.opened(ctx, rec); err != nil {
-			return nil, err
-		}
-		r, err := unmaskedRelayerOf(rec)
+		r, err := unmaskedRelayerOf(opened)
 		if err != nil {
 			return nil, err
 		}

@@ -84,57 +84,53 @@ type Page struct {
 // so that the query does not select it, the later pages shift, and the next page lacks a
 // relayer. A walk by cursors ([ListQuery.After]) and [Manager.All] lack none.
 func (m *Manager) List(ctx context.Context, query ListQuery) (*Page, error) {
-	return observe(ctx, m.observers, ActionList, "", func(ctx context.Context) (*Page, error) {
-		read, err := m.listRecords(ctx, query, false)
+	read, err := list(ctx, m, ActionList, query, false, m.relayerOf)
+	if err != nil {
+		return nil, err
+	}
+	return &Page{Relayers: read.items, Pagination: read.pagination, Next: read.next, Position: read.position}, nil
+}
+
+// pageOf is a page as a query asks for it.
+type pageOf[T any] struct {
+	items      []T
+	pagination Pagination
+	next       Cursor
+	position   string
+}
+
+func list[T any](ctx context.Context, m *Manager, action Action, query ListQuery, documentsOnly bool, form form[T]) (pageOf[T], error) {
+	return observe(ctx, m.observers, action, "", func(ctx context.Context) (page pageOf[T], err error) {
+		if err := query.Selector.Err(); err != nil {
+			return page, err
+		}
+		pagination, asked, err := m.paginate(query)
 		if err != nil {
-			return nil, err
+			return page, err
 		}
-		page := &Page{
-			Relayers:   make([]*Relayer, 0, len(read.Records)),
-			Pagination: read.pagination, Next: read.next, Position: read.Position,
+		asked.DocumentsOnly = documentsOnly
+		if query.After != nil {
+			asked.Limit++ // shows whether more follow
 		}
-		for _, rec := range read.Records {
-			r, err := m.relayerOf(rec)
+		listing, err := within(m.store, query.Selector).List(ctx, asked)
+		if err != nil {
+			return page, err
+		}
+		if query.After != nil && len(listing.Records) > pagination.PerPage {
+			listing.Records = listing.Records[:pagination.PerPage]
+			page.next = cursorOf(listing.Records[pagination.PerPage-1].Sequence)
+		}
+		pagination.TotalItems = listing.Total
+		page.pagination, page.position, page.items = pagination, listing.Position, make([]T, 0, len(listing.Records))
+		for _, rec := range listing.Records {
+			item, err := form(ctx, rec)
 			if err != nil {
-				return nil, err
+				return page, err
 			}
-			page.Relayers = append(page.Relayers, r)
+			page.items = append(page.items, item)
 		}
 		return page, nil
 	})
-}
-
-// recordPage is a page as a query asks for it.
-type recordPage struct {
-	Listing
-	pagination Pagination
-	next       Cursor
-}
-
-// listRecords reads the page of a query.
-func (m *Manager) listRecords(ctx context.Context, query ListQuery, documentsOnly bool) (recordPage, error) {
-	if err := query.Selector.Err(); err != nil {
-		return recordPage{}, err
-	}
-	pagination, asked, err := m.paginate(query)
-	if err != nil {
-		return recordPage{}, err
-	}
-	asked.DocumentsOnly = documentsOnly
-	if query.After != nil {
-		asked.Limit++ // shows whether more follow
-	}
-	listing, err := within(m.store, query.Selector).List(ctx, asked)
-	if err != nil {
-		return recordPage{}, err
-	}
-	pagination.TotalItems = listing.Total
-	page := recordPage{Listing: listing, pagination: pagination}
-	if query.After != nil && len(listing.Records) > pagination.PerPage {
-		page.Records = listing.Records[:pagination.PerPage]
-		page.next = cursorOf(page.Records[len(page.Records)-1].Sequence)
-	}
-	return page, nil
 }
 
 // paginate returns the page to read, without its total, and the query for it.
@@ -185,7 +181,7 @@ func (m *Manager) All(ctx context.Context, selector Selector) iter.Seq2[*Relayer
 		for rec, err := range m.allRecords(ctx, selector) {
 			var r *Relayer
 			if err == nil {
-				r, err = m.relayerOf(rec)
+				r, err = m.relayerOf(ctx, rec)
 				err = operationError(ActionList, "", err)
 			}
 			if !yield(r, err) {

@@ -49,34 +49,24 @@ func parsePatch(body []byte) mergePatch {
 // by Go types.
 func (m *Manager) Patch(ctx context.Context, id string, patch []byte, options ...WriteOption) (*Relayer, error) {
 	p := parsePatch(patch)
-	return observeWrite(ctx, m, p.action, &id, options, func(ctx context.Context, w *write) (*Relayer, error) {
-		rec, err := m.patchRecord(ctx, id, p, w)
-		if err != nil {
-			return nil, err
-		}
-		return m.relayerOf(rec)
-	})
+	return update(ctx, m, p.action, id, options, m.relayerOf, m.patched(p))
 }
 
-func (m *Manager) patchRecord(ctx context.Context, id string, p mergePatch, w *write) (Record, error) {
-	if p.isEmpty {
-		rec, err := m.current(ctx, id, w.WriteSettings)
-		if err != nil {
-			return Record{}, err
-		}
-		w.begins(rec)
-		return w.unchanged(rec), nil
+// patched returns the edit of a patch.
+func (m *Manager) patched(p mergePatch) edit {
+	switch {
+	case p.isEmpty:
+		return func(_ context.Context, current Record) (Record, error) { return current, nil }
+	case p.action != ActionUpdate:
+		return m.setPaused(p.action == ActionPause)
 	}
-	if p.action != ActionUpdate {
-		return m.updateRecord(ctx, id, w, m.setPaused(p.action == ActionPause))
-	}
-	return m.updateRecord(ctx, id, w, m.decoded(func(r *Relayer, found *problems) error {
+	return m.decoded(func(r *Relayer, found *problems) error {
 		if p.problem != "" {
 			return invalid("", "the body "+p.problem)
 		}
 		p.applyTo(r, found)
 		return nil
-	}, p.hasURLs))
+	}, p.hasURLs)
 }
 
 func (p mergePatch) applyTo(r *Relayer, found *problems) {

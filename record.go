@@ -206,7 +206,7 @@ func (p privateParts) opened(ctx context.Context, rec Record) (Record, error) {
 func (p privateParts) masks(rec Record) bool { return p.opener != nil || isSealed(rec.Private) }
 
 // relayerOf decodes a record without opening its private part.
-func (p privateParts) relayerOf(rec Record) (*Relayer, error) {
+func (p privateParts) relayerOf(_ context.Context, rec Record) (*Relayer, error) {
 	if p.masks(rec) {
 		return maskedRelayerOf(rec)
 	}

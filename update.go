@@ -34,32 +34,32 @@ import (
 // ID: match it with [errors.Is].
 func (m *Manager) Update(ctx context.Context, id string, change func(*Relayer) error, options ...WriteOption) (*Relayer, error) {
 	apply := func(r *Relayer, _ *problems) error { return change(r) }
-	return m.update(ctx, ActionUpdate, id, options, m.decoded(apply, true))
+	return update(ctx, m, ActionUpdate, id, options, m.relayerOf, m.decoded(apply, true))
 }
 
 // Pause sets Paused. If it is set already, nothing changes. Errors are those of
 // [Manager.Update].
 func (m *Manager) Pause(ctx context.Context, id string, options ...WriteOption) (*Relayer, error) {
-	return m.update(ctx, ActionPause, id, options, m.setPaused(true))
+	return update(ctx, m, ActionPause, id, options, m.relayerOf, m.setPaused(true))
 }
 
 // Resume resets Paused. If it is not set, nothing changes. Errors are those of
 // [Manager.Update].
 func (m *Manager) Resume(ctx context.Context, id string, options ...WriteOption) (*Relayer, error) {
-	return m.update(ctx, ActionResume, id, options, m.setPaused(false))
+	return update(ctx, m, ActionResume, id, options, m.relayerOf, m.setPaused(false))
 }
 
 // Disable sets SystemDisabled and replaces DisabledReason by reason, whose Type is
 // required. It accepts any Details: more than 16 KiB are cut off, and what is not UTF-8 or
 // is NUL is replaced by U+FFFD. Errors are those of [Manager.Update].
 func (m *Manager) Disable(ctx context.Context, id string, reason DisabledReason, options ...WriteOption) (*Relayer, error) {
-	return m.update(ctx, ActionDisable, id, options, m.setDisabled(reason))
+	return update(ctx, m, ActionDisable, id, options, m.relayerOf, m.setDisabled(reason))
 }
 
 // Enable resets SystemDisabled and removes DisabledReason. If the relayer is not
 // disabled, nothing changes. Errors are those of [Manager.Update].
 func (m *Manager) Enable(ctx context.Context, id string, options ...WriteOption) (*Relayer, error) {
-	return m.update(ctx, ActionEnable, id, options, m.setEnabled())
+	return update(ctx, m, ActionEnable, id, options, m.relayerOf, m.setEnabled())
 }
 
 // edit returns the changed record of a relayer.
@@ -170,13 +170,13 @@ func withKnownType(r *Relayer) *Relayer {
 	return &known
 }
 
-func (m *Manager) update(ctx context.Context, action Action, id string, options []WriteOption, e edit) (*Relayer, error) {
-	return observeWrite(ctx, m, action, &id, options, func(ctx context.Context, w *write) (*Relayer, error) {
+func update[T any](ctx context.Context, m *Manager, action Action, id string, options []WriteOption, form form[T], e edit) (T, error) {
+	return observeWrite(ctx, m, action, &id, options, func(ctx context.Context, w *write) (T, error) {
 		rec, err := m.updateRecord(ctx, id, w, e)
 		if err != nil {
-			return nil, err
+			return *new(T), err
 		}
-		return m.relayerOf(rec)
+		return form(ctx, rec)
 	})
 }
 

@@ -73,7 +73,7 @@ type WatchQuery struct {
 // or 16 MiB, and their positions are invalid after a restart. Positions of store/postgres
 // are valid on every instance and after a restart.
 func (m *Manager) Watch(ctx context.Context, query WatchQuery) iter.Seq2[Change, error] {
-	return watch(ctx, m, query, m.decodeChange)
+	return watch(ctx, m, query, func(c RecordChange) (Change, error) { return m.decodeChange(ctx, c) })
 }
 
 // watch returns the changes of a selection, converted.
@@ -105,7 +105,7 @@ func watch[T any](ctx context.Context, m *Manager, query WatchQuery, convert fun
 
 var errRangedTwice = errors.New("relayer: the changes can be ranged over once: call Watch again")
 
-func (m *Manager) decodeChange(c RecordChange) (Change, error) {
+func (m *Manager) decodeChange(ctx context.Context, c RecordChange) (Change, error) {
 	if c.Kind == ChangeHeartbeat {
 		return Change{Kind: c.Kind, Position: c.Position, Time: c.Time}, nil
 	}
@@ -114,11 +114,14 @@ func (m *Manager) decodeChange(c RecordChange) (Change, error) {
 		change.Relayer = &Relayer{ID: c.Record.ID, Revision: c.Record.Revision}
 		return change, nil
 	}
-	decode := m.relayerOf
+	// Without a private part, a later change has replaced the URLs, or there are none.
+	var r *Relayer
+	var err error
 	if len(c.Record.Private) == 0 {
-		decode = maskedRelayerOf // a later change has replaced the URLs, or there are none
+		r, err = maskedRelayerOf(c.Record)
+	} else {
+		r, err = m.relayerOf(ctx, c.Record)
 	}
-	r, err := decode(c.Record)
 	if err != nil {
 		return Change{}, err
 	}

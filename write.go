@@ -114,11 +114,11 @@ func (m *Manager) admit(ctx context.Context, w *write, old, changed Record) erro
 		return nil
 	}
 	for _, admit := range m.admissions {
-		before, err := m.optionalRelayerOf(old)
+		before, err := m.optionalRelayerOf(ctx, old)
 		if err != nil {
 			return err
 		}
-		after, err := m.optionalRelayerOf(changed)
+		after, err := m.optionalRelayerOf(ctx, changed)
 		if err != nil {
 			return err
 		}
@@ -129,11 +129,11 @@ func (m *Manager) admit(ctx context.Context, w *write, old, changed Record) erro
 	return nil
 }
 
-func (m *Manager) optionalRelayerOf(rec Record) (*Relayer, error) {
+func (m *Manager) optionalRelayerOf(ctx context.Context, rec Record) (*Relayer, error) {
 	if rec.ID == "" {
 		return nil, nil
 	}
-	return m.relayerOf(rec)
+	return m.relayerOf(ctx, rec)
 }
 
 // current returns the stored record, on which a change is based.

@@ -46,7 +46,7 @@ func TestWrite_Allocations(t *testing.T) {
 			return second(m.Update(ctx, "r", func(r *relayer.Relayer) error { r.Name = fmt.Sprint(i); return nil }))
 		}},
 		"pause and resume": {2 * 97, 2 * 0.7, func() error { return cmp.Or(second(m.Pause(ctx, "r")), second(m.Resume(ctx, "r"))) }},
-		"pause and resume of a document": {2 * 50, 2 * 0.36, func() error {
+		"pause and resume of a document": {2 * 53, 2 * 0.39, func() error {
 			return cmp.Or(second(m.Documents().Patch(ctx, "r", []byte(`{"paused":true}`))), second(m.Documents().Patch(ctx, "r", []byte(`{"paused":false}`))))
 		}},
 		"disable and enable of a document": {2 * 70, 2 * 0.51, func() error {
