@@ -115,8 +115,8 @@ func TestHistory_Errors(t *testing.T) {
 			t.Errorf("%+v: %v, error %v, want %v", query, revisions, err, want)
 		}
 	}
-	public := clientOf(t, &publicServer{relayers: map[string]map[string]any{"a": {"id": "a", "network_type": "evm"}}})
-	for _, id := range []string{"a", ""} {
+	public := clientOf(t, newPublicServer(1))
+	for _, id := range []string{"r0", ""} {
 		if revisions, _, err := public.History(t.Context(), relayer.HistoryQuery{ID: id}); !errors.Is(err, errors.ErrUnsupported) {
 			t.Errorf("OpenZeppelin Relayer: history of %q: %v, error %v", id, revisions, err)
 		}

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-relayer/relayer"
@@ -28,7 +27,6 @@ type Client struct {
 	maxRetryTime     time.Duration
 	maxResponseBytes int64
 	urls             rpcURLs
-	hasDryRuns       *atomic.Bool // the server is known to offer them
 }
 
 var _ relayer.Registry = (*Client)(nil)
@@ -136,7 +134,6 @@ func New(baseURL string, options ...Option) (*Client, error) {
 		maxAttempts:      defaultMaxAttempts,
 		maxRetryTime:     defaultMaxRetryTime,
 		maxResponseBytes: defaultMaxResponseBytes,
-		hasDryRuns:       new(atomic.Bool),
 	}
 	for _, option := range options {
 		if option.apply == nil {
@@ -191,12 +188,12 @@ func isLocal(host string) bool {
 
 // Get returns the relayer, or [relayer.ErrNotFound].
 func (c *Client) Get(ctx context.Context, id string) (*relayer.Relayer, error) {
-	r, err := c.read(ctx, id, c.urls)
+	r, err := c.read(ctx, id, c.urls, c.newAttempts())
 	return named(relayer.ActionGet, id, r, err)
 }
 
-func (c *Client) read(ctx context.Context, id string, urls rpcURLs) (*relayer.Relayer, error) {
-	resp, err := c.get(ctx, id, urls, c.newAttempts())
+func (c *Client) read(ctx context.Context, id string, urls rpcURLs, attempts *attempts) (*relayer.Relayer, error) {
+	resp, err := c.get(ctx, id, urls, attempts)
 	if err != nil {
 		return nil, err
 	}

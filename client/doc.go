@@ -1,5 +1,5 @@
-// Package client uses a relayer registry over HTTP: a server of package httpapi, or
-// the public OpenZeppelin Relayer.
+// Package client uses a relayer registry over HTTP: a server of package httpapi. It also reads,
+// but does not change, the relayers of the public OpenZeppelin Relayer.
 //
 // A [*Client] is a [relayer.Registry], like a [*relayer.Manager]. A program that accepts
 // a Registry works on a store in its own process and on a server alike.
@@ -8,11 +8,10 @@
 //
 //   - RPC URLs that a server returns are masked, unless [WithFullRPCURLs] is given. All else
 //     of a relayer is as in the Manager, LastChange included.
-//   - If a server returns no revisions, like OpenZeppelin Relayer, relayers have the
-//     Revision 0, and changes under it return [relayer.ErrNoRevision].
 //   - An operation that the server does not offer returns an error that matches
-//     [errors.ErrUnsupported]. OpenZeppelin Relayer has no change feed, no dry runs, no
-//     operations of an engine, no filters and no history. [Client.All] then selects relayers itself.
+//     [errors.ErrUnsupported].
+//   - Relayers of OpenZeppelin Relayer have the Revision 0. It has no filters and no change feed:
+//     [Client.All] selects relayers itself. It would ignore conditions and [relayer.DryRun].
 //   - An Update that only changes Paused is a pause or a resume. With a Manager it is an
 //     update, which admissions can refuse.
 //   - Update cannot change SystemDisabled, and there is no dry run of Disable and Enable. If
@@ -26,12 +25,25 @@
 // exponential backoff, full jitter and the wait of Retry-After. Reads are also repeated after a
 // lost connection, a truncated response, and a 5xx of a proxy. [WithRetries] sets the limits.
 //
+// # Lost responses
+//
 // A write whose response was lost may have taken effect: also one on a connection that is open
-// when the server dies. The client then reads the
-// relayer and compares it with the request. It repeats the write only if a repetition
-// cannot take effect twice: a create with an ID, or a change under the revisions of
-// [relayer.IfRevision]. If the outcome cannot be determined, the error matches
-// [relayer.ErrOutcomeUnknown]. The methods document their rules.
+// when the server dies. All attempts of a write have the same X-Request-Id, which the server
+// stores with the change. The client looks for it in the last change of the relayer, then in its
+// history:
+//
+//   - If it is there, the write has succeeded, and the result is the relayer as it was then.
+//   - If it is not there, and a condition no longer holds, the result is [relayer.ErrConflict],
+//     [relayer.ErrExists] or [relayer.ErrNotFound].
+//   - Otherwise the client sends the write again.
+//
+// A lost request may arrive later, even after the call, and then repeats a write that has no
+// condition. A write with [relayer.IfRevision] takes effect once, and so does a create unless
+// another client deletes the relayer before.
+//
+// The error matches [relayer.ErrOutcomeUnknown] if the server retains no history, or a proxy
+// replaces X-Request-Id, and the relayer does not show the outcome; if the attempts are
+// exhausted; or if ctx ends.
 //
 // # Errors
 //

@@ -81,7 +81,7 @@ func TestEngine_Errors(t *testing.T) {
 		want   error
 	}{
 		"not enabled": {serve(t, m), "a", errors.ErrUnsupported},
-		"public":      {clientOf(t, &publicServer{relayers: map[string]map[string]any{"a": {"id": "a", "network_type": "evm"}}}), "a", errors.ErrUnsupported},
+		"public":      {clientOf(t, newPublicServer(1)), "r0", errors.ErrUnsupported},
 		"forbidden":   {clientOf(t, handlerOf(t, m, httpapi.WithEngineOperations(), readOnly)), "a", client.ErrForbidden},
 		"unknown":     {serveEngine(t, m), "unknown", relayer.ErrNotFound},
 		"impossible":  {serveEngine(t, m), "a/b", relayer.ErrNotFound},
@@ -92,44 +92,6 @@ func TestEngine_Errors(t *testing.T) {
 				t.Errorf("%s, %s: error %v, want %v", name, operation, err, test.want)
 			}
 		}
-	}
-}
-
-// A response to Disable or Enable that is lost is found in the relayer.
-func TestEngine_LostResponse(t *testing.T) {
-	const disabled = `{"success":true,"data":{"id":"a","network_type":"evm","system_disabled":true,"disabled_reason":{"type":"x","details":"y"}}}`
-	enabled := stored(t, evm("a"), 200, 9)
-	disable := func(ctx context.Context, c *client.Client) error {
-		_, err := c.Disable(ctx, "a", relayer.DisabledReason{Type: "x", Details: "y"})
-		return err
-	}
-	// The server masks and cuts what it stores.
-	disableLong := func(ctx context.Context, c *client.Client) error {
-		reason := relayer.DisabledReason{Type: "of https://rpc.example/v2/key", Details: strings.Repeat("é", 10_000)}
-		_, err := c.Disable(ctx, "a", reason)
-		return err
-	}
-	long := strings.NewReplacer(`"x"`, `"of https://rpc.example/***"`, `"y"`, `"`+strings.Repeat("é", 8192)+`"`).Replace(disabled)
-	enable := func(ctx context.Context, c *client.Client) error { _, err := c.Enable(ctx, "a"); return err }
-	for name, test := range map[string]struct {
-		call  func(context.Context, *client.Client) error
-		found step
-		want  error
-	}{
-		"disabled":             {disable, respondJSON(200, disabled), nil},
-		"disabled for long":    {disableLong, respondJSON(200, long), nil},
-		"not disabled":         {disable, enabled, relayer.ErrOutcomeUnknown},
-		"disabled by another":  {disable, respondJSON(200, strings.Replace(disabled, `"y"`, `"z"`, 1)), relayer.ErrOutcomeUnknown},
-		"enabled":              {enable, enabled, nil},
-		"not enabled":          {enable, respondJSON(200, disabled), relayer.ErrOutcomeUnknown},
-		"deleted in meanwhile": {enable, notFound("a"), relayer.ErrNotFound},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			c, s := scripted(t, nil, reset, test.found)
-			if err := test.call(t.Context(), c); !errors.Is(err, test.want) || len(s.seen) != 2 {
-				t.Errorf("%s: error %v, want %v, after %s", name, err, test.want, s.methods())
-			}
-		})
 	}
 }
 

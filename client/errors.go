@@ -108,17 +108,12 @@ func tooManyRequests(wait time.Duration) error {
 	return fmt.Errorf("too many requests: wait %s", wait)
 }
 
-// notFoundError distinguishes a missing relayer from a missing route. OpenZeppelin Relayer
-// also responds with 404 if a signer or notification that the body names is missing.
+// notFoundError distinguishes a missing relayer from a missing route.
 func notFoundError(resp *response) error {
-	switch message := resp.text(); {
-	case resp.isMissingRelayer():
+	if resp.isMissingRelayer() {
 		return relayer.ErrNotFound
-	case message != wire.Message(http.StatusNotFound, "") && resp.request.body != nil:
-		return resp.validationError()
-	default:
-		return fmt.Errorf("the base URL may be wrong (it ends before /api/v1): %s", resp.describe())
 	}
+	return fmt.Errorf("the base URL may be wrong (it ends before /api/v1): %s", resp.describe())
 }
 
 // unknownOutcome is a write whose outcome could not be determined.

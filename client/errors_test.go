@@ -35,7 +35,6 @@ func TestErrors_Responses(t *testing.T) {
 		"too large a body":     {respondJSON(413, invalid), relayer.ErrInvalid, nil},
 		"media type":           {respondJSON(415, invalid), relayer.ErrInvalid, nil},
 		"public invalid":       {respondJSON(400, `{"success":false,"data":null,"error":"Bad https://rpc.example/v2/secret-key"}`), relayer.ErrInvalid, []string{"Bad https://rpc.example/***"}},
-		"public unknown ref":   {respondJSON(404, `{"success":false,"data":null,"error":"Signer with ID s not found"}`), relayer.ErrInvalid, []string{"Signer with ID s not found"}},
 		"unauthorized":         {fail(401, "Unauthorized"), client.ErrUnauthorized, []string{"401"}},
 		"unauthorized by HTML": {html(401), client.ErrUnauthorized, nil},
 		"forbidden":            {fail(403, "Forbidden"), client.ErrForbidden, []string{"403"}},

@@ -20,19 +20,29 @@ func (c *Client) History(ctx context.Context, query relayer.HistoryQuery) (chang
 	if query.ID == "" {
 		action = relayer.ActionList
 	}
-	changes, next, err = c.history(ctx, query)
-	changes, err = named(action, query.ID, changes, err)
-	return changes, next, err
+	page, err := c.history(ctx, query, c.newAttempts())
+	page, err = named(action, query.ID, page, err)
+	return page.changes, page.next, err
 }
 
-func (c *Client) history(ctx context.Context, query relayer.HistoryQuery) (changes []relayer.Change, next uint64, err error) {
+// pastPage is a page of a history.
+type pastPage struct {
+	changes []relayer.Change
+	next    uint64
+
+	// hasRequestIDs means that the server gets the request IDs of the client: a proxy may
+	// replace them.
+	hasRequestIDs bool
+}
+
+func (c *Client) history(ctx context.Context, query relayer.HistoryQuery, attempts *attempts) (page pastPage, err error) {
 	if query.Limit < 0 {
-		return nil, 0, &relayer.ValidationError{Fields: []relayer.FieldError{{Field: "per_page", Message: "must be 0 or more"}}}
+		return page, &relayer.ValidationError{Fields: []relayer.FieldError{{Field: "per_page", Message: "must be 0 or more"}}}
 	}
 	req := newRequest(http.MethodGet, historyPath, nil)
 	if query.ID != "" {
 		if err := checkID(query.ID); err != nil {
-			return nil, 0, err
+			return page, err
 		}
 		req = newSingleRequest(http.MethodGet, query.ID, "/history", nil)
 	}
@@ -50,35 +60,36 @@ func (c *Client) history(ctx context.Context, query relayer.HistoryQuery) (chang
 	}
 	req.isOptional = true
 	req.decode = func(resp *response) (err error) {
-		changes, next, err = resp.decodeHistory(query.ID)
+		page, err = resp.decodeHistory(query.ID)
 		return err
 	}
-	if _, failed := c.do(ctx, req, c.newAttempts()); failed != nil {
-		return nil, 0, failed.err
+	if _, failed := c.do(ctx, req, attempts); failed != nil {
+		return pastPage{}, failed.err
 	}
-	return changes, next, nil
+	return page, nil
 }
 
-func (p *response) decodeHistory(id string) (changes []relayer.Change, next uint64, err error) {
+func (p *response) decodeHistory(id string) (page pastPage, err error) {
+	page.hasRequestIDs = p.header.Get("X-Request-Id") == p.request.requestID
 	var entries []struct {
 		wire.Change
 		Relayer *json.RawMessage // nil for null
 	}
-	next, err = strconv.ParseUint(cmp.Or(string(p.envelope.Next), "0"), 10, 64)
+	page.next, err = strconv.ParseUint(cmp.Or(string(p.envelope.Next), "0"), 10, 64)
 	if err != nil || json.Unmarshal(p.envelope.Data, &entries) != nil {
-		return nil, 0, errNoData
+		return page, errNoData
 	}
 	for _, e := range entries {
 		past := relayer.Change{Kind: kindOf(e.Action), ID: cmp.Or(id, e.ID), Info: e.Info()}
 		if e.Relayer != nil {
 			if past.Relayer, err = decodeRelayer(*e.Relayer); err != nil {
-				return nil, 0, err
+				return page, err
 			}
 			setChange(past.Relayer, e.Change)
 		}
-		changes = append(changes, past)
+		page.changes = append(page.changes, past)
 	}
-	return changes, next, nil
+	return page, nil
 }
 
 // timeText returns "" for the zero time.

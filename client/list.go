@@ -13,7 +13,6 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/internal/wire"
@@ -66,16 +65,10 @@ type listing struct {
 	relayer.Page
 	hasCursors bool // the server has them
 	hasChanges bool // the server returns revisions
-	warnings   string
 }
 
 // ignores reports whether the server has ignored the selector.
 func (l *listing) ignores(selector relayer.Selector) bool {
-	for key := range selector.Terms() {
-		if strings.Contains(l.warnings, wire.IgnoredParameter(key)) {
-			return true
-		}
-	}
 	isOther := func(r *relayer.Relayer) bool { return !selector.Matches(r) }
 	return !selector.IsZero() && (!l.hasChanges || slices.ContainsFunc(l.Relayers, isOther))
 }
@@ -117,7 +110,7 @@ func (l *listing) decode(resp *response) error {
 	if body.Pagination == nil || len(documents) > body.Pagination.PerPage {
 		return fmt.Errorf("%w: the pagination is missing or wrong", errNoData)
 	}
-	*l = listing{hasCursors: body.Position != nil, hasChanges: body.Changes != nil, warnings: resp.warnings()}
+	*l = listing{hasCursors: body.Position != nil, hasChanges: body.Changes != nil}
 	l.Pagination, l.Next, l.Relayers = *body.Pagination, body.Next, make([]*relayer.Relayer, 0, len(documents))
 	if l.hasCursors {
 		l.Position = *body.Position
@@ -140,55 +133,72 @@ func (l *listing) decode(resp *response) error {
 
 // All returns every relayer that the selector selects, in the order of [Client.List]. It
 // reads in pages, by cursors: a relayer that exists and is selected during the whole iteration
-// is returned exactly once, despite concurrent writes. No ID is returned twice. If the server
-// does not select relayers, All reads all relayers and selects from them.
+// is returned exactly once, despite concurrent writes. No ID is returned twice.
 //
-// A server without cursors, like OpenZeppelin Relayer, is read page by page. Relayers are
-// then missing if others are deleted meanwhile.
+// A server without cursors, like OpenZeppelin Relayer, is read page by page, and All selects
+// from its relayers. If their number is not the same on all pages, or not that of the relayers
+// read, the iteration ends with an error: relayers may be missing.
 //
-// The iteration ends after the first error. A server that returns the same relayers
-// again and again is such an error.
+// The iteration ends after the first error.
 func (c *Client) All(ctx context.Context, selector relayer.Selector) iter.Seq2[*relayer.Relayer, error] {
 	return func(yield func(*relayer.Relayer, error) bool) {
-		query := relayer.ListQuery{After: new(relayer.Cursor), PerPage: allPage}
-		read, repeated := make(map[string]struct{}), 0
-		for isLast := false; !isLast; {
-			query.Selector = selector
-			listed, err := c.list(ctx, query)
-			if err == nil && repeated == maxRepeated {
-				err = fmt.Errorf("GET %s: the list makes no progress: the server returns the same pages again", collectionPath)
+		walk := walk{query: relayer.ListQuery{Selector: selector, After: new(relayer.Cursor), PerPage: allPage}, read: make(map[string]struct{})}
+		for !walk.isDone {
+			listed, err := c.list(ctx, walk.query)
+			var added []*relayer.Relayer
+			if err == nil {
+				added, err = walk.add(listed)
+			}
+			for _, r := range added {
+				if selector.Matches(r) && !yield(r, nil) {
+					return
+				}
 			}
 			if err != nil {
 				yield(named[*relayer.Relayer](relayer.ActionList, "", nil, err))
 				return
 			}
-			repeated++
-			for _, r := range listed.Relayers {
-				if _, isRead := read[r.ID]; isRead {
-					continue
-				}
-				read[r.ID], repeated = struct{}{}, 0
-				if selector.Matches(r) && !yield(r, nil) {
-					return
-				}
-			}
-			query, isLast = listed.following()
 		}
 	}
 }
 
-// allPage is the size of the pages that All requests. maxRepeated is the number of successive
-// pages that may have only relayers of earlier pages.
-const (
-	allPage     = 100
-	maxRepeated = 10
-)
+// allPage is the size of the pages that All requests.
+const allPage = 100
 
-// following returns the query for the page after this one.
-func (l *listing) following() (query relayer.ListQuery, isLast bool) {
-	perPage := l.Pagination.PerPage
-	if l.hasCursors {
-		return relayer.ListQuery{After: &l.Next, PerPage: perPage}, l.Next == ""
+// walk is the state of a read of all pages.
+type walk struct {
+	query  relayer.ListQuery // of the next page
+	read   map[string]struct{}
+	pages  int
+	total  int // of the first page
+	isDone bool
+}
+
+// add adds a page. It returns the relayers that earlier pages do not have, and an error if the
+// pages do not show all relayers.
+func (w *walk) add(l *listing) (added []*relayer.Relayer, err error) {
+	for _, r := range l.Relayers {
+		if _, isRead := w.read[r.ID]; !isRead {
+			w.read[r.ID] = struct{}{}
+			added = append(added, r)
+		}
 	}
-	return relayer.ListQuery{Page: l.Pagination.CurrentPage + 1, PerPage: perPage}, len(l.Relayers) < perPage
+	w.query.PerPage = l.Pagination.PerPage
+	if l.hasCursors {
+		if w.isDone = l.Next == ""; l.Next == *w.query.After && !w.isDone {
+			return added, fmt.Errorf("GET %s: the list makes no progress: the server returns the same cursor again", collectionPath)
+		}
+		w.query.After = &l.Next
+		return added, nil
+	}
+	if w.pages++; w.pages == 1 {
+		w.total = l.Pagination.TotalItems
+	}
+	w.query.After, w.query.Page = nil, w.pages+1
+	w.isDone = len(added) == 0 || len(l.Relayers) < w.query.PerPage
+	if l.Pagination.TotalItems != w.total || w.isDone && len(w.read) != w.total {
+		return added, fmt.Errorf("GET %s: the list is incomplete, or was changed meanwhile: %d different relayers on %d pages, of %d at first and %d at last: try again",
+			collectionPath, len(w.read), w.pages, w.total, l.Pagination.TotalItems)
+	}
+	return added, nil
 }

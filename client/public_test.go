@@ -5,175 +5,79 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/client"
-	"github.com/go-relayer/relayer/internal/patchtest"
 )
 
-// publicServer responds like OpenZeppelin Relayer: with its envelope, without entity tags,
-// with defaults in its policies, and with 500 if an ID is taken.
+// publicServer responds to reads like OpenZeppelin Relayer: with its envelope, and without
+// entity tags, cursors and filters.
 type publicServer struct {
-	mu       sync.Mutex
-	order    []string
-	relayers map[string]map[string]any
+	relayers []map[string]any
+	before   func(page int) // runs before a page is read, if it is not nil
+}
+
+// newPublicServer returns a server that has the relayers r0, r1 and so on.
+func newPublicServer(count int) *publicServer {
+	s := new(publicServer)
+	for i := range count {
+		s.relayers = append(s.relayers, map[string]any{
+			"id": fmt.Sprint("r", i), "name": "n", "network": "sepolia", "network_type": "evm", "address": "0x0", "paused": false,
+			"system_disabled": false, "signer_id": "s", "custom_rpc_urls": []any{map[string]any{"url": "https://rpc.example/***", "weight": 1}},
+		})
+	}
+	return s
 }
 
 func (s *publicServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if r.Header.Get("Authorization") != "Bearer "+token {
-		w.WriteHeader(http.StatusUnauthorized)
-		_, _ = io.WriteString(w, `{"success": false, "code":401, "error": "Unauthorized", "message": "Unauthorized"}`)
-		return
-	}
 	id, isSingle := strings.CutPrefix(r.URL.Path, "/api/v1/relayers/")
+	i := slices.IndexFunc(s.relayers, func(r map[string]any) bool { return r["id"] == id })
+	status, body := http.StatusOK, map[string]any{"success": true, "error": nil}
 	switch {
-	case isSingle && s.relayers[id] == nil:
-		s.fail(w, 404, "Relayer with ID "+id+" not found")
-	case isSingle && r.Method == http.MethodGet:
-		s.succeed(w, 200, s.relayers[id], nil)
-	case isSingle && r.Method == http.MethodPatch:
-		s.patch(w, r, id)
-	case isSingle && r.Method == http.MethodDelete:
-		delete(s.relayers, id)
-		s.succeed(w, 200, "Relayer deleted successfully", nil)
-	case r.URL.Path == "/api/v1/relayers" && r.Method == http.MethodPost:
-		s.create(w, r)
-	case r.URL.Path == "/api/v1/relayers":
-		s.list(w, r)
-	default:
+	case r.Method != http.MethodGet || !isSingle && r.URL.Path != "/api/v1/relayers", isSingle && strings.Contains(id, "/"):
 		w.WriteHeader(http.StatusNotFound)
-	}
-}
-
-func (s *publicServer) succeed(w http.ResponseWriter, status int, data, pagination any) {
-	s.send(w, status, map[string]any{"success": true, "data": data, "error": nil, "pagination": pagination})
-}
-
-func (s *publicServer) fail(w http.ResponseWriter, status int, text string) {
-	s.send(w, status, map[string]any{"success": false, "data": nil, "error": text})
-}
-
-func (s *publicServer) send(w http.ResponseWriter, status int, body map[string]any) {
-	if body["pagination"] == nil {
-		delete(body, "pagination")
+		return
+	case !isSingle:
+		s.list(r, body)
+	case i < 0:
+		status, body = http.StatusNotFound, map[string]any{"success": false, "data": nil, "error": "Relayer with ID " + id + " not found"}
+	default:
+		body["data"] = s.relayers[i]
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-func (s *publicServer) create(w http.ResponseWriter, r *http.Request) {
-	body := s.body(w, r)
-	if body == nil {
-		return
-	}
-	id, _ := body["id"].(string)
-	if s.relayers[id] != nil {
-		s.fail(w, 500, "An unknown error occurred")
-		return
-	}
-	if body["signer_id"] == "unknown" {
-		s.fail(w, 404, "Signer with ID unknown not found")
-		return
-	}
-	body["address"], body["system_disabled"] = "0x0", false
-	if policies, _ := body["policies"].(map[string]any); len(policies) == 0 {
-		delete(body, "policies")
-	} else {
-		policies["gas_limit_estimation"] = true
-	}
-	s.relayers[id] = body
-	s.order = append(s.order, id)
-	s.succeed(w, 201, body, nil)
-}
-
-// body decodes a request. The framework of OpenZeppelin Relayer accepts no other
-// media type.
-func (s *publicServer) body(w http.ResponseWriter, r *http.Request) map[string]any {
-	var body map[string]any
-	if r.Header.Get("Content-Type") != "application/json" || json.NewDecoder(r.Body).Decode(&body) != nil {
-		w.WriteHeader(http.StatusBadRequest)
-		_, _ = io.WriteString(w, "Content type error")
-		return nil
-	}
-	endpoints, _ := body["custom_rpc_urls"].([]any)
-	for _, endpoint := range endpoints {
-		members := endpoint.(map[string]any)
-		members["url"] = relayer.RPCURL(members["url"].(string)).String()
-	}
-	return body
-}
-
-func (s *publicServer) patch(w http.ResponseWriter, r *http.Request, id string) {
-	body := s.body(w, r)
-	if body == nil {
-		return
-	}
-	if s.relayers[id]["system_disabled"] == true {
-		s.fail(w, 400, "Relayer is disabled")
-		return
-	}
-	for name, value := range body {
-		s.relayers[id][name] = value
-	}
-	s.succeed(w, 200, s.relayers[id], nil)
-}
-
-func (s *publicServer) list(w http.ResponseWriter, r *http.Request) {
+func (s *publicServer) list(r *http.Request, body map[string]any) {
 	page, _ := strconv.Atoi(cmp.Or(r.FormValue("page"), "1"))
 	perPage, _ := strconv.Atoi(r.FormValue("per_page"))
-	data := []any{}
-	total := 0
-	for _, id := range s.order {
-		if s.relayers[id] == nil {
-			continue
-		}
-		if total >= (page-1)*perPage && total < page*perPage {
-			data = append(data, s.relayers[id])
-		}
-		total++
+	if s.before != nil {
+		s.before(page)
 	}
-	s.succeed(w, 200, data, map[string]any{"current_page": page, "per_page": perPage, "total_items": total})
+	first := min((page-1)*perPage, len(s.relayers))
+	body["data"] = append([]map[string]any{}, s.relayers[first:min(first+perPage, len(s.relayers))]...)
+	body["pagination"] = map[string]any{"current_page": page, "per_page": perPage, "total_items": len(s.relayers)}
 }
 
-// TestClient_OpenZeppelinRelayer drives a server that responds like OpenZeppelin Relayer.
 func TestClient_OpenZeppelinRelayer(t *testing.T) {
-	server := &publicServer{relayers: make(map[string]map[string]any)}
-	c := clientOf(t, server, client.WithRetries(5, time.Second))
+	server := newPublicServer(231)
+	server.relayers[3]["policies"] = map[string]any{"gas_limit_estimation": true, "gas_price_cap": 5}
+	server.relayers[4]["system_disabled"] = true
+	server.relayers[4]["disabled_reason"] = map[string]any{"type": "Multiple", "details": []any{
+		map[string]any{"type": "NonceSyncFailed", "details": "Nonce synchronization failed"},
+		map[string]any{"type": "BalanceCheckFailed", "details": "Insufficient balance"},
+	}}
+	c := clientOf(t, server)
 	ctx := t.Context()
-	created, err := c.Create(ctx, evm("a"))
-	if err != nil || created.Revision != 0 || created.Address != "0x0" || *created.Policy.(*relayer.EVMPolicy).GasPriceCap != relayer.Ether(1) {
-		t.Fatalf("created %v, error %v", created, err)
-	}
-	if r, err := c.Patch(ctx, "a", patchtest.JSON(map[string]any{"name": "new", "notification_id": nil})); err != nil || r.Name != "new" || r.NotificationID != "" {
-		t.Errorf("patched %v, error %v", r, err)
-	}
-	// OpenZeppelin Relayer ignores If-Match, so the client must not send the change.
-	if _, err := c.Pause(ctx, "a", relayer.IfRevision(created.Revision)); !errors.Is(err, relayer.ErrNoRevision) {
-		t.Errorf("a conditional change: error %v", err)
-	}
-	if r, err := c.Get(ctx, "a"); err != nil || r.Paused {
-		t.Errorf("got %v, error %v", r, err)
-	}
-	for i := range 230 {
-		req := evm(fmt.Sprint("r", i))
-		req.Policy = nil
-		if _, err := c.Create(ctx, req); err != nil {
-			t.Fatal(err)
-		}
-	}
 	n := 0
 	for r, err := range c.All(ctx, relayer.Selector{}) {
-		if err != nil || r.Revision != 0 || n > 0 && r.ID != fmt.Sprint("r", n-1) || r.Policy == nil {
+		if err != nil || r.Revision != 0 || r.ID != fmt.Sprint("r", n) || r.Policy == nil {
 			t.Fatalf("relayer %d is %v, error %v", n, r, err)
 		}
 		n++
@@ -181,46 +85,69 @@ func TestClient_OpenZeppelinRelayer(t *testing.T) {
 	if n != 231 {
 		t.Errorf("%d relayers", n)
 	}
-	if page, err := c.List(ctx, relayer.ListQuery{Page: 2, PerPage: 20}); err != nil || len(page.Relayers) != 20 || page.Relayers[0].Revision != 0 {
+	if page, err := c.List(ctx, relayer.ListQuery{Page: 2, PerPage: 20}); err != nil || len(page.Relayers) != 20 || page.Pagination.TotalItems != 231 {
 		t.Errorf("a page: %v, error %v", page, err)
 	}
-	if err := c.Delete(ctx, "r7"); err != nil {
-		t.Error(err)
+	if r, err := c.Get(ctx, "r3"); err != nil || r.Revision != 0 || r.Policy.(*relayer.EVMPolicy).GasPriceCap.String() != "5" {
+		t.Errorf("got %v, error %v", r, err)
 	}
-	if _, err := c.Get(ctx, "r7"); !errors.Is(err, relayer.ErrNotFound) {
-		t.Errorf("a deleted relayer: error %v", err)
+	want := relayer.DisabledReason{Type: "Multiple", Details: "NonceSyncFailed: Nonce synchronization failed; BalanceCheckFailed: Insufficient balance"}
+	if r, err := c.Get(ctx, "r4"); err != nil || !r.SystemDisabled || *r.DisabledReason != want {
+		t.Errorf("a disabled relayer: %v, error %v", r, err)
 	}
-	other := evm("a")
-	other.SignerID = "other"
-	if _, err := c.Create(ctx, other); !errors.Is(err, relayer.ErrExists) {
-		t.Errorf("a taken ID: error %v", err)
-	}
-	other.ID, other.SignerID = "b", "unknown"
-	if _, err := c.Create(ctx, other); !errors.Is(err, relayer.ErrInvalid) || !strings.Contains(err.Error(), "Signer with ID unknown not found") {
-		t.Errorf("an unknown signer: error %v", err)
+	if _, err := c.Get(ctx, "unknown"); !errors.Is(err, relayer.ErrNotFound) {
+		t.Errorf("an unknown relayer: error %v", err)
 	}
 	for _, err := range c.Watch(ctx, relayer.WatchQuery{}) {
 		if !errors.Is(err, errors.ErrUnsupported) {
 			t.Errorf("a watch: error %v", err)
 		}
 	}
-	server.disable("a")
-	r, err := c.Get(ctx, "a")
-	want := relayer.DisabledReason{Type: "Multiple", Details: "NonceSyncFailed: Nonce synchronization failed; BalanceCheckFailed: Insufficient balance"}
-	if err != nil || !r.SystemDisabled || *r.DisabledReason != want {
-		t.Errorf("a disabled relayer: %v, error %v", r, err)
-	}
-	if _, err := c.Resume(ctx, "a"); !errors.Is(err, relayer.ErrInvalid) || !strings.Contains(err.Error(), "Relayer is disabled") {
-		t.Errorf("a change of a disabled relayer: error %v", err)
+	// It ignores If-Match, so a change under a revision must not be sent.
+	if err := second(c.Update(ctx, "r3", func(r *relayer.Relayer) error { r.Name = "new"; return nil })); !errors.Is(err, relayer.ErrNoRevision) {
+		t.Errorf("an update: error %v", err)
 	}
 }
 
-func (s *publicServer) disable(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.relayers[id]["system_disabled"] = true
-	s.relayers[id]["disabled_reason"] = map[string]any{"type": "Multiple", "details": []any{
-		map[string]any{"type": "NonceSyncFailed", "details": "Nonce synchronization failed"},
-		map[string]any{"type": "BalanceCheckFailed", "details": "Insufficient balance"},
-	}}
+// A walk by pages never loses relayers without an error.
+func TestAll_PagesChange(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	tests := map[string]struct {
+		before  func(s *publicServer, page int)
+		isError bool
+	}{
+		"nothing": {func(*publicServer, int) {}, false},
+		"another order": {func(s *publicServer, _ int) {
+			random.Shuffle(len(s.relayers), func(i, j int) { s.relayers[i], s.relayers[j] = s.relayers[j], s.relayers[i] })
+		}, true},
+		"a delete": {func(s *publicServer, page int) {
+			if page == 2 {
+				s.relayers = s.relayers[1:]
+			}
+		}, true},
+		"a create": {func(s *publicServer, page int) {
+			if page == 3 {
+				s.relayers = append(s.relayers, newPublicServer(251).relayers[250])
+			}
+		}, true},
+		"the same relayers on all pages": {func(s *publicServer, page int) {
+			if page > 1 {
+				copy(s.relayers[(page-1)*100:], s.relayers[:100])
+			}
+		}, true},
+	}
+	for name, test := range tests {
+		server := newPublicServer(250)
+		server.before = func(page int) { test.before(server, page) }
+		var failed error
+		read := make(map[string]bool)
+		for r, err := range clientOf(t, server).All(t.Context(), where("network", "sepolia")) {
+			if failed = err; err == nil {
+				read[r.ID] = true
+			}
+		}
+		if (failed != nil) != test.isError || failed == nil && len(read) != 250 || failed != nil && !strings.Contains(failed.Error(), "incomplete") {
+			t.Errorf("%s: %d relayers, error %v", name, len(read), failed)
+		}
+	}
 }

@@ -115,14 +115,14 @@ func (p *response) isRejection() bool {
 // isOfProxy reports whether a proxy has not reached the server.
 func (p *response) isOfProxy() bool { return p.status/100 == 5 && p.envelope == nil }
 
-// isTemporary reports whether the request may succeed later. A success that is not
-// complete JSON was truncated.
+// isTemporary reports whether the request may succeed later. A success without an envelope is
+// one of a proxy, or was truncated.
 func (p *response) isTemporary() bool {
 	switch p.status {
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		return true
 	case http.StatusOK:
-		return p.envelope == nil && isJSON(p.header)
+		return p.envelope == nil
 	default:
 		return p.isOfProxy()
 	}

@@ -20,6 +20,9 @@ type failure struct {
 	// request.
 	isUnknown bool
 
+	// isOfServer means that the response is one of the API, not of a proxy.
+	isOfServer bool
+
 	// wait is the least time before another attempt.
 	wait time.Duration
 }
@@ -107,6 +110,7 @@ func judge(resp *response) (*response, *failure) {
 			err:         errorOf(resp),
 			isTemporary: resp.isTemporary(),
 			isUnknown:   !resp.isRejection(),
+			isOfServer:  resp.isFailure(),
 			wait:        resp.retryAfter(),
 		}
 	}

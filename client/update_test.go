@@ -81,7 +81,7 @@ func TestUpdate_Errors(t *testing.T) {
 		"unknown":            {[]step{notFound("a")}, rename, nil, relayer.ErrNotFound, "GET"},
 		"another revision":   {[]step{stored(t, evm("a"), 200, 7)}, rename, []relayer.WriteOption{relayer.IfRevision(6)}, relayer.ErrConflict, "GET"},
 		"no revision":        {[]step{respondJSON(200, `{"success":true,"data":{"id":"a","network_type":"evm"}}`)}, rename, nil, relayer.ErrNoRevision, "GET"},
-		"lost with revision": {[]step{stored(t, evm("a"), 200, 7), fail(412, "Precondition Failed")}, rename, []relayer.WriteOption{relayer.IfRevision(7)}, relayer.ErrConflict, "GET PATCH"},
+		"lost with revision": {[]step{stored(t, evm("a"), 200, 7), fail(412, "Precondition Failed")}, rename, []relayer.WriteOption{relayer.IfRevision(7)}, relayer.ErrConflict, "GET PATCH GET"},
 		"another policy": {[]step{stored(t, evm("a"), 200, 7)}, func(r *relayer.Relayer) error { r.Policy = &relayer.SolanaPolicy{}; return nil },
 			nil, relayer.ErrInvalid, "GET"},
 	}

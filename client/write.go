@@ -23,18 +23,9 @@ import (
 // [relayer.ErrExists] if the ID is taken. If the request has no ID, the client generates
 // one, a UUIDv7.
 //
-// If the outcome of a request is unknown, Create reads the relayer with the ID. If there
-// is none, it sends the request again. This never creates a second relayer next to the
-// first, but it creates the relayer again if another client has deleted it in the
-// meantime. If there is one that equals the request, with the defaults of package
-// relayer, Create returns it. It may be the equal relayer of another client that chose the
-// same ID; its RPC URLs are compared masked, so that they may have other keys. If it has
-// another network or signer, it is another relayer, and Create returns
-// [relayer.ErrExists]. Otherwise Create returns [relayer.ErrOutcomeUnknown]: the relayer
-// may have been changed since, or the server sets other defaults.
-//
-// A client whose call has [relayer.DryRun] checks once that the server has dry runs. If it has
-// none, the error of every such call matches [errors.ErrUnsupported].
+// If the response is lost, Create proceeds as the documentation of the package says. A server
+// without history does not show that another client has deleted the new relayer: Create then
+// creates it again.
 func (c *Client) Create(ctx context.Context, req relayer.CreateRequest, options ...relayer.WriteOption) (*relayer.Relayer, error) {
 	hasOwnID := req.ID == ""
 	if hasOwnID {
@@ -50,15 +41,8 @@ func (c *Client) Create(ctx context.Context, req relayer.CreateRequest, options 
 			return nil, err
 		}
 		create := newRequest(http.MethodPost, collectionPath, body)
-		create.wantID, create.reason = req.ID, settings.Reason
-		if settings.DryRun {
-			return c.dryRun(ctx, create)
-		}
-		return c.write(ctx, &write{
-			request:  create,
-			hasOwnID: hasOwnID,
-			settle:   func(current *relayer.Relayer) (verdict, error) { return settleCreate(req, hasOwnID, current) },
-		})
+		create.wantID = req.ID
+		return c.write(ctx, &write{request: create, hasOwnID: hasOwnID}, settings)
 	})
 }
 
@@ -81,19 +65,6 @@ func perform(action relayer.Action, id string, options []relayer.WriteOption, ru
 	}
 	r, err := run(settings)
 	return named(action, id, r, err)
-}
-
-func settleCreate(req relayer.CreateRequest, hasOwnID bool, current *relayer.Relayer) (verdict, error) {
-	switch {
-	case current == nil:
-		return hadNoEffect, nil
-	case hasOwnID || isCreated(req, current):
-		return hadEffect, nil
-	case current.Network != req.Network || current.NetworkType != req.NetworkType || current.SignerID != req.SignerID:
-		return isDecided, relayer.ErrExists
-	default:
-		return isUndecided, nil
-	}
 }
 
 // Update changes a relayer like [relayer.Manager.Update], and returns it as stored: it reads
@@ -125,7 +96,7 @@ func (c *Client) Update(ctx context.Context, id string, change func(*relayer.Rel
 const maxRaces = 200
 
 func (c *Client) tryUpdate(ctx context.Context, id string, change func(*relayer.Relayer) error, settings relayer.WriteSettings) (*relayer.Relayer, error) {
-	current, err := c.read(ctx, id, c.urls)
+	current, err := c.read(ctx, id, c.urls, c.newAttempts())
 	if err != nil {
 		return nil, err
 	}
@@ -186,14 +157,6 @@ func unmasked(r *relayer.Relayer) (json.RawMessage, error) {
 }
 
 // Patch changes a relayer like [relayer.Manager.Patch], and returns it as stored.
-//
-// If the outcome of a request is unknown, Patch reads the relayer. If it has all that
-// the patch sets, Patch returns it, even if another client has set it. This does not
-// apply to a patch that sets RPC URLs, because their masked form does not show them. If
-// the relayer still has a revision of [relayer.IfRevision], Patch sends the request again,
-// which cannot take effect twice. If there is no relayer, it returns
-// [relayer.ErrNotFound]; otherwise [relayer.ErrOutcomeUnknown]. Change RPC URLs with
-// [relayer.IfRevision], so that a lost request is sent again.
 func (c *Client) Patch(ctx context.Context, id string, patch []byte, options ...relayer.WriteOption) (*relayer.Relayer, error) {
 	body := append([]byte{}, patch...) // a request without a body has no type
 	return perform(relayer.ActionUpdate, id, options, func(settings relayer.WriteSettings) (*relayer.Relayer, error) {
@@ -202,8 +165,7 @@ func (c *Client) Patch(ctx context.Context, id string, patch []byte, options ...
 }
 
 func (c *Client) patch(ctx context.Context, id string, body []byte, settings relayer.WriteSettings) (*relayer.Relayer, error) {
-	isDone := func(current *relayer.Relayer) bool { return !setsRPCURLs(body) && isPatched(body, current) }
-	return c.change(ctx, newSingleRequest(http.MethodPatch, id, "", body), settings, isDone)
+	return c.change(ctx, newSingleRequest(http.MethodPatch, id, "", body), settings)
 }
 
 // Pause sets Paused by a [Client.Patch].
@@ -222,12 +184,11 @@ func (c *Client) setPaused(ctx context.Context, action relayer.Action, id string
 	})
 }
 
-// Disable sets SystemDisabled and DisabledReason like [relayer.Manager.Disable]. If the
-// outcome of a request is unknown, it proceeds like [Client.Patch]. It returns an error that
-// matches [errors.ErrUnsupported] if the host has not enabled the operation (see httpapi.WithEngineOperations).
+// Disable sets SystemDisabled and DisabledReason like [relayer.Manager.Disable]. It returns an
+// error that matches [errors.ErrUnsupported] if the host has not enabled the operation (see
+// httpapi.WithEngineOperations).
 func (c *Client) Disable(ctx context.Context, id string, reason relayer.DisabledReason, options ...relayer.WriteOption) (*relayer.Relayer, error) {
 	reason.Details = mask.Details(reason.Details)
-	stored := relayer.DisabledReason{Type: relayer.DisabledReasonType(mask.Text(string(reason.Type))), Details: reason.Details}
 	return perform(relayer.ActionDisable, id, options, func(settings relayer.WriteSettings) (*relayer.Relayer, error) {
 		if problem := strictjson.TextProblem(string(reason.Type)); problem != "" {
 			return nil, &relayer.ValidationError{Fields: []relayer.FieldError{{Field: "type", Message: problem}}}
@@ -238,9 +199,7 @@ func (c *Client) Disable(ctx context.Context, id string, reason relayer.Disabled
 		}
 		req := newSingleRequest(http.MethodPut, id, "/disabled_reason", body)
 		req.isOptional = true
-		return c.change(ctx, req, settings, func(current *relayer.Relayer) bool {
-			return current.DisabledReason != nil && *current.DisabledReason == stored
-		})
+		return c.change(ctx, req, settings)
 	})
 }
 
@@ -250,135 +209,25 @@ func (c *Client) Enable(ctx context.Context, id string, options ...relayer.Write
 	return perform(relayer.ActionEnable, id, options, func(settings relayer.WriteSettings) (*relayer.Relayer, error) {
 		req := newSingleRequest(http.MethodDelete, id, "/disabled_reason", nil)
 		req.isOptional = true
-		return c.change(ctx, req, settings, func(current *relayer.Relayer) bool { return !current.SystemDisabled })
+		return c.change(ctx, req, settings)
 	})
 }
 
 // Delete removes the relayer. It returns [relayer.ErrNotFound], a
 // [*relayer.ValidationError] with the reason if the server refuses, or
 // [relayer.ErrConflict] if a condition does not hold.
-//
-// If the outcome of a request is unknown, Delete reads the relayer. If there is none,
-// Delete returns nil, even if another client has deleted it. If it still has a revision
-// of [relayer.IfRevision], Delete sends the request again. Otherwise it returns
-// [relayer.ErrOutcomeUnknown].
 func (c *Client) Delete(ctx context.Context, id string, options ...relayer.WriteOption) error {
 	_, err := perform(relayer.ActionDelete, id, options, func(settings relayer.WriteSettings) (*relayer.Relayer, error) {
 		req := newSingleRequest(http.MethodDelete, id, "", nil)
 		req.decode = decodeNothing
-		return c.change(ctx, req, settings, nil)
+		return c.change(ctx, req, settings)
 	})
 	return err
 }
 
-// change sends a change. isDone reports whether a relayer shows its effect; it is nil for a
-// delete.
-func (c *Client) change(ctx context.Context, req *request, settings relayer.WriteSettings, isDone func(*relayer.Relayer) bool) (*relayer.Relayer, error) {
+func (c *Client) change(ctx context.Context, req *request, settings relayer.WriteSettings) (*relayer.Relayer, error) {
 	if err := checkID(req.id); err != nil {
 		return nil, err
 	}
-	req.ifMatch, req.reason = ifMatch(settings.Revisions), settings.Reason
-	if settings.DryRun {
-		return c.dryRun(ctx, req)
-	}
-	return c.write(ctx, &write{request: req, settle: func(current *relayer.Relayer) (verdict, error) {
-		return settleChange(isDone, settings.Revisions, current)
-	}})
-}
-
-// dryRun sends a write as a dry run, if the server has dry runs: one that ignores the query
-// parameter would carry out the write. A server with dry runs has the path of permissions too.
-func (c *Client) dryRun(ctx context.Context, req *request) (*relayer.Relayer, error) {
-	if !c.hasDryRuns.Load() {
-		probe := newRequest(http.MethodGet, accessPath, nil)
-		probe.isOptional, probe.decode = true, decodeNothing
-		if _, failed := c.do(ctx, probe, c.newAttempts()); failed != nil {
-			return nil, failed.err
-		}
-		c.hasDryRuns.Store(true)
-	}
-	req.query.Set("dry_run", "true")
-	req.hasNoEffect, req.isDryRun = true, true
-	resp, failed := c.do(ctx, req, c.newAttempts())
-	if failed != nil {
-		return nil, failed.err
-	}
-	return resp.relayer, nil
-}
-
-func settleChange(isDone func(*relayer.Relayer) bool, revisions []uint64, current *relayer.Relayer) (verdict, error) {
-	switch {
-	case current == nil && isDone == nil:
-		return hadEffect, nil
-	case current == nil:
-		return isDecided, relayer.ErrNotFound
-	case isDone != nil && isDone(current):
-		return hadEffect, nil
-	case slices.Contains(revisions, current.Revision):
-		return hadNoEffect, nil
-	default:
-		return isUndecided, nil
-	}
-}
-
-// verdict is what the current relayer shows about a write of unknown outcome.
-type verdict int
-
-const (
-	hadEffect   verdict = iota
-	hadNoEffect         // and can be sent again: the ID or the revision permits one effect only
-	isDecided           // the error is the result
-	isUndecided
-)
-
-type write struct {
-	*request
-	hasOwnID bool // no other client uses the ID
-	settle   func(current *relayer.Relayer) (verdict, error)
-}
-
-// write sends a write until its outcome is known, or the attempts are exhausted.
-func (c *Client) write(ctx context.Context, w *write) (*relayer.Relayer, error) {
-	attempts := c.newAttempts()
-	isUnknown := false
-	for {
-		resp, failed := c.do(ctx, w.request, attempts)
-		if failed == nil {
-			return resp.relayer, nil
-		}
-		// After an attempt of unknown outcome, the failure of a later one may be its effect.
-		// So may ErrExists for a generated ID: a proxy may have sent the request twice.
-		isUnknown = isUnknown || failed.isUnknown || w.hasOwnID && errors.Is(failed.err, relayer.ErrExists)
-		if !isUnknown {
-			return nil, failed.err
-		}
-		current, err := c.readBack(ctx, w.wantID, attempts)
-		if err != nil {
-			return nil, &unknownOutcome{fmt.Errorf("%w; reading it back: %w", failed.err, err)}
-		}
-		switch found, err := w.settle(current); found {
-		case hadEffect:
-			return current, nil
-		case isDecided:
-			return nil, err
-		case isUndecided:
-			return nil, &unknownOutcome{fmt.Errorf("%w; the relayer is not as requested", failed.err)}
-		}
-		if !failed.isUnknown && !failed.isTemporary || !attempts.next(ctx, failed.wait) {
-			return nil, &unknownOutcome{failed.withContextError(ctx).err}
-		}
-	}
-}
-
-// readBack returns the current relayer, or nil if there is none. It has as many attempts
-// as any read, but no more time than the write.
-func (c *Client) readBack(ctx context.Context, id string, write *attempts) (*relayer.Relayer, error) {
-	resp, err := c.get(ctx, id, maskedURLs, &attempts{left: c.maxAttempts - 1, lastEnd: write.lastEnd})
-	switch {
-	case errors.Is(err, relayer.ErrNotFound):
-		return nil, nil
-	case err != nil:
-		return nil, err
-	}
-	return resp.relayer, nil
+	return c.write(ctx, &write{request: req}, settings)
 }

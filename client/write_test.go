@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,7 +17,6 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/client"
-	"github.com/go-relayer/relayer/internal/patchtest"
 )
 
 // changed returns the request of evm with one difference.
@@ -26,86 +26,11 @@ func changed(change func(*relayer.CreateRequest)) relayer.CreateRequest {
 	return req
 }
 
-// unknownOutcomes are the responses after which a write may have taken effect.
-var unknownOutcomes = map[string]step{
-	"reset":        reset,
-	"truncated":    truncated(201),
-	"500":          fail(500, "Internal Server Error"),
-	"HTML 502":     html(502),
-	"HTML 503":     html(503),
-	"HTML 504":     html(504),
-	"HTML 200":     html(200),
-	"another data": respondJSON(200, `{"success":true,"data":null}`),
-	"another ID":   respondJSON(200, `{"success":true,"data":{"id":"b","network_type":"evm"}}`),
-}
-
-func TestCreate_UnknownOutcome(t *testing.T) {
-	same := stored(t, evm("a"), 200, 9)
-	renamed := stored(t, changed(func(r *relayer.CreateRequest) { r.Name = "other" }), 200, 9)
-	taken := fail(409, "Relayer with this ID already exists")
-	tests := map[string]struct {
-		steps []step
-		want  error
-		sent  string
-	}{
-		"created":                       {[]step{same}, nil, "POST GET"},
-		"not created":                   {[]step{notFound("a"), stored(t, evm("a"), 201, 1)}, nil, "POST GET POST"},
-		"created late":                  {[]step{notFound("a"), taken, same}, nil, "POST GET POST GET"},
-		"created, and the read is busy": {[]step{busy, same}, nil, "POST GET GET"},
-		"another name":                  {[]step{renamed}, relayer.ErrOutcomeUnknown, "POST GET"},
-		"another network":               {[]step{stored(t, changed(func(r *relayer.CreateRequest) { r.Network = "mainnet" }), 200, 9)}, relayer.ErrExists, "POST GET"},
-		"another signer":                {[]step{stored(t, changed(func(r *relayer.CreateRequest) { r.SignerID = "x" }), 200, 9)}, relayer.ErrExists, "POST GET"},
-		"another URL":                   {[]step{stored(t, changed(func(r *relayer.CreateRequest) { r.CustomRPCURLs[0].URL = "https://other.example/x" }), 200, 9)}, relayer.ErrOutcomeUnknown, "POST GET"},
-		"more URLs": {[]step{stored(t, changed(func(r *relayer.CreateRequest) {
-			r.CustomRPCURLs = append(r.CustomRPCURLs, relayer.RPCConfig{URL: "https://other.example/x"})
-		}), 200, 9)}, relayer.ErrOutcomeUnknown, "POST GET"},
-		"another policy": {[]step{stored(t, changed(func(r *relayer.CreateRequest) { r.Policy = nil }), 200, 9)}, relayer.ErrOutcomeUnknown, "POST GET"},
-		"a stricter policy": {[]step{stored(t, changed(func(r *relayer.CreateRequest) {
-			r.Policy.(*relayer.EVMPolicy).MinBalance = new(relayer.MustParseAmount("1"))
-		}), 200, 9)}, relayer.ErrOutcomeUnknown, "POST GET"},
-		"unreadable":     {[]step{fail(401, "Unauthorized")}, relayer.ErrOutcomeUnknown, "POST GET"},
-		"another ID":     {[]step{stored(t, evm("b"), 200, 9)}, relayer.ErrOutcomeUnknown, "POST GET"},
-		"rejected later": {[]step{notFound("a"), fail(400, "Bad Request"), notFound("a")}, relayer.ErrOutcomeUnknown, "POST GET POST GET"},
-	}
-	for response, first := range unknownOutcomes {
-		for name, test := range tests {
-			t.Run(response+"/"+name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					c, s := scripted(t, nil, append([]step{first}, test.steps...)...)
-					created, err := c.Create(t.Context(), evm("a"))
-					checkOutcome(t, err, test.want)
-					if got := s.methods(); got != test.sent {
-						t.Errorf("sent %s, want %s", got, test.sent)
-					}
-					if err == nil && (created.ID != "a" || created.Revision == 0) {
-						t.Errorf("created %v", created)
-					}
-				})
-			})
-		}
-	}
-}
-
-// checkOutcome checks that an error matches want. An unknown outcome must not match an
-// error that promises that there was no effect.
-func checkOutcome(t *testing.T, err, want error) {
-	t.Helper()
-	if !errors.Is(err, want) {
-		t.Fatalf("the error is %v, want %v", err, want)
-	}
-	if errors.Is(err, relayer.ErrOutcomeUnknown) && (errors.Is(err, relayer.ErrUnavailable) || errors.Is(err, relayer.ErrExists) || errors.Is(err, relayer.ErrNotFound)) {
-		t.Errorf("%v matches an error that says the outcome", err)
-	}
-	if err != nil {
-		wantNoSecret(t, "the error", err.Error())
-	}
-}
-
 func TestCreate_GeneratedID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		renamed := changed(func(r *relayer.CreateRequest) { r.Name = "changed since" })
 		var ids []string
-		idOf := func(r *http.Request) string { return r.URL.Path[len("/prefix/api/v1/relayers/"):] }
+		idOf := func(r *http.Request) string { return strings.Split(r.URL.Path, "/")[5] }
 		missing := func(r *http.Request) (*http.Response, error) {
 			ids = append(ids, idOf(r))
 			return notFound(idOf(r))(r)
@@ -115,7 +40,7 @@ func TestCreate_GeneratedID(t *testing.T) {
 			renamed.ID = idOf(r)
 			return stored(t, renamed, 200, 9)(r)
 		}
-		c, s := scripted(t, nil, reset, missing, reset, changedSince)
+		c, s := scripted(t, nil, reset, missing, missing, reset, changedSince, history("[]"))
 		if _, err := c.Create(t.Context(), changed(func(r *relayer.CreateRequest) { r.ID = "" })); err != nil {
 			t.Fatal(err)
 		}
@@ -158,78 +83,57 @@ func TestCreate_SentTwice(t *testing.T) {
 	if err != nil || created.Name != "name of a" {
 		t.Errorf("created %v, error %v", created, err)
 	}
-	if _, err := c.Create(t.Context(), evm("taken")); !errors.Is(err, relayer.ErrExists) {
+	if _, err := c.Create(t.Context(), evm("b")); err != nil {
 		t.Errorf("an ID of the caller: error %v", err)
+	}
+	if _, err := c.Create(t.Context(), evm("b")); !errors.Is(err, relayer.ErrExists) {
+		t.Errorf("a taken ID: error %v", err)
 	}
 }
 
-func TestChange_UnknownOutcome(t *testing.T) {
-	before := stored(t, evm("a"), 200, 5)
-	named := func(name string, revision uint64) step {
-		return stored(t, changed(func(r *relayer.CreateRequest) { r.Name = name }), 200, revision)
+// A rejection by the server also applies to the lost attempt before it; that of a proxy does not.
+func TestWrite_RejectedAfterLoss(t *testing.T) {
+	absent, current, invalid := notFound("a"), stored(t, evm("a"), 200, 5), fail(400, "Bad Request")
+	none := history("[]")
+	create := func(ctx context.Context, c *client.Client) error { return second(c.Create(ctx, evm("a"))) }
+	pause := func(ctx context.Context, c *client.Client) error { return second(c.Pause(ctx, "a")) }
+	pauseIf := func(ctx context.Context, c *client.Client) error {
+		return second(c.Pause(ctx, "a", relayer.IfRevision(5)))
 	}
-	rename := func(ctx context.Context, c *client.Client) error {
-		_, err := c.Patch(ctx, "a", patchtest.JSON(map[string]any{"name": "new"}))
-		return err
-	}
-	renameIf := func(ctx context.Context, c *client.Client) error {
-		_, err := c.Patch(ctx, "a", patchtest.JSON(map[string]any{"name": "new"}), relayer.IfRevision(4, 5))
-		return err
-	}
-	rotated := patchtest.JSON(map[string]any{"custom_rpc_urls": []relayer.RPCConfig{{URL: "https://rpc.example/v2/hunter2"}}})
-	rotate := func(ctx context.Context, c *client.Client) error {
-		_, err := c.Patch(ctx, "a", rotated)
-		return err
-	}
-	rotateIf := func(ctx context.Context, c *client.Client) error {
-		_, err := c.Patch(ctx, "a", rotated, relayer.IfRevision(5))
-		return err
-	}
-	remove := func(ctx context.Context, c *client.Client) error { return c.Delete(ctx, "a") }
-	removeIf := func(ctx context.Context, c *client.Client) error { return c.Delete(ctx, "a", relayer.IfRevision(5)) }
-	deleted := respondJSON(200, `{"success":true,"data":"Relayer deleted successfully"}`)
-	changedSince := fail(412, "Precondition Failed")
 	tests := map[string]struct {
 		call  func(context.Context, *client.Client) error
 		steps []step
 		want  error
 		sent  string
 	}{
-		"patch, in effect":                           {rename, []step{named("new", 6)}, nil, "PATCH GET"},
-		"patch, not in effect":                       {rename, []step{before}, relayer.ErrOutcomeUnknown, "PATCH GET"},
-		"patch, deleted":                             {rename, []step{notFound("a")}, relayer.ErrNotFound, "PATCH GET"},
-		"patch, unreadable":                          {rename, []step{fail(500, "")}, relayer.ErrOutcomeUnknown, "PATCH GET"},
-		"conditional patch, in effect":               {renameIf, []step{named("new", 6)}, nil, "PATCH GET"},
-		"conditional patch, not in effect":           {renameIf, []step{before, named("new", 6)}, nil, "PATCH GET PATCH"},
-		"conditional patch, in effect late":          {renameIf, []step{before, changedSince, named("new", 6)}, nil, "PATCH GET PATCH GET"},
-		"conditional patch, overwritten":             {renameIf, []step{named("third", 7)}, relayer.ErrOutcomeUnknown, "PATCH GET"},
-		"conditional patch, overwritten after retry": {renameIf, []step{before, changedSince, named("third", 7)}, relayer.ErrOutcomeUnknown, "PATCH GET PATCH GET"},
-		"URL patch, unknown":                         {rotate, []step{before}, relayer.ErrOutcomeUnknown, "PATCH GET"},
-		"conditional URL patch, not in effect":       {rotateIf, []step{before, named("name of a", 6)}, nil, "PATCH GET PATCH"},
-		"conditional URL patch, unknown":             {rotateIf, []step{named("name of a", 6)}, relayer.ErrOutcomeUnknown, "PATCH GET"},
-		"conditional URL patch, unknown after retry": {rotateIf, []step{before, changedSince, named("name of a", 6)}, relayer.ErrOutcomeUnknown, "PATCH GET PATCH GET"},
-		"delete, gone":                               {remove, []step{notFound("a")}, nil, "DELETE GET"},
-		"delete, there":                              {remove, []step{before}, relayer.ErrOutcomeUnknown, "DELETE GET"},
-		"conditional delete, gone":                   {removeIf, []step{notFound("a")}, nil, "DELETE GET"},
-		"conditional delete, there":                  {removeIf, []step{before, deleted}, nil, "DELETE GET DELETE"},
-		"conditional delete, gone late":              {removeIf, []step{before, notFound("a"), notFound("a")}, nil, "DELETE GET DELETE GET"},
-		"conditional delete, created again":          {removeIf, []step{stored(t, evm("a"), 200, 8)}, relayer.ErrOutcomeUnknown, "DELETE GET"},
+		"invalid":                 {create, []step{absent, absent, invalid, absent, absent}, relayer.ErrInvalid, "POST GET GET POST GET GET"},
+		"invalid patch":           {pause, []step{current, none, invalid, current, none}, relayer.ErrInvalid, "PATCH GET GET PATCH GET GET"},
+		"forbidden":               {pauseIf, []step{current, none, fail(403, "Forbidden"), current, none}, client.ErrForbidden, "PATCH GET GET PATCH GET GET"},
+		"403 of a proxy":          {pauseIf, []step{current, none, html(403), current, none}, relayer.ErrOutcomeUnknown, "PATCH GET GET PATCH GET GET"},
+		"unreadable":              {pause, []step{fail(401, "Unauthorized")}, relayer.ErrOutcomeUnknown, "PATCH GET"},
+		"unreadable history":      {pause, []step{current, fail(403, "Forbidden")}, relayer.ErrOutcomeUnknown, "PATCH GET GET"},
+		"a page with 200":         {pause, []step{html(200), current, html(200), none, current}, nil, "PATCH GET GET GET GET PATCH"},
+		"busy reads":              {pause, []step{busy, current, busy, none, current}, nil, "PATCH GET GET GET GET PATCH"},
+		"another writer's change": {pauseIf, []step{stored(t, evm("a"), 200, 6), none}, relayer.ErrConflict, "PATCH GET GET"},
+		"a history without an end": {pauseIf, []step{stored(t, evm("a"), 200, 9), history(`[{"revision":8,"request_id":"x"}],"next":"8"`), history(`[{"revision":5}],"next":"5"`)},
+			relayer.ErrConflict, "PATCH GET GET GET"}, // it ends at the revision of the condition
 	}
-	for response, first := range unknownOutcomes {
-		if response == "another data" || response == "another ID" {
-			continue // a delete needs no data
-		}
-		for name, test := range tests {
-			t.Run(response+"/"+name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					c, s := scripted(t, nil, append([]step{first}, test.steps...)...)
-					checkOutcome(t, test.call(t.Context(), c), test.want)
-					if got := s.methods(); got != test.sent {
-						t.Errorf("sent %s, want %s", got, test.sent)
-					}
-				})
-			})
-		}
+	for name, test := range tests {
+		synctest.Test(t, func(t *testing.T) {
+			c, s := scripted(t, nil, append([]step{reset}, test.steps...)...)
+			err := test.call(t.Context(), c)
+			checkUnknown(t, err)
+			if !errors.Is(err, test.want) || s.methods() != test.sent {
+				t.Errorf("%s: sent %s, want %s, error %v, want %v", name, s.methods(), test.sent, err, test.want)
+			}
+		})
+	}
+}
+
+// history responds with a page of a history, as a server that gets the request IDs.
+func history(data string) step {
+	return func(r *http.Request) (*http.Response, error) {
+		return respondJSON(200, `{"success":true,"data":`+data+`}`, "X-Request-Id", r.Header.Get("X-Request-Id"))(r)
 	}
 }
 
@@ -258,7 +162,7 @@ func TestWrite_RejectedIsKnown(t *testing.T) {
 			if !errors.Is(err, want) || errors.Is(err, relayer.ErrOutcomeUnknown) {
 				t.Errorf("the error is %v, want %v", err, want)
 			}
-			if got := s.methods(); got != "DELETE" && want != relayer.ErrUnavailable || s.seen[len(s.seen)-1].method != "DELETE" {
+			if got := s.methods(); strings.Count(got, "DELETE") > 1 && want != relayer.ErrUnavailable {
 				t.Errorf("sent %s", got)
 			}
 		})
@@ -289,9 +193,9 @@ func TestWrite_UnknownOutcomeLimits(t *testing.T) {
 		}}
 		start := time.Now()
 		_, err := c.Create(t.Context(), evm("a"))
-		checkOutcome(t, err, relayer.ErrOutcomeUnknown)
-		if len(s.seen) != 10 || time.Since(start) > 30*time.Second {
-			t.Errorf("%d requests in %s, want 5 creates, each followed by a read", len(s.seen), time.Since(start))
+		checkUnknown(t, err)
+		if !errors.Is(err, relayer.ErrOutcomeUnknown) || len(s.seen) != 15 || time.Since(start) > 30*time.Second {
+			t.Errorf("%d requests in %s, error %v, want 5 creates, each followed by two reads", len(s.seen), time.Since(start), err)
 		}
 	})
 }

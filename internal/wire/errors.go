@@ -27,7 +27,6 @@ var statuses = []struct {
 	{relayer.ErrInvalid, http.StatusBadRequest},
 	{relayer.ErrInvalid, http.StatusRequestEntityTooLarge},
 	{relayer.ErrInvalid, http.StatusUnsupportedMediaType},
-	{relayer.ErrInvalid, http.StatusUnprocessableEntity}, // of OpenZeppelin Relayer
 	{ErrUnauthorized, http.StatusUnauthorized},
 	{ErrForbidden, http.StatusForbidden},
 	{relayer.ErrNotFound, http.StatusNotFound},

@@ -140,7 +140,7 @@ func (s *system) client(options ...client.Option) *client.Client {
 		client.WithToken(token),
 		client.WithHTTPClient(&http.Client{Transport: transport}),
 		client.WithTimeout(2 * time.Second),
-		client.WithRetries(4, 10*time.Second),
+		client.WithRetries(16, time.Minute),
 	}, options...)
 	c, err := client.New(s.proxy.URL(), options...)
 	if err != nil {
