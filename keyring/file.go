@@ -14,13 +14,12 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/crypto/chacha20poly1305"
+
 	"github.com/go-relayer/relayer/internal/osfile"
 )
 
 const fileHeader = "relayer-keyring 1"
-
-// fileMode permits the owner of a key file alone to read it.
-const fileMode = 0o600
 
 // Parse reads the content of a key file:
 //
@@ -31,102 +30,105 @@ const fileMode = 0o600
 //
 // Errors name the line, and contain no part of it but a valid key ID.
 func Parse(data []byte) (Keyring, error) {
-	parsed, err := parse(data)
+	keys, err := parse(data)
 	if err != nil {
 		return Keyring{}, fmt.Errorf("keyring: %w", err)
 	}
-	return newKeyring(parsed), nil
+	return newKeyring(keys), nil
 }
 
-func parse(data []byte) (*ring, error) {
+// parse returns the keys of a file, first the primary key.
+func parse(data []byte) (keys []key, err error) {
 	lines := strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
 	if lines[0] != fileHeader {
 		return nil, fmt.Errorf("line 1 must be %q", fileHeader)
 	}
-	parsed := new(ring)
+	primary := ""
 	for i, line := range lines[1:] {
-		if err := parsed.parseLine(strings.Split(line, " ")); err != nil {
+		fields := strings.Split(line, " ")
+		switch {
+		case len(fields) == 2 && fields[0] == "primary":
+			err = checkPrimary(fields[1], primary)
+			primary = fields[1]
+		case len(fields) == 3 && fields[0] == "key":
+			keys, err = appendKey(keys, fields[1], fields[2])
+		default:
+			err = errors.New(`must be "primary ID" or "key ID VALUE"`)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", i+2, err)
 		}
 	}
-	if parsed.primary == "" {
+	if primary == "" {
 		return nil, errors.New("the file does not name a primary key")
 	}
-	if parsed.named(parsed.primary) == nil {
-		return nil, noKey(parsed.primary)
+	return withPrimary(keys, primary)
+}
+
+func checkPrimary(id, earlier string) error {
+	if earlier != "" {
+		return errors.New("an earlier line names the primary key")
 	}
-	return parsed, nil
+	return checkKeyID(id)
+}
+
+func appendKey(keys []key, id, text string) ([]key, error) {
+	if err := checkKeyID(id); err != nil {
+		return nil, err
+	}
+	// The decoder ignores line breaks.
+	value, err := base64.StdEncoding.Strict().DecodeString(text)
+	if err != nil || len(value) != chacha20poly1305.KeySize || strings.ContainsAny(text, "\r\n") {
+		return nil, fmt.Errorf("key %s must have a value of %d bytes in base64", id, chacha20poly1305.KeySize)
+	}
+	if indexOf(keys, id) >= 0 {
+		return nil, fmt.Errorf("an earlier line has the key %s", id)
+	}
+	if i := slices.IndexFunc(keys, func(other key) bool { return bytes.Equal(other.value, value) }); i >= 0 {
+		return nil, fmt.Errorf("key %s has the same value as key %s", id, keys[i].ID)
+	}
+	added, err := newKey(id, value)
+	return append(keys, added), err
+}
+
+// withPrimary moves a key to the front.
+func withPrimary(keys []key, id string) ([]key, error) {
+	i := indexOf(keys, id)
+	if i < 0 {
+		return nil, noKey(id)
+	}
+	primary := keys[i]
+	return slices.Insert(slices.Delete(keys, i, i+1), 0, primary), nil
 }
 
 func noKey(id string) error { return fmt.Errorf("key %s: %w", id, ErrUnknownKey) }
 
-func (r *ring) parseLine(fields []string) error {
-	const message = `must be "primary ID" or "key ID VALUE"`
-	if len(fields) < 2 {
-		return errors.New(message)
-	}
-	id := fields[1]
+func checkKeyID(id string) error {
 	if !isKeyID(id) {
-		return errKeyID
+		return errors.New("a key ID must have 1 to 64 letters, digits, dots, hyphens or underscores")
 	}
-	switch {
-	case fields[0] == "primary" && len(fields) == 2:
-		if r.primary != "" {
-			return errors.New("an earlier line names the primary key")
-		}
-		r.primary = id
-		return nil
-	case fields[0] == "key" && len(fields) == 3:
-		return r.parseKey(id, fields[2])
-	}
-	return errors.New(message)
+	return nil
 }
 
-func (r *ring) parseKey(id, text string) error {
-	// The decoder ignores line breaks.
-	value, err := base64.StdEncoding.Strict().DecodeString(text)
-	if err != nil || len(value) != keyLength || strings.ContainsAny(text, "\r\n") {
-		return fmt.Errorf("key %s must have a value of %d bytes in base64", id, keyLength)
+func encode(keys []key) []byte {
+	text := fmt.Appendf(nil, "%s\nprimary %s\n", fileHeader, keys[0].ID)
+	for _, k := range keys {
+		text = fmt.Appendf(text, "key %s %s\n", k.ID, base64.StdEncoding.EncodeToString(k.value))
 	}
-	if r.named(id) != nil {
-		return fmt.Errorf("an earlier line has the key %s", id)
-	}
-	for _, other := range r.keys {
-		if bytes.Equal(other.value, value) {
-			return fmt.Errorf("key %s has the same value as key %s", id, other.ID)
-		}
-	}
-	return r.add(id, value)
-}
-
-var errKeyID = errors.New("a key ID must have 1 to 64 letters, digits, dots, hyphens or underscores")
-
-func (r *ring) add(id string, value []byte) error {
-	added, err := newKey(id, value)
-	r.keys = append(r.keys, added)
-	return err
-}
-
-func (r *ring) encode() []byte {
-	var text bytes.Buffer
-	fmt.Fprintf(&text, "%s\nprimary %s\n", fileHeader, r.primary)
-	for _, k := range r.keys {
-		fmt.Fprintf(&text, "key %s %s\n", k.ID, base64.StdEncoding.EncodeToString(k.value))
-	}
-	return text.Bytes()
+	return text
 }
 
 // Load reads a key file. It returns an error if it is not a regular file, if users other
 // than the owner and the group may read it, or if others than the owner may write it.
 func Load(path string) (Keyring, error) {
-	loaded, err := load(path)
+	keys, err := load(path)
 	if err != nil {
 		return Keyring{}, fmt.Errorf("keyring: %w", err)
 	}
-	return newKeyring(loaded), nil
+	return newKeyring(keys), nil
 }
 
-func load(path string) (*ring, error) {
+func load(path string) ([]key, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|osfile.NonBlocking, 0)
 	if err != nil {
 		return nil, err
@@ -146,11 +148,11 @@ func load(path string) (*ring, error) {
 	if err != nil {
 		return nil, err
 	}
-	loaded, err := parse(data)
+	keys, err := parse(data)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return loaded, nil
+	return keys, nil
 }
 
 // AddKey adds a new random key to a key file. It creates a missing file with mode 0600,
@@ -160,83 +162,79 @@ func load(path string) (*ring, error) {
 // AddKey, [UseKey] and [RemoveKey] replace the file atomically, and sync it. Only one of
 // them at a time can change a file, which keeps its mode and its owner.
 func AddKey(path, id string) error {
-	if !isKeyID(id) {
-		return fmt.Errorf("keyring: %w", errKeyID)
+	if err := checkKeyID(id); err != nil {
+		return fmt.Errorf("keyring: %w", err)
 	}
-	return change(path, func(r *ring) error {
-		if r.named(id) != nil {
-			return fmt.Errorf("key %s exists", id)
+	return change(path, func(keys []key) ([]key, error) {
+		if indexOf(keys, id) >= 0 {
+			return nil, fmt.Errorf("key %s exists", id)
 		}
-		value := make([]byte, keyLength)
+		value := make([]byte, chacha20poly1305.KeySize)
 		rand.Read(value) // never fails
-		if r.primary == "" {
-			r.primary = id
-		}
-		return r.add(id, value)
+		added, err := newKey(id, value)
+		return append(keys, added), err
 	})
 }
 
 // UseKey makes a key of a file the primary key. It returns an error that matches
 // [ErrUnknownKey] if the file does not have it.
 func UseKey(path, id string) error {
-	return change(path, func(r *ring) error {
-		if r.named(id) == nil {
-			return noKey(id)
-		}
-		r.primary = id
-		return nil
-	})
+	return change(path, func(keys []key) ([]key, error) { return withPrimary(keys, id) })
 }
 
 // RemoveKey removes a key from a file. What is sealed under it cannot be opened after
 // that. It returns an error if the key is the primary key, and one that matches
 // [ErrUnknownKey] if the file does not have it.
 func RemoveKey(path, id string) error {
-	return change(path, func(r *ring) error {
-		if r.named(id) == nil {
-			return noKey(id)
+	return change(path, func(keys []key) ([]key, error) {
+		switch i := indexOf(keys, id); i {
+		case -1:
+			return nil, noKey(id)
+		case 0:
+			return nil, fmt.Errorf("key %s is the primary key: make another one primary first", id)
+		default:
+			return slices.Delete(keys, i, i+1), nil
 		}
-		if r.primary == id {
-			return fmt.Errorf("key %s is the primary key: make another one primary first", id)
-		}
-		r.keys = slices.DeleteFunc(r.keys, func(other key) bool { return other.ID == id })
-		return nil
 	})
 }
 
 // change replaces a key file, or the file that a symbolic link names.
-func change(path string, modify func(*ring) error) error {
+func change(path string, modify func([]key) ([]key, error)) error {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
 	}
-	err := replace(path, func() ([]byte, error) { return changed(path, modify) })
-	if err != nil {
+	if err := replace(path, modify); err != nil {
 		return fmt.Errorf("keyring: %w", err)
 	}
 	return nil
 }
 
-// replace replaces a file atomically. It writes the new content to a second file, whose
+// replace replaces a key file atomically. It writes the new content to a second file, whose
 // name only one process can create: it is also the lock.
-func replace(path string, content func() ([]byte, error)) error {
+func replace(path string, modify func([]key) ([]key, error)) error {
 	next := path + ".new"
-	file, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
+	file, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("%s exists: another process changes the keys, or was interrupted: in that case, delete the file", next)
 	}
 	if err != nil {
 		return err
 	}
-	data, err := content()
+	keys, err := load(path)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		if keys, err = modify(keys); err != nil {
+			err = fmt.Errorf("%s: %w", path, err)
+		}
+	}
 	if err == nil {
-		_, err = file.Write(data)
+		_, err = file.Write(encode(keys))
 	}
 	if err == nil {
 		err = file.Sync()
 	}
 	err = errors.Join(err, file.Close())
-	if err == nil {
-		err = copyOwner(next, path)
+	if info, statErr := os.Stat(path); err == nil && statErr == nil { // the file exists
+		err = osfile.CopyOwner(next, info)
 	}
 	if err == nil {
 		err = os.Rename(next, path)
@@ -245,30 +243,4 @@ func replace(path string, content func() ([]byte, error)) error {
 		return errors.Join(err, os.Remove(next))
 	}
 	return osfile.SyncDirectory(filepath.Dir(path))
-}
-
-// copyOwner gives a file the mode and the owner of another one, if that exists.
-func copyOwner(path, of string) error {
-	info, err := os.Stat(of)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return osfile.CopyOwner(path, info)
-}
-
-func changed(path string, modify func(*ring) error) ([]byte, error) {
-	r, err := load(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		r, err = new(ring), nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if err := modify(r); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return r.encode(), nil
 }

@@ -30,7 +30,7 @@ func TestParse_Errors(t *testing.T) {
 		"line break":          {header + "primary a\r\nkey a " + keyValue('k') + "\r\n", "line 2: a key ID must have"},
 		"carriage return":     {header + "primary a\nkey a " + keyValue('k') + "\r\n", "line 3: key a must have a value of 32 bytes"},
 		"empty line":          {header + "\n" + keyFile("k", "k")[len(header):], `line 2: must be "primary ID" or "key ID VALUE"`},
-		"two spaces":          {header + "primary a\nkey  a " + keyValue('k') + "\n", "line 3: a key ID must have"},
+		"two spaces":          {header + "primary a\nkey  a " + keyValue('k') + "\n", "line 3: must be"},
 		"key in place of ID":  {header + "primary a\nkey " + keyValue('k') + " a\n", "line 3: a key ID must have"},
 		"key as primary":      {header + "primary " + keyValue('k') + "\n", "line 2: a key ID must have"},
 		"unknown directive":   {header + "secret a " + keyValue('k') + "\n", "line 2: must be"},

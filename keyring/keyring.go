@@ -15,6 +15,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"golang.org/x/crypto/chacha20poly1305"
@@ -22,7 +23,7 @@ import (
 	"github.com/go-relayer/relayer/store/sealed"
 )
 
-// The errors of Open and of [Keyring.KeyOf]. Match them with [errors.Is].
+// The errors of Open. Match them with [errors.Is].
 var (
 	// ErrUnknownKey reports that the keyring does not have the key, or has another key of
 	// the same ID. The error that wraps it names the key and its fingerprint, and
@@ -46,34 +47,30 @@ var (
 //
 // A keyring that is printed, logged or encoded shows no key.
 type Keyring struct {
-	// load is a function, because package fmt prints only its address. In an unexported
-	// field of another struct fmt does not call Format, and prints all data that it can
-	// reach.
-	load func() *ring
+	// load returns the keys, first the primary key. It is a function, because package fmt
+	// prints only its address. In an unexported field of another struct fmt does not call
+	// Format, and prints all data that it can reach.
+	load func() []key
 }
 
-func newKeyring(r *ring) Keyring { return Keyring{func() *ring { return r }} }
+func newKeyring(keys []key) Keyring { return Keyring{func() []key { return keys }} }
 
-// ring returns the keys. Those of the zero value are empty.
-func (k Keyring) ring() *ring {
+// keys returns none for the zero value.
+func (k Keyring) keys() []key {
 	if k.load == nil {
-		return new(ring)
+		return nil
 	}
 	return k.load()
 }
-
-type ring struct {
-	primary string
-	keys    []key // in the order of the file
-}
-
-const keyLength = chacha20poly1305.KeySize
 
 type key struct {
 	sealed.Key
 	aead  cipher.AEAD
 	value []byte
 }
+
+// fingerprintPurpose separates the fingerprint from other uses of a key.
+const fingerprintPurpose = "relayer keyring fingerprint 1"
 
 func newKey(id string, value []byte) (key, error) {
 	aead, err := chacha20poly1305.NewX(value)
@@ -84,45 +81,16 @@ func newKey(id string, value []byte) (key, error) {
 	return key{sealed.Key{ID: id, Fingerprint: hex.EncodeToString(fingerprint)}, aead, value}, err
 }
 
-// named returns nil if there is no such key.
-func (r *ring) named(id string) *key {
-	for i := range r.keys {
-		if r.keys[i].ID == id {
-			return &r.keys[i]
-		}
-	}
-	return nil
-}
-
-// find returns the key that sealed a text.
-func (r *ring) find(sealedUnder sealed.Key) (*key, error) {
-	for i := range r.keys {
-		if r.keys[i].Fingerprint == sealedUnder.Fingerprint {
-			return &r.keys[i], nil
-		}
-	}
-	if len(r.keys) == 0 { // it does not support opening at all
-		return nil, fmt.Errorf("%w: the keyring has no keys: %w", noKey(sealedUnder.ID), errors.ErrUnsupported)
-	}
-	err := fmt.Errorf("%w with the fingerprint %s", noKey(sealedUnder.ID), sealedUnder.Fingerprint)
-	if named := r.named(sealedUnder.ID); named != nil {
-		err = fmt.Errorf("%w: that of the keyring has the fingerprint %s", err, named.Fingerprint)
-	}
-	return nil, err
+// indexOf returns -1 if no key has the ID.
+func indexOf(keys []key, id string) int {
+	return slices.IndexFunc(keys, func(k key) bool { return k.ID == id })
 }
 
 // Keys returns the ID and the fingerprint of every key: first those of the primary key,
 // which Seal uses, and then the others in the order of the file.
-func (k Keyring) Keys() []sealed.Key {
-	var keys []sealed.Key
-	r := k.ring()
-	if primary := r.named(r.primary); primary != nil {
-		keys = append(keys, primary.Key)
-	}
-	for _, other := range r.keys {
-		if other.ID != r.primary {
-			keys = append(keys, other.Key)
-		}
+func (k Keyring) Keys() (keys []sealed.Key) {
+	for _, key := range k.keys() {
+		keys = append(keys, key.Key)
 	}
 	return keys
 }
@@ -139,24 +107,20 @@ const (
 	overhead          = chacha20poly1305.NonceSizeX + chacha20poly1305.Overhead
 )
 
-// fingerprintPurpose separates the fingerprint from other uses of a key.
-const fingerprintPurpose = "relayer keyring fingerprint 1"
-
 // Seal encrypts plaintext under the primary key. Open needs the same associatedData,
 // which is authenticated and not stored. The result is 50 bytes longer than plaintext
 // and the key ID together.
 func (k Keyring) Seal(_ context.Context, plaintext, associatedData []byte) ([]byte, error) {
-	r := k.ring()
-	primary := r.named(r.primary)
-	if primary == nil {
+	keys := k.keys()
+	if len(keys) == 0 {
 		return nil, fmt.Errorf("keyring: the keyring has no keys: %w", errors.ErrUnsupported)
 	}
-	text := append([]byte{version, byte(len(primary.ID))}, primary.ID...)
-	text, _ = hex.AppendDecode(text, []byte(primary.Fingerprint))
-	authenticated := append(text[:len(text):len(text)], associatedData...)
+	text := append([]byte{version, byte(len(keys[0].ID))}, keys[0].ID...)
+	text, err := hex.AppendDecode(text, []byte(keys[0].Fingerprint))
+	authenticated := append(slices.Clip(text), associatedData...)
 	nonce := make([]byte, chacha20poly1305.NonceSizeX)
 	rand.Read(nonce) // never fails
-	return primary.aead.Seal(append(text, nonce...), nonce, plaintext, authenticated), nil
+	return keys[0].aead.Seal(append(text, nonce...), nonce, plaintext, authenticated), err
 }
 
 // Open decrypts a result of Seal. It returns an error that matches [ErrUnknownKey] and
@@ -168,17 +132,28 @@ func (k Keyring) Open(_ context.Context, text, associatedData []byte) ([]byte, e
 	if err != nil {
 		return nil, err
 	}
-	found, err := k.ring().find(sealedUnder)
-	if err != nil {
-		return nil, fmt.Errorf("keyring: %w", err)
+	i := slices.IndexFunc(k.keys(), func(other key) bool { return other.Fingerprint == sealedUnder.Fingerprint })
+	if i < 0 {
+		return nil, k.unknownKey(sealedUnder)
 	}
-	authenticated := append(header[:len(header):len(header)], associatedData...)
+	authenticated := append(slices.Clip(header), associatedData...)
 	nonce, encrypted := text[len(header):][:chacha20poly1305.NonceSizeX], text[len(header)+chacha20poly1305.NonceSizeX:]
-	plaintext, err := found.aead.Open(nil, nonce, encrypted, authenticated)
+	plaintext, err := k.keys()[i].aead.Open(nil, nonce, encrypted, authenticated)
 	if err != nil {
 		return nil, fmt.Errorf("keyring: key %s: %w", sealedUnder.ID, ErrNotAuthentic)
 	}
 	return plaintext, nil
+}
+
+func (k Keyring) unknownKey(sealedUnder sealed.Key) error {
+	err := fmt.Errorf("keyring: %w with the fingerprint %s", noKey(sealedUnder.ID), sealedUnder.Fingerprint)
+	if len(k.keys()) == 0 { // it does not support opening at all
+		return fmt.Errorf("%w: the keyring has no keys: %w", err, errors.ErrUnsupported)
+	}
+	if i := indexOf(k.keys(), sealedUnder.ID); i >= 0 {
+		return fmt.Errorf("%w: that of the keyring has the fingerprint %s", err, k.keys()[i].Fingerprint)
+	}
+	return err
 }
 
 // KeyOf returns the key that sealed a text, with the ID that it then had. It does not verify

@@ -19,14 +19,13 @@ import (
 // body. To resume an interrupted Reseal, call it again.
 //
 // A rotation first changes the primary key and then calls Reseal, on every instance. Reseal
-// waits for the writes of this Store that began before the call: they may have sealed under
-// the earlier key. When it ends without an error, nothing that existed is under another key,
-// and this Store can write nothing under one. When it has ended on every instance, the inner
-// store has nothing under another key. Do not call it from a hook of a write.
+// waits for the writes of this Store that began before the call. When it ends without an error,
+// nothing that existed is under another key, and this Store can write nothing under one. When it
+// has ended on every instance, the inner store has nothing under another key. Do not call it
+// from a hook of a write.
 //
-// Each relayer is stored with a compare-and-swap, so that Reseal never undoes the change of
-// another writer. It has a new revision with the note of the one before: who changed it last
-// stays as it is. The sequence can be ranged over once.
+// Each relayer is stored with a compare-and-swap, and has a new revision with the note of the one
+// before: who changed it last stays as it is. The sequence can be ranged over once.
 func (s *Store) Reseal(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		if len(s.keys.Keys()) == 0 {
@@ -103,12 +102,8 @@ func (s *Store) keyOf(private []byte) Key {
 
 // Counts has the numbers of private parts by the key that sealed them.
 type Counts struct {
-	// Clear is the number of private parts that are not sealed.
-	Clear int
-
-	// Keys has the number of sealed parts by key. The key is the zero Key if it cannot be
-	// determined.
-	Keys map[Key]int
+	Clear int         // those that are not sealed
+	Keys  map[Key]int // under the zero Key those whose key cannot be determined
 }
 
 // Count counts the private parts of all relayers by the key that sealed them, without opening

@@ -32,8 +32,7 @@ type Keys interface {
 	Open(ctx context.Context, sealed, associatedData []byte) (plaintext []byte, err error)
 
 	// Keys returns the keys: first the primary key, which Seal uses, and then the keys that
-	// only open. It may return other keys after a rotation. Without keys, URLs can be
-	// neither sealed nor opened.
+	// only open. It may return other keys after a rotation.
 	Keys() []Key
 
 	// KeyOf returns the key of a result of Seal. It needs no key, and returns an error if
@@ -43,12 +42,8 @@ type Keys interface {
 
 // Key identifies a key.
 type Key struct {
-	// ID is the name of the key. Two keys may have the same.
-	ID string
-
-	// Fingerprint identifies the value of the key, and does not disclose it. It is empty if
-	// it is not known.
-	Fingerprint string
+	ID          string // the name of the key. Two keys may have the same
+	Fingerprint string // identifies the value of the key, and does not disclose it. Empty if unknown
 }
 
 // String returns the ID and the fingerprint, for messages.
@@ -60,23 +55,17 @@ func (k Key) String() string {
 }
 
 // Store seals what it stores, and returns records as they are stored: [Store.Open] returns one
-// with its private part in clear. Get, List, Delete, Watch and History are the methods of the
-// inner store. Other optional interfaces of the inner store are hidden: backups, imports and
-// checks use the inner store.
-//
-// A private part in clear is a JSON object. Anything else is sealed, and is stored unchanged.
-// All methods are safe for concurrent use.
+// with its private part in clear. A private part in clear is a JSON object. Anything else is
+// sealed, and is stored unchanged. The other optional interfaces of the inner store are hidden:
+// backups, imports and checks use the inner store. All methods are safe for concurrent use.
 type Store struct {
 	relayer.Store // the inner store
 	keys          Keys
 	only, off     bool
-	writes        sync.Map // of a channel for each write in progress, which is closed when it has ended
+	writes        sync.Map // of channels that are closed when the writes in progress have ended
 }
 
-var (
-	_ relayer.Store  = (*Store)(nil)
-	_ relayer.Opener = (*Store)(nil)
-)
+var _ relayer.Opener = (*Store)(nil)
 
 // Option configures a [Store]. The zero Option is invalid.
 type Option struct{ apply func(*Store) }
@@ -91,9 +80,8 @@ func Only() Option { return Option{func(s *Store) { s.only = true }} }
 // in clear. What is sealed can still be opened. It excludes [Only].
 func Off() Option { return Option{func(s *Store) { s.off = true }} }
 
-// New returns a Store around db, which the host opens and closes. It returns an error if db,
-// keys or an option is nil. The keys of the zero keyring.Keyring open and seal nothing: reads
-// return masked URLs, and new URLs are refused.
+// New returns a Store around db, which the host opens and closes. Keys without a key, such as the
+// zero keyring.Keyring, open and seal nothing: URLs are masked, and new ones are refused.
 func New(db relayer.Store, keys Keys, options ...Option) (*Store, error) {
 	if db == nil {
 		return nil, errors.New("sealed: store is nil")
@@ -131,17 +119,16 @@ func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record,
 // part in clear that is stored already is kept as it is: a change of another field needs no
 // keys, and what [Only] refuses does not become genuine.
 func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-	if !s.seals(rec.Private) {
-		return s.Store.Update(ctx, rec)
+	if s.seals(rec.Private) {
+		stored, err := s.Get(ctx, rec.ID)
+		if err != nil {
+			return relayer.Record{}, err
+		}
+		if !bytes.Equal(stored.Private, rec.Private) {
+			return s.store(ctx, rec, s.Store.Update)
+		}
 	}
-	stored, err := s.Get(ctx, rec.ID)
-	if err != nil {
-		return relayer.Record{}, err
-	}
-	if bytes.Equal(stored.Private, rec.Private) {
-		return s.Store.Update(ctx, rec)
-	}
-	return s.store(ctx, rec, s.Store.Update)
+	return s.Store.Update(ctx, rec)
 }
 
 // seals reports whether a private part is to be sealed.
