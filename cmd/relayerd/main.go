@@ -22,7 +22,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// A second signal ends the process at once. The command serve handles it itself.
+	// A second signal ends the process at once.
 	context.AfterFunc(ctx, stop)
 
 	// Without a limit, or if it cannot be read, the garbage collector works as usual.

@@ -83,7 +83,7 @@ func TestPages_Flags(t *testing.T) {
 		pages.Write(readFile(t, path))
 	}
 	others := []string{"help", "tag", "detach", "name", "publish", "volume", "env", "read-only", "cap-drop", "stop-timeout", "rm", "signal", // docker
-		"unit", "output", // journalctl
+		"unit", "output", "now", // journalctl, systemctl
 		"schema", "enable-v2"} // pg_dump, etcd
 	documented := make(map[string]bool)
 	for _, found := range regexp.MustCompile(`(?m)(?:^|[ \x60(])--([a-z][a-z0-9-]+)`).FindAllStringSubmatch(pages.String(), -1) {
@@ -381,12 +381,14 @@ func TestOperatingPage_SystemdUnit(t *testing.T) {
 	t.Parallel()
 	analyze := requireProgram(t, "systemd-analyze")
 	unit := strings.ReplaceAll(deployed(t, "relayerd.service"), "/usr/local/bin/relayerd", os.Args[0])
-	path := filepath.Join(t.TempDir(), "relayerd.service")
-	if err := os.WriteFile(path, []byte(unit), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if output, err := exec.Command(analyze, "verify", "--man=no", path).CombinedOutput(); err != nil || strings.Contains(string(output), "relayerd.service") {
+	directory := t.TempDir()
+	path, socket := filepath.Join(directory, "relayerd.service"), filepath.Join(directory, "relayerd.socket")
+	writeFiles(t, map[string][]byte{path: []byte(unit), socket: []byte(deployed(t, "relayerd.socket"))})
+	if output, err := exec.Command(analyze, "verify", "--man=no", path, socket).CombinedOutput(); err != nil || strings.Contains(string(output), "relayerd.") {
 		t.Errorf("error %v: %s", err, output)
+	}
+	if !strings.Contains(unit, "\nRequires=relayerd.socket\n") {
+		t.Errorf("the service can start without its socket: %s", unit)
 	}
 	if !strings.Contains(unit, "\nLogRateLimitIntervalSec=0\n") {
 		t.Error("the journal drops lines above a rate")

@@ -3,7 +3,10 @@ package main
 import (
 	"flag"
 	"fmt"
+	"net"
 	"net/http"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -14,42 +17,83 @@ import (
 
 var restarts = flag.Int("restarts", 3, "restarts behind each proxy")
 
-// No request fails while two servers of a database restart in turn behind a proxy.
+// No request fails while two servers of a database restart in turn behind a proxy that checks
+// whether they are ready.
 func TestRestart_TwoServers(t *testing.T) {
 	t.Parallel()
-	database := startPostgres(t)
+	requireProgram(t, "caddy")
+	database := location(t, startPostgres(t), "postgres")
+	servers := []*process{startAgain(t, nil, database), startAgain(t, nil, database)}
+	clients := sendRequests(t, startReverseProxy(t, "caddy", []string{servers[0].url, servers[1].url}))
+	awaitRequest(t, servers[1])
+	for i := range *restarts {
+		servers[i%2].stop()
+		servers[i%2] = startAgain(t, servers[i%2], database)
+		awaitRequest(t, servers[i%2])
+	}
+	clients.end(t)
+	for _, server := range servers {
+		server.stop()
+	}
+}
+
+// No request fails while the only server of a file restarts, because systemd keeps its socket
+// open: connections wait for the next process.
+func TestRestart_Socket(t *testing.T) {
+	t.Parallel()
 	eachReverseProxy(t, func(t *testing.T, behind func(...string) *reverseProxy) {
 		t.Parallel()
-		location := createDatabase(t, database, strings.ToLower(filepath.Base(t.Name())))
-		servers := []*process{startAgain(t, nil, location), startAgain(t, nil, location)}
-		clients := sendRequests(t, behind(servers[0].url, servers[1].url))
-		awaitRequest(t, servers[1])
-		for i := range *restarts {
-			servers[i%2].stop()
-			servers[i%2] = startAgain(t, servers[i%2], location)
-			awaitRequest(t, servers[i%2])
+		database := filepath.Join(t.TempDir(), "relayers.db")
+		listener, err := net.ListenTCP("tcp", vacantAddress(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer listener.Close()
+		socket, err := listener.File()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer socket.Close()
+		server := startActivated(t, socket, database)
+		clients := sendRequests(t, behind(server.url))
+		awaitRequest(t, server)
+		for range *restarts {
+			server.stop()
+			server = startActivated(t, socket, database)
+			awaitRequest(t, server)
 		}
 		clients.end(t)
-		for _, server := range servers {
-			server.stop()
-		}
+		server.stop()
 	})
 }
 
-// No request fails while the only server of a file restarts behind a proxy that waits for it.
-func TestRestart_OneServer(t *testing.T) {
-	t.Parallel()
-	requireProgram(t, "caddy")
-	database := filepath.Join(t.TempDir(), "relayers.db")
-	server := startAgain(t, nil, database)
-	clients := sendRequests(t, startReverseProxy(t, "caddy", []string{server.url}))
-	awaitRequest(t, server)
-	for range *restarts {
-		server.stop()
-		server = startAgain(t, server, database)
-		awaitRequest(t, server)
+// startActivated starts a server as systemd does, with a listening socket.
+func startActivated(t *testing.T, socket *os.File, database string) *process {
+	t.Helper()
+	const asSystemd = `LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" "$@"`
+	served := program(token, "serve", "--db", database, "--rate", "0")
+	command := exec.Command("sh", append([]string{"-c", asSystemd}, served.Args...)...)
+	command.Env, command.ExtraFiles = served.Env, []*os.File{socket}
+	p := &process{t: t, command: command, output: new(output)}
+	if !p.run() {
+		t.Fatalf("the server does not start: %s", p.output)
 	}
-	clients.end(t)
+	return p
+}
+
+// A server uses only the socket of a unit for it, and refuses several.
+func TestServe_SeveralSockets(t *testing.T) {
+	t.Parallel()
+	served := program(token, "serve", "--db", "memory")
+	command := exec.Command("sh", append([]string{"-c", `LISTEN_PID=$$ LISTEN_FDS=2 exec "$0" "$@"`}, served.Args...)...)
+	command.Env = served.Env
+	if output, err := command.CombinedOutput(); err == nil || string(output) != "relayerd: systemd passes several sockets: the unit of the socket must have one ListenStream\n" {
+		t.Errorf("error %v: %s", err, output)
+	}
+	other := serverCommand(token, "--addr", "127.0.0.1:0", "--db", "memory")
+	other.Env = append(other.Env, "LISTEN_PID=1", "LISTEN_FDS=1") // of another process
+	server := &process{t: t, command: other, output: new(output)}
+	server.run()
 	server.stop()
 }
 

@@ -11,10 +11,13 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"os"
+	"os/signal"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/go-relayer/relayer"
@@ -31,7 +34,7 @@ type server struct {
 	apiKey         string
 	stdout, stderr io.Writer
 	logger         *slog.Logger
-	received       signals
+	received       struct{ reload, keys chan os.Signal } // SIGHUP
 
 	managerOptions []relayer.Option
 	apiOptions     []httpapi.Option
@@ -50,13 +53,12 @@ type server struct {
 
 // serve serves until ctx is done. Then it drains requests and closes the database.
 func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Writer) (err error) {
-	s := &server{config: c, apiKey: apiKey, stdout: stdout, stderr: stderr, received: receiveSignals()}
-	s.onClose(s.received.stop)
+	s := &server{config: c, apiKey: apiKey, stdout: stdout, stderr: stderr}
+	s.receiveSignals()
 	s.openLog()
 	ctx, cancel := context.WithCancel(ctx)
 	s.onClose(cancel)
 	defer func() { err = errors.Join(err, s.close()) }()
-	s.received.ignoreUnused(ctx, c, s.logger)
 	if limit := debug.SetMemoryLimit(-1); limit != math.MaxInt64 {
 		s.logger.Info("memory limit of the garbage collector", "bytes", limit)
 	}
@@ -75,8 +77,22 @@ func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Write
 	registerRefusals(s.metrics.registry, api)
 	counted := s.metrics.traffic.count(api)
 	site := newSite(ctx, counted, s.store, s.publicMetrics(counted))
-	running := httpServer{newServer(site, s.logger), s.drainDelay, api.Drain, s.received.end, s.logger}
+	running := httpServer{newServer(site, s.logger), s.drainDelay, api.Drain, s.logger}
 	return running.serve(ctx, s.listener)
+}
+
+// receiveSignals receives SIGHUP even if no flag uses it: an unhandled signal would end the
+// process, and so would the end of the process that reads the log.
+func (s *server) receiveSignals() {
+	s.received.reload, s.received.keys = make(chan os.Signal, 1), make(chan os.Signal, 1)
+	signal.Notify(s.received.reload, syscall.SIGHUP)
+	signal.Notify(s.received.keys, syscall.SIGHUP)
+	signal.Ignore(syscall.SIGPIPE)
+	s.onClose(func() {
+		signal.Stop(s.received.reload)
+		signal.Stop(s.received.keys)
+		signal.Reset(syscall.SIGPIPE)
+	})
 }
 
 // onClose adds what close calls, last added first.
@@ -146,10 +162,13 @@ func (s *server) readOptions() error {
 	return nil
 }
 
-// openPorts listens on --addr, with TLS if there is a certificate. It serves the metrics on
-// --metrics-addr.
+// openPorts listens on the socket of systemd or on --addr, with TLS if there is a certificate. It
+// serves the metrics on --metrics-addr.
 func (s *server) openPorts(context.Context) error {
-	listener, err := listen("--addr", s.address)
+	listener, err := activated()
+	if listener == nil && err == nil {
+		listener, err = listen("--addr", s.address)
+	}
 	if err != nil {
 		return err
 	}
@@ -260,7 +279,7 @@ func rateLimit(perSecond float64) httpapi.Option {
 func listen(flag, address string) (net.Listener, error) {
 	listener, err := net.Listen("tcp", address)
 	if err == nil {
-		return &port{TCPListener: listener.(*net.TCPListener)}, nil
+		return listener, nil
 	}
 	if failed, ok := errors.AsType[*net.OpError](err); ok {
 		err = failed.Err

@@ -2,14 +2,14 @@ package main
 
 import (
 	"context"
-	"io"
+	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
-	"os/signal"
+	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -17,24 +17,16 @@ const (
 	// drainTimeout bounds the wait for running requests.
 	drainTimeout = 15 * time.Second
 
-	// bodyTimeout bounds how long a stopping server waits for the rest of a request body.
-	bodyTimeout = 3 * time.Second
-
 	// requestTimeout bounds how long a stopping server waits for the requests of connections
 	// that it has just accepted.
 	requestTimeout = time.Second
-
-	// unreadTimeout bounds how long a response waits for the rest of a body that its handler
-	// does not read.
-	unreadTimeout = time.Second
 )
 
-// httpServer is an HTTP server that stops without failing a request.
+// httpServer is an HTTP server that stops without failing a request that it has accepted.
 type httpServer struct {
 	*http.Server
-	delay  time.Duration  // between the first signal and the end of the listener
-	drain  func()         // ends the streams
-	end    chan os.Signal // the second value ends the delay
+	delay  time.Duration // between the signal and the end of the listener
+	drain  func()        // ends the streams
 	logger *slog.Logger
 }
 
@@ -42,26 +34,27 @@ type httpServer struct {
 // delay, so that load balancers see that it is not ready. After it, the server waits for the
 // running requests, and closes the connections that are left.
 func (s httpServer) serve(ctx context.Context, listener net.Listener) error {
-	closing, closeListener := context.WithCancel(context.Background())
-	defer closeListener()
-	s.Handler = endKeepAlive(ctx, limitBodies(closing, s.Handler))
-	unread := trackUnread(s.Server)
+	unread := s.trackUnread(ctx)
 	s.RegisterOnShutdown(s.drain)
-	s.RegisterOnShutdown(closeListener)
 	failed := make(chan error, 1)
 	go func() { failed <- s.Serve(listener) }()
 	s.logger.Info("serving", "address", listener.Addr().String())
-
 	select {
 	case err := <-failed:
 		return err
 	case <-ctx.Done():
 	}
-	s.awaitDelay()
+	if s.delay > 0 {
+		s.logger.Info("draining", "delay", s.delay.String())
+		time.Sleep(s.delay)
+	}
 	// Shutdown closes the connections of requests that have not reached the handler.
 	_ = listener.Close()
 	<-failed
-	unread.await()
+	isUnread := func() (found bool) { unread.Range(func(_, _ any) bool { found = true; return false }); return found }
+	for end := time.Now().Add(requestTimeout); isUnread() && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
 	s.logger.Info("stopping", "timeout", drainTimeout.String())
 	draining, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
@@ -73,13 +66,13 @@ func (s httpServer) serve(ctx context.Context, listener net.Listener) error {
 	return nil
 }
 
-// unreadConnections are those whose first request has not reached the handler.
-type unreadConnections struct{ sync.Map }
-
 type connectionKey struct{}
 
-func trackUnread(s *http.Server) *unreadConnections {
-	unread, handler := new(unreadConnections), s.Handler
+// trackUnread returns the connections whose first request has not reached the handler. Once ctx
+// is done, each connection closes after its next response. Idle connections stay open until
+// then: a request may be on its way.
+func (s httpServer) trackUnread(ctx context.Context) *sync.Map {
+	unread, handler := new(sync.Map), s.Handler
 	s.ConnContext = func(ctx context.Context, connection net.Conn) context.Context {
 		unread.Store(connection, nil)
 		return context.WithValue(ctx, connectionKey{}, connection)
@@ -91,91 +84,29 @@ func trackUnread(s *http.Server) *unreadConnections {
 	}
 	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		unread.Delete(r.Context().Value(connectionKey{}))
+		if ctx.Err() != nil {
+			w.Header().Set("Connection", "close")
+		}
 		handler.ServeHTTP(w, r)
 	})
 	return unread
 }
 
-// await waits until there are none, for at most requestTimeout.
-func (u *unreadConnections) await() {
-	for end := time.Now().Add(requestTimeout); !u.isEmpty() && time.Now().Before(end); {
-		time.Sleep(time.Millisecond)
+// activated returns the socket that systemd passes to the process, or nil. systemd keeps it open
+// during a restart, so that connections wait for the next process.
+func activated() (net.Listener, error) {
+	if os.Getenv("LISTEN_PID") != strconv.Itoa(os.Getpid()) {
+		return nil, nil
 	}
-}
-
-func (u *unreadConnections) isEmpty() bool {
-	for range u.Range {
-		return false
+	if os.Getenv("LISTEN_FDS") != "1" {
+		return nil, errors.New("systemd passes several sockets: the unit of the socket must have one ListenStream")
 	}
-	return true
-}
-
-// awaitDelay waits for the delay, or until the second signal. A later signal ends the
-// process at once.
-func (s httpServer) awaitDelay() {
-	defer signal.Stop(s.end)
-	if s.delay > 0 {
-		s.logger.Info("draining", "delay", s.delay.String())
-	}
-	passed := time.After(s.delay)
-	for range endSignals {
-		select {
-		case <-s.end:
-		case <-passed:
-			return
-		}
-	}
-}
-
-// endKeepAlive closes each connection after its next response once ctx is done. Idle
-// connections stay open: a request may be on its way.
-func endKeepAlive(ctx context.Context, next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if ctx.Err() != nil {
-			w.Header().Set("Connection", "close")
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-// limitBodies bounds how long clients may take to send a body once ctx is done, and after
-// the handler has returned.
-func limitBodies(ctx context.Context, next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.ContentLength == 0 {
-			next.ServeHTTP(w, r)
-			return
-		}
-		body := &requestBody{ReadCloser: r.Body, control: http.NewResponseController(w)}
-		stop := context.AfterFunc(ctx, func() { body.endWithin(bodyTimeout) })
-		// net/http needs its own body in its own request.
-		r = r.WithContext(r.Context())
-		r.Body = body
-		next.ServeHTTP(w, r)
-		stop()
-		body.endWithin(unreadTimeout)
-	})
-}
-
-// requestBody records whether a body was read to its end.
-type requestBody struct {
-	io.ReadCloser
-	control *http.ResponseController
-	isRead  atomic.Bool
-}
-
-func (b *requestBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
+	const firstSocket = 3
+	file := os.NewFile(firstSocket, "socket")
+	defer file.Close()
+	listener, err := net.FileListener(file)
 	if err != nil {
-		b.isRead.Store(true)
+		return nil, fmt.Errorf("the socket of systemd: %w", err)
 	}
-	return n, err
-}
-
-// endWithin sets the deadline of a body that was not read to its end. The next request of
-// the connection has its own deadline.
-func (b *requestBody) endWithin(timeout time.Duration) {
-	if !b.isRead.Load() {
-		_ = b.control.SetReadDeadline(time.Now().Add(timeout))
-	}
+	return listener, nil
 }

@@ -1,7 +1,0 @@
-//go:build !unix
-
-package main
-
-import "net"
-
-func acceptLast(*net.TCPListener) []net.Conn { return nil }
