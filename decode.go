@@ -1,8 +1,6 @@
 package relayer
 
 import (
-	"context"
-
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
@@ -20,49 +18,6 @@ func decodeCreate(data []byte, r *Relayer, found *problems) bool {
 func (d *decoder) decodeRelayer(data []byte, r *Relayer) {
 	d.Decode(data, r)
 	r.Policy = d.decodePolicies(newPolicy(r.NetworkType))
-}
-
-// UnmarshalJSON reads a request, which must be strict JSON like that of
-// [Documents.Create]. An element of custom_rpc_urls may also be a string, the URL, as
-// in configuration files. The error is a [*ValidationError] with all problems of the JSON,
-// and those that [CreateRequest.Validate] finds besides.
-func (r *CreateRequest) UnmarshalJSON(data []byte) error {
-	found := new(problems)
-	if problem := strictjson.Check(data); problem != "" {
-		found.Add("", problem)
-		return found.err()
-	}
-	d := newDecoder(found)
-	d.Hook = func(v strictjson.Value, target any) bool {
-		if endpoint, ok := target.(*RPCConfig); ok {
-			decodeEndpoint(v, endpoint)
-			return true
-		}
-		return d.hook(v, target)
-	}
-	var decoded Relayer
-	d.decodeRelayer(data, &decoded)
-	if found.err() == nil {
-		*r = requestOf(&decoded)
-		return nil
-	}
-	defaults, err := newSettings(nil)
-	if err != nil {
-		return err
-	}
-	return defaults.validate(context.Background(), &decoded, found)
-}
-
-func decodeEndpoint(v strictjson.Value, endpoint *RPCConfig) {
-	if v.First() != '"' {
-		v.Object(endpoint)
-		return
-	}
-	url, problem := v.Text()
-	if problem != "" {
-		v.Report(problem)
-	}
-	endpoint.URL = RPCURL(url)
 }
 
 // decoder decodes strict JSON with a policy block in it.

@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"github.com/go-relayer/relayer/internal/mask"
+	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
 // The sentinel errors of this package. Stores return them too. Match them with
@@ -174,4 +175,20 @@ func (e faultError) Is(target error) bool {
 func (e faultError) As(target any) bool {
 	_, isInvalid := target.(**ValidationError)
 	return !isInvalid && errors.As(e.err, target)
+}
+
+// problems collects what is wrong with one input.
+type problems struct{ strictjson.Problems }
+
+// err returns a [*ValidationError], or nil if there are no problems.
+func (p *problems) err() error {
+	all := p.All()
+	if len(all) == 0 {
+		return nil
+	}
+	fields := make([]FieldError, len(all))
+	for i, problem := range all {
+		fields[i] = FieldError{Field: problem.Field, Message: problem.Message, Code: problem.Code}
+	}
+	return &ValidationError{Fields: fields}
 }

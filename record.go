@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/text/cases"
 
@@ -335,4 +336,235 @@ func (k *StellarTokenKind) UnmarshalJSON(data []byte) error {
 	}
 	*k = StellarTokenKind(known)
 	return err
+}
+
+// keepUnknown adds to rec, the record of changed, the members of objects of the stored record
+// that this version does not have: instances of a host are upgraded one after the other, and the
+// older ones must not remove what the newer ones store. What changed replaces whole has none: a
+// policy that was cleared, a reason, and a list.
+func keepUnknown(rec *Record, changed *Relayer, current Record, stored *Relayer) error {
+	known, err := strictjson.Encode(stored)
+	if err != nil {
+		return fmt.Errorf("relayer: encoding %s: %w", stored.ID, err)
+	}
+	knownPrivate, err := encodePrivate(stored)
+	if err != nil {
+		return err
+	}
+	var replaced []string
+	if !bytes.Equal(rec.Private, knownPrivate) {
+		replaced = append(replaced, urlsMember) // the masked URLs may be equal
+	}
+	if isNil(changed.Policy) {
+		replaced = append(replaced, "policies")
+	}
+	if changed.DisabledReason != nil && stored.DisabledReason != nil && *changed.DisabledReason != *stored.DisabledReason {
+		replaced = append(replaced, "disabled_reason")
+	}
+	rec.Document = strictjson.KeepUnknown(current.Document, known, rec.Document, replaced...)
+	if len(current.Private) == 0 {
+		return nil
+	}
+	private := strictjson.KeepUnknown(current.Private, orEmptyObject(knownPrivate), orEmptyObject(rec.Private))
+	if string(private) != "{}" {
+		rec.Private = private
+	}
+	return nil
+}
+
+func orEmptyObject(encoded []byte) []byte {
+	if encoded == nil {
+		return []byte("{}")
+	}
+	return encoded
+}
+
+const urlsMember = "custom_rpc_urls"
+
+// changedPaths returns the paths of the members in which the documents of two records
+// differ, in order. Lists are compared as a whole. An object that is added or removed is
+// the members in it.
+func changedPaths(old, rec Record) []string {
+	paths := appendChanged(nil, "", old.Document, rec.Document)
+	if !bytes.Equal(old.Private, rec.Private) && !slices.Contains(paths, urlsMember) {
+		paths = append(paths, urlsMember) // the masked URLs are equal
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+func appendChanged(paths []string, path string, old, changed []byte) []string {
+	if bytes.Equal(old, changed) {
+		return paths
+	}
+	before, after := strictjson.MemberList(old), strictjson.MemberList(changed)
+	isObject := old == nil || before != nil
+	if !isObject || changed != nil && after == nil || len(before)+len(after) == 0 {
+		return append(paths, path)
+	}
+	for _, member := range before {
+		if value := valueOf(after, member.Name); !bytes.Equal(value, member.Value) {
+			paths = appendChanged(paths, strictjson.Join(path, string(member.Name)), member.Value, value)
+		}
+	}
+	for _, member := range after {
+		if valueOf(before, member.Name) == nil {
+			paths = appendChanged(paths, strictjson.Join(path, string(member.Name)), nil, member.Value)
+		}
+	}
+	return paths
+}
+
+func valueOf(members []strictjson.Member, name []byte) []byte {
+	i := slices.IndexFunc(members, func(m strictjson.Member) bool { return bytes.Equal(m.Name, name) })
+	if i < 0 {
+		return nil
+	}
+	return members[i].Value
+}
+
+// A note is the form of a ChangeInfo in a [Record]: fields in this order, separated by tabs,
+// without the empty ones at the end. Every record has one and every read decodes it; JSON takes
+// twice the memory and more time than the rest of a read. A later version may append fields.
+const (
+	noteTime = iota // milliseconds since 1970
+	noteAction
+	noteActor
+	noteReason
+	noteRequestID
+	noteChanged
+
+	// These are of the change that paused the relayer, while it is paused. The time is
+	// pausedByItself in the note of that change.
+	notePausedTime
+	notePausedActor
+	notePausedReason
+	notePausedRequestID
+	noteFields
+)
+
+const (
+	noteSeparator  = "\t"
+	pathSeparator  = "\x1f"
+	pausedByItself = "="
+	timeOfDryRun   = "-"
+)
+
+// The limits of a note. Together they are below the limit of [Record.Note].
+const (
+	maxActorLength     = 256 // bytes
+	maxRequestIDLength = 128 // bytes
+	maxPathsLength     = 600 // bytes
+)
+
+type note [noteFields]string
+
+func parseNote(encoded []byte) (n note) {
+	rest := string(encoded)
+	for i := range n {
+		n[i], rest, _ = strings.Cut(rest, noteSeparator)
+	}
+	return n
+}
+
+func (n note) encoded() []byte {
+	return []byte(strings.TrimRight(strings.Join(n[:], noteSeparator), noteSeparator))
+}
+
+// newNote returns the note of a change that is made now.
+func newNote(ctx context.Context, action Action, reason string, changed []string) (n note) {
+	actor, _ := ActorFrom(ctx)
+	n[noteTime] = strconv.FormatInt(time.Now().UnixMilli(), 10)
+	n[noteAction], n[noteReason] = string(action), reason
+	n[noteActor] = mask.Shortened(withoutSeparators(actor.ID), maxActorLength)
+	n[noteRequestID] = mask.Shortened(withoutSeparators(actor.RequestID), maxRequestIDLength)
+	n[noteChanged] = joinedPaths(changed)
+	return n
+}
+
+func withoutSeparators(text string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), noteSeparator, "\uFFFD")
+}
+
+func joinedPaths(paths []string) string {
+	joined := withoutSeparators(strings.Join(paths, pathSeparator))
+	if len(joined) <= maxPathsLength {
+		return joined
+	}
+	var members []string
+	for _, path := range paths {
+		members = append(members, path[:max(0, strings.IndexAny(path+".", ".["))])
+	}
+	return mask.Shortened(strings.Join(slices.Compact(members), pathSeparator), maxPathsLength)
+}
+
+// setPaused sets who paused the relayer. Before is the note of a record that is paused, or nil.
+func (n *note) setPaused(before []byte) {
+	n[notePausedTime] = pausedByItself
+	if before == nil {
+		return
+	}
+	old := parseNote(before)
+	copy(n[notePausedTime:], old[notePausedTime:])
+	if old[notePausedTime] == pausedByItself {
+		n[notePausedTime], n[notePausedActor], n[notePausedReason], n[notePausedRequestID] = old[noteTime], old[noteActor], old[noteReason], old[noteRequestID]
+	}
+}
+
+// changeInfoOf returns what is known of the change that made a record.
+func changeInfoOf(rec Record) ChangeInfo {
+	n := parseNote(rec.Note)
+	var changed []string
+	if n[noteChanged] != "" {
+		changed = strings.Split(n[noteChanged], pathSeparator)
+	}
+	if n[noteTime] == timeOfDryRun {
+		return ChangeInfo{Changed: append([]string{}, changed...)}
+	}
+	made := n.time(noteTime)
+	if made.IsZero() {
+		return ChangeInfo{Revision: rec.Revision} // it is not a note of this package
+	}
+	return ChangeInfo{
+		Revision: rec.Revision, Time: made, Actor: n[noteActor], Action: Action(n[noteAction]), Reason: n[noteReason],
+		RequestID: n[noteRequestID], Changed: changed,
+	}
+}
+
+// pausedByOf returns what is known of the change that paused the relayer of a record.
+func pausedByOf(rec Record) ChangeInfo {
+	n := parseNote(rec.Note)
+	if n[notePausedTime] == pausedByItself {
+		return ChangeInfo{Time: n.time(noteTime), Actor: n[noteActor], Reason: n[noteReason], RequestID: n[noteRequestID]}
+	}
+	return ChangeInfo{Time: n.time(notePausedTime), Actor: n[notePausedActor], Reason: n[notePausedReason], RequestID: n[notePausedRequestID]}
+}
+
+// time returns the zero time for what is no time.
+func (n note) time(field int) time.Time {
+	milliseconds, err := strconv.ParseInt(n[field], 10, 64)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.UnixMilli(milliseconds).UTC()
+}
+
+// withoutPaths returns the note without what the change changed.
+func withoutPaths(encoded []byte) []byte {
+	n := parseNote(encoded)
+	n[noteChanged] = ""
+	return n.encoded()
+}
+
+// onlyPaths returns the note of a dry run.
+func onlyPaths(changed []string) []byte {
+	var n note
+	n[noteTime], n[noteChanged] = timeOfDryRun, joinedPaths(changed)
+	return n.encoded()
+}
+
+// isPaused reports whether the relayer of a record is paused.
+func isPaused(rec Record) bool {
+	_, isPaused := slices.BinarySearch(rec.Terms, "paused=true")
+	return isPaused
 }

@@ -2,6 +2,7 @@ package relayer
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/go-relayer/relayer/internal/limits"
 	"github.com/go-relayer/relayer/internal/strictjson"
@@ -173,6 +174,68 @@ type CreateRequest struct {
 
 	// Labels is optional: see [Relayer.Labels].
 	Labels map[string]string `json:"labels,omitempty"`
+}
+
+// ChangeInfo says who made a change of a relayer, when and why, and what it changed. What is
+// unknown is empty.
+type ChangeInfo struct {
+	// Revision is the revision of the relayer that the change made. It is 0 in
+	// [Relayer.PausedBy] and for a dry run.
+	Revision uint64
+
+	// Time is when the change was made, in UTC and whole milliseconds, by the clock of the
+	// process that made it.
+	Time time.Time
+
+	// Actor is the [Actor.ID] of the caller.
+	Actor string
+
+	// Action is what the caller did. A pause together with other changes is an update.
+	Action Action
+
+	// Reason is the text given with [Reason], in which every URL is masked.
+	Reason string
+
+	// RequestID is the [Actor.RequestID] of the caller: by it the sender of a write whose
+	// response was lost finds its own change.
+	RequestID string
+
+	// Changed are the paths of the fields that the change changed, such as
+	// policies.gas_price_cap, labels.team or disabled_reason.type, sorted: the members of an
+	// object are fields of their own, and a list is one field. If the paths have more than 600
+	// bytes, they are those of the members at the top. It is empty for a create and a delete,
+	// and in a history if a relayer was not selected before and after the change. For a dry run
+	// it has what would change and is not nil; a create and a delete change all fields that are
+	// set.
+	Changed []string
+}
+
+// Action is what a caller does to relayers. It names operations in metrics, logs and access
+// rules. Later versions may add actions: code that permits actions must refuse those that it
+// does not know.
+type Action string
+
+// The actions.
+const (
+	ActionCreate  Action = "create"
+	ActionGet     Action = "get"
+	ActionList    Action = "list"
+	ActionWatch   Action = "watch"
+	ActionUpdate  Action = "update"
+	ActionPause   Action = "pause"
+	ActionResume  Action = "resume"
+	ActionDisable Action = "disable"
+	ActionEnable  Action = "enable"
+	ActionDelete  Action = "delete"
+
+	// ActionReveal reads full RPC URLs. See [Manager.RPCURLs].
+	ActionReveal Action = "reveal"
+)
+
+// IsWrite reports whether the action changes relayers. It is true for an unknown action, and
+// false for [ActionReveal], which not every reader should have.
+func (a Action) IsWrite() bool {
+	return a != ActionGet && a != ActionList && a != ActionWatch && a != ActionReveal
 }
 
 // IsID reports whether id can be the ID of a relayer: 1 to 64 of A–Z a–z 0–9 _ and -. The

@@ -1,11 +1,22 @@
 package relayer
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
 	"fmt"
+	"iter"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
+	"golang.org/x/text/cases"
+
+	"github.com/go-relayer/relayer/internal/limits"
+	"github.com/go-relayer/relayer/internal/mask"
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
@@ -132,4 +143,414 @@ func requiredTextProblem(value string) string {
 		return "must not be empty"
 	}
 	return strictjson.TextProblem(value)
+}
+
+func newTerm(key selectorKey, values []string) selectorTerm {
+	values = slices.Compact(slices.Sorted(slices.Values(values)))
+	t := selectorTerm{key: key.name, values: values}
+	for _, value := range values {
+		switch {
+		case key.isIndexed:
+			t.records = append(t.records, recordTerm(key.name, value))
+		case key.name == keySearch:
+			t.folded = append(t.folded, fold(value))
+		}
+	}
+	slices.Sort(t.records) // a long value has a digest
+	return t
+}
+
+// holds reports whether the term holds for a record.
+func (t selectorTerm) holds(rec Record) bool {
+	switch t.key {
+	case keyID:
+		return slices.Contains(t.values, rec.ID)
+	case keySearch:
+		return containsAny(rec.Text, t.folded)
+	}
+	first, _ := slices.BinarySearch(rec.Terms, t.key)
+	for _, text := range rec.Terms[first:] {
+		if !strings.HasPrefix(text, t.key) {
+			return false
+		}
+		if _, isPresent := slices.BinarySearch(t.records, text); isPresent {
+			return true
+		}
+	}
+	return false
+}
+
+func containsAny(text string, parts []string) bool {
+	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
+}
+
+// noneSelected is the notation of a selector that has a term without values.
+const noneSelected = "none"
+
+// ParseSelector parses the notation of [Selector.String]:
+//
+//	network=sepolia,label.team=payments|risk
+//
+// The characters % , | and spaces are percent-encoded in values. The empty text selects all
+// relayers, and "none" selects nothing. A search for the empty text is an error: in a
+// configuration it is a variable that is not set, and would select all relayers. The error is
+// a [*ValidationError], whose fields are keys.
+func ParseSelector(text string) (Selector, error) {
+	var s Selector
+	switch text {
+	case "":
+		return s, nil
+	case noneSelected:
+		return s.Where(keyID), nil
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		key, list, hasValues := strings.Cut(part, "=")
+		if !hasValues {
+			return Selector{}, invalid(part, "must have the form KEY=VALUE")
+		}
+		var values []string
+		for encoded := range strings.SplitSeq(list, "|") {
+			value, err := url.PathUnescape(encoded)
+			if err != nil {
+				return Selector{}, invalid(key, "must have % only before two hexadecimal digits: write %25 for %")
+			}
+			values = append(values, value)
+		}
+		if key == keySearch && slices.Contains(values, "") {
+			return Selector{}, invalid(key, "must not be empty: it would select all relayers")
+		}
+		s = s.Where(key, values...)
+	}
+	if s.err != nil {
+		return Selector{}, s.err
+	}
+	return s, nil
+}
+
+// Where returns a selector that selects what s selects and what has one of the values. A
+// second term of a key leaves the values that both have; one of the key search is an error,
+// unless the values are the same. Without values it selects nothing.
+func (s Selector) Where(key string, values ...string) Selector {
+	if s.err != nil {
+		return s
+	}
+	named, problem := selectorKeyNamed(key)
+	code := ""
+	if problem == "" {
+		code, problem = named.valueCode, named.problem(values)
+	} else if !isSelectorKey(key) {
+		code = strictjson.UnknownField
+	}
+	if problem != "" {
+		return Selector{err: invalidAs(key, code, problem)}
+	}
+	if key == keySearch && slices.Contains(values, "") {
+		return s // every text contains the empty one
+	}
+	return s.with(newTerm(named, values))
+}
+
+// And returns a selector that selects what both select.
+func (s Selector) And(other Selector) Selector {
+	if s.err != nil {
+		return s
+	}
+	if other.err != nil || s.IsZero() {
+		return other
+	}
+	for _, t := range other.terms {
+		s = s.with(t)
+	}
+	return s
+}
+
+func (s Selector) with(added selectorTerm) Selector {
+	if s.err != nil {
+		return s
+	}
+	position, isPresent := slices.BinarySearchFunc(s.terms, added, func(a, b selectorTerm) int { return strings.Compare(a.key, b.key) })
+	if !isPresent {
+		return Selector{terms: slices.Insert(slices.Clone(s.terms), position, added)}
+	}
+	present := s.terms[position].values
+	if added.key == keySearch {
+		if slices.Equal(present, added.values) {
+			return s
+		}
+		return Selector{err: invalid(keySearch, "must not be given twice with different values")}
+	}
+	key, _ := selectorKeyNamed(added.key)
+	terms := slices.Clone(s.terms)
+	terms[position] = newTerm(key, inBoth(present, added.values))
+	return Selector{terms: terms}
+}
+
+// Err returns the error of an invalid selector: a [*ValidationError], whose field is the
+// key. Otherwise it returns nil.
+func (s Selector) Err() error {
+	if invalid, ok := errors.AsType[*ValidationError](s.err); ok {
+		return &ValidationError{Fields: slices.Clone(invalid.Fields)} // the caller's own
+	}
+	return s.err
+}
+
+// IsZero reports whether the selector has no terms, so that it selects all relayers.
+func (s Selector) IsZero() bool { return len(s.terms) == 0 && s.err == nil }
+
+// Terms returns the keys with their values, in the order of the keys. A term without
+// values selects nothing.
+func (s Selector) Terms() iter.Seq2[string, []string] {
+	return func(yield func(string, []string) bool) {
+		for _, t := range s.terms {
+			if !yield(t.key, slices.Clone(t.values)) {
+				return
+			}
+		}
+	}
+}
+
+// String returns the notation that [ParseSelector] parses. Selectors with the same terms
+// have the same notation.
+func (s Selector) String() string {
+	if s.selectsNothing() {
+		return noneSelected
+	}
+	var text strings.Builder
+	for i, t := range s.terms {
+		if i > 0 {
+			text.WriteByte(',')
+		}
+		text.WriteString(t.key + "=")
+		for j, value := range t.values {
+			if j > 0 {
+				text.WriteByte('|')
+			}
+			text.WriteString(encodeValue(value))
+		}
+	}
+	return text.String()
+}
+
+// MarshalText returns the notation of [Selector.String], so that a selector can be a part of
+// JSON. It returns the error of an invalid selector.
+func (s Selector) MarshalText() ([]byte, error) {
+	if s.err != nil {
+		return nil, s.Err()
+	}
+	return []byte(s.String()), nil
+}
+
+// UnmarshalText parses the notation of [ParseSelector]. The empty text is an error, although
+// it is the notation of the zero Selector: a scope that is empty by mistake must not become
+// one of all relayers. Leave the selector out instead, for example with omitzero in JSON. A
+// decoder of JSON does not call it for null, which leaves the selector as it is: check
+// [Selector.IsZero] if one is required.
+func (s *Selector) UnmarshalText(text []byte) error {
+	if len(text) == 0 {
+		return invalid("", "the selector must not be empty: leave it out to select all relayers")
+	}
+	parsed, err := ParseSelector(string(text))
+	if err != nil {
+		return err
+	}
+	*s = parsed
+	return nil
+}
+
+func (s Selector) selectsNothing() bool {
+	return s.err != nil || slices.ContainsFunc(s.terms, func(t selectorTerm) bool { return len(t.values) == 0 })
+}
+
+func encodeValue(value string) string {
+	var text strings.Builder
+	for _, r := range value {
+		if strings.ContainsRune("%,|", r) || unicode.IsSpace(r) || unicode.IsControl(r) {
+			text.WriteString(url.PathEscape(string(r)))
+			continue
+		}
+		text.WriteRune(r)
+	}
+	return text.String()
+}
+
+// Matches reports whether the selector selects the relayer.
+func (s Selector) Matches(r *Relayer) bool {
+	return s.err == nil && !slices.ContainsFunc(s.terms, func(t selectorTerm) bool { return !t.matches(r) })
+}
+
+func (t selectorTerm) matches(r *Relayer) bool {
+	if t.key == keySearch {
+		return containsAny(searchText(r), t.folded)
+	}
+	var value string
+	label, isSet := strings.CutPrefix(t.key, labelPrefix)
+	if isSet {
+		value, isSet = r.Labels[label] // without the allocations of a key
+	} else {
+		key, _ := selectorKeyNamed(t.key)
+		value, isSet = key.value(r)
+	}
+	return isSet && slices.Contains(t.values, value)
+}
+
+// selects reports whether the selector selects a record.
+func (s Selector) selects(rec Record) bool {
+	return s.err == nil && !slices.ContainsFunc(s.terms, func(t selectorTerm) bool { return !t.holds(rec) })
+}
+
+// checkScope returns a [*ValidationError] with every term that does not hold for a record that
+// is to be stored.
+func (s Selector) checkScope(rec Record) error {
+	if s.err != nil {
+		return s.Err()
+	}
+	found := new(problems)
+	if s.selectsNothing() {
+		found.Add("", "the access is limited to no relayer")
+		return found.err()
+	}
+	for _, t := range s.terms {
+		if t.holds(rec) {
+			continue
+		}
+		found.Add(t.field(), "must be "+strings.Join(quoted(t.values), " or ")+", to which the access is limited")
+	}
+	return found.err()
+}
+
+// field returns the path of the field of a key.
+func (t selectorTerm) field() string {
+	if label, isLabel := strings.CutPrefix(t.key, labelPrefix); isLabel {
+		return strictjson.Join("labels", label)
+	}
+	return t.key
+}
+
+func quoted(values []string) []string {
+	var texts []string
+	for _, value := range values {
+		texts = append(texts, strconv.Quote(value))
+	}
+	return texts
+}
+
+func (s Selector) hasSearch() bool {
+	return slices.ContainsFunc(s.terms, func(t selectorTerm) bool { return t.key == keySearch })
+}
+
+// narrow returns the query for what both it and s select.
+func (s Selector) narrow(q StoreQuery) StoreQuery {
+	q.DocumentsOnly = false // the result is checked
+	q.Terms = slices.Clone(q.Terms)
+	if s.selectsNothing() {
+		q.Terms = append(q.Terms, []string{})
+		return q
+	}
+	for _, t := range s.terms {
+		switch t.key {
+		case keyID:
+			if q.IDs == nil {
+				q.IDs = t.values
+			} else {
+				q.IDs = inBoth(q.IDs, t.values)
+			}
+			if len(q.IDs) == 0 {
+				q.Terms = append(q.Terms, []string{})
+			}
+		case keySearch:
+			q.Contains = t.folded
+		default:
+			q.Terms = append(q.Terms, t.records)
+		}
+	}
+	return q
+}
+
+func inBoth(a, b []string) []string {
+	return slices.DeleteFunc(slices.Clone(a), func(text string) bool { return !slices.Contains(b, text) })
+}
+
+// positionMark separates the position of a store from the digest of a selection.
+const positionMark = "~"
+
+// bind returns a position that resumes only a watch of the same selection: changes that the
+// selection skips would otherwise be missing in another one.
+func (s Selector) bind(position string) string {
+	if position == "" {
+		return position
+	}
+	return position + s.mark()
+}
+
+// unbind returns the position of the store, or false if it is of another selection.
+func (s Selector) unbind(position string) (string, bool) {
+	if position == "" {
+		return position, true
+	}
+	return strings.CutSuffix(position, s.mark())
+}
+
+func (s Selector) mark() string {
+	var texts []byte
+	for _, t := range s.terms {
+		texts = append(append(texts, t.key...), 0)
+		for _, value := range t.values { // no value contains NUL
+			texts = append(append(texts, value...), 0)
+		}
+		texts = append(texts, 0)
+	}
+	digest := sha256.Sum256(texts)
+	return positionMark + hex.EncodeToString(digest[:8])
+}
+
+const (
+	// textSeparator separates the parts of the text of a record. No search contains it.
+	textSeparator = "\x1f"
+
+	// maxSearchedName is how many bytes of a name are searched.
+	maxSearchedName = 900
+)
+
+// searchText returns the text in which searches look for their values.
+func searchText(r *Relayer) string {
+	return mask.Shortened(fold(r.ID+textSeparator+mask.Shortened(r.Name, maxSearchedName)), limits.Text)
+}
+
+func fold(text string) string {
+	for i := range len(text) {
+		if text[i] >= utf8.RuneSelf {
+			return cases.Fold().String(text)
+		}
+	}
+	return strings.ToLower(text)
+}
+
+// The limits of searches.
+const (
+	maxSearches     = 8
+	maxSearchLength = 128 // characters
+)
+
+func searchProblem(value string) string {
+	switch {
+	case strictjson.TextProblem(value) != "":
+		return strictjson.TextProblem(value)
+	case utf8.RuneCountInString(value) > maxSearchLength:
+		return fmt.Sprintf("must be at most %d characters", maxSearchLength)
+	case strings.Contains(value, textSeparator):
+		return "must not contain the control character U+001F"
+	default:
+		return ""
+	}
+}
+
+// recordTerm returns the term of a record whose field has the value. A long value is
+// replaced by its digest. A key contains neither = nor #, so that the two cannot be
+// confused.
+func recordTerm(key, value string) string {
+	if text := key + "=" + value; len(text) <= limits.Term {
+		return text
+	}
+	digest := sha256.Sum256([]byte(value))
+	return key + "#" + hex.EncodeToString(digest[:])
 }

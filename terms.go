@@ -1,28 +1,13 @@
 package relayer
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"slices"
 	"strings"
-
-	"github.com/go-relayer/relayer/internal/limits"
 )
 
 // claimTerm is the key of a term that no selector has: it makes a dry run find the holder
 // of a claim.
 const claimTerm = "claim"
-
-// recordTerm returns the term of a record whose field has the value. A long value is
-// replaced by its digest. A key contains neither = nor #, so that the two cannot be
-// confused.
-func recordTerm(key, value string) string {
-	if text := key + "=" + value; len(text) <= limits.Term {
-		return text
-	}
-	digest := sha256.Sum256([]byte(value))
-	return key + "#" + hex.EncodeToString(digest[:])
-}
 
 // termKey returns the key of a term.
 func termKey(term string) string {

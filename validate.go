@@ -1,110 +1,408 @@
 package relayer
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
 	"strings"
+	"sync"
 	"unicode"
+	"unicode/utf8"
 
-	"github.com/google/uuid"
+	"github.com/go-playground/validator/v10"
 
+	"github.com/go-relayer/relayer/internal/chain"
+	"github.com/go-relayer/relayer/internal/cron"
+	"github.com/go-relayer/relayer/internal/mask"
 	"github.com/go-relayer/relayer/internal/strictjson"
+	"github.com/go-relayer/relayer/rpcguard"
 )
 
-// Validate returns a [*ValidationError] with every problem for which a [Manager] with these
-// options would reject the request, or nil. Limits of pages and hooks other than that of
-// [WithAddressResolver] have no effect. It does not detect what depends on the stored
-// relayers: a taken ID, an exclusive signer, and masked RPC URLs, which a program may
-// replace by the stored ones.
-func (r CreateRequest) Validate(ctx context.Context, options ...Option) error {
-	s, err := newSettings(options)
-	if err != nil {
-		return err
-	}
-	return s.validate(ctx, newRelayer(r), new(problems))
+// The validators check the validate tags, and the network tags. They are built once and never
+// changed: registration is not safe during validation.
+var (
+	structRules  = sync.OnceValue(func() *validator.Validate { return newRules("validate") })
+	networkRules = sync.OnceValue(func() *validator.Validate { return newRules("network") })
+)
+
+// textRules has the tags of texts, each with a function that returns why a text violates it, or
+// "".
+var textRules = map[string]func(text string) (problem string){
+	"relayer_id":       idProblem,
+	"network_type":     networkTypeProblem,
+	"text":             strictjson.TextProblem,
+	"rpc_url":          rpcURLProblem,
+	"evm_address":      chain.EVMAddressProblem,
+	"solana_address":   chain.SolanaAddressProblem,
+	"stellar_account":  chain.StellarAccountProblem,
+	"stellar_asset":    chain.StellarAssetProblem,
+	"stellar_code":     chain.StellarCodeProblem,
+	"stellar_contract": chain.StellarContractProblem,
+	"cron_schedule":    cron.Problem,
 }
 
-func (s *settings) validate(ctx context.Context, r *Relayer, found *problems) error {
-	rec, err := s.prepare(ctx, r, found)
-	if err != nil {
-		return err
-	}
-	return s.checkSize(rec, Record{})
-}
-
-// prepare returns the record to store for a new relayer, and sets its ID and address.
-func (s *settings) prepare(ctx context.Context, r *Relayer, found *problems) (Record, error) {
-	s.check(r, found)
-	if s.networkRules {
-		checkOuterSpaces(found, "network", r.Network)
-		checkOuterSpaces(found, "signer_id", r.SignerID)
-	}
-	address, err := s.addressOf(ctx, r, found)
-	if problem := found.err(); problem != nil {
-		return Record{}, problem
-	}
-	if err != nil {
-		return Record{}, err
-	}
-	r.Address = address
-	if r.ID == "" {
-		generated, err := uuid.NewV7()
-		if err != nil {
-			return Record{}, fmt.Errorf("relayer: generating an ID: %w", err)
-		}
-		r.ID = generated.String()
-	}
-	return s.newRecord(r)
-}
-
-// addressOf resolves the address of a relayer, unless its signer or network is
-// invalid.
-func (s *settings) addressOf(ctx context.Context, r *Relayer, found *problems) (string, error) {
-	if s.resolveAddress == nil || found.Has("signer_id") || found.Has("network") || found.Has("network_type") {
-		return "", nil
-	}
-	address, err := s.resolveAddress(ctx, requestOf(r))
-	if errors.Is(err, ErrUnknownSigner) {
-		found.Add("signer_id", "must be a signer that exists for this network")
-		return "", nil
-	}
-	if err != nil {
-		return "", fmt.Errorf("relayer: resolving the address of a signer: %w", faultError{err})
-	}
-	if problem := s.addressProblem(address, r.NetworkType); problem != "" {
-		// It is not a ValidationError, because the client cannot correct it, and
-		// does not quote the address, because a wrong one may be a secret.
-		return "", errors.New("relayer: the address from the address resolver " + problem)
-	}
-	return address, nil
-}
-
-// maxAddressLength is the length in bytes of the longest address that a resolver
-// may return. It is more than any network needs.
-const maxAddressLength = 256
-
-// addressProblem returns why an address from the resolver cannot be stored, or "".
-func (s *settings) addressProblem(address string, networkType NetworkType) string {
-	if problem := strictjson.TextProblem(address); problem != "" {
-		return problem
-	}
-	if len(address) > maxAddressLength {
-		return fmt.Sprintf("must be at most %d bytes", maxAddressLength)
-	}
-	if strings.ContainsFunc(address, func(r rune) bool {
-		return unicode.IsControl(r) || unicode.IsSpace(r) || unicode.Is(unicode.Bidi_Control, r)
-	}) {
-		return "must not contain spaces or control characters"
-	}
-	if strings.Contains(address, "://") {
-		return "must not be a URL"
-	}
-	if strings.Contains(address, "@") {
-		return "must not contain @, which could follow credentials"
-	}
-	if s.networkRules {
-		return networkAddressProblem(address, networkType)
+func rpcURLProblem(text string) string {
+	if err := (rpcguard.Policy{}).Check(text); err != nil {
+		return err.Error()
 	}
 	return ""
+}
+
+func newRules(tagName string) *validator.Validate {
+	rules := validator.New(validator.WithRequiredStructEnabled())
+	rules.SetTagName(tagName)
+	rules.RegisterTagNameFunc(jsonName)
+	for tag, problem := range textRules {
+		mustRegister(rules, tag, func(field validator.FieldLevel) bool { return problem(field.Field().String()) == "" })
+	}
+	mustRegister(rules, "finite", func(field validator.FieldLevel) bool { return isFinite(field.Field().Float()) })
+	mustRegister(rules, "percentage", func(field validator.FieldLevel) bool {
+		percentage := field.Field().Float()
+		return percentage >= 0 && percentage <= 100 // false for NaN
+	})
+	mustRegister(rules, "excludes", func(field validator.FieldLevel) bool { return !isSet(field.Field()) || !isSet(sibling(field)) })
+	mustRegister(rules, "set_with", func(field validator.FieldLevel) bool { return isSet(field.Field()) || !isSet(sibling(field)) })
+	return rules
+}
+
+// mustRegister panics if the tag is empty or reserved, which is a programming
+// error in newRules.
+func mustRegister(rules *validator.Validate, tag string, rule validator.Func) {
+	if err := rules.RegisterValidation(tag, rule, true); err != nil {
+		panic(err)
+	}
+}
+
+// sibling returns the field of the same struct with the JSON name that the tag has.
+func sibling(field validator.FieldLevel) reflect.Value {
+	return reflect.Indirect(field.Parent()).FieldByNameFunc(func(name string) bool {
+		sibling, _ := reflect.Indirect(field.Parent()).Type().FieldByName(name)
+		return jsonName(sibling) == field.Param()
+	})
+}
+
+// isSet reports whether a field is neither a nil pointer nor an empty list.
+func isSet(field reflect.Value) bool {
+	switch field.Kind() {
+	case reflect.Pointer:
+		return !field.IsNil()
+	case reflect.Slice:
+		return field.Len() > 0
+	}
+	return true
+}
+
+func jsonName(field reflect.StructField) string {
+	name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+	return name
+}
+
+// checkRules adds a problem for every tag of the rules that input, a pointer to a struct,
+// violates. prefix precedes the paths.
+func checkRules(rules *validator.Validate, input any, prefix string, found *problems) {
+	if found.Full() {
+		return
+	}
+	var violations validator.ValidationErrors
+	if !errors.As(rules.Struct(input), &violations) {
+		return
+	}
+	for _, violation := range violations {
+		_, path, _ := strings.Cut(violation.Namespace(), ".")
+		// A field without a name in JSON is a problem of the object that has it.
+		found.Report(prefix+strings.TrimSuffix(path, ".-"), ruleCodes[violation.Tag()], ruleMessage(violation))
+	}
+}
+
+// ruleCodes has the codes of tags.
+var ruleCodes = map[string]string{
+	"required": strictjson.Required, "oneof": strictjson.NotAllowed, "network_type": strictjson.NotAllowed, "gte": strictjson.OutOfRange, "lte": strictjson.OutOfRange, "finite": strictjson.OutOfRange, "percentage": strictjson.OutOfRange,
+}
+
+// ruleMessage returns what the field must be, for the sender of the request.
+func ruleMessage(violation validator.FieldError) string {
+	switch violation.Tag() {
+	case "required":
+		return "must not be empty"
+	case "oneof":
+		return "must be one of " + strings.Join(strings.Fields(violation.Param()), ", ")
+	case "gte":
+		return "must be " + violation.Param() + " or more"
+	case "lte":
+		return "must be at most " + violation.Param()
+	case "finite":
+		return "must be a finite number, and not -0"
+	case "percentage":
+		return "must be from 0 to 100"
+	case "min":
+		return "must name at least one strategy"
+	case "excludes":
+		return "must not be set together with " + violation.Param()
+	case "set_with":
+		return "must be set if " + violation.Param() + " is set"
+	case "isdefault":
+		return "must be a kind that this version supports"
+	case "excluded_with":
+		return "must not be given together with classic"
+	default:
+		return textRules[violation.Tag()](reflect.ValueOf(violation.Value()).String())
+	}
+}
+
+// isFinite reports whether JSON can have the number. It has no NaN and no infinity, and its -0
+// is read as 0.
+func (p *EVMPolicy) checkNetworkRules(found *problems) {
+	checkRules(networkRules(), p, "policies.", found)
+}
+
+// The rules of a whole object are not tags: a tag that fails hides the problems of its members.
+
+const swapNeedsUser = "must not be set unless fee_payment_strategy is user"
+
+func (p *SolanaPolicy) checkNetworkRules(found *problems) {
+	checkRules(networkRules(), p, "policies.", found)
+	swap := p.SwapConfig
+	if swap == nil {
+		return
+	}
+	if swap.JupiterSwapOptions != nil && (swap.Strategy == nil || *swap.Strategy != SwapJupiter) {
+		found.Add("policies.swap_config.jupiter_swap_options", "must not be set unless strategy is jupiter-swap")
+	}
+	if p.FeePaymentStrategy != nil && *p.FeePaymentStrategy != FeePaidByUser {
+		found.Add("policies.swap_config", swapNeedsUser)
+	}
+}
+
+func (p *StellarPolicy) checkNetworkRules(found *problems) {
+	checkRules(networkRules(), p, "policies.", found)
+	if p.SwapConfig != nil && (p.FeePaymentStrategy == nil || *p.FeePaymentStrategy != FeePaidByUser) {
+		found.Add("policies.swap_config", swapNeedsUser)
+	}
+}
+
+func isFinite(number float64) bool {
+	return !math.IsNaN(number) && !math.IsInf(number, 0) && (number != 0 || !math.Signbit(number))
+}
+
+func (s *settings) check(r *Relayer, found *problems) {
+	checkRules(structRules(), r, "", found)
+	checkLabels(r.Labels, found)
+	if s.rpcPolicy != nil {
+		checkURLs(*s.rpcPolicy, r.CustomRPCURLs, found)
+	}
+	if r.Policy == nil || isNil(r.Policy) && reflect.TypeOf(r.Policy) == reflect.TypeOf(newPolicy(r.NetworkType)) {
+		return
+	}
+	if !isKnown(r.Policy) {
+		found.Add("policies", "must be a policy of one of the network types "+networkTypeList())
+		return
+	}
+	if r.Policy.NetworkType() != r.NetworkType {
+		found.Add("policies", otherPolicyMessage(r.Policy))
+		return
+	}
+	if s.networkRules {
+		r.Policy.checkNetworkRules(found)
+	}
+}
+
+func otherPolicyMessage(policy Policy) string {
+	return fmt.Sprintf("must be the policy of the network type, not that of %s", policy.NetworkType())
+}
+
+func checkURLs(policy rpcguard.Policy, endpoints []RPCConfig, found *problems) {
+	for i, endpoint := range endpoints {
+		text := endpoint.URL.Unmasked()
+		if endpoint.URL.IsMasked() {
+			text = endpoint.URL.String() // without the mark of hidden user information
+			if strings.Contains(text, mask.Hidden+".") {
+				continue // the full host was checked when it was stored
+			}
+		}
+		if err := policy.Check(text); err != nil {
+			found.Add(fmt.Sprintf("custom_rpc_urls[%d].url", i), err.Error())
+		}
+	}
+}
+
+// checkSize returns an error if a record exceeds the maximum size and is larger than
+// before.
+func (s *settings) checkSize(rec, before Record) error {
+	size := len(rec.Document) + len(rec.Private)
+	if size <= s.maxRelayerSize || size <= len(before.Document)+len(before.Private) {
+		return nil
+	}
+	return invalid("", fmt.Sprintf("the relayer must be at most %d bytes as stored, not %d", s.maxRelayerSize, size))
+}
+
+const maxReasonType = 256
+
+func checkDisabled(r *Relayer, found *problems) {
+	switch reason := r.DisabledReason; {
+	case r.SystemDisabled && reason == nil:
+		found.Add("disabled_reason", "must be set while system_disabled is true")
+	case !r.SystemDisabled && reason != nil:
+		found.Add("disabled_reason", "must not be set while system_disabled is false")
+	case reason == nil:
+	case reason.Type == "":
+		found.Report("disabled_reason.type", strictjson.Required, "must not be empty")
+	case len(reason.Type) > maxReasonType:
+		found.Add("disabled_reason.type", fmt.Sprintf("must be at most %d bytes", maxReasonType))
+	default:
+		if problem := strictjson.TextProblem(string(reason.Type)); problem != "" {
+			found.Add("disabled_reason.type", problem)
+		}
+		if problem := strictjson.TextProblem(reason.Details); problem != "" {
+			found.Add("disabled_reason.details", problem)
+		}
+	}
+}
+
+// checkMasks rejects masked URLs: those with a mark, and the masked form of a stored URL,
+// which may have none. They would replace the full URL. An endpoint that is stored in this
+// form is kept.
+func checkMasks(r, stored *Relayer, found *problems) {
+	kept, masks := make(map[RPCURL]int), make(map[string]bool)
+	for _, endpoint := range stored.CustomRPCURLs {
+		kept[endpoint.URL]++
+		if masked := endpoint.URL.String(); masked != endpoint.URL.Unmasked() {
+			masks[canonicalURL(masked)] = true
+		}
+	}
+	for i, endpoint := range r.CustomRPCURLs {
+		if kept[endpoint.URL] > 0 {
+			kept[endpoint.URL]--
+			continue
+		}
+		if endpoint.URL.IsMasked() || masks[canonicalURL(endpoint.URL.Unmasked())] {
+			found.Add(fmt.Sprintf("custom_rpc_urls[%d].url", i), "must be the full URL, not the masked one that responses show")
+		}
+	}
+}
+
+// The limits of labels.
+const (
+	maxLabels          = 32
+	maxLabelKeyLength  = 63
+	maxLabelValueRunes = 128
+)
+
+func checkLabels(labels map[string]string, found *problems) {
+	if len(labels) > maxLabels {
+		found.Add("labels", fmt.Sprintf("must have at most %d labels", maxLabels))
+		return
+	}
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		for _, problem := range [...]string{labelKeyProblem(key), labelValueProblem(labels[key])} {
+			if problem != "" {
+				// The key is chosen by the sender, and may look like a path.
+				found.ReportUnknown(strictjson.Join("labels", key), "", problem)
+			}
+		}
+	}
+}
+
+func labelKeyProblem(key string) string {
+	isInner := func(r rune) bool { return isAlphanumeric(r) || strings.ContainsRune("_.-/", r) }
+	isOther := func(r rune) bool { return !isInner(r) }
+	if key == "" || len(key) > maxLabelKeyLength || strings.ContainsFunc(key, isOther) ||
+		!isAlphanumeric(rune(key[0])) || !isAlphanumeric(rune(key[len(key)-1])) {
+		return "must have a key of 1 to 63 characters of A-Z a-z 0-9 _ . - / that begins and ends with a letter or digit"
+	}
+	return ""
+}
+
+func isAlphanumeric(r rune) bool {
+	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
+}
+
+func labelValueProblem(value string) string {
+	switch {
+	case strictjson.TextProblem(value) != "":
+		return strictjson.TextProblem(value)
+	case utf8.RuneCountInString(value) > maxLabelValueRunes:
+		return fmt.Sprintf("must be at most %d characters", maxLabelValueRunes)
+	case strings.ContainsFunc(value, unicode.IsControl):
+		return "must not contain control characters"
+	default:
+		return ""
+	}
+}
+
+// knownNetworkType is what this version of the package has of a network type.
+type knownNetworkType struct {
+	name      NetworkType
+	newPolicy func() Policy
+
+	// addressProblem returns why a relayer cannot have the address, or "".
+	addressProblem func(address string) string
+}
+
+// networkTypes is the table of the network types.
+var networkTypes = []knownNetworkType{
+	{EVM, func() Policy { return new(EVMPolicy) }, chain.EVMAddressProblem},
+	{Solana, func() Policy { return new(SolanaPolicy) }, chain.SolanaAddressProblem},
+	{Stellar, func() Policy { return new(StellarPolicy) }, chain.StellarAccountProblem},
+}
+
+// NetworkTypes returns the network types that this version of the package has. Later versions
+// may have more.
+func NetworkTypes() []NetworkType {
+	names := make([]NetworkType, 0, len(networkTypes))
+	for _, t := range networkTypes {
+		names = append(names, t.name)
+	}
+	return names
+}
+
+// networkTypeProblem returns why the text is no known network type, or "".
+func networkTypeProblem(text string) string {
+	if newPolicy(NetworkType(text)) != nil {
+		return ""
+	}
+	return "must be one of " + networkTypeList()
+}
+
+func networkTypeList() string {
+	var names []string
+	for _, name := range NetworkTypes() {
+		names = append(names, string(name))
+	}
+	return strings.Join(names, ", ")
+}
+
+// newPolicy returns an empty policy of the network type, or nil if the type is unknown.
+func newPolicy(name NetworkType) Policy {
+	i := slices.IndexFunc(networkTypes, func(t knownNetworkType) bool { return t.name == name })
+	if i < 0 {
+		return nil
+	}
+	return networkTypes[i].newPolicy()
+}
+
+// isKnown reports whether the policy is that of a type of the table. A type of another package
+// implements Policy if it embeds one; its own fields would be lost.
+func isKnown(policy Policy) bool {
+	return slices.ContainsFunc(networkTypes, func(t knownNetworkType) bool { return reflect.TypeOf(t.newPolicy()) == reflect.TypeOf(policy) })
+}
+
+// networkAddressProblem returns why a relayer of the network type cannot have the address, or
+// "".
+func networkAddressProblem(address string, name NetworkType) string {
+	for _, t := range networkTypes {
+		if t.name == name {
+			return t.addressProblem(address)
+		}
+	}
+	return ""
+}
+
+// checkOuterSpaces reports a name that looks like another one.
+func checkOuterSpaces(found *problems, field, name string) {
+	if strings.TrimSpace(name) != name {
+		found.Add(field, "must not begin or end with a space")
+	}
 }

@@ -2,9 +2,12 @@ package relayer_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -249,5 +252,513 @@ func TestCreateRequest_Validate(t *testing.T) {
 	}
 	if err := minimal("a").Validate(t.Context(), relayer.Option{}); err == nil || errors.Is(err, relayer.ErrInvalid) {
 		t.Errorf("an empty option: %v", err)
+	}
+}
+
+func labelsOf(count int) string {
+	members := make([]string, count)
+	for i := range members {
+		members[i] = fmt.Sprintf(`"k%d":"v"`, i)
+	}
+	return "{" + strings.Join(members, ",") + "}"
+}
+
+// Labels are the last member of a document, in the order of their keys.
+func TestLabels_Create(t *testing.T) {
+	for text, want := range map[string]string{
+		`null`:                "",
+		`{}`:                  "",
+		`{"team":"payments"}`: `{"team":"payments"}`,
+		`{"b":"2","B":"1","a/b.c_d-e":"","0":"x"}`:                               `{"0":"x","B":"1","a/b.c_d-e":"","b":"2"}`,
+		`{"A":"","Z":"","z":"","9":""}`:                                          `{"9":"","A":"","Z":"","z":""}`,
+		`{"a":"<é&\u2713> %,|="}`:                                                `{"a":"<é&✓> %,|="}`,
+		`{"` + strings.Repeat("k", 63) + `":"` + strings.Repeat("é", 128) + `"}`: `{"` + strings.Repeat("k", 63) + `":"` + strings.Repeat("é", 128) + `"}`,
+	} {
+		m := newManager(t)
+		document := mustCreateDocument(t, m, evmBody(`"id":"a"`, `"labels":`+text))
+		if got := member(t, document.JSON, "labels"); got != want {
+			t.Errorf("%s is stored as %s, want %s", text, got, want)
+		}
+		if want != "" && !strings.HasSuffix(string(document.JSON), `,"labels":`+want+`}`) {
+			t.Errorf("labels are not last: %s", document.JSON)
+		}
+		r := mustGet(t, m, "a")
+		other := newManager(t)
+		mustCreate(t, other, requestFor(r))
+		if got := storedDocument(t, other, "a"); got != string(document.JSON) {
+			t.Errorf("through Go %s, want %s", got, document.JSON)
+		}
+		body, err := requestFor(r).MarshalUnmasked()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again := mustCreateDocument(t, newManager(t), string(body)); string(again.JSON) != string(document.JSON) {
+			t.Errorf("through MarshalUnmasked %s, want %s", again.JSON, document.JSON)
+		}
+	}
+	mustCreateDocument(t, newManager(t), evmBody(`"labels":`+labelsOf(32)))
+}
+
+func TestLabels_Invalid(t *testing.T) {
+	key := strings.Repeat("k", 64)
+	for text, want := range map[string][]string{
+		`[]`:                      {"labels"},
+		`"a"`:                     {"labels"},
+		labelsOf(33):              {"labels"},
+		`{"":"x"}`:                {"labels"},
+		`{"-a":"x"}`:              {"labels.-a"},
+		`{"a.":"x"}`:              {"labels.a."},
+		`{"a b":"x"}`:             {"labels.a b"},
+		`{"é":"x"}`:               {"labels.é"},
+		`{"` + key + `":"x"}`:     {"labels." + key},
+		`{"a":1,"b":null,"c":{}}`: {"labels.a", "labels.b", "labels.c"},
+		`{"a":"x","a":"y"}`:       {"labels.a"},
+		`{"a":1,"a":"y"}`:         {"labels.a", "labels.a"},
+		`{"a":1,"a.b":2}`:         {"labels.a", "labels.a.b"},
+		`{"a":"\n","a.b":"\t"}`:   {"labels.a", "labels.a.b"},
+		`{"a":"\u0000"}`:          {"labels.a"},
+		`{"a":"\ud800"}`:          {"labels.a"},
+		`{"a":"` + strings.Repeat("é", 129) + `"}`: {"labels.a"},
+	} {
+		t.Run(text[:min(len(text), 30)], func(t *testing.T) {
+			wantFields(t, problemsOf(t, evmBody(`"labels":`+text)), want...)
+			m := registry(t)
+			_, err := m.Documents().Patch(t.Context(), "evm", []byte(`{"labels":`+text+`}`))
+			if text == `{"a":1,"b":null,"c":{}}` { // null removes a label
+				want = []string{"labels.a", "labels.c"}
+			}
+			wantFields(t, fieldErrors(t, err), want...)
+			if labels := mustGet(t, m, "evm").Labels; labels != nil {
+				t.Errorf("stored %v", labels)
+			}
+		})
+	}
+	req := minimal("a")
+	req.Labels = map[string]string{"a": "\xff", "\xfe": "x", "": "x"}
+	wantFields(t, fieldErrors(t, second(newManager(t).Create(t.Context(), req))), "labels.a", "labels.\xfe", "labels")
+}
+
+// A patch merges labels key by key.
+func TestLabels_Patch(t *testing.T) {
+	for _, test := range []struct{ patch, want string }{
+		{`{}`, `{"a":"1","b":"2"}`},
+		{`{"labels":{}}`, `{"a":"1","b":"2"}`},
+		{`{"labels":{"c":"3"}}`, `{"a":"1","b":"2","c":"3"}`},
+		{`{"labels":{"a":"x"}}`, `{"a":"x","b":"2"}`},
+		{`{"labels":{"a":""}}`, `{"a":"","b":"2"}`},
+		{`{"labels":{"a":null}}`, `{"b":"2"}`},
+		{`{"labels":{"none":null}}`, `{"a":"1","b":"2"}`},
+		{`{"labels":{"a":null,"b":null}}`, ""},
+		{`{"labels":{"a":null,"b":null,"c":"3"}}`, `{"c":"3"}`},
+		{`{"labels":null}`, ""},
+		{`{"name":"new"}`, `{"a":"1","b":"2"}`},
+	} {
+		m := newManager(t)
+		before := mustCreateDocument(t, m, evmBody(`"id":"a"`, `"labels":{"b":"2","a":"1"}`))
+		after, err := m.Documents().Patch(t.Context(), "a", []byte(test.patch))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := member(t, after.JSON, "labels"); got != test.want {
+			t.Errorf("%s: %s, want %s", test.patch, got, test.want)
+		}
+		if isSame := string(after.JSON) == string(before.JSON); isSame != (after.Revision == before.Revision) {
+			t.Errorf("%s: revision %d after %d", test.patch, after.Revision, before.Revision)
+		}
+	}
+	m := newManager(t)
+	mustCreateDocument(t, m, evmBody(`"id":"a"`, `"labels":`+labelsOf(32)))
+	_, err := m.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"labels": map[string]any{"k0": nil, "new": "x"}}))
+	if err != nil {
+		t.Errorf("one of 32 labels replaced by another: %v", err)
+	}
+	_, err = m.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"labels": map[string]string{"more": "x"}}))
+	wantFields(t, fieldErrors(t, err), "labels")
+}
+
+func TestLabels_Update(t *testing.T) {
+	m := newManager(t)
+	ctx := t.Context()
+	mustCreateDocument(t, m, evmBody(`"id":"a"`, `"labels":{"team":"risk"}`))
+	set := func(change func(labels map[string]string)) (*relayer.Relayer, error) {
+		return m.Update(ctx, "a", func(r *relayer.Relayer) error {
+			if r.Labels == nil {
+				r.Labels = make(map[string]string)
+			}
+			change(r.Labels)
+			return nil
+		})
+	}
+	want := map[string]string{"team": "risk", "tier": "1"}
+	if r, err := set(func(labels map[string]string) { labels["tier"] = "1" }); err != nil || !maps.Equal(r.Labels, want) {
+		t.Errorf("added: %v, %v", r, err)
+	}
+	_, err := set(func(labels map[string]string) { labels["tier"] = "\x7f" })
+	wantFields(t, fieldErrors(t, err), "labels.tier")
+	if r := mustGet(t, m, "a"); !maps.Equal(r.Labels, want) {
+		t.Errorf("after an invalid update: %v", r.Labels)
+	}
+	if r, err := set(func(labels map[string]string) { clear(labels) }); err != nil || r.Labels != nil {
+		t.Errorf("cleared: %v, %v", r, err)
+	}
+	if document := storedDocument(t, m, "a"); strings.Contains(document, "labels") {
+		t.Errorf("stored %s", document)
+	}
+}
+
+// Labels survive the changes of a relayer that has members of a newer version.
+func TestLabels_UnknownMembersKept(t *testing.T) {
+	store := memory.New()
+	rec := relayer.Record{ID: "a", Document: []byte(`{"id":"a","name":"n","network":"x","network_type":"evm","address":"","paused":false,` +
+		`"system_disabled":false,"signer_id":"s","policies":{},"labels":{"b":"2","a":"1"},"new":{"x":1}}`)}
+	if _, err := store.Create(t.Context(), rec); err != nil {
+		t.Fatal(err)
+	}
+	m := managerOf(t, store)
+	for _, test := range []struct{ patch, want string }{
+		{`{"paused":true}`, `{"b":"2","a":"1"}`},
+		{`{"labels":{"c":"3"}}`, `{"a":"1","b":"2","c":"3"}`},
+		{`{"labels":null}`, ""},
+	} {
+		document, err := m.Documents().Patch(t.Context(), "a", []byte(test.patch))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if member(t, document.JSON, "labels") != test.want || member(t, document.JSON, "new") != `{"x":1}` {
+			t.Errorf("%s: stored %s, want the labels %s", test.patch, document.JSON, test.want)
+		}
+	}
+}
+
+func TestLabels_PrintedForms(t *testing.T) {
+	req := minimal("a")
+	req.Labels = map[string]string{"b": "2", "a": "1"}
+	r := mustCreate(t, newManager(t), req)
+	encoded, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `"labels":{"a":"1","b":"2"}`
+	for name, text := range map[string]string{
+		"JSON": string(encoded), "printed": fmt.Sprint(r), "request": fmt.Sprint(req),
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%s: %s, want %s", name, text, want)
+		}
+	}
+	var decoded relayer.Relayer
+	if err := json.Unmarshal(encoded, &decoded); err != nil || !maps.Equal(decoded.Labels, req.Labels) {
+		t.Errorf("decoded %v, error %v", decoded.Labels, err)
+	}
+	var request relayer.CreateRequest
+	if err := json.Unmarshal([]byte(evmBody(want)), &request); err != nil || !maps.Equal(request.Labels, req.Labels) {
+		t.Errorf("decoded %v, error %v", request.Labels, err)
+	}
+}
+
+func BenchmarkWrite_Labels(b *testing.B) {
+	for name, labels := range map[string]string{"none": `{}`, "five": `{"chain":"main","owner":"desk-7","region":"eu","stage":"prod","team":"payments"}`} {
+		b.Run(name, func(b *testing.B) {
+			m, body := newManager(b), evmBody(`"labels":`+labels, `"policies":{"gas_price_cap":100000000000}`)
+			b.Run("create", func(b *testing.B) {
+				for b.Loop() {
+					mustCreateDocument(b, m, body)
+				}
+			})
+			changed := mustCreateDocument(b, m, body)
+			b.Run("patch", func(b *testing.B) {
+				for i := 0; b.Loop(); i++ {
+					if _, err := m.Documents().Patch(b.Context(), changed.ID, fmt.Appendf(nil, `{"paused":%t}`, i%2 == 0)); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		})
+	}
+}
+
+// sizeOf returns the size of a relayer as stored.
+func sizeOf(t *testing.T, store relayer.Store, id string) int {
+	t.Helper()
+	rec, err := store.Get(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(rec.Document) + len(rec.Private)
+}
+
+func managerOf(t *testing.T, store relayer.Store, options ...relayer.Option) *relayer.Manager {
+	t.Helper()
+	m, err := relayer.New(store, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func wantTooLarge(t *testing.T, what string, err error, limit, size int) {
+	t.Helper()
+	want := relayer.FieldError{Message: fmt.Sprintf("the relayer must be at most %d bytes as stored, not %d", limit, size)}
+	if problems := fieldErrors(t, err); !slices.Equal(problems, []relayer.FieldError{want}) {
+		t.Errorf("%s: %+v, want %+v", what, problems, want)
+	}
+}
+
+func TestMaxRelayerSize_Default(t *testing.T) {
+	store := memory.New()
+	m := managerOf(t, store)
+	req := minimal("a")
+	req.CustomRPCURLs = []relayer.RPCConfig{{URL: "https://rpc.example/v2/key"}}
+	mustCreate(t, m, req)
+	room := 262144 - sizeOf(t, store, "a")
+
+	fits := "n" + strings.Repeat("x", room)
+	longer := fits + "x"
+	rename := func(name string) func(*relayer.Relayer) error {
+		return func(r *relayer.Relayer) error { r.Name = name; return nil }
+	}
+	for what, err := range map[string]error{
+		"update": second(m.Update(t.Context(), "a", rename(longer))),
+		"patch":  second(m.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"name": longer}))),
+	} {
+		wantTooLarge(t, what, err, 262144, 262145)
+	}
+	if _, err := m.Update(t.Context(), "a", rename(fits)); err != nil || sizeOf(t, store, "a") != 262144 {
+		t.Errorf("a relayer of the maximum size: %v, %d bytes", err, sizeOf(t, store, "a"))
+	}
+
+	req.ID, req.Name = "b", longer
+	wantTooLarge(t, "create", second(m.Create(t.Context(), req)), 262144, 262145)
+	wantTooLarge(t, "validate", req.Validate(t.Context()), 262144, 262145)
+	req.Name, req.Paused = fits, true
+	mustCreate(t, m, req)
+	if _, err := m.Documents().Patch(t.Context(), "b", []byte(`{"paused":false}`)); err != nil {
+		t.Errorf("resuming a relayer of the maximum size: %v", err)
+	}
+	// Unknown members and full URLs count.
+	if _, err := m.Patch(t.Context(), "b", patchtest.JSON(map[string]any{"custom_rpc_urls": []relayer.RPCConfig{{URL: "https://rpc.example/v2/key2"}}})); !errors.Is(err, relayer.ErrInvalid) {
+		t.Errorf("a longer URL with the same mask: %v", err)
+	}
+}
+
+// Patches add up: each is small, and the relayer that they make is not.
+func TestMaxRelayerSize_ManyPatches(t *testing.T) {
+	m := newManager(t, relayer.WithMaxRelayerSize(2000))
+	mustCreate(t, m, minimal("a"))
+	fields := []string{"name", "notification_id"}
+	var err error
+	for i := 0; err == nil && i < 100; i++ {
+		_, err = m.Patch(t.Context(), "a", patchtest.JSON(map[string]any{fields[i%2]: strings.Repeat("x", 50*i+1)}))
+	}
+	if !errors.Is(err, relayer.ErrInvalid) || len(storedDocument(t, m, "a")) > 2000 {
+		t.Errorf("%d bytes were stored, error %v", len(storedDocument(t, m, "a")), err)
+	}
+}
+
+// What was stored above the maximum can be read, shrunk, switched and deleted.
+func TestMaxRelayerSize_StoredAbove(t *testing.T) {
+	store := memory.New()
+	req := minimal("a")
+	req.Policy = &relayer.EVMPolicy{WhitelistReceivers: slices.Repeat([]string{"receiver"}, 1000)}
+	req.NotificationID = "x"
+	mustCreate(t, managerOf(t, store), req)
+	before := sizeOf(t, store, "a")
+	m := managerOf(t, store, relayer.WithMaxRelayerSize(1000))
+	ctx := t.Context()
+	mustGet(t, m, "a")
+	if _, err := m.List(ctx, relayer.ListQuery{Page: 1, PerPage: 10}); err != nil {
+		t.Error(err)
+	}
+	patch := func(text string) func() error {
+		return func() error { return second(m.Documents().Patch(ctx, "a", []byte(text))) }
+	}
+	wantTooLarge(t, "growing", patch(`{"name":"nn"}`)(), 1000, before+1)
+	for i, step := range []func() error{
+		func() error { return second(m.Pause(ctx, "a")) },
+		func() error { return second(m.Resume(ctx, "a")) },
+		patch(`{"paused":true}`), patch(`{"paused":false}`), patch(`{}`), patch(`{"name":"m"}`), patch(`{"notification_id":null}`),
+		func() error {
+			return second(m.Disable(ctx, "a", relayer.DisabledReason{Type: "x", Details: strings.Repeat("long", 1<<14)}))
+		},
+		func() error { return second(m.Enable(ctx, "a")) },
+	} {
+		if err := step(); err != nil {
+			t.Errorf("step %d: %v", i, err)
+		}
+	}
+	shrink := func(r *relayer.Relayer) error {
+		policy := r.Policy.(*relayer.EVMPolicy)
+		policy.WhitelistReceivers = policy.WhitelistReceivers[:500]
+		return nil
+	}
+	if _, err := m.Update(ctx, "a", shrink); err != nil {
+		t.Errorf("a change that shrinks it: %v", err)
+	}
+	if err := m.Delete(ctx, "a"); err != nil {
+		t.Error(err)
+	}
+}
+
+// Disable succeeds with the text of any error: long details are cut off, and what cannot be
+// stored is replaced.
+func TestDisable_AnyDetails(t *testing.T) {
+	m := registry(t)
+	for details, want := range map[string]string{
+		strings.Repeat("x", 16<<10):                strings.Repeat("x", 16<<10),
+		strings.Repeat("x", 16<<10) + "yz":         strings.Repeat("x", 16<<10),
+		"x" + strings.Repeat("é", 16<<10):          "x" + strings.Repeat("é", 8<<10-1),
+		"response \xff\xfe\x00: https://a/KEY\xff": "response \uFFFD\uFFFD: https://a/***",
+		strings.Repeat("https://a/KEY ", 2000):     strings.Repeat("https://a/*** ", 2000)[:16<<10],
+	} {
+		r, err := m.Disable(t.Context(), "evm", relayer.DisabledReason{Type: "x", Details: details})
+		if err != nil || strings.TrimSuffix(r.DisabledReason.Details, "***") != strings.TrimSuffix(want, "***") {
+			t.Errorf("%d bytes are stored as %d, want %d, error %v", len(details), len(r.DisabledReason.Details), len(want), err)
+		}
+	}
+	long := relayer.DisabledReason{Type: relayer.DisabledReasonType(strings.Repeat("t", 257))}
+	wantFields(t, fieldErrors(t, second(m.Disable(t.Context(), "evm", long))), "disabled_reason.type")
+}
+
+// policyProblem returns the message with which a policy rejects a URL, or "". It fails
+// unless every way to write the URL has the same result, with the index of the URL.
+func policyProblem(t testing.TB, policy rpcguard.Policy, text string) string {
+	t.Helper()
+	ctx := context.Background()
+	m := newManager(t, relayer.WithRPCPolicy(policy))
+	mustCreate(t, m, minimal("a"))
+	endpoints := []relayer.RPCConfig{{URL: relayer.RPCURL(text)}}
+	members := `"custom_rpc_urls":[{"url":` + treeText(t, text) + `}]`
+	req := minimal("b")
+	req.CustomRPCURLs = endpoints
+	_, createErr := m.Create(ctx, req)
+	_, wireErr := m.Documents().Create(ctx, []byte(evmBody(members)))
+	_, updateErr := m.Update(ctx, "a", func(r *relayer.Relayer) error { r.CustomRPCURLs = endpoints; return nil })
+	_, patchErr := m.Documents().Patch(ctx, "a", []byte("{"+members+"}"))
+	message := ""
+	for i, err := range []error{createErr, wireErr, updateErr, patchErr} {
+		got := ""
+		if err != nil {
+			problems := fieldErrors(t, err)
+			wantFields(t, problems, "custom_rpc_urls[0].url")
+			got = problems[0].Message
+		}
+		if i > 0 && got != message {
+			t.Errorf("%s: one way in says %q, another %q", text, message, got)
+		}
+		message = got
+	}
+	return message
+}
+
+func TestRPCPolicy_EveryWayIn(t *testing.T) {
+	policy := rpcguard.Policy{AllowedHosts: []string{"rpc.example", "geth"}, PublicOnly: true, RefuseUserInfo: true}
+	for url, want := range map[string]string{
+		"https://rpc.example": "", "http://geth:8545": "", "https://other.example": "must have a host that is allowed here",
+		"http://169.254.169.254": "must not point at a cloud metadata service", "https://user@rpc.example": "must not contain user information",
+	} {
+		if got := policyProblem(t, policy, url); got != want {
+			t.Errorf("%s: message %q, want %q", url, got, want)
+		}
+	}
+	if got := policyProblem(t, rpcguard.Policy{PublicOnly: true}, "http://node.local"); got != "must point at a public address" {
+		t.Errorf("a private name: message %q", got)
+	}
+}
+
+// New returns the error of an invalid policy.
+func TestRPCPolicy_Invalid(t *testing.T) {
+	if _, err := relayer.New(memory.New(), relayer.WithRPCPolicy(rpcguard.Policy{AllowedHosts: []string{"10.0.0.1"}})); err == nil {
+		t.Error("an invalid policy was accepted")
+	}
+}
+
+// Each invalid URL has one problem, and the other problems are reported too.
+func TestRPCPolicy_WithOtherProblems(t *testing.T) {
+	urls := `"custom_rpc_urls":[{"url":"https://a.example"},{"url":"http://10.0.0.1"},{"url":"nothing"},{"url":"http://0"},{"weight":1},{"url":"http://127.1","weight":101}]`
+	problems := problemsOf(t, evmBody(urls, `"id":"/"`), relayer.WithRPCPolicy(rpcguard.Policy{PublicOnly: true}))
+	wantFields(t, problems, "id", "custom_rpc_urls[1].url", "custom_rpc_urls[2].url", "custom_rpc_urls[3].url", "custom_rpc_urls[4].url", "custom_rpc_urls[5].url", "custom_rpc_urls[5].weight")
+}
+
+// Changes of the slices after New have no effect.
+func TestRPCPolicy_Copied(t *testing.T) {
+	hosts, addresses := []string{"A.example"}, []netip.Prefix{netip.MustParsePrefix("10.0.0.1/32")}
+	m := newManager(t, relayer.WithRPCPolicy(rpcguard.Policy{AllowedHosts: hosts, AllowedAddresses: addresses}))
+	if hosts[0] != "A.example" {
+		t.Errorf("the host's list was changed to %q", hosts)
+	}
+	hosts[0], addresses[0] = "b.example", netip.MustParsePrefix("10.0.0.2/32")
+	for text, isAllowed := range map[relayer.RPCURL]bool{"http://a.example": true, "http://10.0.0.1": true, "http://b.example": false, "http://10.0.0.2": false} {
+		req := minimal("")
+		req.CustomRPCURLs = []relayer.RPCConfig{{URL: text}}
+		if _, err := m.Create(t.Context(), req); (err == nil) != isAllowed {
+			t.Errorf("%s: error %v", string(text), err)
+		}
+	}
+}
+
+// hostKey is a label of a host that looks like a key.
+const hostKey = "b33d000011112222333344445555aaaa"
+
+// The policy is applied to the real host, and again only if the URL is given again: if it
+// is sealed, a patch of another field does not have it.
+func TestRPCPolicy_KeyInHost(t *testing.T) {
+	const allowed, other = "https://" + hostKey + ".eth.rpc.example", "https://" + hostKey + "0.eth.rpc.example"
+	policy := relayer.WithRPCPolicy(rpcguard.Policy{AllowedHosts: []string{hostKey + ".eth.rpc.example"}, PublicOnly: true})
+	for name, store := range map[string]relayer.Store{"clear": memory.New(), "sealed": sealing(t, memory.New(), ringOf(t, "k1"))} {
+		t.Run(name, func(t *testing.T) {
+			m := managerOn(t, store, policy)
+			mustCreate(t, m, withURLs("a", allowed))
+			if r, err := m.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"name": "changed"})); err != nil || r.Name != "changed" {
+				t.Errorf("a patch of the name returned %v, error %v", r, err)
+			}
+			for _, url := range []string{other, "https://eth.rpc.example"} {
+				problems := fieldErrors(t, second(m.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"custom_rpc_urls": withURLs("", url).CustomRPCURLs}))))
+				if problems[0] != (relayer.FieldError{Field: "custom_rpc_urls[0].url", Message: "must have a host that is allowed here"}) {
+					t.Errorf("%s: %+v", url, problems)
+				}
+			}
+			expectURLs(t, m, "a", allowed)
+			if document := storedDocument(t, m, "a"); !strings.Contains(document, `"https://***.eth.rpc.example"`) || strings.Contains(document, hostKey) {
+				t.Errorf("stored %s", document)
+			}
+			for id, err := range m.Check(t.Context()) {
+				t.Errorf("check of %s: %v", id, err)
+			}
+		})
+	}
+}
+
+// A relayer stored before the policy can be paused, deleted, and changed to comply.
+func TestRPCPolicy_EnabledLater(t *testing.T) {
+	ctx := t.Context()
+	store := memory.New()
+	before, err := relayer.New(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req := minimal("a")
+	req.CustomRPCURLs = []relayer.RPCConfig{{URL: "https://a.example"}, {URL: "http://127.0.0.1:8545"}}
+	mustCreate(t, before, req)
+	m, err := relayer.New(store, relayer.WithRPCPolicy(rpcguard.Policy{PublicOnly: true}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, pauseErr := m.Pause(ctx, "a")
+	_, resumeErr := m.Resume(ctx, "a")
+	_, disableErr := m.Disable(ctx, "a", relayer.DisabledReason{Type: relayer.RPCValidationFailed})
+	_, enableErr := m.Enable(ctx, "a")
+	if err := errors.Join(pauseErr, resumeErr, disableErr, enableErr); err != nil {
+		t.Error(err)
+	}
+	_, updateErr := m.Update(ctx, "a", func(r *relayer.Relayer) error { r.Name = "x"; return nil })
+	_, patchErr := m.Documents().Patch(ctx, "a", []byte(`{"name":"x"}`))
+	for _, err := range []error{updateErr, patchErr} {
+		wantFields(t, fieldErrors(t, err), "custom_rpc_urls[1].url")
+	}
+	if _, err := m.Documents().Patch(ctx, "a", []byte(`{"name":"x","custom_rpc_urls":[{"url":"https://a.example"}]}`)); err != nil {
+		t.Error(err)
+	}
+	if err := m.Delete(ctx, "a"); err != nil {
+		t.Error(err)
 	}
 }

@@ -3,12 +3,50 @@ package relayer
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/go-relayer/relayer/internal/limits"
 	"github.com/go-relayer/relayer/internal/mask"
 )
+
+// Actor is who calls: the origin of an operation for hooks, observers and logs.
+type Actor struct {
+	// ID identifies the caller, such as the name of a token. It contains no secret.
+	ID string
+
+	// RequestID identifies the request. It is empty outside of a request.
+	RequestID string
+
+	// Address is the network address of the client, without its port. It is empty outside
+	// of a request.
+	Address string
+
+	// Attributes are further properties of the caller, such as its groups or its tenant: the
+	// authenticator of the host sets them, and its authorizer reads them. They are neither
+	// stored nor logged. The map is shared with all copies of the Actor and must not be
+	// modified.
+	Attributes map[string][]string
+}
+
+type actorKey struct{}
+
+// WithActor returns a context whose operations are those of the actor. Package httpapi
+// sets it for each request.
+func WithActor(ctx context.Context, actor Actor) context.Context {
+	return context.WithValue(ctx, actorKey{}, &actor)
+}
+
+// ActorFrom returns the actor of the context, and false if it has none.
+func ActorFrom(ctx context.Context) (Actor, bool) {
+	actor, ok := ctx.Value(actorKey{}).(*Actor)
+	if !ok {
+		return Actor{}, false
+	}
+	return *actor, true
+}
 
 // Operation is a call of a [Manager].
 type Operation struct {
@@ -121,3 +159,23 @@ func (e *failedOperation) Error() string {
 }
 
 func (e *failedOperation) Unwrap() error { return e.err }
+
+// Refuse returns the error with which an admission refuses a write: a [*ValidationError]
+// with the reason, for the sender of the request. URLs in the reason are masked.
+func Refuse(reason string) error {
+	return invalid("", mask.Text(reason))
+}
+
+// admissionError returns the error of an admission. Only a refusal keeps its meaning for
+// remote callers, which get its fields: their URLs are masked in a copy.
+func admissionError(err error) error {
+	refusal, ok := errors.AsType[*ValidationError](err)
+	if !ok || refusal == nil {
+		return fmt.Errorf("relayer: admission: %w", faultError{err})
+	}
+	masked := &ValidationError{Fields: slices.Clone(refusal.Fields)}
+	for i, field := range masked.Fields {
+		masked.Fields[i] = FieldError{Field: mask.Text(field.Field), Message: mask.Text(field.Message), Code: field.Code}
+	}
+	return masked
+}

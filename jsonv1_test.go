@@ -4,14 +4,24 @@ package relayer_test
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/memory"
 )
+
+// A key of a map in JSON is a text as it is, unless encoding/json is that of version 2.
+func TestRPCURL_KeyOfMap(t *testing.T) {
+	encoded, err := json.Marshal(map[relayer.RPCURL]int{relayer.RPCURL(secretURL): 1})
+	if err != nil || !strings.Contains(string(encoded), "PATHKEY") {
+		t.Errorf("encoded as %s, error %v", encoded, err)
+	}
+}
 
 // TestWrite_Allocations bounds the work of a write, and that of changes by that of a create:
 // a change decodes the stored relayer once, and a pause none of it. The race detector adds up

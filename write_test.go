@@ -1,0 +1,1290 @@
+package relayer_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/url"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/patchtest"
+	"github.com/go-relayer/relayer/store/memory"
+)
+
+// TestCreate_ID covers IDs at the limits, through Create and CreateDocument.
+func TestCreate_ID(t *testing.T) {
+	const all = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
+	for _, id := range []string{"a", "-", "_", "0", all, strings.Repeat("x", 64)} {
+		mustCreate(t, newManager(t), minimal(id))
+		if document := mustCreateDocument(t, newManager(t), evmBody(fmt.Sprintf("%q:%q", "id", id))); document.ID != id {
+			t.Errorf("id %q became %q", id, document.ID)
+		}
+	}
+	for _, id := range []string{strings.Repeat("x", 65), "a b", "a.b", "a/b", "..", "a%20", "é", "a\n", " a", "a:b", "a@b", "a\\b", "ａ"} {
+		_, err := newManager(t).Create(context.Background(), minimal(id))
+		if err == nil {
+			t.Errorf("id %q accepted", id)
+			continue
+		}
+		wantFields(t, fieldErrors(t, err), "id")
+		wantFields(t, problemsOf(t, replaced(t, evmBody(`"id":"x"`), "id", treeText(t, id))), "id")
+	}
+}
+
+// An ID that no relayer can have is not found, like any other.
+func TestGet_InvalidID(t *testing.T) {
+	m := newManager(t)
+	mustCreate(t, m, minimal("a"))
+	for _, id := range []string{"", "b", "A", "a ", "a/../a", strings.Repeat("x", 65), "\xff", "a\x00"} {
+		if _, err := m.Get(context.Background(), id); !errors.Is(err, relayer.ErrNotFound) {
+			t.Errorf("Get(%q): %v", id, err)
+		}
+		if document, err := m.Documents().Get(context.Background(), id); !errors.Is(err, relayer.ErrNotFound) || document.JSON != nil {
+			t.Errorf("GetDocument(%q): %v, %v", id, document, err)
+		}
+	}
+}
+
+// An omitted ID becomes a version 7 UUID; later IDs sort after earlier ones.
+func TestCreate_GeneratedID(t *testing.T) {
+	m := newManager(t)
+	var ids []string
+	for range 50 {
+		id := mustCreate(t, m, minimal("")).ID
+		if parsed, err := uuid.Parse(id); err != nil || parsed.Version() != 7 || parsed.String() != id {
+			t.Fatalf("made id %q: %v", id, err)
+		}
+		ids = append(ids, id)
+	}
+	if !slices.IsSorted(ids) || len(slices.Compact(ids)) != 50 {
+		t.Errorf("generated IDs %q", ids)
+	}
+}
+
+// The relayer with the ID is unchanged.
+func TestCreate_DuplicateID(t *testing.T) {
+	ctx := context.Background()
+	m := newManager(t)
+	first := mustCreateDocument(t, m, evmBody(`"id":"a"`))
+	other := minimal("a")
+	other.Name = "other"
+	if r, err := m.Create(ctx, other); !errors.Is(err, relayer.ErrExists) || r != nil {
+		t.Errorf("Create: %v, %v", r, err)
+	}
+	if _, err := m.Documents().Create(ctx, []byte(body("solana", `"id":"a"`))); !errors.Is(err, relayer.ErrExists) {
+		t.Errorf("CreateDocument: %v", err)
+	}
+	got, err := m.Documents().Get(ctx, "a")
+	if err != nil || !reflect.DeepEqual(got, first) {
+		t.Errorf("stored %s at %d, %v, want %+v", got.JSON, got.Revision, err, first)
+	}
+	// The request is validated before the ID is looked up.
+	_, err = m.Documents().Create(ctx, []byte(evmBody(`"id":"a"`, `"notification_id":""`)))
+	wantFields(t, fieldErrors(t, err), "notification_id")
+}
+
+func TestCreate_UnknownNetworkType(t *testing.T) {
+	for _, wrong := range []string{"", "EVM", "fictional", "evm ", "solana,stellar"} {
+		req := minimal("")
+		req.NetworkType = relayer.NetworkType(wrong)
+		_, err := newManager(t).Create(context.Background(), req)
+		wantFields(t, fieldErrors(t, err), "network_type")
+		wantFields(t, problemsOf(t, replaced(t, evmBody(`"policies":{"min_balance":1}`), "network_type", `"`+wrong+`"`)), "network_type")
+	}
+}
+
+type invalidRequest struct {
+	name string
+	req  relayer.CreateRequest
+	want []string // the fields of the error
+}
+
+// TestCreate_InvalidRequests sends requests that are possible only in Go.
+func TestCreate_InvalidRequests(t *testing.T) {
+	for _, test := range slices.Concat(invalidFields(), invalidSolanaPolicies(), invalidStellarPolicies()) {
+		t.Run(test.name, func(t *testing.T) {
+			m := newManager(t)
+			r, err := m.Create(context.Background(), test.req)
+			if err == nil || r != nil {
+				t.Fatalf("accepted: %+v", r)
+			}
+			wantFields(t, fieldErrors(t, err), test.want...)
+			if page, err := m.List(context.Background(), relayer.ListQuery{Page: 1, PerPage: 1}); err != nil || page.Pagination.TotalItems != 0 {
+				t.Errorf("after a rejected create: %+v, %v", page, err)
+			}
+		})
+	}
+}
+
+// notUTF8 is rejected in every text.
+const notUTF8 = "a\xffb"
+
+func invalidFields() []invalidRequest {
+	evm := func(edit func(*relayer.CreateRequest)) relayer.CreateRequest {
+		req := minimal("")
+		edit(&req)
+		return req
+	}
+	endpoint := func(weight float64) []relayer.RPCConfig {
+		return []relayer.RPCConfig{{URL: "https://a.example"}, {URL: "https://b.example", Weight: &weight}}
+	}
+	return []invalidRequest{
+		{"nothing", relayer.CreateRequest{}, []string{"name", "network", "network_type", "signer_id"}},
+		{"another network's policy", evm(func(r *relayer.CreateRequest) { r.Policy = &relayer.SolanaPolicy{} }), []string{"policies"}},
+		{"another network's policy with a problem", evm(func(r *relayer.CreateRequest) {
+			r.Policy = &relayer.StellarPolicy{MaxFee: new(int32(-1))}
+			r.Name = ""
+		}), []string{"name", "policies.max_fee", "policies"}},
+		{"bad UTF-8", evm(func(r *relayer.CreateRequest) {
+			r.ID, r.Name, r.Network, r.SignerID, r.NotificationID = notUTF8, notUTF8, notUTF8, notUTF8, notUTF8
+			r.Policy = &relayer.EVMPolicy{WhitelistReceivers: []string{"ok", notUTF8}}
+		}), []string{"id", "name", "network", "signer_id", "notification_id", "policies.whitelist_receivers[1]"}},
+		{"NUL", evm(func(r *relayer.CreateRequest) {
+			r.Name, r.NotificationID = "\x00", "a\x00"
+			r.CustomRPCURLs = []relayer.RPCConfig{{URL: "https://a.example/\x00"}}
+		}), []string{"name", "notification_id", "custom_rpc_urls[0].url"}},
+		{"no URL", evm(func(r *relayer.CreateRequest) { r.CustomRPCURLs = make([]relayer.RPCConfig, 2) }), []string{"custom_rpc_urls[0].url", "custom_rpc_urls[1].url"}},
+		{"weight NaN", evm(func(r *relayer.CreateRequest) { r.CustomRPCURLs = endpoint(math.NaN()) }), []string{"custom_rpc_urls[1].weight"}},
+		{"weight +Inf", evm(func(r *relayer.CreateRequest) { r.CustomRPCURLs = endpoint(math.Inf(1)) }), []string{"custom_rpc_urls[1].weight"}},
+		{"weight -Inf", evm(func(r *relayer.CreateRequest) { r.CustomRPCURLs = endpoint(math.Inf(-1)) }), []string{"custom_rpc_urls[1].weight"}},
+		{"weight over", evm(func(r *relayer.CreateRequest) { r.CustomRPCURLs = endpoint(math.Nextafter(100, 101)) }), []string{"custom_rpc_urls[1].weight"}},
+		{"weight under", evm(func(r *relayer.CreateRequest) { r.CustomRPCURLs = endpoint(-math.SmallestNonzeroFloat64) }), []string{"custom_rpc_urls[1].weight"}},
+	}
+}
+
+func invalidSolanaPolicies() []invalidRequest {
+	solana := func(policy relayer.SolanaPolicy) relayer.CreateRequest {
+		req := minimal("")
+		req.NetworkType, req.Policy = relayer.Solana, &policy
+		return req
+	}
+	bad := notUTF8
+	return []invalidRequest{
+		{"Solana margin NaN", solana(relayer.SolanaPolicy{FeeMarginPercentage: new(math.NaN())}), []string{"policies.fee_margin_percentage"}},
+		{"Solana margin Inf", solana(relayer.SolanaPolicy{FeeMarginPercentage: new(math.Inf(-1))}), []string{"policies.fee_margin_percentage"}},
+		{"token slippage NaN", solana(relayer.SolanaPolicy{AllowedTokens: []relayer.SolanaAllowedToken{
+			{Mint: "m", SwapConfig: &relayer.TokenSwapConfig{SlippagePercentage: new(math.NaN())}},
+		}}), []string{"policies.allowed_tokens[0].swap_config.slippage_percentage"}},
+		{"Solana under 0", solana(relayer.SolanaPolicy{
+			MaxAllowedFeeLamports: new(int64(-1)), MaxSignatures: new(int32(-1)), MaxTxDataSize: new(int32(math.MinInt32)), MinBalance: new(int64(math.MinInt64)),
+		}), []string{"policies.max_allowed_fee_lamports", "policies.max_signatures", "policies.max_tx_data_size", "policies.min_balance"}},
+		{"empty choices", solana(relayer.SolanaPolicy{
+			FeePaymentStrategy: new(relayer.FeePaymentStrategy("")),
+			SwapConfig:         &relayer.SolanaSwapConfig{Strategy: new(relayer.SolanaSwapStrategy("")), JupiterSwapOptions: &relayer.JupiterSwapOptions{PriorityLevel: new(relayer.JupiterPriorityLevel("x"))}},
+		}), []string{"policies.fee_payment_strategy", "policies.swap_config.strategy", "policies.swap_config.jupiter_swap_options.priority_level"}},
+		{"bad text in Solana", solana(relayer.SolanaPolicy{
+			AllowedAccounts: []string{bad}, AllowedPrograms: []string{bad}, DisallowedAccounts: []string{bad},
+			AllowedTokens: []relayer.SolanaAllowedToken{{Mint: bad, Symbol: &bad}, {}},
+			SwapConfig:    &relayer.SolanaSwapConfig{CronSchedule: &bad},
+		}), []string{"policies.allowed_accounts[0]", "policies.allowed_programs[0]", "policies.disallowed_accounts[0]", "policies.allowed_tokens[0].mint",
+			"policies.allowed_tokens[0].symbol", "policies.allowed_tokens[1].mint", "policies.swap_config.cron_schedule"}},
+	}
+}
+
+func invalidStellarPolicies() []invalidRequest {
+	stellar := func(policy relayer.StellarPolicy) relayer.CreateRequest {
+		req := minimal("")
+		req.NetworkType, req.Policy = relayer.Stellar, &policy
+		return req
+	}
+	bad := notUTF8
+	return []invalidRequest{
+		{"Stellar floats NaN", stellar(relayer.StellarPolicy{FeeMarginPercentage: new(math.NaN()), SlippagePercentage: new(math.Inf(1))}), []string{"policies.fee_margin_percentage", "policies.slippage_percentage"}},
+		{"Stellar under 0", stellar(relayer.StellarPolicy{MaxFee: new(int32(-1)), MinBalance: new(int64(-1)), TimeoutSeconds: new(int64(-1))}),
+			[]string{"policies.max_fee", "policies.min_balance", "policies.timeout_seconds"}},
+		{"bad text in Stellar", stellar(relayer.StellarPolicy{
+			AllowedTokens: []relayer.StellarAllowedToken{
+				{Asset: bad, Metadata: &relayer.StellarTokenMetadata{CanonicalAssetID: &bad, Kind: &relayer.StellarTokenKind{Classic: &relayer.StellarClassicAsset{Code: bad}}}},
+				{Asset: "a", Metadata: &relayer.StellarTokenMetadata{Kind: &relayer.StellarTokenKind{Contract: &relayer.StellarContractToken{}}}},
+			},
+			SwapConfig: &relayer.StellarSwapConfig{CronSchedule: &bad, Strategies: []relayer.StellarSwapStrategy{"soroswap", ""}},
+		}), []string{"policies.allowed_tokens[0].asset", "policies.allowed_tokens[0].metadata.canonical_asset_id", "policies.allowed_tokens[0].metadata.kind.classic.code",
+			"policies.allowed_tokens[0].metadata.kind.classic.issuer", "policies.allowed_tokens[1].metadata.kind.contract.contract_id",
+			"policies.swap_config.cron_schedule", "policies.swap_config.strategies[1]"}},
+		{"both kinds", stellar(relayer.StellarPolicy{AllowedTokens: []relayer.StellarAllowedToken{{Asset: "a", Metadata: &relayer.StellarTokenMetadata{Kind: &relayer.StellarTokenKind{
+			Classic: &relayer.StellarClassicAsset{Code: "c", Issuer: "i"}, Contract: &relayer.StellarContractToken{ContractID: "c"},
+		}}}}}), []string{"policies.allowed_tokens[0].metadata.kind.contract"}},
+	}
+}
+
+// A nil pointer to the policy of the network type means that there is no policy.
+func TestCreate_NilPolicy(t *testing.T) {
+	for _, policy := range []relayer.Policy{nil, (*relayer.EVMPolicy)(nil)} {
+		req := minimal("")
+		req.Policy = policy
+		if r := mustCreate(t, newManager(t), req); !reflect.DeepEqual(r.Policy, &relayer.EVMPolicy{}) {
+			t.Errorf("%T: policies %#v", policy, r.Policy)
+		}
+	}
+	for _, policy := range []relayer.Policy{(*relayer.SolanaPolicy)(nil), (*relayer.StellarPolicy)(nil), (*relayer.UnknownPolicy)(nil)} {
+		req := minimal("")
+		req.Policy = policy
+		wantFields(t, fieldErrors(t, second(newManager(t).Create(t.Context(), req))), "policies")
+	}
+}
+
+// A kind with neither field set is the native asset.
+func TestCreate_NativeTokenKind(t *testing.T) {
+	req := minimal("a")
+	req.NetworkType = relayer.Stellar
+	req.Policy = &relayer.StellarPolicy{AllowedTokens: []relayer.StellarAllowedToken{{Asset: "native", Metadata: &relayer.StellarTokenMetadata{Kind: &relayer.StellarTokenKind{}}}}}
+	m := newManager(t)
+	if r := mustCreate(t, m, req); !reflect.DeepEqual(r.Policy, req.Policy) {
+		t.Errorf("policies %#v", r.Policy)
+	}
+	document := storedDocument(t, m, "a")
+	if want := `{"allowed_tokens":[{"asset":"native","metadata":{"kind":"native"}}]}`; member(t, []byte(document), "policies") != want {
+		t.Errorf("document %s", document)
+	}
+}
+
+// A type that embeds a policy implements Policy, but its fields would not be stored. A
+// policy that is not stored permits everything.
+func TestCreate_PolicyOfAnotherPackage(t *testing.T) {
+	type own struct{ *relayer.EVMPolicy }
+	m, err := relayer.New(memory.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = m.Create(t.Context(), relayer.CreateRequest{Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s",
+		Policy: own{&relayer.EVMPolicy{EIP1559Pricing: new(true)}}})
+	var invalid *relayer.ValidationError
+	if !errors.As(err, &invalid) || invalid.Fields[0].Field != "policies" {
+		t.Errorf("got %v", err)
+	}
+}
+
+// richRequest returns a request with a pointer or slice of every kind.
+func richRequest() relayer.CreateRequest {
+	return relayer.CreateRequest{
+		ID: "rich", Name: "n", Network: "devnet", NetworkType: relayer.Solana, SignerID: "s",
+		CustomRPCURLs: []relayer.RPCConfig{{URL: "https://a.example/key"}, {URL: "https://b.example", Weight: new(1.0)}},
+		Policy: &relayer.SolanaPolicy{
+			AllowedAccounts: []string{"a"},
+			AllowedTokens:   []relayer.SolanaAllowedToken{{Mint: "m", Decimals: new(uint8(6)), SwapConfig: &relayer.TokenSwapConfig{MinAmount: new(uint64(1))}}},
+			MinBalance:      new(int64(1)),
+			SwapConfig:      &relayer.SolanaSwapConfig{Strategy: new(relayer.SwapJupiter)},
+		},
+	}
+}
+
+// scramble changes everything that a Solana policy and endpoints point to.
+func scramble(endpoints []relayer.RPCConfig, policy relayer.Policy) {
+	for i := range endpoints {
+		endpoints[i].URL = "https://scrambled.example"
+		if endpoints[i].Weight != nil {
+			*endpoints[i].Weight = 99
+		}
+	}
+	solana := policy.(*relayer.SolanaPolicy)
+	solana.AllowedAccounts[0] = "scrambled"
+	solana.AllowedTokens[0].Mint = "scrambled"
+	*solana.AllowedTokens[0].Decimals = 99
+	*solana.AllowedTokens[0].SwapConfig.MinAmount = 99
+	*solana.MinBalance = 99
+	*solana.SwapConfig.Strategy = relayer.SwapNone
+	solana.FeePaymentStrategy = new(relayer.FeePaidByRelayer)
+}
+
+// Defaults are not written into the request of the caller.
+func TestCreate_RequestUnchanged(t *testing.T) {
+	req := richRequest()
+	mustCreate(t, newManager(t), req)
+	if !reflect.DeepEqual(req, richRequest()) {
+		t.Errorf("Create changed its request to %#v", req)
+	}
+}
+
+// A change of the request, or of a relayer that was read, does not change what is
+// stored.
+func TestCreate_StoredCopyIsIndependent(t *testing.T) {
+	ctx := context.Background()
+	m := newManager(t)
+	req := richRequest()
+	created := mustCreate(t, m, req)
+	pristine, err := m.Get(ctx, "rich")
+	if err != nil {
+		t.Fatal(err)
+	}
+	document := storedDocument(t, m, "rich")
+
+	scramble(req.CustomRPCURLs, req.Policy)
+	if !reflect.DeepEqual(created, pristine) {
+		t.Error("the created relayer shares memory with the request")
+	}
+	scramble(created.CustomRPCURLs, created.Policy)
+	read, err := m.Get(ctx, "rich")
+	if err != nil {
+		t.Fatal(err)
+	}
+	scramble(read.CustomRPCURLs, read.Policy)
+	page, err := m.List(ctx, relayer.ListQuery{Page: 1, PerPage: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	scramble(page.Relayers[0].CustomRPCURLs, page.Relayers[0].Policy)
+
+	if again, err := m.Get(ctx, "rich"); err != nil || !reflect.DeepEqual(again, pristine) {
+		t.Errorf("stored %#v, %v, want %#v", again, err, pristine)
+	}
+	if again := storedDocument(t, m, "rich"); again != document {
+		t.Errorf("stored %s, want %s", again, document)
+	}
+}
+
+// The body belongs to the caller, before and after the call.
+func TestCreateDocument_BodyUnchanged(t *testing.T) {
+	for _, full := range fullRelayers {
+		m := newFullManager(t)
+		body := []byte(full.request)
+		created, err := m.Documents().Create(context.Background(), body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(body) != full.request {
+			t.Errorf("%s: the body was changed", full.networkType)
+		}
+		clear(body)
+		if got := storedDocument(t, m, created.ID); got != full.document {
+			t.Errorf("%s: stored %s", full.networkType, got)
+		}
+	}
+}
+
+func TestCreate_Revision(t *testing.T) {
+	m := newManager(t)
+	first, second := mustCreate(t, m, minimal("a")), mustCreateDocument(t, m, evmBody(`"id":"b"`))
+	if first.Revision == 0 || second.Revision == 0 {
+		t.Errorf("revisions %d and %d", first.Revision, second.Revision)
+	}
+	read, err := m.Get(context.Background(), "b")
+	if err != nil || read.Revision != second.Revision {
+		t.Errorf("revision %d, %v, want %d", read.Revision, err, second.Revision)
+	}
+}
+
+func TestCreate_DoneContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	m := newManager(t)
+	if _, err := m.Create(ctx, minimal("a")); !errors.Is(err, context.Canceled) {
+		t.Errorf("Create: %v", err)
+	}
+	if _, err := m.Get(context.Background(), "a"); !errors.Is(err, relayer.ErrNotFound) {
+		t.Errorf("Get: %v", err)
+	}
+}
+
+// TestStates_Transitions makes every call in every state.
+func TestStates_Transitions(t *testing.T) {
+	first := relayer.DisabledReason{Type: relayer.NonceSyncFailed, Details: "rpc timed out"}
+	second := relayer.DisabledReason{Type: "HostsOwn", Details: ""}
+	type state struct {
+		paused bool
+		reason *relayer.DisabledReason
+	}
+	calls := map[string]struct {
+		call  func(context.Context, *relayer.Manager) (*relayer.Relayer, error)
+		after func(state) state
+	}{
+		"pause": {
+			func(ctx context.Context, m *relayer.Manager) (*relayer.Relayer, error) { return m.Pause(ctx, "evm") },
+			func(s state) state { return state{true, s.reason} },
+		},
+		"resume": {
+			func(ctx context.Context, m *relayer.Manager) (*relayer.Relayer, error) { return m.Resume(ctx, "evm") },
+			func(s state) state { return state{false, s.reason} },
+		},
+		"disable": {
+			func(ctx context.Context, m *relayer.Manager) (*relayer.Relayer, error) {
+				return m.Disable(ctx, "evm", first)
+			},
+			func(s state) state { return state{s.paused, &first} },
+		},
+		"disable for another reason": {
+			func(ctx context.Context, m *relayer.Manager) (*relayer.Relayer, error) {
+				return m.Disable(ctx, "evm", second)
+			},
+			func(s state) state { return state{s.paused, &second} },
+		},
+		"enable": {
+			func(ctx context.Context, m *relayer.Manager) (*relayer.Relayer, error) { return m.Enable(ctx, "evm") },
+			func(s state) state { return state{s.paused, nil} },
+		},
+	}
+	for _, from := range []state{{false, nil}, {true, nil}, {false, &first}, {true, &first}, {false, &second}, {true, &second}} {
+		for name, c := range calls {
+			t.Run(fmt.Sprintf("%s from paused=%t disabled=%t", name, from.paused, from.reason != nil), func(t *testing.T) {
+				m := registry(t)
+				before, err := m.Update(t.Context(), "evm", func(r *relayer.Relayer) error {
+					r.Paused, r.SystemDisabled, r.DisabledReason = from.paused, from.reason != nil, from.reason
+					return nil
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, err := c.call(t.Context(), m)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := c.after(from)
+				if got.Paused != want.paused || got.SystemDisabled != (want.reason != nil) || !reflect.DeepEqual(got.DisabledReason, want.reason) {
+					t.Errorf("got paused=%t disabled=%t reason=%v", got.Paused, got.SystemDisabled, got.DisabledReason)
+				}
+				isSame := reflect.DeepEqual(want, from)
+				if (got.Revision == before.Revision) != isSame {
+					t.Errorf("the revision was %d and is %d", before.Revision, got.Revision)
+				}
+				if stored := mustGet(t, m, "evm"); !reflect.DeepEqual(stored, got) {
+					t.Errorf("returned %+v\nstored   %+v", got, stored)
+				}
+			})
+		}
+	}
+}
+
+func TestChanges_UnknownID(t *testing.T) {
+	m := registry(t)
+	for _, id := range []string{"nobody", "", "a b", strings.Repeat("a", 65)} {
+		_, update := m.Update(t.Context(), id, func(*relayer.Relayer) error { return nil })
+		_, pause := m.Pause(t.Context(), id)
+		_, resume := m.Resume(t.Context(), id)
+		_, disable := m.Disable(t.Context(), id, relayer.DisabledReason{Type: "x"})
+		_, enable := m.Enable(t.Context(), id)
+		_, patch := m.Documents().Patch(t.Context(), id, []byte(`{}`))
+		for i, err := range []error{update, pause, resume, disable, enable, patch, m.Delete(t.Context(), id)} {
+			if !errors.Is(err, relayer.ErrNotFound) {
+				t.Errorf("%q, call %d: %v", id, i, err)
+			}
+		}
+	}
+}
+
+func TestUpdate_InvalidResult(t *testing.T) {
+	for name, c := range map[string]struct {
+		id      string
+		change  func(*relayer.Relayer)
+		field   string
+		message string
+	}{
+		"id":           {"evm", func(r *relayer.Relayer) { r.ID = "other" }, "id", "cannot be changed"},
+		"network":      {"evm", func(r *relayer.Relayer) { r.Network = "mainnet" }, "network", "cannot be changed"},
+		"network type": {"evm", func(r *relayer.Relayer) { r.NetworkType = relayer.Solana }, "network_type", "cannot be changed"},
+		"signer":       {"evm", func(r *relayer.Relayer) { r.SignerID = "other" }, "signer_id", "cannot be changed"},
+		"address":      {"evm", func(r *relayer.Relayer) { r.Address = "0x0" }, "address", "cannot be changed"},
+		"empty name":   {"evm", func(r *relayer.Relayer) { r.Name = "" }, "name", "must not be empty"},
+		"bad text":     {"evm", func(r *relayer.Relayer) { r.NotificationID = "\xff" }, "notification_id", "must be UTF-8"},
+		"bad URL":      {"evm", func(r *relayer.Relayer) { r.CustomRPCURLs[0].URL = "ftp://x" }, "custom_rpc_urls[0].url", "must be an absolute http, https, ws or wss URL with a host"},
+		"bad weight":   {"evm", func(r *relayer.Relayer) { r.CustomRPCURLs[0].Weight = new(101.0) }, "custom_rpc_urls[0].weight", "must be at most 100"},
+		"wrong policy": {"evm", func(r *relayer.Relayer) { r.Policy = &relayer.SolanaPolicy{} }, "policies", "must be the policy of the network type, not that of solana"},
+		"negative":     {"solana", func(r *relayer.Relayer) { r.Policy.(*relayer.SolanaPolicy).MinBalance = new(int64(-1)) }, "policies.min_balance", "must be 0 or more"},
+		"not a number": {"stellar", func(r *relayer.Relayer) { r.Policy.(*relayer.StellarPolicy).FeeMarginPercentage = new(math.NaN()) }, "policies.fee_margin_percentage", "must be a finite number, and not -0"},
+		"negative zero": {"stellar", func(r *relayer.Relayer) {
+			r.Policy.(*relayer.StellarPolicy).SlippagePercentage = new(math.Copysign(0, -1))
+		}, "policies.slippage_percentage", "must be a finite number, and not -0"},
+		"zero weight":    {"stellar", func(r *relayer.Relayer) { r.CustomRPCURLs[0].Weight = new(math.Copysign(0, -1)) }, "custom_rpc_urls[0].weight", "must be a finite number, and not -0"},
+		"no reason":      {"evm", func(r *relayer.Relayer) { r.SystemDisabled = true }, "disabled_reason", "must be set while system_disabled is true"},
+		"not disabled":   {"evm", func(r *relayer.Relayer) { r.DisabledReason = &relayer.DisabledReason{Type: "x"} }, "disabled_reason", "must not be set while system_disabled is false"},
+		"untyped reason": {"evm", func(r *relayer.Relayer) { r.SystemDisabled, r.DisabledReason = true, &relayer.DisabledReason{} }, "disabled_reason.type", "must not be empty"},
+		"a mask":         {"evm", func(r *relayer.Relayer) { r.CustomRPCURLs[0].URL = "https://rpc.example/***" }, "custom_rpc_urls[0].url", "must be the full URL, not the masked one that responses show"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := registry(t)
+			before := mustGet(t, m, c.id)
+			_, err := m.Update(t.Context(), c.id, func(r *relayer.Relayer) error { c.change(r); return nil })
+			var invalid *relayer.ValidationError
+			if !errors.As(err, &invalid) || !slices.ContainsFunc(invalid.Fields, func(f relayer.FieldError) bool { return f.Field == c.field && f.Message == c.message }) {
+				t.Errorf("got %v, want %s %s", err, c.field, c.message)
+			}
+			if after := mustGet(t, m, c.id); !reflect.DeepEqual(after, before) {
+				t.Errorf("was %+v\nis  %+v", before, after)
+			}
+		})
+	}
+}
+
+func TestDisable_InvalidReason(t *testing.T) {
+	m := registry(t)
+	for _, reason := range []relayer.DisabledReason{{}, {Type: "\x00"}, {Type: "\xff"}} {
+		if _, err := m.Disable(t.Context(), "evm", reason); !errors.Is(err, relayer.ErrInvalid) {
+			t.Errorf("%+v: %v", reason, err)
+		}
+	}
+	if r := mustGet(t, m, "evm"); r.SystemDisabled {
+		t.Error("disabled for no reason")
+	}
+}
+
+// Health checks pass the text of an error, which quotes the URL with its key.
+func TestDisable_URLsMasked(t *testing.T) {
+	m := registry(t)
+	const key = "PATHKEY"
+	failed := &url.Error{Op: "Post", URL: "https://rpc.example/v2/" + key, Err: errors.New("wss://u:" + key + "@ws.example refused, no host 0123456789abcdef" + key + ".rpc.example")}
+	reason := relayer.DisabledReason{Type: relayer.DisabledReasonType("https://rpc.example/" + key), Details: failed.Error()}
+	r, err := m.Disable(t.Context(), "evm", reason)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := relayer.DisabledReason{Type: "https://rpc.example/***", Details: `Post "https://rpc.example/***": wss://ws.example refused, no host ***.rpc.example`}
+	if *r.DisabledReason != want || strings.Contains(storedDocument(t, m, "evm"), key) {
+		t.Errorf("the reason is %+v, want %+v", *r.DisabledReason, want)
+	}
+	if again, err := m.Disable(t.Context(), "evm", reason); err != nil || again.Revision != r.Revision {
+		t.Errorf("the same reason again: %v, error %v", again, err)
+	}
+	_, err = m.Update(t.Context(), "solana", func(r *relayer.Relayer) error {
+		r.SystemDisabled, r.DisabledReason = true, &reason
+		return nil
+	})
+	if err != nil || strings.Contains(storedDocument(t, m, "solana"), key) {
+		t.Errorf("an update stores %s, error %v", storedDocument(t, m, "solana"), err)
+	}
+	if strings.Contains(failed.Error(), "***") || !strings.Contains(reason.Details, key) {
+		t.Error("the reason of the caller was changed")
+	}
+}
+
+// An error of a hook quotes a URL too. Its text is masked, and it still matches.
+func TestHookErrors_URLsMasked(t *testing.T) {
+	cause := &url.Error{Op: "Get", URL: secretURL, Err: context.DeadlineExceeded}
+	var observed []error
+	m := registry(t,
+		refuseDelete(cause),
+		relayer.WithAddressResolver(func(_ context.Context, req relayer.CreateRequest) (string, error) {
+			if req.SignerID == "s" {
+				return "", cause
+			}
+			return "", nil
+		}),
+		atEnd(func(_ relayer.Operation, err error) { observed = append(observed, err) }))
+	observed = nil
+	for call, err := range map[string]error{"delete": m.Delete(t.Context(), "evm"), "create": second(m.Create(t.Context(), minimal("new")))} {
+		if !errors.Is(err, cause) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "https://***.rpc.example:8545/***") {
+			t.Errorf("%s: %v", call, err)
+		}
+		observed = append(observed, err)
+	}
+	for _, err := range observed {
+		wantMasked(t, "an error", err.Error())
+	}
+	if len(observed) != 4 {
+		t.Errorf("%d errors", len(observed))
+	}
+}
+
+// A pause must work even if stricter rules apply since the relayer was stored.
+func TestPause_AfterRulesChanged(t *testing.T) {
+	store := memory.New()
+	lenient, err := relayer.New(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = lenient.Create(t.Context(), relayer.CreateRequest{ID: "r", Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s",
+		Policy: &relayer.EVMPolicy{WhitelistReceivers: []string{"nobody"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	strict, err := relayer.New(store, relayer.WithNetworkRules())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := strict.Pause(t.Context(), "r"); err != nil || !r.Paused {
+		t.Errorf("got %v", err)
+	}
+	if r, err := strict.Patch(t.Context(), "r", patchtest.JSON(map[string]any{"paused": false})); err != nil || r.Paused {
+		t.Errorf("a patch of paused got %v", err)
+	}
+	_, err = strict.Update(t.Context(), "r", func(r *relayer.Relayer) error { r.Name = "m"; return nil })
+	if !errors.Is(err, relayer.ErrInvalid) {
+		t.Errorf("an update got %v", err)
+	}
+}
+
+func TestIfRevision(t *testing.T) {
+	m := registry(t)
+	first := mustGet(t, m, "evm").Revision
+	paused, err := m.Pause(t.Context(), "evm", relayer.IfRevision(first))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rename := func(r *relayer.Relayer) error { r.Name = "changed"; return nil }
+	for name, err := range map[string]error{
+		"update":           second(m.Update(t.Context(), "evm", rename, relayer.IfRevision(first))),
+		"resume":           second(m.Resume(t.Context(), "evm", relayer.IfRevision(first))),
+		"pause, no change": second(m.Pause(t.Context(), "evm", relayer.IfRevision(first))),
+		"no revision":      second(m.Pause(t.Context(), "evm", relayer.IfRevision())),
+		"patch":            second(m.Documents().Patch(t.Context(), "evm", []byte(`{"name":"changed"}`), relayer.IfRevision(first))),
+		"delete":           m.Delete(t.Context(), "evm", relayer.IfRevision(first)),
+	} {
+		if !errors.Is(err, relayer.ErrConflict) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, err := range map[string]error{
+		"revision 0":    second(m.Pause(t.Context(), "evm", relayer.IfRevision(0))),
+		"0 and current": second(m.Patch(t.Context(), "evm", patchtest.JSON(map[string]any{"name": "changed"}), relayer.IfRevision(0, paused.Revision))),
+		"0 and another": m.Delete(t.Context(), "evm", relayer.IfRevision(first), relayer.IfRevision(0)),
+	} {
+		if !errors.Is(err, relayer.ErrNoRevision) || errors.Is(err, relayer.ErrConflict) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if r := mustGet(t, m, "evm"); !reflect.DeepEqual(r, paused) {
+		t.Errorf("changed to %+v", r)
+	}
+	if _, err := m.Update(t.Context(), "evm", rename, relayer.IfRevision(first, paused.Revision)); err != nil {
+		t.Error(err)
+	}
+	if err := m.Delete(t.Context(), "evm", relayer.IfRevision(mustGet(t, m, "evm").Revision)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestUpdate_Concurrent(t *testing.T) { eachStore(t, testNoUpdateIsLost) }
+
+func testNoUpdateIsLost(t *testing.T, store relayer.Store) {
+	m := registryOn(t, store)
+	var writers sync.WaitGroup
+	for i := range 64 {
+		writers.Go(func() {
+			_, err := m.Update(t.Context(), "evm", func(r *relayer.Relayer) error {
+				policy := r.Policy.(*relayer.EVMPolicy)
+				policy.WhitelistReceivers = append(policy.WhitelistReceivers, fmt.Sprintf("0x%02d", i))
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	writers.Wait()
+	receivers := mustGet(t, m, "evm").Policy.(*relayer.EVMPolicy).WhitelistReceivers
+	slices.Sort(receivers)
+	if len(slices.Compact(receivers)) != 64 {
+		t.Errorf("%d receivers: %v", len(receivers), receivers)
+	}
+}
+
+func TestUpdate_RetriesExhausted(t *testing.T) {
+	m, err := relayer.New(contested{memory.New()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Create(t.Context(), relayer.CreateRequest{ID: "r", Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s"}); err != nil {
+		t.Fatal(err)
+	}
+	for call, err := range map[string]error{
+		"pause":  second(m.Pause(t.Context(), "r")),
+		"patch":  second(m.Documents().Patch(t.Context(), "r", []byte(`{"name":"m"}`))),
+		"delete": m.Delete(t.Context(), "r"),
+	} {
+		if !errors.Is(err, relayer.ErrConflict) || !strings.Contains(err.Error(), "gave up after 200 attempts: try again") {
+			t.Errorf("%s: %v", call, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := m.Pause(ctx, "r"); !errors.Is(err, context.Canceled) {
+		t.Errorf("canceled: %v", err)
+	}
+}
+
+// contested is a store in which another writer is always faster.
+type contested struct{ relayer.Store }
+
+func (contested) Update(context.Context, relayer.Record) (relayer.Record, error) {
+	return relayer.Record{}, relayer.ErrConflict
+}
+
+func (contested) Delete(context.Context, string, uint64, []byte) error { return relayer.ErrConflict }
+
+// An error of a hook is returned and not retried, even if it matches ErrConflict.
+func TestUpdate_HookErrorNotRetried(t *testing.T) {
+	mine := fmt.Errorf("my own: %w", relayer.ErrConflict)
+	calls := 0
+	m := registry(t, relayer.WithAdmission(func(_ context.Context, o relayer.Operation, _, _ *relayer.Relayer) error {
+		if o.Action == relayer.ActionCreate {
+			return nil
+		}
+		calls++
+		return mine
+	}))
+	before := mustGet(t, m, "evm")
+	_, err := m.Update(t.Context(), "evm", func(r *relayer.Relayer) error { calls++; r.Name = "new"; return mine })
+	if !errors.Is(err, mine) || calls != 1 {
+		t.Errorf("update: %v, calls %d times", err, calls)
+	}
+	if err := m.Delete(t.Context(), "evm"); !errors.Is(err, mine) || calls != 2 {
+		t.Errorf("delete: %v, calls %d times", err, calls)
+	}
+	rename := func(r *relayer.Relayer) error { r.Name = "new"; return nil }
+	if _, err := m.Update(t.Context(), "evm", rename); !errors.Is(err, mine) || calls != 3 {
+		t.Errorf("refused update: %v, calls %d times", err, calls)
+	}
+	if got := mustGet(t, m, "evm"); !reflect.DeepEqual(got, before) {
+		t.Errorf("got %v, want %v", got, before)
+	}
+}
+
+func TestPatch_FullURLs(t *testing.T) {
+	m := registry(t)
+	ctx := t.Context()
+	expect := func(want ...string) {
+		t.Helper()
+		var got []string
+		for _, endpoint := range mustGet(t, m, "evm").CustomRPCURLs {
+			got = append(got, string(endpoint.URL))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("the URLs are %q, want %q", got, want)
+		}
+	}
+	const original, other = "https://user:pw@rpc.example/v2/key", "wss://other.example/socket?token=x"
+	steps := []func() error{
+		func() error { return second(m.Pause(ctx, "evm")) },
+		func() error {
+			return second(m.Documents().Patch(ctx, "evm", []byte(`{"name":"m","policies":{"min_balance":1}}`)))
+		},
+		func() error { return second(m.Disable(ctx, "evm", relayer.DisabledReason{Type: "x"})) },
+		func() error { return second(m.Documents().Patch(ctx, "evm", []byte(`{"policies":null}`))) },
+		func() error { return second(m.Enable(ctx, "evm")) },
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			t.Fatal(err)
+		}
+		expect(original)
+	}
+	add := func(r *relayer.Relayer) error {
+		r.CustomRPCURLs = append(r.CustomRPCURLs, relayer.RPCConfig{URL: other})
+		return nil
+	}
+	if _, err := m.Update(ctx, "evm", add); err != nil {
+		t.Fatal(err)
+	}
+	expect(original, other)
+	// A new key is not visible in a response, and must be stored.
+	swap := func(r *relayer.Relayer) error { r.CustomRPCURLs[0].URL = "https://rpc.example/v2/newkey"; return nil }
+	if _, err := m.Update(ctx, "evm", swap); err != nil {
+		t.Fatal(err)
+	}
+	expect("https://rpc.example/v2/newkey", other)
+	if _, err := m.Documents().Patch(ctx, "evm", []byte(`{"custom_rpc_urls":[{"url":"`+other+`"}]}`)); err != nil {
+		t.Fatal(err)
+	}
+	expect(other)
+	for _, mask := range []string{"wss://other.example/***", "https://elsewhere.example/***"} {
+		if _, err := m.Documents().Patch(ctx, "evm", []byte(`{"custom_rpc_urls":[{"url":"`+mask+`"}]}`)); !errors.Is(err, relayer.ErrInvalid) {
+			t.Errorf("%s: %v", mask, err)
+		}
+		expect(other)
+	}
+	if _, err := m.Documents().Patch(ctx, "evm", []byte(`{"custom_rpc_urls":null}`)); err != nil {
+		t.Fatal(err)
+	}
+	expect()
+}
+
+// A stored URL that equals the mask of another must not permit that mask.
+func TestPatch_MaskedURLs(t *testing.T) {
+	const secret, bare = "https://u:SECRET@h.example/", "https://h.example/"
+	for name, c := range map[string]struct {
+		stored   []relayer.RPCURL
+		patched  string
+		rejected string // the field, or "" if the patch is valid
+	}{
+		"both patched back":            {[]relayer.RPCURL{secret, bare}, `[{"url":"https://h.example/"},{"url":"https://h.example/"}]`, "custom_rpc_urls[1].url"},
+		"the other way round":          {[]relayer.RPCURL{bare, secret}, `[{"url":"https://h.example/","weight":1},{"url":"https://h.example/","weight":2}]`, "custom_rpc_urls[1].url"},
+		"the secret one taken away":    {[]relayer.RPCURL{secret, bare}, `[{"url":"https://h.example/"}]`, ""},
+		"no slash":                     {[]relayer.RPCURL{secret}, `[{"url":"https://h.example"}]`, "custom_rpc_urls[0].url"},
+		"capitals":                     {[]relayer.RPCURL{secret}, `[{"url":"HTTPS://H.EXAMPLE/"}]`, "custom_rpc_urls[0].url"},
+		"the default port":             {[]relayer.RPCURL{secret}, `[{"url":"https://h.example:443/"}]`, "custom_rpc_urls[0].url"},
+		"an empty query":               {[]relayer.RPCURL{secret}, `[{"url":"https://h.example/***?"}]`, "custom_rpc_urls[0].url"},
+		"an empty fragment":            {[]relayer.RPCURL{secret}, `[{"url":"https://elsewhere.example/***#"}]`, "custom_rpc_urls[0].url"},
+		"escaped":                      {[]relayer.RPCURL{secret}, `[{"url":"https://h.example/%2A%2A%2A"}]`, "custom_rpc_urls[0].url"},
+		"another URL of the same host": {[]relayer.RPCURL{"https://h.example/KEY"}, `[{"url":"https://h.example/"}]`, ""},
+		"a URL without a secret":       {[]relayer.RPCURL{bare}, `[{"url":"https://h.example"}]`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, err := relayer.New(memory.New())
+			if err != nil {
+				t.Fatal(err)
+			}
+			request := relayer.CreateRequest{ID: "r", Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s"}
+			for _, url := range c.stored {
+				request.CustomRPCURLs = append(request.CustomRPCURLs, relayer.RPCConfig{URL: url})
+			}
+			before, err := m.Create(t.Context(), request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = m.Documents().Patch(t.Context(), "r", []byte(`{"custom_rpc_urls":`+c.patched+`}`))
+			if c.rejected == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			var invalid *relayer.ValidationError
+			if !errors.As(err, &invalid) || invalid.Fields[0].Field != c.rejected {
+				t.Errorf("got %v, want a problem of %s", err, c.rejected)
+			}
+			if after := mustGet(t, m, "r"); !reflect.DeepEqual(after, before) {
+				t.Errorf("was %v\nis  %v", before, after)
+			}
+		})
+	}
+}
+
+func TestPatch_FixedAndUnknownMembers(t *testing.T) {
+	m := registry(t)
+	_, err := m.Documents().Patch(t.Context(), "evm", []byte(`{"id":"x","network":"y","network_type":null,"signer_id":"s-evm","address":1,`+
+		`"system_disabled":false,"disabled_reason":{},"revision":1,"policies":{"id":1}}`))
+	want := []relayer.FieldError{
+		{Field: "id", Message: "cannot be changed", Code: "immutable"},
+		{Field: "network", Message: "cannot be changed", Code: "immutable"},
+		{Field: "network_type", Message: "cannot be changed", Code: "immutable"},
+		{Field: "signer_id", Message: "cannot be changed", Code: "immutable"},
+		{Field: "address", Message: "cannot be changed", Code: "immutable"},
+		{Field: "system_disabled", Message: "cannot be changed", Code: "immutable"},
+		{Field: "disabled_reason", Message: "cannot be changed", Code: "immutable"},
+		{Field: "revision", Message: "is not a known field", Code: "unknown_field"},
+		{Field: "policies.id", Message: "is not a known field", Code: "unknown_field"},
+	}
+	if got := fieldErrors(t, err); !slices.Equal(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+// No call stores a masked URL. One that is stored already does not prevent other changes.
+func TestMaskedURL_NeverStored(t *testing.T) {
+	m := registry(t)
+	for _, masked := range []relayer.RPCURL{
+		"https://x.example/***", "wss://x.example:8545/***", "https://x.example/v2/***", "https://x.example/%2A%2A%2A", "https://x.example/***?", "https://x.example/***#f",
+		"https://x.example/***?k=v", "https://x.example?***", "https://***@x.example/v2/KEY", "https://***.eth.x.example", "https://***.eth.x.example./v2/KEY", "https://a.***.x.example:8545/", "https://***:***@x.example", mustGet(t, m, "evm").CustomRPCURLs[0].URL + "/***",
+	} {
+		if !masked.IsMasked() {
+			t.Errorf("%s is not taken for a mask", masked.Unmasked())
+		}
+		endpoints := []relayer.RPCConfig{{URL: masked}}
+		list := `"custom_rpc_urls":[{"url":` + treeText(t, masked.Unmasked()) + `}]`
+		req := minimal("new")
+		req.CustomRPCURLs = endpoints
+		for call, err := range map[string]error{
+			"Create":         second(m.Create(t.Context(), req)),
+			"CreateDocument": second(m.Documents().Create(t.Context(), []byte(evmBody(list)))),
+			"Patch":          second(m.Patch(t.Context(), "evm", patchtest.JSON(map[string]any{"custom_rpc_urls": endpoints}))),
+			"PatchDocument":  second(m.Documents().Patch(t.Context(), "evm", []byte("{"+list+"}"))),
+			"Update":         second(m.Update(t.Context(), "evm", func(r *relayer.Relayer) error { r.CustomRPCURLs = endpoints; return nil })),
+		} {
+			problems := fieldErrors(t, err)
+			if problems[0] != (relayer.FieldError{Field: "custom_rpc_urls[0].url", Message: "must be the full URL, not the masked one that responses show"}) {
+				t.Errorf("%s of %s: %+v", call, masked.Unmasked(), problems)
+			}
+		}
+	}
+	for _, full := range []relayer.RPCURL{"https://x.example", "https://x.example/", "https://x.example/**", "https://**.x.example", "https://a***.x.example", "https://x.example/a***", "https://x.example?a=***", "***x://"} {
+		if full.IsMasked() {
+			t.Errorf("%s is taken for a mask", full.Unmasked())
+		}
+	}
+	if !relayer.RPCURL(relayer.RPCURL("no URL").String()).IsMasked() {
+		t.Error("the mask of text that is no URL is not recognized")
+	}
+}
+
+// The mask of a URL with user information has no mark: equivalent URLs are masks, and all
+// others are full URLs.
+func TestMaskedURL_WithoutMark(t *testing.T) {
+	m := newManager(t)
+	req := minimal("a")
+	req.CustomRPCURLs = []relayer.RPCConfig{{URL: "https://user:KEY@rpc.example/"}}
+	mustCreate(t, m, req)
+	for url, isMask := range map[relayer.RPCURL]bool{
+		"https://rpc.example": true, "https://rpc.example/": true, "https://RPC.example:443": true,
+		"https://rpc.example/?key=KEY": false, "https://rpc.example/#f": false, "https://rpc.example/v2": false,
+		"https://other:KEY@rpc.example/": false, "https://rpc.example:8545/": false, "http://rpc.example:443/": false,
+	} {
+		_, err := m.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"custom_rpc_urls": []relayer.RPCConfig{{URL: url}}}), relayer.DryRun())
+		if errors.Is(err, relayer.ErrInvalid) != isMask || err != nil != isMask {
+			t.Errorf("%s: error is %v, want one: %t", url.Unmasked(), err, isMask)
+		}
+	}
+}
+
+func TestMaskedURL_StoredBefore(t *testing.T) {
+	store := memory.New()
+	_, err := store.Create(t.Context(), relayer.Record{ID: "a",
+		Document: []byte(evmBody(`"id":"a"`, `"custom_rpc_urls":[{"url":"https://h.example/***","weight":1}]`, `"policies":{}`)),
+		Private:  []byte(`{"custom_rpc_urls":["https://h.example/***"]}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := relayer.New(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, body := range []string{`{"name":"m"}`, `{"custom_rpc_urls":[{"url":"https://h.example/***","weight":2}]}`} {
+		if _, err := m.Documents().Patch(t.Context(), "a", []byte(body)); err != nil {
+			t.Errorf("%s: %v", body, err)
+		}
+	}
+	twice := `{"custom_rpc_urls":[{"url":"https://h.example/***"},{"url":"https://h.example/***"}]}`
+	wantFields(t, fieldErrors(t, second(m.Documents().Patch(t.Context(), "a", []byte(twice)))), "custom_rpc_urls[1].url")
+}
+
+// Unset, null and a value are three different things.
+func TestPatch_UnsetNullAndValue(t *testing.T) {
+	m := registry(t)
+	policy := &relayer.EVMPolicy{GasPriceCap: new(relayer.MustParseAmount("1")), MinBalance: new(relayer.MustParseAmount("2")), IncludeRevertData: new(true)}
+	before, err := m.Patch(t.Context(), "evm", patchtest.JSON(map[string]any{"notification_id": "slack", "policies": policy}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := m.Patch(t.Context(), "evm", patchtest.JSON(map[string]any{
+		"notification_id": nil,
+		"paused":          !before.Paused,
+		"policies":        map[string]any{"gas_price_cap": nil, "min_balance": relayer.MustParseAmount("5")},
+	}), relayer.IfRevision(before.Revision))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := *before
+	want.NotificationID, want.Paused, want.Revision = "", !before.Paused, after.Revision
+	changed := *policy
+	changed.GasPriceCap, changed.MinBalance = nil, new(relayer.MustParseAmount("5"))
+	want.Policy, want.LastChange, want.PausedBy = &changed, after.LastChange, after.PausedBy
+	if !reflect.DeepEqual(after, &want) || after.Revision <= before.Revision {
+		t.Errorf("want %v\ngot  %v", &want, after)
+	}
+	if got := string(after.CustomRPCURLs[0].URL); got != string(before.CustomRPCURLs[0].URL) {
+		t.Errorf("the RPC URL was changed to %s", got)
+	}
+	if _, err := m.Patch(t.Context(), "evm", patchtest.JSON(map[string]any{"paused": true}), relayer.IfRevision(before.Revision)); !errors.Is(err, relayer.ErrConflict) {
+		t.Errorf("a patch of an old revision: %v", err)
+	}
+	if _, err := m.Patch(t.Context(), "unknown", nil); !errors.Is(err, relayer.ErrNotFound) {
+		t.Errorf("a patch of an unknown relayer: %v", err)
+	}
+}
+
+// A patch of paused alone is a pause, however its JSON is written.
+func TestPatchDocument_Action(t *testing.T) {
+	tests := map[string]relayer.Action{
+		`{"paused":true}`:                  relayer.ActionPause,
+		" { \"paused\" : false } ":         relayer.ActionResume,
+		`{"pa\u0075sed":true}`:             relayer.ActionPause,
+		`{"paused":true,"paused":true}`:    relayer.ActionUpdate,
+		`{"paused":true,"name":"renamed"}`: relayer.ActionUpdate,
+		`{"Paused":true}`:                  relayer.ActionUpdate,
+		`{"paused":true} {}`:               relayer.ActionUpdate,
+		`{"paused":"true"}`:                relayer.ActionUpdate,
+		`{}`:                               relayer.ActionUpdate,
+	}
+	for body, want := range tests {
+		var got relayer.Action
+		m := newManager(t, relayer.WithObserver(func(ctx context.Context, operation *relayer.Operation) (context.Context, func(error)) {
+			got = operation.Action
+			return ctx, nil
+		}))
+		mustCreate(t, m, minimal("a"))
+		_, _ = m.Documents().Patch(t.Context(), "a", []byte(body))
+		if got != want {
+			t.Errorf("%s is %s, want %s", body, got, want)
+		}
+	}
+}
+
+// A Manager does not store text that is not the text of the patch.
+func TestPatch_NotUTF8(t *testing.T) {
+	m := newManager(t)
+	mustCreate(t, m, minimal("a"))
+	_, err := m.Patch(t.Context(), "a", []byte("{\"name\":\"a\xff\"}"))
+	if problem, ok := errors.AsType[*relayer.ValidationError](err); !ok || problem.Fields[0] != (relayer.FieldError{Message: "the body must be UTF-8"}) {
+		t.Errorf("error %v", err)
+	}
+	if r := mustGet(t, m, "a"); r.Name != "n" {
+		t.Errorf("stored %v", r)
+	}
+}
+
+// A pause and a disable store what an update of the same fields stores.
+func TestSwitches_SameRecordAsUpdate(t *testing.T) {
+	reason := relayer.DisabledReason{Type: "x", Details: "https://rpc.example/KEY <&> é"}
+	steps := []struct {
+		write  func(ctx context.Context, m *relayer.Manager, id string) (*relayer.Relayer, error)
+		update func(r *relayer.Relayer)
+	}{
+		{func(ctx context.Context, m *relayer.Manager, id string) (*relayer.Relayer, error) {
+			return m.Pause(ctx, id)
+		},
+			func(r *relayer.Relayer) { r.Paused = true }},
+		{func(ctx context.Context, m *relayer.Manager, id string) (*relayer.Relayer, error) {
+			return m.Disable(ctx, id, reason)
+		}, func(r *relayer.Relayer) { r.SystemDisabled, r.DisabledReason = true, &reason }},
+		{func(ctx context.Context, m *relayer.Manager, id string) (*relayer.Relayer, error) {
+			return m.Resume(ctx, id)
+		},
+			func(r *relayer.Relayer) { r.Paused = false }},
+		{func(ctx context.Context, m *relayer.Manager, id string) (*relayer.Relayer, error) {
+			return m.Enable(ctx, id)
+		},
+			func(r *relayer.Relayer) { r.SystemDisabled, r.DisabledReason = false, nil }},
+	}
+	for _, full := range fullRelayers {
+		one, other := memory.New(), memory.New()
+		options := []relayer.Option{relayer.WithExclusiveSigners(), refuseNothing}
+		m, updating := managerOf(t, one, options...), managerOf(t, other, options...)
+		id := mustCreateDocument(t, m, full.request).ID
+		mustCreateDocument(t, updating, full.request)
+		addUnknownMember(t, one, id)
+		addUnknownMember(t, other, id)
+		for i, step := range steps {
+			if _, err := step.write(t.Context(), m, id); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := updating.Update(t.Context(), id, func(r *relayer.Relayer) error { step.update(r); return nil }); err != nil {
+				t.Fatal(err)
+			}
+			got, want := mustGetRecord(t, one, id), mustGetRecord(t, other, id)
+			if !bytes.Equal(got.Document, want.Document) || !slices.Equal(got.Terms, want.Terms) || got.Text != want.Text ||
+				got.Claim != want.Claim || !bytes.Equal(got.Private, want.Private) {
+				t.Errorf("step %d of %s:\ngot  %v\nwant %v", i, id, got, want)
+			}
+			if found := checked(t, m); len(found) != 0 {
+				t.Errorf("step %d of %s: Check found %q", i, id, found)
+			}
+		}
+	}
+}
+
+// A repeated pause changes nothing, even if another program wrote the document in another form.
+func TestPause_RepeatedInOtherForm(t *testing.T) {
+	store := memory.New()
+	m := managerOf(t, store)
+	id := mustCreateDocument(t, m, fullRelayers[0].request).ID
+	if _, err := m.Pause(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	rec := mustGetRecord(t, store, id)
+	rec.Document = bytes.Replace(rec.Document, []byte(`"paused":true`), []byte(`"paused": true`), 1)
+	stored, err := store.Update(t.Context(), rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Pause(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	if got := mustGetRecord(t, store, id); got.Revision != stored.Revision {
+		t.Errorf("revision %d, want %d", got.Revision, stored.Revision)
+	}
+}
+
+var refuseNothing = relayer.WithAdmission(func(context.Context, relayer.Operation, *relayer.Relayer, *relayer.Relayer) error { return nil })
+
+func mustGetRecord(t *testing.T, store relayer.Store, id string) relayer.Record {
+	t.Helper()
+	rec, err := store.Get(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rec
+}
+
+// addUnknownMember stores a member that a newer version has.
+func addUnknownMember(t *testing.T, store relayer.Store, id string) {
+	t.Helper()
+	rec := mustGetRecord(t, store, id)
+	rec.Document = append(bytes.TrimSuffix(bytes.Clone(rec.Document), []byte("}")), `,"newer":{"a": [1]}}`...)
+	if _, err := store.Update(t.Context(), rec); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A relayer whose document is damaged cannot be paused, and keeps its document.
+func TestPause_DamagedDocument(t *testing.T) {
+	for _, document := range []string{``, `{`, `{"paused":`, `[`, `"`} {
+		store := memory.New()
+		m := managerOf(t, store)
+		if _, err := store.Create(t.Context(), relayer.Record{ID: "r", Document: []byte(document)}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Pause(t.Context(), "r"); err == nil {
+			t.Errorf("%q was paused", document)
+		}
+		if rec := mustGetRecord(t, store, "r"); string(rec.Document) != document {
+			t.Errorf("%q was replaced by %q", document, rec.Document)
+		}
+	}
+	store := memory.New()
+	m := managerOf(t, store)
+	for _, document := range []string{`[]`, `null`, `1`, `"text"`, `{}`} {
+		if _, err := store.Create(t.Context(), relayer.Record{ID: "r", Document: []byte(document)}); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := m.Pause(t.Context(), "r"); err == nil {
+			t.Errorf("%q was paused as %v", document, r)
+		}
+		if err := m.Delete(t.Context(), "r"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// unreadableStore has one record that it cannot read, but can delete.
+type unreadableStore struct {
+	relayer.Store
+	id      string
+	deletes func(revision uint64) error
+}
+
+func (s unreadableStore) Get(ctx context.Context, id string) (relayer.Record, error) {
+	if id == s.id {
+		return relayer.Record{}, fmt.Errorf("%w: its checksum", relayer.ErrCorrupt)
+	}
+	return s.Store.Get(ctx, id)
+}
+
+func (s unreadableStore) Delete(ctx context.Context, id string, revision uint64, note []byte) error {
+	if id == s.id {
+		return s.deletes(revision)
+	}
+	return s.Store.Delete(ctx, id, revision, note)
+}
+
+// A damaged relayer is deleted without a condition and an admission, if the store can.
+func TestDelete_DamagedRecord(t *testing.T) {
+	admitAll := relayer.WithAdmission(func(context.Context, relayer.Operation, *relayer.Relayer, *relayer.Relayer) error { return nil })
+	for name, c := range map[string]struct {
+		store      error // of its Delete
+		options    []relayer.Option
+		conditions []relayer.WriteOption
+		calls      int
+		want       error
+	}{
+		"deleted":        {calls: 1},
+		"not supported":  {store: relayer.ErrConflict, calls: 1, want: relayer.ErrCorrupt},
+		"disk is full":   {store: relayer.ErrUnavailable, calls: 1, want: relayer.ErrUnavailable},
+		"with condition": {conditions: []relayer.WriteOption{relayer.IfRevision(1)}, want: relayer.ErrCorrupt},
+		"with admission": {options: []relayer.Option{admitAll}, want: relayer.ErrCorrupt},
+	} {
+		t.Run(name, func(t *testing.T) {
+			calls := 0
+			store := unreadableStore{memory.New(), "damaged", func(uint64) error {
+				calls++
+				return c.store
+			}}
+			manager, err := relayer.New(store, c.options...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = manager.Delete(t.Context(), "damaged", c.conditions...)
+			if !errors.Is(err, c.want) || (err == nil) != (c.want == nil) || calls != c.calls {
+				t.Errorf("error is %v after %d deletes, want %v after %d", err, calls, c.want, c.calls)
+			}
+		})
+	}
+}
+
+// The texts of hooks that a remote caller gets contain no full URL.
+func TestHook_RefusalIsMasked(t *testing.T) {
+	const quoted, want = `Post "https://rpc.example/v2/KEY": refused`, `Post "https://rpc.example/***": refused`
+	invalid := &relayer.ValidationError{Fields: []relayer.FieldError{{Field: "https://rpc.example/v2/KEY", Message: quoted}}}
+	m := registry(t,
+		relayer.WithAdmission(func(_ context.Context, o relayer.Operation, old, _ *relayer.Relayer) error {
+			switch {
+			case o.Action != relayer.ActionDelete:
+				return nil
+			case old.ID == "evm":
+				return relayer.Refuse(quoted)
+			default:
+				return invalid
+			}
+		}))
+	for call, err := range map[string]error{
+		"refusal":   m.Delete(t.Context(), "evm"),
+		"admission": m.Delete(t.Context(), "solana"),
+	} {
+		got, ok := errors.AsType[*relayer.ValidationError](err)
+		if !ok || got.Fields[0].Message != want || strings.Contains(err.Error()+got.Fields[0].Field, "KEY") {
+			t.Errorf("%s: %v", call, err)
+		}
+	}
+	if invalid.Fields[0].Message != quoted {
+		t.Error("the error of the hook was changed")
+	}
+}
+
+// late is a store that performs a write, waits until the context is done, and cannot
+// report the outcome.
+type late struct{ relayer.Store }
+
+func (s late) end(ctx context.Context, err error) error {
+	if err != nil {
+		return err
+	}
+	<-ctx.Done()
+	// A store may read back what it could not confirm, and find its own write.
+	return fmt.Errorf("%w: %w: %w", relayer.ErrOutcomeUnknown, ctx.Err(), relayer.ErrConflict)
+}
+
+func (s late) Create(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
+	rec, err := s.Store.Create(ctx, rec)
+	return rec, s.end(ctx, err)
+}
+
+func (s late) Update(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
+	rec, err := s.Store.Update(ctx, rec)
+	return rec, s.end(ctx, err)
+}
+
+func (s late) Delete(ctx context.Context, id string, revision uint64, note []byte) error {
+	return s.end(ctx, s.Store.Delete(ctx, id, revision, note))
+}
+
+// A done context does not hide that a write may have taken effect.
+func TestWrites_UnknownOutcomeAndDoneContext(t *testing.T) {
+	for name, write := range map[string]func(context.Context, *relayer.Manager) error{
+		"create": func(ctx context.Context, m *relayer.Manager) error { return second(m.Create(ctx, minimal("new"))) },
+		"create document": func(ctx context.Context, m *relayer.Manager) error {
+			return second(m.Documents().Create(ctx, []byte(evmBody())))
+		},
+		"update": func(ctx context.Context, m *relayer.Manager) error {
+			return second(m.Update(ctx, "evm", func(r *relayer.Relayer) error { r.Name = "m"; return nil }))
+		},
+		"patch": func(ctx context.Context, m *relayer.Manager) error {
+			return second(m.Patch(ctx, "evm", patchtest.JSON(map[string]any{"name": "m"})))
+		},
+		"pause": func(ctx context.Context, m *relayer.Manager) error { return second(m.Pause(ctx, "evm")) },
+		"disable": func(ctx context.Context, m *relayer.Manager) error {
+			return second(m.Disable(ctx, "evm", relayer.DisabledReason{Type: "x"}))
+		},
+		"delete": func(ctx context.Context, m *relayer.Manager) error { return m.Delete(ctx, "evm") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := memory.New()
+				registryOn(t, store)
+				var observed error
+				m := managerOf(t, late{store}, atEnd(func(_ relayer.Operation, err error) { observed = err }))
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				err := write(ctx, m)
+				if !errors.Is(err, relayer.ErrOutcomeUnknown) || errors.Is(err, relayer.ErrUnavailable) || observed != err {
+					t.Errorf("got %v, observed %v", err, observed)
+				}
+			})
+		})
+	}
+}
