@@ -18,10 +18,10 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/internal/groupcommit"
 	"github.com/go-relayer/relayer/internal/osfile"
 	"github.com/go-relayer/relayer/store/bolt/internal/pages"
 	"github.com/go-relayer/relayer/store/internal/table"
+	"github.com/go-relayer/relayer/store/storeutil"
 )
 
 const fileMode = 0o600
@@ -80,7 +80,7 @@ func openStore(ctx context.Context, path string, opts options) (*Store, error) {
 		writeLock: make(chan struct{}, 1),
 		commit:    (*bbolt.Tx).Commit,
 	}
-	s.queue = groupcommit.New[write](groupcommit.Limits{Writes: maxBatchWrites, Bytes: maxBatchBytes}, s.writeLock, s.writeBatch)
+	s.queue = storeutil.NewQueue[write](s.writeLock, maxBatchWrites, maxBatchBytes, s.writeBatch)
 	s.file, s.engine, err = opts.openEngine(ctx, path, func(file *os.File) (_ pages.Header, err error) {
 		s.content, err = load(ctx, file, opts)
 		return s.header, err

@@ -12,7 +12,6 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/internal/groupcommit"
 	"github.com/go-relayer/relayer/internal/limits"
 	"github.com/go-relayer/relayer/store/bolt/internal/pages"
 	"github.com/go-relayer/relayer/store/internal/table"
@@ -33,7 +32,7 @@ const (
 type Store struct {
 	path       string
 	opts       options
-	queue      *groupcommit.Queue[write]
+	queue      *storeutil.Queue[write]
 	closing    context.Context // ends when Close begins
 	cancelWork context.CancelFunc
 
@@ -68,12 +67,7 @@ var (
 
 // do queues a write and returns its result after its commit.
 func (s *Store) do(ctx context.Context, size int, validate write) error {
-	actor, _ := relayer.ActorFrom(ctx)
-	err := s.queue.Do(ctx, actor.ID, size, validate)
-	if errors.Is(err, groupcommit.ErrClosed) {
-		return errClosed
-	}
-	return err
+	return s.queue.Do(ctx, size, validate)
 }
 
 // Create adds a record and returns it with its revision and sequence after the commit is
@@ -203,9 +197,6 @@ func (s *Store) Close() error {
 		s.working.Wait()
 		s.writeLock <- struct{}{}
 		defer s.unlock()
-		for s.queue.Len() > 0 {
-			s.writeBatch(context.Background())
-		}
 		s.table.Close(errClosed)
 		var err error
 		if s.engine != nil {

@@ -17,9 +17,9 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/internal/groupcommit"
 	"github.com/go-relayer/relayer/store/bolt/internal/pages"
 	"github.com/go-relayer/relayer/store/internal/table"
+	"github.com/go-relayer/relayer/store/storeutil"
 )
 
 // writeBatch commits the waiting writes in one transaction. It takes them from the queue only
@@ -52,7 +52,7 @@ func (s *Store) writeBatch(ctx context.Context) {
 var errPanic = fmt.Errorf("%w: a panic interrupted the write", relayer.ErrOutcomeUnknown)
 
 // commitAll commits the writes, and sets the results of those that are rejected.
-func (s *Store) commitAll(taken []*groupcommit.Write[write], results []error) error {
+func (s *Store) commitAll(taken []*storeutil.QueuedWrite[write], results []error) error {
 	batch := s.table.Begin()
 	for i, w := range taken {
 		results[i] = w.Value(batch)

@@ -40,8 +40,7 @@ func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record,
 	if err := checkLimits(rec); err != nil {
 		return relayer.Record{}, err
 	}
-	err := s.write(ctx, &write{
-		size: sizeOf(rec),
+	err := s.write(ctx, sizeOf(rec), change{
 		ask: func(batch *pgx.Batch) {
 			batch.Queue(s.sql.create, rec.ID, claimParameter(rec.Claim), notNull(rec.Terms), rec.Text, notNull(rec.Note), notNull(rec.Document), notNull(rec.Private))
 		},
@@ -76,8 +75,7 @@ func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record,
 		return relayer.Record{}, err
 	}
 	based := signed(rec.Revision)
-	err := s.write(ctx, &write{
-		size: sizeOf(rec),
+	err := s.write(ctx, sizeOf(rec), change{
 		ask: func(batch *pgx.Batch) {
 			batch.Queue(s.sql.update, rec.ID, based, claimParameter(rec.Claim), notNull(rec.Terms), rec.Text, notNull(rec.Note), notNull(rec.Document), notNull(rec.Private))
 		},
@@ -114,7 +112,7 @@ func (s *Store) Delete(ctx context.Context, id string, revision uint64, note []b
 		return err
 	}
 	based := signed(revision)
-	return s.write(ctx, &write{
+	return s.write(ctx, 0, change{
 		ask: func(batch *pgx.Batch) { batch.Queue(s.sql.remove, id, based, notNull(note)) },
 		read: func(results pgx.BatchResults) (outcome, error) {
 			var sequence, number, stored *int64
@@ -155,8 +153,7 @@ func (s *Store) Import(ctx context.Context, records []relayer.Record) error {
 	if len(records) == 0 {
 		return s.stopped(ctx)
 	}
-	return s.write(ctx, &write{
-		size: columns.size,
+	return s.write(ctx, columns.size, change{
 		ask: func(batch *pgx.Batch) {
 			batch.Queue(s.sql.importAll, columns.ids, columns.revisions, columns.claims, columns.terms, columns.texts, columns.notes, columns.documents, columns.privates)
 		},

@@ -22,19 +22,32 @@ type connections struct {
 	pool           *pgxpool.Pool
 	connectTimeout time.Duration
 	known          *timelines
-	turns          turns
+	slots          chan struct{} // one for each connection that may be in use
+}
+
+// conn is a connection of the pool that occupies a slot.
+type conn struct {
+	*pooled
+	slots chan struct{}
+}
+
+type pooled = pgxpool.Conn
+
+func (c *conn) Release() {
+	c.pooled.Release()
+	<-c.slots
 }
 
 // acquire returns a connection to a primary. If there is none for a temporary reason, it
 // waits for one until the timeout.
-func (c *connections) acquire(ctx context.Context) (*pgxpool.Conn, error) {
+func (c *connections) acquire(ctx context.Context) (*conn, error) {
 	waiting, cancel := context.WithTimeout(ctx, c.connectTimeout)
 	defer cancel()
 	return c.acquireWithin(ctx, waiting)
 }
 
 // acquireWithin is acquire for a caller with ctx, from which waiting is derived.
-func (c *connections) acquireWithin(ctx, waiting context.Context) (*pgxpool.Conn, error) {
+func (c *connections) acquireWithin(ctx, waiting context.Context) (*conn, error) {
 	late := fmt.Errorf("no connection within %v", c.connectTimeout)
 	for pause := time.Millisecond; ; pause = min(2*pause, maxAcquirePause) {
 		conn, err := c.acquirePrimary(waiting)
@@ -78,16 +91,19 @@ func (c *connections) hint(err error) error {
 
 // acquirePrimary returns errNoPrimary if the pool has connected to another server. Idle
 // connections that have been lost, or lead to a former primary, are discarded.
-func (c *connections) acquirePrimary(ctx context.Context) (*pgxpool.Conn, error) {
+func (c *connections) acquirePrimary(ctx context.Context) (*conn, error) {
 	for {
-		if err := c.turns.take(ctx); err != nil {
-			return nil, err
+		select {
+		case c.slots <- struct{}{}:
+		case <-ctx.Done():
+			return nil, ctx.Err()
 		}
-		conn, err := c.pool.Acquire(ctx)
-		c.turns.leave()
+		acquired, err := c.pool.Acquire(ctx)
 		if err != nil {
+			<-c.slots
 			return nil, err
 		}
+		conn := &conn{acquired, c.slots}
 		_, isKnown := primaryOf(conn.Conn().PgConn())
 		err = c.known.requirePrimary(ctx, conn.Conn().PgConn())
 		if err == nil {
@@ -133,7 +149,7 @@ func takeWarning(conn *pgconn.PgConn) bool {
 
 // discard closes a connection, so that the pool makes a new one. It does not wait for the
 // server, which may hang.
-func discard(conn *pgxpool.Conn) {
+func discard(conn *conn) {
 	_ = conn.Conn().PgConn().Conn().Close()
 	closeSoon(conn.Conn())
 	conn.Release()
@@ -141,7 +157,7 @@ func discard(conn *pgxpool.Conn) {
 
 // release returns a connection to the pool, unless the server has turned out to be a
 // standby: a pooler may lead a connection to another server than at first.
-func release(conn *pgxpool.Conn, err error) {
+func release(conn *conn, err error) {
 	if isStandbyError(err) {
 		discard(conn)
 		return
@@ -151,7 +167,7 @@ func release(conn *pgxpool.Conn, err error) {
 
 // acquireAlive is acquire after a connection was lost: others that were idle may be
 // lost as well, so it takes one that responds.
-func (c *connections) acquireAlive(ctx context.Context) (*pgxpool.Conn, error) {
+func (c *connections) acquireAlive(ctx context.Context) (*conn, error) {
 	waiting, cancel := context.WithTimeout(ctx, c.connectTimeout)
 	defer cancel()
 	for {

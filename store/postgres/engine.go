@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // errUnsupported is not [relayer.ErrUnavailable]: a retry cannot succeed.
@@ -21,7 +19,7 @@ var unsupportedEngines = []struct{ mark, reason string }{
 
 // checkEngine returns an error if the server is not PostgreSQL but an engine that
 // cannot order writes as PostgreSQL does, or if the database lacks characters.
-func checkEngine(ctx context.Context, conn *pgxpool.Conn) error {
+func checkEngine(ctx context.Context, conn *conn) error {
 	var version, encoding string
 	if err := conn.QueryRow(ctx, `SELECT version(), current_setting('server_encoding')`).Scan(&version, &encoding); err != nil {
 		return err

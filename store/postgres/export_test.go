@@ -10,11 +10,7 @@ import (
 func MarkPrimary(conn *pgconn.PgConn) { conn.CustomData()[primaryKey] = timeline{} }
 
 // Queued returns how many writes wait to be sent.
-func (s *Store) Queued() int {
-	s.queue.mu.Lock()
-	defer s.queue.mu.Unlock()
-	return len(s.queue.waiting)
-}
+func (s *Store) Queued() int { return s.queue.Len() }
 
 // PruneAll prunes all changes, however new they are.
 func (s *Store) PruneAll() error {

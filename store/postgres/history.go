@@ -46,8 +46,7 @@ func (s *Store) ImportHistory(ctx context.Context, changes []relayer.RecordChang
 	if len(changes) == 0 {
 		return s.stopped(ctx)
 	}
-	return s.write(ctx, &write{
-		size: columns.size,
+	return s.write(ctx, columns.size, change{
 		ask: func(batch *pgx.Batch) {
 			batch.Queue(s.sql.importPast, columns.revisions, columns.kinds, columns.sequences, columns.ids, columns.claims,
 				columns.terms, columns.oldTerms, columns.texts, columns.oldTexts, columns.notes, columns.documents)

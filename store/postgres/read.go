@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/go-relayer/relayer"
 )
@@ -50,7 +49,7 @@ func (s *Store) tryRead(ctx context.Context, sql string, args []any, use func(pg
 	return err
 }
 
-func (s *Store) readOnce(ctx context.Context, acquire func(context.Context) (*pgxpool.Conn, error), sql string, args []any, use func(pgx.Rows) error) error {
+func (s *Store) readOnce(ctx context.Context, acquire func(context.Context) (*conn, error), sql string, args []any, use func(pgx.Rows) error) error {
 	conn, err := acquire(ctx)
 	if err != nil {
 		return err

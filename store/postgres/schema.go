@@ -9,7 +9,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/go-relayer/relayer"
 )
@@ -400,7 +399,7 @@ func prepareSchema(ctx context.Context, connections *connections, opts options) 
 }
 
 // setRetention changes the retention of the database to what the options say.
-func setRetention(ctx context.Context, conn *pgxpool.Conn, opts options) error {
+func setRetention(ctx context.Context, conn *conn, opts options) error {
 	given := opts.retention
 	if given == (retention{}) {
 		return nil
@@ -424,7 +423,7 @@ func (c *connections) seeLast(ctx context.Context, conn *pgconn.PgConn, opts opt
 	return err
 }
 
-func prepareSchemaOn(ctx context.Context, conn *pgxpool.Conn, opts options) error {
+func prepareSchemaOn(ctx context.Context, conn *conn, opts options) error {
 	err := openSchema(ctx, conn, opts)
 	if !isUnknownFormat(err) {
 		return err
@@ -451,7 +450,7 @@ func isUnknownFormat(err error) bool {
 		hasCode(err, undefinedTable, undefinedColumn, duplicateTable, duplicateFunction, duplicateObject)
 }
 
-func openSchema(ctx context.Context, conn *pgxpool.Conn, opts options) error {
+func openSchema(ctx context.Context, conn *conn, opts options) error {
 	waiting, cancel := context.WithTimeout(ctx, opts.timeout)
 	defer cancel()
 	if err := checkSession(waiting, conn); err != nil {
@@ -484,7 +483,7 @@ var errSession = errors.New("unsupported setting of the session")
 
 // checkSession checks the settings that the Store cannot set for a transaction. Those
 // that Open sets are reported by the server without a query.
-func checkSession(ctx context.Context, conn *pgxpool.Conn) error {
+func checkSession(ctx context.Context, conn *conn) error {
 	for name, want := range sessionSettings {
 		if is := conn.Conn().PgConn().ParameterStatus(name); is != want {
 			return fmt.Errorf("%w: %s must be %s, and is %s", errSession, name, want, is)
@@ -507,7 +506,7 @@ func checkSession(ctx context.Context, conn *pgxpool.Conn) error {
 
 // checkShape fails if tables or functions are missing, or if the tables belong to
 // something else that also has a table state.
-func checkShape(ctx context.Context, conn *pgxpool.Conn, opts options) error {
+func checkShape(ctx context.Context, conn *conn, opts options) error {
 	ctx, cancel := context.WithTimeout(ctx, opts.timeout)
 	defer cancel()
 	var functions int
@@ -553,7 +552,7 @@ func readFormat(ctx context.Context, db querier, schema string) (found format, e
 
 // createSchema creates the schema. Of several instances that start at once the first
 // does so; the others wait for the lock and find it done.
-func createSchema(ctx context.Context, conn *pgxpool.Conn, opts options) error {
+func createSchema(ctx context.Context, conn *conn, opts options) error {
 	return transact(ctx, conn, opts, func(tx pgx.Tx) error {
 		const lockClass = 0x72656c79
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1, hashtext($2))`, lockClass, opts.schema); err != nil {

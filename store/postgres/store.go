@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/storeutil"
 )
 
 // Store is a [relayer.Store] in PostgreSQL. Create one with [Open] or [New] and close
@@ -27,7 +28,8 @@ type Store struct {
 	ownPool     bool
 	opts        options
 	sql         statements
-	queue       *queue
+	writer      *connections // of the writes: one connection, which readers leave to them
+	queue       *storeutil.Queue[change]
 	unconfirmed unconfirmed
 	feed        *feed
 
@@ -144,23 +146,19 @@ func New(ctx context.Context, pool *pgxpool.Pool, options ...Option) (*Store, er
 }
 
 func newStore(ctx context.Context, pool *pgxpool.Pool, known *timelines, opts options) (*Store, error) {
-	connections := &connections{pool: pool, connectTimeout: opts.connectTimeout, known: known, turns: turns{free: int(pool.Config().MaxConns)}}
-	if err := prepareSchema(ctx, connections, opts); err != nil {
+	readers := &connections{pool: pool, connectTimeout: opts.connectTimeout, known: known, slots: make(chan struct{}, max(1, pool.Config().MaxConns-1))}
+	if err := prepareSchema(ctx, readers, opts); err != nil {
 		return nil, err
 	}
 	s := &Store{
-		connections: connections,
+		connections: readers,
+		writer:      &connections{pool: pool, connectTimeout: opts.connectTimeout, known: known, slots: make(chan struct{}, 1)},
 		opts:        opts,
 		sql:         statementsIn(opts.schema),
-		queue:       newQueue(),
 	}
+	s.queue = storeutil.NewQueue[change](make(chan struct{}, 1), maxBatchWrites, maxBatchBytes, s.writeBatch)
 	s.ended, s.end = context.WithCancel(context.Background())
 	s.feed = newFeed(s)
-	s.background.Go(func() {
-		for s.queue.wait() {
-			s.writeBatch()
-		}
-	})
 	s.background.Go(s.pruneChanges)
 	return s, nil
 }
@@ -170,8 +168,8 @@ func newStore(ctx context.Context, pool *pgxpool.Pool, known *timelines, opts op
 // return [relayer.ErrUnavailable]. Closing again does nothing.
 func (s *Store) Close() error {
 	s.closeOnce.Do(func() {
-		s.queue.close()
 		s.end()
+		s.queue.Close()
 		s.feed.close()
 		s.background.Wait()
 		if s.ownPool {

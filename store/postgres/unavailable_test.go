@@ -331,6 +331,57 @@ func TestPool_Exhausted(t *testing.T) {
 	untilAvailable(t, func() (relayer.Record, error) { return store.Update(t.Context(), one) })
 }
 
+// TestPool_FullOfReads has more reads than connections, none of which ends. Writes have a
+// connection that reads leave to them.
+func TestPool_FullOfReads(t *testing.T) {
+	t.Parallel()
+	const connections = 3
+	schema := schemaName()
+	pool := newPoolWith(t, server.ConnString(), func(config *pgxpool.Config) { config.MaxConns = connections })
+	admin := newPool(t, server.ConnString())
+	store := openOn(t, pool, postgres.WithSchema(schema), postgres.WithConnectTimeout(3*time.Second))
+	one := create(t, store, record("one"))
+	// A read of an ID waits until the test releases a lock.
+	tx, err := admin.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	key := fmt.Sprintf("'%s.relayers'::regclass::oid::bigint", schema)
+	if _, err := tx.Exec(t.Context(), "SELECT pg_advisory_xact_lock("+key+")"); err != nil {
+		t.Fatal(err)
+	}
+	definition := queryOne[string](t, admin, `SELECT pg_get_functiondef(($1 || '.relayer(text)')::regprocedure)`, schema)
+	execute(t, admin, strings.Replace(definition, "BEGIN", "BEGIN PERFORM pg_advisory_xact_lock_shared("+key+");", 1))
+	ctx, stop := context.WithCancel(t.Context())
+	var reading sync.WaitGroup
+	for range 5 * connections {
+		reading.Go(func() {
+			for ctx.Err() == nil {
+				_, _ = store.Get(ctx, "one")
+			}
+		})
+	}
+	isReading := func(count int) func() bool {
+		return func() bool {
+			return queryOne[int](t, admin, `SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'advisory' AND objid = ($1 || '.relayers')::regclass`, schema) >= count
+		}
+	}
+	eventually(t, "reads wait", isReading(connections-1))
+	for range 3 {
+		if one, err = store.Update(t.Context(), one); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stop()
+	reading.Wait()
+	_ = tx.Rollback(t.Context())
+	if got := get(t, store, "one"); !same(got, one) {
+		t.Errorf("got %+v, want %+v", got, one)
+	}
+	eventually(t, "all connections are released", func() bool { return pool.Stat().AcquiredConns() == 0 })
+}
+
 // TestPool_ManyWaiting has more writers wait for a connection than fit in one batch.
 // They fail together, and later writers wait no longer.
 func TestPool_ManyWaiting(t *testing.T) {

@@ -62,8 +62,8 @@ func (u *unconfirmed) clear() {
 }
 
 // write queues a write that concerns the ids, and waits for its result.
-func (s *Store) write(ctx context.Context, w *write, ids ...string) error {
-	err := s.do(ctx, w)
+func (s *Store) write(ctx context.Context, size int, c change, ids ...string) error {
+	err := s.do(ctx, size, c)
 	if errors.Is(err, relayer.ErrOutcomeUnknown) {
 		s.unconfirmed.add(ids...)
 	}
@@ -76,7 +76,7 @@ func (s *Store) confirm(ctx context.Context, id string) error {
 	if !s.unconfirmed.has(id) {
 		return nil
 	}
-	err := s.do(ctx, &write{
+	err := s.do(ctx, 0, change{
 		ask:  func(*pgx.Batch) {},
 		read: func(pgx.BatchResults) (outcome, error) { return outcome{}, nil },
 	})

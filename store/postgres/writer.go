@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -10,24 +11,59 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/storeutil"
 )
 
 // writeAttempts bounds how often a batch is tried that has not been committed.
 const writeAttempts = 5
 
+// A batch is bounded, so that many waiting writes neither delay the first of them
+// nor keep other instances waiting for the write lock. A single write may exceed
+// maxBatchBytes.
+const (
+	maxBatchWrites = 256
+	maxBatchBytes  = 8 << 20
+)
+
+// write is one that waits for its transaction.
+type write = storeutil.QueuedWrite[change]
+
+type change struct {
+	// ask adds the statement of the write to a message, and read reads its result.
+	// The error of read is that of the whole transaction.
+	ask  func(*pgx.Batch)
+	read func(pgx.BatchResults) (outcome, error)
+}
+
+// do queues a write and waits for its result. A write that is not taken from the
+// queue within the timeout of the Store is not made.
+func (s *Store) do(ctx context.Context, size int, c change) error {
+	limited, cancel := context.WithTimeout(ctx, s.opts.timeout)
+	defer cancel()
+	err := s.queue.Do(limited, size, c)
+	if err == context.DeadlineExceeded && ctx.Err() == nil { // and not an error that wraps it
+		return fmt.Errorf("%w: the write waited longer than %v for earlier writes", relayer.ErrUnavailable, s.opts.timeout)
+	}
+	return err
+}
+
 // writeBatch commits the waiting writes together. It takes them from the queue only
 // when it has a connection: until then their callers can give up. If there is no
 // connection, all waiting writes fail, also those beyond one batch.
-func (s *Store) writeBatch() {
-	conn, err := s.acquire(context.Background())
+func (s *Store) writeBatch(ctx context.Context) {
+	conn, err := s.writer.acquire(ctx)
+	if err != nil && ctx.Err() != nil {
+		return // it is the reason, and only for this caller
+	}
 	if err != nil {
-		finishAll(s.queue.takeAll(), failed(err))
+		for s.queue.Len() > 0 {
+			finishAll(s.queue.Take(), failed(err))
+		}
 		return
 	}
-	if taken := s.queue.take(); len(taken) > 0 {
+	if taken := s.queue.Take(); len(taken) > 0 {
 		s.commit(conn, taken)
 		return
 	}
@@ -36,13 +72,13 @@ func (s *Store) writeBatch() {
 
 func finishAll(taken []*write, err error) {
 	for _, w := range taken {
-		w.finish(err)
+		w.Finish(err)
 	}
 }
 
 // commit tries the writes together. If the server refuses one of them for ever, each is tried
 // in a separate transaction, so that it does not fail the others.
-func (s *Store) commit(conn *pgxpool.Conn, taken []*write) {
+func (s *Store) commit(conn *conn, taken []*write) {
 	err := s.explain(context.Background(), s.tryTransactions(conn, taken))
 	if len(taken) > 1 && isRefusedForEver(err) {
 		s.commitSeparately(taken)
@@ -58,7 +94,7 @@ func (s *Store) commit(conn *pgxpool.Conn, taken []*write) {
 // commitSeparately stops at the first error that concerns all writes.
 func (s *Store) commitSeparately(taken []*write) {
 	for i := range taken {
-		conn, err := s.acquire(context.Background())
+		conn, err := s.writer.acquire(context.Background())
 		if err == nil {
 			err = s.tryTransactions(conn, taken[i:i+1])
 		}
@@ -82,7 +118,7 @@ func finishFailed(taken []*write, err error) {
 
 // tryTransactions repeats a transaction that fails for a transient reason before its
 // commit.
-func (s *Store) tryTransactions(conn *pgxpool.Conn, taken []*write) error {
+func (s *Store) tryTransactions(conn *conn, taken []*write) error {
 	for attempt := 1; ; attempt++ {
 		err := s.tryTransaction(conn, taken)
 		release(conn, err)
@@ -94,7 +130,7 @@ func (s *Store) tryTransactions(conn *pgxpool.Conn, taken []*write) error {
 			return err
 		}
 		time.Sleep(time.Millisecond << attempt)
-		if conn, err = s.acquireAlive(context.Background()); err != nil {
+		if conn, err = s.writer.acquireAlive(context.Background()); err != nil {
 			return err
 		}
 	}
@@ -104,7 +140,7 @@ func (s *Store) tryTransactions(conn *pgxpool.Conn, taken []*write) error {
 // follows from their results, with the commit. Nothing can be committed before the
 // second message is sent. It finishes the writes if it returns nil. An error other
 // than [relayer.ErrOutcomeUnknown] means that nothing was written.
-func (s *Store) tryTransaction(conn *pgxpool.Conn, taken []*write) error {
+func (s *Store) tryTransaction(conn *conn, taken []*write) error {
 	stored, outcomes, err := s.sendWrites(conn, taken)
 	if err == nil && (s.unconfirmed.any() || slices.ContainsFunc(outcomes, func(o outcome) bool { return o.changes })) {
 		err = s.sendCommit(conn, stored, outcomes)
@@ -115,7 +151,7 @@ func (s *Store) tryTransaction(conn *pgxpool.Conn, taken []*write) error {
 		return err
 	}
 	for i, w := range taken {
-		w.finish(outcomes[i].refused)
+		w.Finish(outcomes[i].refused)
 	}
 	return nil
 }
@@ -190,7 +226,7 @@ func (c counters) after(outcomes []outcome) counters {
 
 // sendWrites sends the first message. It returns the stored counters and the results
 // of the writes.
-func (s *Store) sendWrites(conn *pgxpool.Conn, taken []*write) (stored counters, outcomes []outcome, err error) {
+func (s *Store) sendWrites(conn *conn, taken []*write) (stored counters, outcomes []outcome, err error) {
 	ctx, stop := s.whilePrimary(conn.Conn().PgConn(), s.opts.timeout, s.opts.stallTimeout())
 	defer stop()
 	message := new(pgx.Batch)
@@ -200,7 +236,7 @@ func (s *Store) sendWrites(conn *pgxpool.Conn, taken []*write) (stored counters,
 	preamble := message.Len()
 	message.Queue(s.sql.state)
 	for _, w := range taken {
-		w.ask(message)
+		w.Value.ask(message)
 	}
 	results := conn.SendBatch(ctx, message)
 	defer func() {
@@ -221,7 +257,7 @@ func (s *Store) sendWrites(conn *pgxpool.Conn, taken []*write) (stored counters,
 		return stored, nil, err
 	}
 	for _, w := range taken {
-		o, err := w.read(results)
+		o, err := w.Value.read(results)
 		if err != nil {
 			return stored, nil, err
 		}
@@ -232,7 +268,7 @@ func (s *Store) sendWrites(conn *pgxpool.Conn, taken []*write) (stored counters,
 
 // sendCommit sends the second message. It has the whole timeout, however long the
 // wait for the write lock was: a commit that is cut off has an unknown outcome.
-func (s *Store) sendCommit(conn *pgxpool.Conn, stored counters, outcomes []outcome) error {
+func (s *Store) sendCommit(conn *conn, stored counters, outcomes []outcome) error {
 	ctx, stop := s.whilePrimary(conn.Conn().PgConn(), s.opts.timeout, s.opts.stallTimeout())
 	defer stop()
 	message := new(pgx.Batch)
@@ -291,7 +327,7 @@ func skip(results pgx.BatchResults, count int) error {
 
 // rollBack ends a transaction without a commit. If that fails, the driver closes the
 // connection.
-func (s *Store) rollBack(conn *pgxpool.Conn) {
+func (s *Store) rollBack(conn *conn) {
 	if conn.Conn().IsClosed() {
 		return
 	}

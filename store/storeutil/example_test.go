@@ -39,3 +39,31 @@ func ExampleFeed() {
 	}
 	// Output: updated one [paused=false] [paused=true] <nil>
 }
+
+// Commit the writes of concurrent callers together, for example in one transaction.
+func ExampleQueue() {
+	var writes *storeutil.Queue[string] // a field of the store
+	lock := make(chan struct{}, 1)      // held by the goroutine that writes
+	commit := func(context.Context) {
+		batch := writes.Take()
+		for _, w := range batch {
+			fmt.Println("write", w.Value)
+		}
+		// Sync the batch here, and only then report it.
+		for _, w := range batch {
+			w.Finish(nil)
+		}
+	}
+	writes = storeutil.NewQueue[string](lock, 256, 8<<20, commit)
+
+	record := "the record of one"
+	err := writes.Do(context.Background(), len(record), record)
+	fmt.Println(err)
+
+	writes.Close()
+	fmt.Println(writes.Do(context.Background(), len(record), record))
+	// Output:
+	// write the record of one
+	// <nil>
+	// store unavailable: the store is closed
+}

@@ -1,38 +1,39 @@
-package groupcommit_test
+package storeutil_test
 
 import (
 	"context"
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/go-relayer/relayer/internal/groupcommit"
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/storeutil"
 )
+
+// batchLimits are those of a batch.
+type batchLimits struct{ Writes, Bytes int }
 
 var errRefused = errors.New("refused")
 
 // newLocked returns a queue whose lock is held, so that writes wait.
-func newLocked(limits groupcommit.Limits, commit func(context.Context)) (q *groupcommit.Queue[int], release func()) {
+func newLocked(of batchLimits, commit func(context.Context)) (q *storeutil.Queue[int], release func()) {
 	lock := make(chan struct{}, 1)
 	lock <- struct{}{}
-	return groupcommit.New[int](limits, lock, commit), func() { <-lock }
+	return storeutil.NewQueue[int](lock, of.Writes, of.Bytes, commit), func() { <-lock }
 }
 
-var wide = groupcommit.Limits{Writes: 10, Bytes: 100}
+var wide = batchLimits{Writes: 10, Bytes: 100}
 
 // start calls Do for each value and returns when all of them wait.
-func start(ctx context.Context, q *groupcommit.Queue[int], size int, values ...int) []chan error {
-	return startAs(ctx, q, "", size, values...)
-}
-
-func startAs(ctx context.Context, q *groupcommit.Queue[int], key string, size int, values ...int) []chan error {
+func start(ctx context.Context, q *storeutil.Queue[int], size int, values ...int) []chan error {
 	var results []chan error
 	for _, value := range values {
 		result := make(chan error, 1)
 		before := q.Len()
-		go func() { result <- q.Do(ctx, key, size, value) }()
+		go func() { result <- q.Do(ctx, size, value) }()
 		for q.Len() == before {
 			time.Sleep(time.Millisecond)
 		}
@@ -41,20 +42,20 @@ func startAs(ctx context.Context, q *groupcommit.Queue[int], key string, size in
 	return results
 }
 
-func values(batch []*groupcommit.Write[int]) (values []int) {
+func values(batch []*storeutil.QueuedWrite[int]) (values []int) {
 	for _, w := range batch {
 		values = append(values, w.Value)
 	}
 	return values
 }
 
-func finish(batch []*groupcommit.Write[int], err error) {
+func finish(batch []*storeutil.QueuedWrite[int], err error) {
 	for _, w := range batch {
 		w.Finish(err)
 	}
 }
 
-func TestTake_OrderAndResults(t *testing.T) {
+func TestQueue_OrderAndResults(t *testing.T) {
 	q, _ := newLocked(wide, nil)
 	results := start(t.Context(), q, 1, 1, 2, 3)
 	batch := q.Take()
@@ -70,10 +71,10 @@ func TestTake_OrderAndResults(t *testing.T) {
 	}
 }
 
-func TestDo_Alone(t *testing.T) {
-	var q *groupcommit.Queue[int]
+func TestQueue_Alone(t *testing.T) {
+	var q *storeutil.Queue[int]
 	commits := 0
-	q = groupcommit.New[int](wide, make(chan struct{}, 1), func(context.Context) {
+	q = storeutil.NewQueue[int](make(chan struct{}, 1), wide.Writes, wide.Bytes, func(context.Context) {
 		commits++
 		batch := q.Take()
 		if got := values(batch); !slices.Equal(got, []int{7}) {
@@ -82,7 +83,7 @@ func TestDo_Alone(t *testing.T) {
 		finish(batch, errRefused)
 	})
 	for range 100 {
-		if err := q.Do(t.Context(), "", 1, 7); err != errRefused {
+		if err := q.Do(t.Context(), 1, 7); err != errRefused {
 			t.Fatalf("error is %v, want %v", err, errRefused)
 		}
 	}
@@ -91,10 +92,10 @@ func TestDo_Alone(t *testing.T) {
 	}
 }
 
-func TestDo_OneCommitsForAll(t *testing.T) {
-	var q *groupcommit.Queue[int]
+func TestQueue_OneCommitsForAll(t *testing.T) {
+	var q *storeutil.Queue[int]
 	var batches [][]int
-	q, release := newLocked(groupcommit.Limits{Writes: 4, Bytes: 100}, func(context.Context) {
+	q, release := newLocked(batchLimits{Writes: 4, Bytes: 100}, func(context.Context) {
 		batch := q.Take()
 		batches = append(batches, values(batch))
 		finish(batch, nil)
@@ -112,8 +113,8 @@ func TestDo_OneCommitsForAll(t *testing.T) {
 }
 
 // A leader that gives up before it takes a batch leaves the writes to another one.
-func TestDo_LeaderGivesUp(t *testing.T) {
-	var q *groupcommit.Queue[int]
+func TestQueue_LeaderGivesUp(t *testing.T) {
+	var q *storeutil.Queue[int]
 	ctx := t.Context()
 	commits := 0
 	q, release := newLocked(wide, func(of context.Context) {
@@ -148,29 +149,29 @@ func (c pausedContext) Done() <-chan struct{} {
 }
 
 // A caller whose write is finished does not commit, although the lock is free.
-func TestDo_FinishedBeforeLock(t *testing.T) {
+func TestQueue_FinishedBeforeLock(t *testing.T) {
 	for range 20 {
 		q, release := newLocked(wide, func(context.Context) { t.Error("the caller commits") })
 		ctx := pausedContext{t.Context(), sync.OnceFunc(func() {
 			finish(q.Take(), errRefused)
 			release()
 		})}
-		if err := q.Do(ctx, "", 1, 1); err != errRefused {
+		if err := q.Do(ctx, 1, 1); err != errRefused {
 			t.Errorf("error is %v, want %v", err, errRefused)
 		}
 	}
 }
 
-func TestTake_Limits(t *testing.T) {
+func TestQueue_Limits(t *testing.T) {
 	tests := []struct {
 		name   string
-		limits groupcommit.Limits
+		limits batchLimits
 		size   int
 		want   [][]int
 	}{
-		{"writes", groupcommit.Limits{Writes: 2, Bytes: 100}, 1, [][]int{{1, 2}, {3, 4}, {5}}},
-		{"bytes", groupcommit.Limits{Writes: 10, Bytes: 30}, 10, [][]int{{1, 2, 3}, {4, 5}}},
-		{"one write above the byte limit", groupcommit.Limits{Writes: 10, Bytes: 5}, 10, [][]int{{1}, {2}, {3}, {4}, {5}}},
+		{"writes", batchLimits{Writes: 2, Bytes: 100}, 1, [][]int{{1, 2}, {3, 4}, {5}}},
+		{"bytes", batchLimits{Writes: 10, Bytes: 30}, 10, [][]int{{1, 2, 3}, {4, 5}}},
+		{"one write above the byte limit", batchLimits{Writes: 10, Bytes: 5}, 10, [][]int{{1}, {2}, {3}, {4}, {5}}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -192,11 +193,11 @@ func TestTake_Limits(t *testing.T) {
 
 // A caller with many writes does not delay those of others by more than a batch. The order of
 // the writes of each caller stays.
-func TestTake_RoundRobin(t *testing.T) {
-	q, _ := newLocked(groupcommit.Limits{Writes: 3, Bytes: 100}, nil)
+func TestQueue_RoundRobin(t *testing.T) {
+	q, _ := newLocked(batchLimits{Writes: 3, Bytes: 100}, nil)
 	var results []chan error
-	add := func(key string, values ...int) {
-		results = append(results, startAs(t.Context(), q, key, 1, values...)...)
+	add := func(actor string, values ...int) {
+		results = append(results, start(relayer.WithActor(t.Context(), relayer.Actor{ID: actor}), q, 1, values...)...)
 	}
 	take := func(want ...int) {
 		t.Helper()
@@ -219,11 +220,11 @@ func TestTake_RoundRobin(t *testing.T) {
 	}
 }
 
-func TestDo_ContextEndsWhileWaiting(t *testing.T) {
+func TestQueue_ContextEndsWhileWaiting(t *testing.T) {
 	q, _ := newLocked(wide, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if err := q.Do(ctx, "", 1, 1); !errors.Is(err, context.DeadlineExceeded) {
+	if err := q.Do(ctx, 1, 1); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error is %v", err)
 	}
 	if q.Len() != 0 {
@@ -239,7 +240,7 @@ func TestDo_ContextEndsWhileWaiting(t *testing.T) {
 }
 
 // The context of a write has ended, and its caller is not scheduled.
-func TestTake_ContextEnded(t *testing.T) {
+func TestQueue_ContextEnded(t *testing.T) {
 	q, _ := newLocked(wide, nil)
 	ended, cancel := context.WithCancel(t.Context())
 	ctx := pausedContext{ended, func() {
@@ -248,12 +249,12 @@ func TestTake_ContextEnded(t *testing.T) {
 			t.Errorf("batch is %v", values(batch))
 		}
 	}}
-	if err := q.Do(ctx, "", 1, 1); !errors.Is(err, context.Canceled) {
+	if err := q.Do(ctx, 1, 1); !errors.Is(err, context.Canceled) {
 		t.Errorf("error is %v, want %v", err, context.Canceled)
 	}
 }
 
-func TestDo_ContextEndsAfterTake(t *testing.T) {
+func TestQueue_ContextEndsAfterTake(t *testing.T) {
 	q, _ := newLocked(wide, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	result := start(ctx, q, 1, 1)[0]
@@ -270,19 +271,82 @@ func TestDo_ContextEndsAfterTake(t *testing.T) {
 	}
 }
 
-func TestClose_RejectsNewKeepsWaiting(t *testing.T) {
-	q, _ := newLocked(wide, nil)
-	results := start(t.Context(), q, 1, 1)
-	q.Close()
-	if err := q.Do(t.Context(), "", 1, 2); !errors.Is(err, groupcommit.ErrClosed) {
-		t.Errorf("Do after Close: error is %v", err)
+// Close commits what waits, also if no caller leads.
+func TestQueue_Close(t *testing.T) {
+	var q *storeutil.Queue[int]
+	var batches [][]int
+	q, release := newLocked(batchLimits{Writes: 2, Bytes: 100}, func(context.Context) {
+		batch := q.Take()
+		batches = append(batches, values(batch))
+		finish(batch, errRefused)
+	})
+	results := start(t.Context(), q, 1, 1, 2, 3)
+	closed := make(chan struct{})
+	go func() { q.Close(); close(closed) }()
+	for isClosed := false; !isClosed; {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		isClosed = errors.Is(q.Do(ctx, 1, 4), relayer.ErrUnavailable)
+		cancel()
 	}
-	if q.Len() != 1 {
-		t.Errorf("%d writes wait, want 1", q.Len())
+	select {
+	case <-closed:
+		t.Error("Close returned before the writes were committed")
+	default:
 	}
-	finish(q.Take(), nil)
-	if err := <-results[0]; err != nil {
-		t.Errorf("the write accepted before Close: error is %v", err)
+	release()
+	<-closed
+	for _, result := range results {
+		if err := <-result; err != errRefused {
+			t.Errorf("a write accepted before Close: error is %v", err)
+		}
+	}
+	if len(batches) != 2 || !slices.Equal(batches[0], []int{1, 2}) || !slices.Equal(batches[1], []int{3}) {
+		t.Errorf("batches are %v", batches)
+	}
+}
+
+// A commit that panics leaves no caller waiting, and the lock is free.
+func TestQueue_CommitPanics(t *testing.T) {
+	var q *storeutil.Queue[int]
+	panics := true
+	q, release := newLocked(wide, func(context.Context) {
+		batch := q.Take()
+		batch[0].Finish(errRefused)
+		if panics {
+			panics = false
+			panic("in the commit")
+		}
+		finish(batch[1:], nil)
+	})
+	// Only the leader panics, and that is the first caller whose write the lock is released to.
+	var panicked atomic.Int64
+	ends := make(chan error, 3)
+	for n := range 3 {
+		go func() {
+			defer func() {
+				if recover() != nil {
+					panicked.Add(1)
+					ends <- nil
+				}
+			}()
+			ends <- q.Do(t.Context(), 1, n)
+		}()
+	}
+	for q.Len() < 3 {
+		time.Sleep(time.Millisecond)
+	}
+	release()
+	unknown := 0
+	for range 3 {
+		if errors.Is(<-ends, relayer.ErrOutcomeUnknown) {
+			unknown++
+		}
+	}
+	if panicked.Load() != 1 || unknown < 1 {
+		t.Errorf("%d callers panicked, and %d have an unknown outcome", panicked.Load(), unknown)
+	}
+	if err := q.Do(t.Context(), 1, 4); err != errRefused {
+		t.Errorf("a later write: error is %v", err)
 	}
 }
 
@@ -301,7 +365,7 @@ func (c *panickingContext) Err() error {
 }
 
 // A context that panics ends its own write, and the leader takes the others.
-func TestTake_ContextPanics(t *testing.T) {
+func TestQueue_ContextPanics(t *testing.T) {
 	q, _ := newLocked(wide, nil)
 	panics := start(&panickingContext{Context: t.Context()}, q, 1, 1)
 	results := start(t.Context(), q, 1, 2)
