@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"sync"
 	"time"
 
 	"github.com/go-relayer/relayer"
@@ -30,18 +31,17 @@ const imported relayer.ChangeKind = "imported"
 // return the changes, for example if a privilege is missing. The sequence can be ranged over
 // once.
 //
-// Any number of watchers cost the server one reader per Store.
+// Any number of watchers cost the server one reader per Store. A sequence uses it from its
+// first iteration on.
 func (s *Store) Watch(ctx context.Context, after string) iter.Seq2[relayer.RecordChange, error] {
 	w := &watcher{store: s}
-	s.feed.join()
-	leave := context.AfterFunc(ctx, s.feed.leave)
 	w.start(ctx, after)
 	return func(yield func(relayer.RecordChange, error) bool) {
-		defer func() {
-			if leave() {
-				s.feed.leave()
-			}
-		}()
+		s.feed.join()
+		leave := sync.OnceFunc(s.feed.leave)
+		defer leave()
+		defer context.AfterFunc(ctx, leave)()
+		w.failing = time.Time{} // until now nobody waited
 		w.run(ctx, yield)
 	}
 }
@@ -51,7 +51,6 @@ func (s *Store) Watch(ctx context.Context, after string) iter.Seq2[relayer.Recor
 type watcher struct {
 	store    *Store
 	seen     *mark     // nil if start could not determine it: then there is a gap
-	found    batch     // the next changes, if start has read them
 	complete time.Time // up to which seen has all changes; zero if unknown
 	failing  time.Time // when the first of the reads began that have failed since the last success
 	last     relayer.RecordChange
@@ -72,7 +71,6 @@ func (w *watcher) start(ctx context.Context, after string) {
 	}
 	if seen, ok := parseMark(after); ok {
 		w.seen = &seen
-		w.found, _ = w.read(ctx)
 	}
 }
 
@@ -159,10 +157,6 @@ func (w *watcher) read(ctx context.Context) (found batch, err error) {
 			err = relayer.ErrGap
 		}
 		return batch{}, err
-	}
-	if len(w.found.changes) > 0 {
-		found, w.found = w.found, batch{}
-		return found, nil
 	}
 	if found, ok := w.store.feed.after(*w.seen); ok {
 		w.complete, w.failing = found.complete, w.store.feed.failingSince()

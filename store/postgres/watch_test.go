@@ -161,6 +161,41 @@ func TestWatch_ListenerLost(t *testing.T) {
 	p.wantLife(t, "last")
 }
 
+// TestWatch_NotRangedOver: a sequence has a listener while it is ranged over, and returns what
+// was written since the call.
+func TestWatch_NotRangedOver(t *testing.T) {
+	t.Parallel()
+	schema := schemaName()
+	admin := newPool(t, server.ConnString())
+	store, other := open(t, postgres.WithSchema(schema)), open(t, postgres.WithSchema(schema))
+	position, err := store.LastPosition(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sequences := []iter.Seq2[relayer.RecordChange, error]{store.Watch(context.Background(), ""), store.Watch(context.Background(), position)}
+	changes := watch(t, other)
+	one := create(t, store, record("one"))
+	changes.want(t, relayer.ChangeCreated, one)
+	isListening := func(count int) func() bool {
+		return func() bool { return queryOne[int](t, admin, listeners, schema) == count }
+	}
+	// The one that began later listens, so that earlier ones would listen too.
+	eventually(t, "the other Store listens", func() bool { return queryOne[int](t, admin, listeners, schema) > 0 })
+	if !isListening(1)() {
+		t.Error("a sequence that is not ranged over has a listener")
+	}
+	for _, sequence := range sequences {
+		for change, err := range sequence {
+			if err != nil || change.Kind != relayer.ChangeCreated || !sameChange(change.Record, one) {
+				t.Errorf("the first change is %v, error %v", change, err)
+			}
+			eventually(t, "the Store listens", isListening(2))
+			break
+		}
+		eventually(t, "the Store listens no more", isListening(1))
+	}
+}
+
 func TestWatch_ServerRestarts(t *testing.T) {
 	t.Parallel()
 	server := pgserver.Start(t)
@@ -373,11 +408,15 @@ func TestWatch_CanceledContext(t *testing.T) {
 		for range 5 {
 			all = append(all, watch(t, store))
 		}
-		// A sequence that is never ranged over ends as well.
+		// A consumer that does not come back does not keep the listener.
 		ctx, cancel := context.WithCancel(t.Context())
-		store.Watch(ctx, "")
+		next, stop := iter.Pull2(store.Watch(ctx, ""))
+		defer stop()
 		eventually(t, "they listen", func() bool { return queryOne[int](t, admin, listeners, schema) == 1 })
 		made := create(t, store, record("one"))
+		if change, err, _ := next(); err != nil || change.Record.ID != made.ID {
+			t.Errorf("received %v, error %v", change, err)
+		}
 		for _, f := range all {
 			f.want(t, relayer.ChangeCreated, made)
 			f.stop()
