@@ -85,7 +85,6 @@ func NewObserver(options ...Option) (relayer.Observer, error) {
 	o := &observer{
 		tracer:   chosen.tracers.Tracer(scope, trace.WithSchemaURL(semconv.SchemaURL)),
 		duration: duration,
-		prepared: seriesOptions(),
 	}
 	return o.observe, nil
 }
@@ -93,19 +92,12 @@ func NewObserver(options ...Option) (relayer.Observer, error) {
 type observer struct {
 	tracer   trace.Tracer
 	duration metric.Float64Histogram
-	prepared map[series][]metric.RecordOption
 }
 
 // buckets are the upper bounds in seconds: from an in-memory read to a write on a slow
 // disk. The default ones start at 5 ms, which is above most operations.
 var buckets = []float64{
-	0.00001, 0.000025, 0.00005,
-	0.0001, 0.00025, 0.0005,
-	0.001, 0.0025, 0.005,
-	0.01, 0.025, 0.05,
-	0.1, 0.25, 0.5,
-	1, 2.5, 5,
-	10,
+	1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
 }
 
 // observe records the measurement inside the span, so that exemplars link to it.
@@ -120,12 +112,8 @@ func (o *observer) observe(ctx context.Context, operation *relayer.Operation) (c
 			span.SetAttributes(idKey.String(operation.ID)) // of a create: generated, or from a body
 		}
 		setResult(span, result)
-		s := series{operation.Action, result}
-		options, isPrepared := o.prepared[s]
-		if !isPrepared {
-			options = s.options()
-		}
-		o.duration.Record(ctx, took.Seconds(), options...)
+		o.duration.Record(ctx, took.Seconds(), metric.WithAttributes(
+			operationKey.String(string(operation.Action)), outcomeKey.String(string(result))))
 		span.End(trace.WithTimestamp(began.Add(took)))
 	}
 }

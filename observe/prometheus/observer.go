@@ -57,13 +57,7 @@ func NewObserver(registerer client.Registerer) (relayer.Observer, error) {
 // buckets are the upper bounds in seconds: from an in-memory read to a write on a slow
 // disk. The default ones start at 5 ms, which is above most operations.
 var buckets = []float64{
-	0.00001, 0.000025, 0.00005,
-	0.0001, 0.00025, 0.0005,
-	0.001, 0.0025, 0.005,
-	0.01, 0.025, 0.05,
-	0.1, 0.25, 0.5,
-	1, 2.5, 5,
-	10,
+	1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
 }
 
 // metrics is a single collector, so that registration is all or nothing.
