@@ -223,12 +223,15 @@ func entryKey(number uint64, id string) []byte {
 func recordKey(r *table.Record) []byte { return entryKey(r.Sequence(), r.ID()) }
 
 // recordValue returns the value of a record whose checksum is complete.
-func recordValue(r *table.Record) []byte { return entryValue(r.Record(), r.Revision(), r.Checksum) }
+func recordValue(r *table.Record) []byte {
+	rec := r.Record()
+	return entryValue(rec, rec.Private, rec.Revision, r.Checksum)
+}
 
-// entryValue returns the value of an entry whose last part is the private part of a record.
-func entryValue(rec relayer.Record, number uint64, checksum uint32) []byte {
+// entryValue returns the value of an entry.
+func entryValue(rec relayer.Record, last []byte, number uint64, checksum uint32) []byte {
 	terms := strings.Join(rec.Terms, termSeparator)
-	value := make([]byte, 0, partsAt+len(rec.ID)+len(rec.Claim)+len(rec.Text)+len(rec.Note)+len(rec.Document)+len(rec.Private)+len(terms))
+	value := make([]byte, 0, partsAt+len(rec.ID)+len(rec.Claim)+len(rec.Text)+len(rec.Note)+len(rec.Document)+len(last)+len(terms))
 	value = append(value, entryVersion)
 	value = binary.BigEndian.AppendUint32(value, checksum)
 	value = binary.BigEndian.AppendUint64(value, number)
@@ -240,7 +243,7 @@ func entryValue(rec relayer.Record, number uint64, checksum uint32) []byte {
 	for _, part := range [...]string{rec.ID, rec.Claim, rec.Text} {
 		value = append(value, part...)
 	}
-	for _, part := range [...][]byte{rec.Note, rec.Document, rec.Private} {
+	for _, part := range [...][]byte{rec.Note, rec.Document, last} {
 		value = append(value, part...)
 	}
 	return append(value, terms...)
@@ -248,14 +251,15 @@ func entryValue(rec relayer.Record, number uint64, checksum uint32) []byte {
 
 // newChange returns an entry of the history. It has no private part of the record.
 func newChange(c relayer.RecordChange, now time.Time) entry {
-	rec := c.Record
+	rec := &c.Record
 	e := entry{id: rec.ID, past: past{revision: rec.Revision, time: uint32(now.Unix())}}
-	rec.Private = binary.BigEndian.AppendUint32([]byte{byte(slices.Index(changeKinds, c.Kind))}, e.time)
+	var room [512]byte
+	last := binary.BigEndian.AppendUint32(append(room[:0], byte(slices.Index(changeKinds, c.Kind))), e.time)
 	if c.OldText != rec.Text || !slices.Equal(c.OldTerms, rec.Terms) {
-		rec.Private = binary.BigEndian.AppendUint16(rec.Private, uint16(len(c.OldText)))
-		rec.Private = append(append(rec.Private, c.OldText...), strings.Join(c.OldTerms, termSeparator)...)
+		last = binary.BigEndian.AppendUint16(last, uint16(len(c.OldText)))
+		last = append(append(last, c.OldText...), strings.Join(c.OldTerms, termSeparator)...)
 	}
-	e.value = entryValue(rec, rec.Sequence, 0)
+	e.value = entryValue(*rec, last, rec.Sequence, 0)
 	e.checksum = completeSum(crc32.Checksum(e.value[sizesAt:], castagnoli), numberKey(rec.Revision), e.value[numberAt:sizesAt])
 	binary.BigEndian.PutUint32(e.value[checksumAt:], e.checksum)
 	return e
