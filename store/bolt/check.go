@@ -42,10 +42,13 @@ func (s *Store) Check(ctx context.Context) error {
 	known := s.damage
 	s.damage = nil
 	records, _, _ := s.table.Snapshot()
-	c := &comparison{ctx: ctx, closing: s.closing, want: records, history: &s.history, wantChanges: s.state.changes.total}
+	c := &comparison{ctx: ctx, closing: s.closing, state: s.state, want: records, history: &s.history}
 	err := s.verifyFile(nil)
 	if err == nil {
-		err = s.compareFrom(nil, c)
+		err = c.compareFile(pages.NewFile(s.file, s.header))
+	}
+	if c.damage != nil {
+		_ = s.foundDamage(c.damage)
 	}
 	if err != nil {
 		s.damage = cmp.Or(s.damage, known)
@@ -63,38 +66,24 @@ func (s *Store) Check(ctx context.Context) error {
 	return fmt.Errorf("bolt: check %s: %w: %w", s.path, relayer.ErrCorrupt, errors.Join(c.problems...))
 }
 
-// compareFrom compares the file from a key on with the records in memory. If they differ,
-// further writes are refused. The caller holds the write lock.
-func (s *Store) compareFrom(key []byte, c *comparison) error {
-	c.state = s.state.encoded()
-	err := c.compareFile(pages.NewFile(s.file, s.header), key)
-	if c.damage != nil {
-		_ = s.foundDamage(c.damage)
-	}
-	return err
-}
-
-// compareFile compares the records from a key on. Without a key it also compares the state
-// and verifies the free pages and the history.
-func (c *comparison) compareFile(file *pages.File, key []byte) error {
-	var err error
-	if key == nil {
-		err = c.meta(file)
+// compareFile compares the state, the records and the history, and verifies the free pages.
+func (c *comparison) compareFile(file *pages.File) error {
+	entries, err := readMeta(file)
+	if err == nil && !bytes.Equal(entries[stateKey], c.state.encoded()) {
+		c.found("the counters are not those in memory")
 	}
 	if err == nil {
-		err = file.Entries(recordsBucket, key, c.record)
+		err = file.Entries(recordsBucket, c.record)
 	}
 	if err == nil {
 		c.missing(len(c.want))
-	}
-	if err == nil && key == nil {
 		err = file.Freelist()
 	}
-	if err == nil && key == nil {
-		err = file.Entries(historyBucket, nil, c.change)
+	if err == nil {
+		err = file.Entries(historyBucket, c.change)
 	}
-	if err == nil && key == nil && c.changes != c.wantChanges {
-		c.found("the history has %d of %d changes", c.changes, c.wantChanges)
+	if err == nil && c.changes != c.state.changes.total {
+		c.found("the history has %d of %d changes", c.changes, c.state.changes.total)
 	}
 	if errors.Is(err, pages.ErrDamaged) {
 		c.found("%w", err)
@@ -107,16 +96,15 @@ func (c *comparison) compareFile(file *pages.File, key []byte) error {
 type comparison struct {
 	ctx      context.Context
 	closing  context.Context
-	state    []byte // nil: not compared
+	state    state
 	want     []table.Record
-	isPart   bool // want ends before the last record
-	next     int  // index of the record that the file must have next
+	next     int // index of the record that the file must have next
 	problems []error
 	damage   error // the first problem that was not known before
 
-	history              *history // nil: not compared
-	changes, wantChanges uint64   // of the history
-	damagedChanges       int      // that are known
+	history        *history // nil: not compared
+	changes        uint64   // of the history
+	damagedChanges int      // that are known
 }
 
 func (c *comparison) closingErr() error {
@@ -140,20 +128,8 @@ func (c *comparison) report(problem error) {
 	}
 }
 
-// meta compares the state.
-func (c *comparison) meta(file *pages.File) error {
-	entries, err := readMeta(file)
-	if err == nil && c.state != nil && !bytes.Equal(entries[stateKey], c.state) {
-		c.found("the counters are not those in memory")
-	}
-	return err
-}
-
 // record compares an entry with the record that must be next.
 func (c *comparison) record(key, value []byte) (more bool, err error) {
-	if c.isPart && c.next == len(c.want) {
-		return false, nil
-	}
 	if err := c.closingErr(); err != nil {
 		return false, err
 	}
@@ -204,47 +180,6 @@ func (c *comparison) missing(end int) {
 	for ; c.next < end; c.next++ {
 		c.found("record %d, ID %q, is not in the file", c.want[c.next].Sequence(), c.want[c.next].ID())
 	}
-}
-
-// The comparison in the background takes about an hour for a million relayers, and holds
-// up writes for less than a millisecond at a time.
-const (
-	compareInterval = time.Second
-	compareStep     = 256
-)
-
-// compareAlways compares the file with memory, slowly and again and again, until the store
-// closes. It finds damage that no write meets.
-func (s *Store) compareAlways() {
-	ticks := time.Tick(compareInterval)
-	from := uint64(0)
-	for {
-		select {
-		case <-s.closing.Done():
-			return
-		case <-ticks:
-		}
-		if s.lock(s.closing) != nil {
-			return
-		}
-		from = s.compareSome(from)
-		s.unlock()
-	}
-}
-
-// compareSome compares some records, and returns the sequence number of the next one, or
-// 0 after the last.
-func (s *Store) compareSome(from uint64) (next uint64) {
-	if s.needsRecovery || s.verifyFile(nil) != nil {
-		return from
-	}
-	want := s.table.From(from, compareStep)
-	c := &comparison{ctx: s.closing, closing: s.closing, want: want, isPart: len(want) == compareStep}
-	_ = s.compareFrom(numberKey(from), c) // the disk may be able to read it the next time
-	if !c.isPart {
-		return 0
-	}
-	return want[compareStep-1].Sequence() + 1
 }
 
 const (

@@ -198,7 +198,7 @@ func TestCheck_OtherRecords(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			path := writeTemp(t, whole)
-			synctest.Test(t, func(t *testing.T) { // without a comparison in the background
+			synctest.Test(t, func(t *testing.T) {
 				store := open(t, path)
 				defer store.Close()
 				if err := create(t, store, numbered(300))(); err != nil {

@@ -149,8 +149,8 @@ func verifyAll(ctx context.Context, file *os.File, records []table.Record, writt
 	if err != nil {
 		return err
 	}
-	c := &comparison{ctx: ctx, closing: context.Background(), state: written.encoded(), want: records, wantChanges: written.changes.total}
-	if err := c.compareFile(pages.NewFile(file, header), nil); err != nil {
+	c := &comparison{ctx: ctx, closing: context.Background(), state: written, want: records}
+	if err := c.compareFile(pages.NewFile(file, header)); err != nil {
 		return err
 	}
 	if c.damagedChanges > 0 {

@@ -44,7 +44,7 @@ func format() []byte {
 // readMeta returns the entries by key.
 func readMeta(file *pages.File) (map[string][]byte, error) {
 	entries := make(map[string][]byte)
-	err := file.Entries(metaBucket, nil, func(key, value []byte) (bool, error) {
+	err := file.Entries(metaBucket, func(key, value []byte) (bool, error) {
 		switch string(key) {
 		case formatKey, stateKey: // a damaged bucket can have any number of others
 			entries[string(key)] = bytes.Clone(value)

@@ -604,7 +604,7 @@ func TestHistory_DamagedWhileOpen(t *testing.T) {
 		"write after a failed commit": {first, write, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { // without a comparison in the background
+			synctest.Test(t, func(t *testing.T) {
 				path := writeTemp(t, whole)
 				keep := 1000
 				if strings.Contains(name, "delete") {

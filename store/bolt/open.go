@@ -7,12 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"math"
 	"os"
 	"path/filepath"
-	"runtime"
-	"runtime/debug"
-	"strings"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -46,7 +42,6 @@ func Open(ctx context.Context, path string, opts ...Option) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bolt: open %s: %w", path, err)
 	}
-	s.working.Go(s.compareAlways)
 	return s, nil
 }
 
@@ -180,18 +175,6 @@ func (l *loader) read() (err error) {
 	return nil
 }
 
-// reserveMemory allocates memory for the records and does not touch it. That raises the goal
-// of the garbage collector, which would otherwise run each time the records have doubled, for
-// a third of the time of a load. It would run more often if the process has a limit of memory.
-func (l *loader) reserveMemory() *strings.Builder {
-	untouched := new(strings.Builder) // unlike make, it does not clear its memory
-	if isReservingFree && debug.SetMemoryLimit(-1) == math.MaxInt64 {
-		const largeRecord = 2 << 10
-		untouched.Grow(int(min(uint64(l.header.Size()), l.state.records.total*largeRecord)))
-	}
-	return untouched
-}
-
 // readState checks the format before the state: a file of another format has another one.
 func (l *loader) readState(file *pages.File) error {
 	entries, err := readMeta(file)
@@ -211,8 +194,6 @@ func (l *loader) readState(file *pages.File) error {
 }
 
 func (l *loader) readRecords(file *pages.File) error {
-	reserved := l.reserveMemory()
-	defer runtime.KeepAlive(reserved)
 	// A damaged total must not reserve more memory than the file can need.
 	most := uint64(l.info.Size() / (partsAt + numberSize + sumSize))
 	l.table = table.New(l.state.counters, int(min(l.state.records.total, most)))
@@ -221,8 +202,8 @@ func (l *loader) readRecords(file *pages.File) error {
 	go func() { filled <- l.fill() }()
 	l.history = newHistory(l.opts.historyChanges)
 	history := pages.NewFile(l.file, l.header)
-	go func() { changes <- history.Entries(historyBucket, nil, l.addPast) }()
-	err := file.Entries(recordsBucket, nil, l.add)
+	go func() { changes <- history.Entries(historyBucket, l.addPast) }()
+	err := file.Entries(recordsBucket, l.add)
 	l.send()
 	close(l.batches)
 	historyErr := <-changes

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -366,4 +367,40 @@ func TestFormat_Entries(t *testing.T) {
 			t.Errorf("the entries are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 	})
+}
+
+func writeTemp(t *testing.T, content []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "relayers.db")
+	write(t, path, content)
+	return path
+}
+
+// Above 100,000 relayers the progress of Open is logged.
+func TestOpen_LogsProgress(t *testing.T) {
+	for count, want := range map[int]string{100_000: "", 100_001: `msg="loading relayers" done=100001 total=100001`} {
+		path := filepath.Join(t.TempDir(), "relayers.db")
+		store := open(t, path)
+		records := make([]relayer.Record, count)
+		for i := range records {
+			records[i] = relayer.Record{ID: numbered(i).ID, Revision: 1}
+		}
+		if err := errors.Join(store.Import(t.Context(), records), store.Close()); err != nil {
+			t.Fatal(err)
+		}
+		var logged bytes.Buffer
+		if err := open(t, path, bolt.WithLogger(slog.New(slog.NewTextHandler(&logged, nil)))).Close(); err != nil {
+			t.Error(err)
+		}
+		if text := logged.String(); !strings.Contains(text, want) || (want == "") != (text == "") {
+			t.Errorf("%d relayers: the log is %q, want %q", count, text, want)
+		}
+	}
+}
+
+func TestOpen_NilLogger(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "relayers.db")
+	if _, err := bolt.Open(t.Context(), path, bolt.WithLogger(nil)); err == nil || !strings.Contains(err.Error(), "logger is nil") {
+		t.Errorf("error is %v", err)
+	}
 }

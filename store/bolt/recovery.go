@@ -98,7 +98,7 @@ func (s *Store) verifyContent(ctx context.Context, file *pages.File, header page
 		return err
 	}
 	for _, bucket := range []string{recordsBucket, historyBucket} {
-		if err := file.Entries(bucket, nil, func(_, _ []byte) (bool, error) { return true, ctx.Err() }); err != nil {
+		if err := file.Entries(bucket, func(_, _ []byte) (bool, error) { return true, ctx.Err() }); err != nil {
 			return err
 		}
 	}

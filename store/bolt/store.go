@@ -50,7 +50,6 @@ type Store struct {
 	lastShared    bool       // the last batch had several writes
 	commit        func(*bbolt.Tx) error
 
-	working   sync.WaitGroup
 	closeOnce sync.Once
 	closeErr  error
 }
@@ -194,7 +193,6 @@ func (s *Store) Close() error {
 	s.closeOnce.Do(func() {
 		s.cancelWork()
 		s.queue.Close()
-		s.working.Wait()
 		s.writeLock <- struct{}{}
 		defer s.unlock()
 		s.table.Close(errClosed)

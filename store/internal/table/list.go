@@ -131,14 +131,6 @@ func (l *list) appendRange(dst []*Record, offset, limit int) []*Record {
 	return dst
 }
 
-// from returns up to limit records from a sequence number on.
-func (l *list) from(sequence uint64, limit int) []*Record {
-	if sequence == 0 {
-		return l.appendRange(nil, 0, limit)
-	}
-	return l.appendAfter(nil, sequence-1, 0, limit)
-}
-
 // appendAfter appends up to limit records after a sequence number to dst, without the first
 // ones up to an offset.
 func (l *list) appendAfter(dst []*Record, sequence uint64, offset, limit int) []*Record {

@@ -64,15 +64,6 @@ func wantRecords(t *testing.T, records *list, want []*Record, random *rand.Rand)
 		if got := records.appendRange(nil, offset, limit); !slices.Equal(got, page) {
 			t.Fatalf("page %d+%d of %d has %d records, want %d", offset, limit, len(want), len(got), len(page))
 		}
-		sequence := uint64(random.IntN(20_010))
-		at := slices.IndexFunc(want, func(r *Record) bool { return r.sequence >= sequence })
-		page = nil
-		if at >= 0 {
-			page = want[at:min(at+limit, len(want))]
-		}
-		if got := records.from(sequence, limit); !slices.Equal(got, page) {
-			t.Fatalf("%d records from %d on, want %d", len(got), sequence, len(page))
-		}
 	}
 	wantSeeks(t, records, want, random)
 }

@@ -68,13 +68,6 @@ func (t *Table) add(r *Record) {
 	}
 }
 
-// From returns up to limit records from a sequence number on.
-func (t *Table) From(sequence uint64, limit int) []Record {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	return values(t.order.from(sequence, limit))
-}
-
 // Snapshot returns all records at one moment, and the counters. It returns an error if the
 // table is closed.
 func (t *Table) Snapshot() ([]Record, Counters, error) {

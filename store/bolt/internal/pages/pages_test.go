@@ -86,7 +86,7 @@ func fill(path string) error {
 func readAll(content []byte, header pages.Header, visit func(bucket, key, value string)) error {
 	file := pages.NewFile(bytes.NewReader(content), header)
 	for name := range contentOf {
-		err := file.Entries(name, nil, func(key, value []byte) (bool, error) {
+		err := file.Entries(name, func(key, value []byte) (bool, error) {
 			visit(name, string(key), string(value))
 			return true, nil
 		})
@@ -118,14 +118,23 @@ func TestWalk_From(t *testing.T) {
 	for i := range list {
 		for from, want := range map[string]int{list[i].key: i, list[i].key + "x": i + 1, "a": 0, "z": len(list)} {
 			file.Reset(bytes.NewReader(content), header)
-			left := list[want:min(len(list), want+20)]
-			var got []string
-			err := file.Entries("levels", []byte(from), func(key, _ []byte) (bool, error) {
-				got = append(got, string(key))
-				return len(got) < 20, nil
-			})
-			if err != nil || !slices.EqualFunc(got, left, func(key string, e entry) bool { return key == e.key }) {
-				t.Fatalf("from %s: keys %q, error %v", from, got, err)
+			before := slices.Clone(list[max(0, want-20):want])
+			slices.Reverse(before)
+			for name, c := range map[string]struct {
+				walk func(bucket string, from []byte, visit pages.Visit) error
+				want []entry
+			}{
+				"ascend":  {file.Ascend, list[want:min(len(list), want+20)]},
+				"descend": {file.Descend, before},
+			} {
+				var got []string
+				err := c.walk("levels", []byte(from), func(key, _ []byte) (bool, error) {
+					got = append(got, string(key))
+					return len(got) < 20, nil
+				})
+				if err != nil || !slices.EqualFunc(got, c.want, func(key string, e entry) bool { return key == e.key }) {
+					t.Fatalf("%s from %s: keys %q, error %v", name, from, got, err)
+				}
 			}
 		}
 	}
@@ -137,7 +146,7 @@ func TestWalk_VisitorFails(t *testing.T) {
 	content, header := validFile()
 	file := pages.NewFile(bytes.NewReader(content), header)
 	visited := 0
-	err := file.Entries("levels", nil, func(_, _ []byte) (bool, error) {
+	err := file.Entries("levels", func(_, _ []byte) (bool, error) {
 		visited++
 		return true, errStop
 	})
@@ -270,7 +279,7 @@ func TestWalk_TruncatedFile(t *testing.T) {
 func TestWalk_NoBucket(t *testing.T) {
 	content, header := validFile()
 	file := pages.NewFile(bytes.NewReader(content), header)
-	if err := file.Entries("other", nil, nil); !errors.Is(err, pages.ErrNoBucket) {
+	if err := file.Entries("other", nil); !errors.Is(err, pages.ErrNoBucket) {
 		t.Errorf("error is %v, want %v", err, pages.ErrNoBucket)
 	}
 }
@@ -282,7 +291,7 @@ func TestJoin(t *testing.T) {
 	content, header := validFile()
 	walk := func(bucket string) *pages.File {
 		file := pages.NewFile(bytes.NewReader(content), header)
-		if err := file.Entries(bucket, nil, func(_, _ []byte) (bool, error) { return true, nil }); err != nil {
+		if err := file.Entries(bucket, func(_, _ []byte) (bool, error) { return true, nil }); err != nil {
 			t.Fatal(err)
 		}
 		return file
@@ -327,7 +336,7 @@ func TestGet(t *testing.T) {
 func TestWalk_FailingDisk(t *testing.T) {
 	content, header := validFile()
 	file := pages.NewFile(failingDisk{content, pageOf(t, 1) * pageSize}, header)
-	err := file.Entries("levels", nil, func(_, _ []byte) (bool, error) { return true, nil })
+	err := file.Entries("levels", func(_, _ []byte) (bool, error) { return true, nil })
 	if !errors.Is(err, errStop) || errors.Is(err, pages.ErrDamaged) {
 		t.Errorf("error is %v, want %v", err, errStop)
 	}

@@ -61,16 +61,16 @@ func (f *File) child(branch *page, index, level int) (*page, error) {
 	return f.verified(branch.elements[index].child, branch.below(index), level)
 }
 
-// Entries calls visit for each entry of a bucket in the order of the keys, from the first key
-// that is not below from, and verifies every page on the way. A page that two calls meet is
-// damaged, unless Reset is called in between. It ends early if visit returns false or an
-// error. Key and value are valid during the call. It returns [ErrNoBucket] if there is no
-// such bucket.
-func (f *File) Entries(bucket string, from []byte, visit Visit) error {
-	return f.walk(bucket, walk{from: from, marks: true, visit: visit})
+// Entries calls visit for each entry of a bucket in the order of the keys, and verifies every
+// page on the way. A page that two calls meet is damaged, unless Reset is called in between. It
+// ends early if visit returns false or an error. Key and value are valid during the call. It
+// returns [ErrNoBucket] if there is no such bucket.
+func (f *File) Entries(bucket string, visit Visit) error {
+	return f.walk(bucket, walk{marks: true, visit: visit})
 }
 
-// Ascend is [File.Entries] for a few entries: calls may meet the same pages.
+// Ascend is [File.Entries] from the first key that is not below from. It is for a few entries:
+// calls may meet the same pages.
 func (f *File) Ascend(bucket string, from []byte, visit Visit) error {
 	return f.walk(bucket, walk{from: from, visit: visit})
 }
