@@ -205,11 +205,12 @@ func TestServe_HistoryRetention(t *testing.T) {
 	server.expectStatus("GET", collection+":history", token, "", http.StatusNotFound)
 	server.stop()
 	expectFailure(t, "--history and --history-changes must be 0 or more", "serve", "--db", path, "--history", "-1h")
+	expectFailure(t, "--history must be 0 or at least 1s", "serve", "--db", path, "--history", "1ns")
 	expectFailure(t, "--history and --history-changes must not be set for memory: it retains 1,000 changes", "serve", "--db", "memory", "--history", "0")
 }
 
-// The flags of a server set the retention of a database in PostgreSQL for all servers. A server
-// without them and a command change nothing.
+// A flag of a server sets its part of the retention of a database in PostgreSQL for all servers.
+// A server without it and a command change nothing.
 func TestServe_HistoryRetentionOfDatabase(t *testing.T) {
 	t.Parallel()
 	database := createDatabase(t, startPostgres(t), "registry")
@@ -221,9 +222,9 @@ func TestServe_HistoryRetentionOfDatabase(t *testing.T) {
 		{nil, "1000 2160"},
 		{[]string{"--history", "8760h", "--history-changes", "5000"}, "5000 8760"},
 		{nil, "5000 8760"},
-		{[]string{"--history", "1h"}, "1000 1"},
-		{[]string{"--history-changes", "7"}, "7 2160"},
-		{[]string{"--history-changes", "0"}, "0 2160"},
+		{[]string{"--history", "1h"}, "5000 1"},
+		{[]string{"--history-changes", "7"}, "7 1"},
+		{[]string{"--history-changes", "0"}, "0 1"},
 	} {
 		start(t, token, append([]string{"--db", database}, c.flags...)...).stop()
 		if got := query[string](t, database, retention); got != c.want {

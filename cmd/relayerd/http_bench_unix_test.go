@@ -218,7 +218,7 @@ func serveCopy(b *testing.B, seed, database string) (address string) {
 	if _, err := (verifiedCopy{from: seed, to: database, toFlag: "to"}).run(b.Context(), "--from", "--to", io.Discard); err != nil {
 		b.Fatal(err)
 	}
-	return serveInside(b, config{database: database})
+	return serveInside(b, config{database: database, given: unchanged})
 }
 
 // serveMemory serves new relayers with the IDs, which are stored in memory.

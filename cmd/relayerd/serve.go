@@ -26,6 +26,7 @@ type config struct {
 	tlsCert, tlsKey  string
 	drainDelay       time.Duration
 	history          retention
+	given            retention // the part of history that flags set
 	backup           backupConfig
 }
 
@@ -50,7 +51,13 @@ line each second for what the role of a token does not permit, with the name of 
 With --keys, RPC URLs are sealed in the database. SIGHUP reloads the file, and the server
 then seals in the background what is not under the primary key.`,
 		RunE: func(command *cobra.Command, _ []string) error {
-			c.history.isGiven = command.Flags().Changed("history-changes") || command.Flags().Changed("history")
+			c.given = unchanged
+			if command.Flags().Changed("history") {
+				c.given.age = c.history.age
+			}
+			if command.Flags().Changed("history-changes") {
+				c.given.changes = c.history.changes
+			}
 			if err := c.check(); err != nil {
 				return err
 			}
@@ -121,7 +128,10 @@ func (c config) check() error {
 	if c.history.age < 0 || c.history.changes < 0 {
 		return errors.New("--history and --history-changes must be 0 or more")
 	}
-	if c.database == inMemory && c.history.isGiven {
+	if c.history.age > 0 && c.history.age < time.Second {
+		return errors.New("--history must be 0 or at least 1s")
+	}
+	if c.database == inMemory && c.given != unchanged {
 		return errors.New("--history and --history-changes must not be set for memory: it retains 1,000 changes")
 	}
 	if err := c.backup.check(c.database); err != nil {

@@ -219,11 +219,7 @@ func (s *server) openStore(ctx context.Context) error {
 	var closeStore func() error
 	var err error
 	if isPostgres(s.database) {
-		options := []postgres.Option{postgres.WithLogger(s.logger)}
-		if s.history.isGiven {
-			options = append(options, postgres.WithHistory(s.history.changes, s.history.age))
-		}
-		store, closeStore, err = openPostgres(ctx, "--db", s.database, options...)
+		store, closeStore, err = openPostgres(ctx, "--db", s.database, postgres.WithLogger(s.logger), postgres.WithHistory(s.given.changes, s.given.age))
 	} else {
 		store, closeStore, err = openStore(ctx, "--db", s.database, s.history, bolt.WithLogger(s.logger))
 	}

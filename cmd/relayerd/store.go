@@ -34,8 +34,10 @@ const (
 type retention struct {
 	changes int // of each relayer
 	age     time.Duration
-	isGiven bool // by flags; a database in PostgreSQL otherwise keeps its retention
 }
+
+// unchanged is the retention that a database in PostgreSQL has.
+var unchanged = retention{changes: -1, age: -1}
 
 var defaultRetention = retention{changes: 1000, age: 90 * 24 * time.Hour}
 

@@ -218,6 +218,7 @@ func TestOptions_OutOfRange(t *testing.T) {
 		"a negative timeout":  postgres.WithTimeout(-time.Second),
 		"too short a timeout": postgres.WithTimeout(time.Microsecond),
 		"no change retention": postgres.WithChangeRetention(0),
+		"too short a history": postgres.WithHistory(1, time.Nanosecond),
 	} {
 		if _, err := postgres.Open(t.Context(), "host=/nowhere", option); err == nil || errors.Is(err, relayer.ErrUnavailable) {
 			t.Errorf("%s: error %v", name, err)

@@ -95,15 +95,21 @@ func WithChangeRetention(age time.Duration) Option {
 }
 
 // WithHistory sets how many changes of each relayer are stored for [Store.History], and how
-// long, by the clock of the server. It is stored in the database and applies to all instances;
-// without the option it stays as it is. A new schema has 1,000 changes and 90 days. What
-// watchers need is kept longer. With 0 changes or an age of 0 there is no history.
+// long, by the clock of the server. It is stored in the database and applies to all instances.
+// A negative number or age, or no option, keeps what the database has: in a new schema 1,000
+// changes and 90 days. What watchers need is kept longer. With 0 changes or an age of 0 there is
+// no history. An age is otherwise at least a second.
 func WithHistory(changes int, age time.Duration) Option {
 	return Option{func(o *options) error {
-		if changes < 0 || age < 0 {
-			return errors.New("postgres: the number and the age of the changes of the history must not be negative")
+		if age > 0 && age < time.Second {
+			return errors.New("postgres: the age of the changes of the history must be 0 or at least 1s")
 		}
-		o.retention.historyChanges, o.retention.historyAge = new(int64(changes)), new(age.Microseconds())
+		if changes >= 0 {
+			o.retention.historyChanges = new(int64(changes))
+		}
+		if age >= 0 {
+			o.retention.historyAge = new(age.Microseconds())
+		}
 		return nil
 	}}
 }
