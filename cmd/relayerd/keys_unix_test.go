@@ -294,7 +294,7 @@ func TestKeys_OtherKeyOfTheSameName(t *testing.T) {
 	if err := os.WriteFile(keys, readFile(t, other), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	server.reload("keys not reloaded", 1)
+	server.reload("keys not reloaded")
 	if err := os.WriteFile(keys, right, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -330,7 +330,7 @@ func TestKeys_NotRegular(t *testing.T) {
 	if err := os.Rename(fifo, keys); err != nil {
 		t.Fatal(err)
 	}
-	server.reload("keys not reloaded", 1)
+	server.reload("keys not reloaded")
 	server.stop()
 }
 
@@ -349,9 +349,9 @@ func TestServe_RotateKeys(t *testing.T) {
 	server.output.awaitText(t, "stored=20 primary=k1", 1)
 
 	runCommand(t, "keys", "add", "--keys", keys, "--id", "k2")
-	server.reload("keys reloaded", 1)
+	server.reload("keys reloaded")
 	runCommand(t, "keys", "use", "--keys", keys, "--id", "k2")
-	server.reload("stored=20 primary=k2", 1)
+	server.reload("stored=20 primary=k2")
 
 	if err := os.WriteFile(keys+".bad", []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
@@ -360,7 +360,7 @@ func TestServe_RotateKeys(t *testing.T) {
 	if err := os.Rename(keys+".bad", keys); err != nil {
 		t.Fatal(err)
 	}
-	server.reload("keys not reloaded", 1)
+	server.reload("keys not reloaded")
 	server.expectStatus("POST", collection, token, sealedURL("last"), http.StatusCreated)
 	if err := os.WriteFile(keys, good, 0o600); err != nil {
 		t.Fatal(err)

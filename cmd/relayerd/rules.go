@@ -22,24 +22,17 @@ type rules struct {
 
 func (r *rules) addFlags(command *cobra.Command) {
 	flags := command.Flags()
-	flags.StringVar(&r.signersFile, "signers", "", "JSON `file` of the signers that exist, read once; without it every signer is accepted")
+	flags.StringVar(&r.signersFile, "signers", "", "JSON `file` of the signers that exist, reloaded when it changes; without it every signer is accepted")
 	flags.BoolVar(&r.networkRules, "network-rules", false, "check addresses, assets and schedules by the rules of their network")
 	flags.BoolVar(&r.exclusiveSigners, "exclusive-signers", false, "allow each signer one relayer per network")
 	flags.StringVar(&r.rpcHosts, "rpc-hosts", "", "comma-separated `hosts` that RPC URLs may have, such as rpc.example.com,*.example.org,10.0.0.0/8; without it every host")
 	flags.BoolVar(&r.rpcPublicOnly, "rpc-public-only", false, "refuse RPC URLs with an address outside of the public internet, or with a name that is private by convention, unless --rpc-hosts has it")
 }
 
-// managerOptions reads the signers file, which may be a pipe.
+// managerOptions returns the options except that of the signers.
 func (r rules) managerOptions() (options []relayer.Option, err error) {
 	if r.networkRules {
 		options = append(options, relayer.WithNetworkRules())
-	}
-	if r.signersFile != "" {
-		known, err := readSigners(r.signersFile)
-		if err != nil {
-			return nil, err
-		}
-		options = append(options, relayer.WithAddressResolver(known.address))
 	}
 	if r.rpcHosts != "" || r.rpcPublicOnly {
 		policy, err := r.rpcPolicy()

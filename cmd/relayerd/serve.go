@@ -42,13 +42,13 @@ The environment variable API_KEY is the bearer token of the API: at least 16 byt
 as the output of openssl rand -hex 16. For several tokens use
 --tokens-file: a file with a line "name token role [selector]" for each. The role is write,
 read (get, list and watch) or engine (read, full RPC URLs, disable and enable). A selector, such as label.team=payments, limits the token to the relayers
-that it selects. SIGHUP reloads the file. If neither is set, the server generates a token
+that it selects. The server reloads the file when it changes. If neither is set, the server generates a token
 and prints it.
 
 The log has a line "audit" for every write, a line for every read of full RPC URLs, and a
 line each second for what the role of a token does not permit, with the name of the token.
 
-With --keys, RPC URLs are sealed in the database. SIGHUP reloads the file, and the server
+With --keys, RPC URLs are sealed in the database. The file is reloaded too, and the server
 then seals in the background what is not under the primary key.`,
 		RunE: func(command *cobra.Command, _ []string) error {
 			c.given = unchanged
@@ -70,7 +70,7 @@ then seals in the background what is not under the primary key.`,
 	flags := command.Flags()
 	flags.StringVar(&c.address, "addr", defaultAddress, "`host:port` to listen on")
 	flags.StringVar(&c.database, "db", defaultDatabase, "database `file`, created if missing, or the postgres:// URL of a database that several servers share; memory stores nothing on disk")
-	flags.StringVar(&c.tokensFile, "tokens-file", "", "`file` of bearer tokens, reloaded on SIGHUP; API_KEY must not be set")
+	flags.StringVar(&c.tokensFile, "tokens-file", "", "`file` of bearer tokens, reloaded when it changes; API_KEY must not be set")
 	flags.BoolVar(&c.allowShortTokens, "allow-short-tokens", false, "accept tokens of fewer than 16 bytes, which can be guessed")
 	c.rules.addFlags(command)
 	c.sealing.addFlags(command)

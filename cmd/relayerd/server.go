@@ -34,11 +34,12 @@ type server struct {
 	apiKey         string
 	stdout, stderr io.Writer
 	logger         *slog.Logger
-	received       struct{ reload, keys chan os.Signal } // SIGHUP
+	reloadKeys     chan os.Signal
 
 	managerOptions []relayer.Option
 	apiOptions     []httpapi.Option
-	keys           *keysFile    // nil without --keys
+	keys           *keysFile // nil without --keys
+	keysVersion    fileVersion
 	certificate    *certificate // nil without --tls-cert
 	listener       net.Listener
 	metrics        metrics
@@ -53,8 +54,11 @@ type server struct {
 
 // serve serves until ctx is done. Then it drains requests and closes the database.
 func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Writer) (err error) {
-	s := &server{config: c, apiKey: apiKey, stdout: stdout, stderr: stderr}
-	s.receiveSignals()
+	s := &server{config: c, apiKey: apiKey, stdout: stdout, stderr: stderr, reloadKeys: make(chan os.Signal, 1)}
+	// SIGHUP without a file to reload, and the end of the process that reads the log, would end
+	// this process.
+	signal.Ignore(syscall.SIGHUP, syscall.SIGPIPE)
+	s.onClose(func() { signal.Reset(syscall.SIGHUP, syscall.SIGPIPE) })
 	s.openLog()
 	ctx, cancel := context.WithCancel(ctx)
 	s.onClose(cancel)
@@ -79,20 +83,6 @@ func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Write
 	site := newSite(ctx, counted, s.store, s.publicMetrics(counted))
 	running := httpServer{newServer(site, s.logger), s.drainDelay, api.Drain, s.logger}
 	return running.serve(ctx, s.listener)
-}
-
-// receiveSignals receives SIGHUP even if no flag uses it: an unhandled signal would end the
-// process, and so would the end of the process that reads the log.
-func (s *server) receiveSignals() {
-	s.received.reload, s.received.keys = make(chan os.Signal, 1), make(chan os.Signal, 1)
-	signal.Notify(s.received.reload, syscall.SIGHUP)
-	signal.Notify(s.received.keys, syscall.SIGHUP)
-	signal.Ignore(syscall.SIGPIPE)
-	s.onClose(func() {
-		signal.Stop(s.received.reload)
-		signal.Stop(s.received.keys)
-		signal.Reset(syscall.SIGPIPE)
-	})
 }
 
 // onClose adds what close calls, last added first.
@@ -123,11 +113,12 @@ func (s *server) openLog() {
 }
 
 // openFiles reads the files of the flags, and checks the directory of --backup.
-func (s *server) openFiles(context.Context) error {
-	if err := s.readOptions(); err != nil {
+func (s *server) openFiles(ctx context.Context) error {
+	if err := s.readOptions(ctx); err != nil {
 		return err
 	}
 	var err error
+	s.keysVersion = versionOf(s.keysFile)
 	if s.keys, err = s.sealing.load(s.logger); err != nil {
 		return err
 	}
@@ -141,12 +132,17 @@ func (s *server) openFiles(context.Context) error {
 	return err
 }
 
-func (s *server) readOptions() error {
-	rules, err := s.rules.managerOptions()
-	if err != nil {
+func (s *server) readOptions(ctx context.Context) (err error) {
+	if s.managerOptions, err = s.rules.managerOptions(); err != nil {
 		return err
 	}
-	s.managerOptions = rules
+	if s.signersFile != "" {
+		known, err := s.openSigners(ctx)
+		if err != nil {
+			return err
+		}
+		s.managerOptions = append(s.managerOptions, relayer.WithAddressResolver(known.address))
+	}
 	s.apiOptions = []httpapi.Option{rateLimit(s.rate), httpapi.WithLogger(s.logger)}
 	if s.logRequests {
 		s.apiOptions = append(s.apiOptions, httpapi.WithRequestLog(s.logger))
@@ -258,7 +254,13 @@ func (s *server) openManager(ctx context.Context) error {
 	}
 	s.manager, err = relayer.New(store, s.managerOptions...)
 	if err == nil && s.keys != nil {
-		s.inBackground(ctx, resealer{store.(*sealed.Store), s.keys, s.unseal, s.received.keys}.run)
+		s.inBackground(ctx, resealer{store.(*sealed.Store), s.keys, s.unseal, s.reloadKeys}.run)
+		s.onChange(ctx, s.keysFile, s.keysVersion, func() {
+			select {
+			case s.reloadKeys <- syscall.SIGHUP:
+			default: // the keys are reloaded soon
+			}
+		})
 	}
 	return err
 }

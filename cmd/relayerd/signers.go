@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"sync/atomic"
 	"unicode/utf8"
 
 	"github.com/go-relayer/relayer"
@@ -89,10 +90,37 @@ func position(text []byte, bytesRead int64) string {
 	return fmt.Sprintf("line %d, column %d", 1+bytes.Count(before, []byte("\n")), 1+utf8.RuneCount(before[start:]))
 }
 
+// signersInUse are the signers of the file as it was read last without an error.
+type signersInUse struct{ atomic.Pointer[signers] }
+
+// openSigners reads the file, which may be a pipe, and again when it has changed.
+func (s *server) openSigners(ctx context.Context) (*signersInUse, error) {
+	version := versionOf(s.signersFile)
+	known, err := readSigners(s.signersFile)
+	if err != nil {
+		return nil, err
+	}
+	inUse := new(signersInUse)
+	inUse.Store(&known)
+	if info, err := os.Stat(s.signersFile); err != nil || !info.Mode().IsRegular() {
+		return inUse, nil
+	}
+	s.onChange(ctx, s.signersFile, version, func() {
+		known, err := readSigners(s.signersFile)
+		if err != nil {
+			s.logger.Error("signers not reloaded: the earlier signers stay valid", "error", err.Error())
+			return
+		}
+		inUse.Store(&known)
+		s.logger.Info("signers reloaded", "signers", len(known))
+	})
+	return inUse, nil
+}
+
 // address is the resolver of [relayer.WithAddressResolver]. A signer without an address for a
 // network type cannot sign for it.
-func (s signers) address(_ context.Context, req relayer.CreateRequest) (string, error) {
-	address := s[req.SignerID][req.NetworkType]
+func (s *signersInUse) address(_ context.Context, req relayer.CreateRequest) (string, error) {
+	address := (*s.Load())[req.SignerID][req.NetworkType]
 	if address == "" {
 		return "", relayer.ErrUnknownSigner
 	}

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"os"
+	"os/signal"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -26,8 +29,43 @@ type fileVersion struct {
 	size     int64
 }
 
-// certificateCheckInterval bounds how often the files are examined.
-const certificateCheckInterval = time.Second
+// versionOf returns the zero version of a file that cannot be examined.
+func versionOf(path string) fileVersion {
+	info, err := os.Stat(path)
+	if err != nil {
+		return fileVersion{}
+	}
+	return fileVersion{info.ModTime(), info.Size()}
+}
+
+// onChange calls reload after SIGHUP, and when a file has changed since it had a version, until
+// ctx is done. In a container nothing may be able to send a signal.
+func (s *server) onChange(ctx context.Context, path string, since fileVersion, reload func()) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGHUP)
+	s.onClose(func() { signal.Stop(signals) })
+	s.inBackground(ctx, func(ctx context.Context) {
+		ticker := time.NewTicker(checkInterval)
+		defer ticker.Stop()
+		for {
+			version := since
+			select {
+			case <-ctx.Done():
+				return
+			case <-signals:
+				since = versionOf(path)
+			case <-ticker.C:
+				if since = versionOf(path); since == version {
+					continue
+				}
+			}
+			reload()
+		}
+	})
+}
+
+// checkInterval bounds how often files are examined.
+const checkInterval = time.Second
 
 // openCertificate returns nil without --tls-cert.
 func openCertificate(flags config, logger *slog.Logger) (*certificate, error) {
@@ -82,7 +120,7 @@ func (c *certificate) versions() (versions [2]fileVersion, err error) {
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if time.Since(c.checked) < certificateCheckInterval {
+	if time.Since(c.checked) < checkInterval {
 		return c.current, nil
 	}
 	c.checked = time.Now()

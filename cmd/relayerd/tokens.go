@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -143,6 +144,12 @@ func (t *tokenTable) add(fields []string, minBytes int) error {
 		return err
 	}
 	digest := sha256.Sum256([]byte(token))
+	if text, ok := strings.CutPrefix(token, "sha256:"); ok {
+		decoded, err := hex.DecodeString(text)
+		if copy(digest[:], decoded); err != nil || len(decoded) != len(digest) {
+			return errors.New("sha256: must be followed by the 64 hexadecimal digits of the SHA-256 of a token")
+		}
+	}
 	if _, exists := t.names[digest]; exists {
 		return errors.New("an earlier line has the same token")
 	}
@@ -206,19 +213,12 @@ func (f *tokensFile) load() error {
 	return nil
 }
 
-func (f *tokensFile) reloadOn(ctx context.Context, signals <-chan os.Signal) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-signals:
-		}
-		if err := f.load(); err != nil {
-			f.logger.Error("tokens not reloaded: the earlier tokens stay valid", "error", err.Error())
-			continue
-		}
-		f.logger.Info("tokens reloaded", "tokens", len(f.current.Load().names))
+func (f *tokensFile) reload() {
+	if err := f.load(); err != nil {
+		f.logger.Error("tokens not reloaded: the earlier tokens stay valid", "error", err.Error())
+		return
 	}
+	f.logger.Info("tokens reloaded", "tokens", len(f.current.Load().names))
 }
 
 // authenticate is an [httpapi.Authenticator] for the tokens of the current file.
@@ -256,12 +256,13 @@ func (f *tokensFile) authorize(_ context.Context, access httpapi.Access) (httpap
 	return httpapi.Decision{}, nil
 }
 
-// openTokensFile loads a tokens file, and reloads it for each signal until the server ends.
+// openTokensFile loads a tokens file, and reloads it when it has changed.
 func (s *server) openTokensFile(ctx context.Context) (*tokensFile, error) {
 	file := &tokensFile{path: s.tokensFile, minBytes: minTokenBytesOf(s.config), logger: s.logger}
+	version := versionOf(s.tokensFile)
 	if err := file.load(); err != nil {
 		return nil, err
 	}
-	s.inBackground(ctx, func(ctx context.Context) { file.reloadOn(ctx, s.received.reload) })
+	s.onChange(ctx, s.tokensFile, version, file.reload)
 	return file, nil
 }

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -64,13 +66,14 @@ func (p *process) expectStatus(method, path, bearer, body string, want int) {
 	}
 }
 
-// reload sends SIGHUP and waits until the log has count lines with a text.
-func (p *process) reload(text string, count int) {
+// reload sends SIGHUP and waits until the log has another line with a text.
+func (p *process) reload(text string) {
 	p.t.Helper()
+	before := strings.Count(p.output.String(), text)
 	if err := p.command.Process.Signal(syscall.SIGHUP); err != nil {
 		p.t.Fatal(err)
 	}
-	p.output.awaitText(p.t, text, count)
+	p.output.awaitText(p.t, text, before+1)
 }
 
 const definition = `{"id":"r-1","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s"}`
@@ -201,12 +204,12 @@ func TestTokensFile_RotationUnderLoad(t *testing.T) {
 	}
 	awaitRequests()
 	writeTokens(t, path, "alice "+oldToken+" write", "alice "+newToken+" write")
-	server.reload("tokens reloaded", 1)
+	server.reload("tokens reloaded")
 	awaitRequests()
 	current.Store(newToken)
 	awaitRequests()
 	writeTokens(t, path, "alice "+newToken+" write")
-	server.reload("tokens reloaded", 2)
+	server.reload("tokens reloaded")
 	awaitRequests()
 	close(done)
 	clients.Wait()
@@ -215,19 +218,79 @@ func TestTokensFile_RotationUnderLoad(t *testing.T) {
 	server.stop()
 }
 
+// Files that change are read again without a signal. An invalid one is logged once, and keeps what
+// is in use.
+func TestServe_ReloadsChangedFiles(t *testing.T) {
+	t.Parallel()
+	directory := t.TempDir()
+	keys, tokens, signers := keysFileIn(t, directory), filepath.Join(directory, "tokens"), writeFile(t, `{}`)
+	writeTokens(t, tokens, "alice "+oldToken+" write")
+	server := start(t, "", "--db", "memory", "--tokens-file", tokens, "--keys", keys, "--signers", signers)
+	server.expectStatus("POST", collection, oldToken, definition, http.StatusBadRequest)
+	if err := os.WriteFile(signers, []byte(`{"s":{"evm":"`+evmAddress+`"}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server.output.awaitText(t, `msg="signers reloaded" signers=1`, 1)
+	server.expectStatus("POST", collection, oldToken, definition, http.StatusCreated)
+	runCommand(t, "keys", "add", "--keys", keys, "--id", "k2")
+	server.output.awaitText(t, `msg="keys reloaded" keys=2`, 1)
+
+	writeTokens(t, tokens, "alice")
+	server.output.awaitText(t, "tokens not reloaded", 1)
+	server.expectStatus("GET", collection, oldToken, "", http.StatusOK)
+	if err := os.WriteFile(signers, []byte(`[]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server.output.awaitText(t, "signers not reloaded", 1)
+	server.output.awaitText(t, "signers reloaded", 1)
+	writeTokens(t, tokens, "alice sha256:"+fmt.Sprintf("%x", sha256.Sum256([]byte(newToken)))+" write")
+	server.output.awaitText(t, "tokens reloaded", 1)
+	server.expectStatus("GET", collection, newToken, "", http.StatusOK)
+	server.expectStatus("GET", collection, oldToken, "", http.StatusUnauthorized)
+	server.stop()
+	if log := server.output.String(); strings.Count(log, "tokens not reloaded") != 1 || strings.Count(log, "signers not reloaded") != 1 {
+		t.Errorf("an invalid file is not logged once: %s", log)
+	}
+}
+
+// A digest is the digest of a whole token, and is not a token.
+func TestTokensFile_Digest(t *testing.T) {
+	t.Parallel()
+	digest := fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(newToken)))
+	for _, broken := range []string{"sha256:", digest[:len(digest)-1], digest + "00", strings.Replace(digest, ":", ":x", 1)[:len(digest)]} {
+		if _, err := parseTokens("alice "+broken+" write\n", 1); err == nil || strings.Contains(err.Error(), digest[10:20]) {
+			t.Errorf("%q: error %v", broken, err)
+		}
+	}
+	if _, err := parseTokens("alice "+digest+" write\nbob "+newToken+" read\n", 1); err == nil || !strings.Contains(err.Error(), "an earlier line has the same token") {
+		t.Errorf("a token and its digest: error %v", err)
+	}
+	table, err := parseTokens("bob "+digest+" read\n", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for bearer, want := range map[string]string{newToken: "bob", digest: ""} {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.Header.Set("Authorization", "Bearer "+bearer)
+		if actor, err := table.authenticate(r); actor.ID != want || (err == nil) != (want != "") {
+			t.Errorf("the name is %q, error %v, want %q", actor.ID, err, want)
+		}
+	}
+}
+
 func TestTokensFile_InvalidReload(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "tokens")
 	writeTokens(t, path, "alice "+oldToken+" write")
 	server := start(t, "", "--db", "memory", "--tokens-file", path)
 	writeTokens(t, path, "alice "+newToken+" write", "bob "+newToken+" admin")
-	server.reload("line 2: the role must be", 1)
+	server.reload("line 2: the role must be")
 	server.expectStatus("GET", collection, oldToken, "", http.StatusOK)
 	server.expectStatus("GET", collection, newToken, "", http.StatusUnauthorized)
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	server.reload("tokens not reloaded", 2)
+	server.reload("tokens not reloaded")
 	server.expectStatus("GET", collection, oldToken, "", http.StatusOK)
 	server.stop()
 	expectNoPassword(t, server.output.String())
@@ -248,11 +311,11 @@ func TestTokensFile_Incomplete(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens")
 	writeTokens(t, path, lines...)
 	server := start(t, "", "--db", "memory", "--tokens-file", path)
-	for i, cut := range []string{" label.team=payments \n", " \n", "\n"} {
+	for _, cut := range []string{" label.team=payments \n", " \n", "\n"} {
 		if err := os.WriteFile(path, []byte(strings.TrimSuffix(whole, cut)), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		server.reload("line 5: the last line has no newline at its end, so that the file may be incomplete", i+1)
+		server.reload("line 5: the last line has no newline at its end, so that the file may be incomplete")
 	}
 	server.expectStatus("POST", collection, newToken, definition, http.StatusForbidden)
 	server.expectStatus("GET", collection, newToken, "", http.StatusOK)
@@ -270,7 +333,7 @@ func TestTokensFile_WritableByOthers(t *testing.T) {
 	if err := os.Chmod(path, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	server.reload("other users can write "+path+", which has the mode 0666: run chmod o-w", 1)
+	server.reload("other users can write " + path + ", which has the mode 0666: run chmod o-w")
 	server.expectStatus("GET", collection, newToken, "", http.StatusUnauthorized)
 	server.expectStatus("GET", collection, oldToken, "", http.StatusOK)
 	server.stop()
@@ -293,7 +356,7 @@ func TestTokensFile_Readable(t *testing.T) {
 	if err := os.Chmod(path, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	server.reload(warning, 1)
+	server.reload(warning)
 	server.stop()
 }
 
@@ -320,7 +383,7 @@ func TestTokensFile_ShortTokenOnReload(t *testing.T) {
 	writeTokens(t, path, "alice "+oldToken+" write")
 	server := start(t, "", "--db", "memory", "--tokens-file", path)
 	writeTokens(t, path, "alice short write")
-	server.reload("line 1: the token has fewer than 16 bytes", 1)
+	server.reload("line 1: the token has fewer than 16 bytes")
 	server.expectStatus("GET", collection, oldToken, "", http.StatusOK)
 	server.expectStatus("GET", collection, "short", "", http.StatusUnauthorized)
 	server.stop()
