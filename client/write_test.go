@@ -130,6 +130,29 @@ func TestWrite_RejectedAfterLoss(t *testing.T) {
 	}
 }
 
+// A busy server does not show that a lost attempt will have no effect.
+func TestWrite_BusyAfterLoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		writes := 0
+		c, _ := scripted(t, nil, func(r *http.Request) (*http.Response, error) {
+			switch {
+			case strings.Contains(r.URL.Path, "/history"):
+				return history("[]")(r)
+			case r.Method == http.MethodGet:
+				return stored(t, evm("a"), 200, 5)(r)
+			}
+			if writes++; writes == 1 {
+				return reset(r)
+			}
+			return busy(r)
+		})
+		err := second(c.Pause(t.Context(), "a", relayer.IfRevision(5)))
+		if checkUnknown(t, err); !errors.Is(err, relayer.ErrOutcomeUnknown) || writes != 5 {
+			t.Errorf("error %v after %d writes", err, writes)
+		}
+	})
+}
+
 // history responds with a page of a history, as a server that gets the request IDs.
 func history(data string) step {
 	return func(r *http.Request) (*http.Response, error) {
