@@ -36,8 +36,8 @@
 // can be changed after the call. What it returns belongs to the caller, and a change of it has
 // no effect on what is stored. The exceptions are a [Document], whose JSON is shared with the
 // store, and what hooks get: an [Operation] and its slices are shared by all observers and must
-// not be modified. The relayers of an [Admission] are copies. A [Store] and its callers share
-// the bytes, terms and text of a [Record], which are read-only.
+// not be modified. The relayers that an admission gets are copies. A [Store] and its callers
+// share the bytes, terms and text of a [Record], which are read-only.
 //
 // # Selectors and views
 //
@@ -62,10 +62,10 @@
 // always has a policy.
 //
 // Instances of a host can be upgraded one after the other: a change keeps the members of a
-// stored relayer that a newer version added. Those of an object that the change removes or
-// replaces whole are removed with it, and a list is replaced whole. A relayer whose policy has a value that only a newer
-// version knows, such as another kind of token, can be paused, disabled, enabled, resumed
-// and deleted, and not changed otherwise.
+// stored relayer that a newer version added. Members of an object that the change removes or
+// replaces whole are removed with it, and a list is replaced whole. A relayer whose policy has
+// a value of a newer version, such as another kind of token, can only be paused, disabled,
+// enabled, resumed and deleted.
 //
 // Every field of a policy is optional. Nil means not set, which is different from zero,
 // false and an empty list. In a literal, new takes the value:
@@ -78,9 +78,9 @@
 // # Validation
 //
 // Invalid input is rejected with a [*ValidationError]. It lists a problem of every invalid
-// field at once, each with the JSON path of the field and a message for the sender. JSON is decoded
-// strictly: unknown, misspelled and duplicate names are problems, null means omitted, and
-// an integer may be written in any notation without a fraction, such as 1e21.
+// field at once, each with the JSON path of the field and a message for the sender. JSON is
+// decoded strictly: unknown, misspelled and duplicate names are problems, null means omitted,
+// and an integer may be written in any notation without a fraction, such as 1e21.
 //
 // By default only the shape of a policy is checked. [WithNetworkRules] also checks that
 // addresses, assets, percentages and schedules are possible on their network. With

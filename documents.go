@@ -28,7 +28,7 @@ func (d Documents) WithFullURLs() Documents {
 	return d
 }
 
-// readAction returns what a read is for observers.
+// readAction returns the action of a read.
 func (d Documents) readAction(action Action) Action {
 	if d.hasFullURLs {
 		return ActionReveal
@@ -160,8 +160,8 @@ func pastDocument(c RecordChange) (DocumentChange, error) {
 	return DocumentChange{Kind: c.Kind, Document: documentOf(c.Record)}, nil
 }
 
-// read returns the document of a stored record. It is masked if the URLs are damaged: one
-// relayer must not take the others from an engine that reads all.
+// read returns the document of a stored record. It is masked if the URLs are sealed or damaged:
+// one such relayer must not make a list fail.
 func (d Documents) read(ctx context.Context, rec Record) (Document, error) {
 	document := documentOf(rec)
 	if !d.hasFullURLs || rec.Document == nil {

@@ -87,13 +87,19 @@ type Operation struct {
 }
 
 // Observer is called at the start of every operation, on the goroutine of the caller. The
-// operation uses the context that it returns, so that a trace of the store belongs to that of the operation. The
-// function that it returns, unless it is nil, is called with the error of the operation, before
-// the call returns. Operation then has the result, and must not be kept.
+// operation uses the context that it returns, so traces of the store are children of the trace of
+// the operation. The function that it returns, unless it is nil, is called with the error of the
+// operation, before the call returns. Operation then has the result, and must not be kept.
 //
 // An Observer delays the caller for as long as it runs, and must be safe for concurrent use. A
 // panic in it reaches the caller: a write that was made before is durable.
 type Observer func(ctx context.Context, operation *Operation) (context.Context, func(err error))
+
+// Refuse returns the error with which an admission refuses a write: a [*ValidationError]
+// with the reason, for the sender of the request. URLs in the reason are masked.
+func Refuse(reason string) error {
+	return invalid("", mask.Text(reason))
+}
 
 var errPanicked = errors.New("relayer: the operation panicked")
 
@@ -159,12 +165,6 @@ func (e *failedOperation) Error() string {
 }
 
 func (e *failedOperation) Unwrap() error { return e.err }
-
-// Refuse returns the error with which an admission refuses a write: a [*ValidationError]
-// with the reason, for the sender of the request. URLs in the reason are masked.
-func Refuse(reason string) error {
-	return invalid("", mask.Text(reason))
-}
 
 // admissionError returns the error of an admission. Only a refusal keeps its meaning for
 // remote callers, which get its fields: their URLs are masked in a copy.

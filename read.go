@@ -17,7 +17,7 @@ func (m *Manager) Get(ctx context.Context, id string) (*Relayer, error) {
 	return get(ctx, m, ActionGet, id, m.openedRelayerOf)
 }
 
-// form makes of a record what a caller gets: a relayer, or a document.
+// form converts a record to what the caller gets: a relayer, or a document.
 type form[T any] func(context.Context, Record) (T, error)
 
 func get[T any](ctx context.Context, m *Manager, action Action, id string, form form[T]) (T, error) {
@@ -136,7 +136,7 @@ func (m *Manager) List(ctx context.Context, query ListQuery) (*Page, error) {
 	return &Page{Relayers: read.items, Pagination: read.pagination, Next: read.next, Position: read.position}, nil
 }
 
-// pageOf is a page as a query asks for it.
+// pageOf is a [Page] or a [DocumentPage].
 type pageOf[T any] struct {
 	items      []T
 	pagination Pagination

@@ -27,9 +27,9 @@ func (u RPCURL) String() string { return mask.URL(string(u)) }
 func (u RPCURL) Unmasked() string { return string(u) }
 
 // IsMasked reports whether the URL has the mark of a hidden part: a path that ends with
-// /***, the query ***, the user *** or a label *** of the host. A response or an exported file contained it, and its
-// full URL is elsewhere. A Manager never stores it. Hidden user information that left no
-// mark cannot be recognized.
+// /***, the query ***, the user *** or a label *** of the host. Such a URL is from a response
+// or an exported file, and a Manager never stores it. Hidden user information that left no mark
+// cannot be recognized.
 func (u RPCURL) IsMasked() bool {
 	parsed, err := url.Parse(string(u))
 	if err != nil {

@@ -66,7 +66,7 @@ type selectorKey struct {
 	valueProblem func(value string) string
 }
 
-// The keys of selectors that need a treatment of their own.
+// The keys that are not fields of a relayer with an index.
 const (
 	keyID       = "id"
 	keySearch   = "search"
@@ -92,7 +92,7 @@ func isSelectorKey(key string) bool {
 	return isLabel || slices.ContainsFunc(selectorKeys, func(k selectorKey) bool { return k.name == key })
 }
 
-// selectorKeyNamed returns the key, or why it is none.
+// selectorKeyNamed returns the key, or why a [Selector] cannot have it.
 func selectorKeyNamed(name string) (key selectorKey, problem string) {
 	if label, isLabel := strings.CutPrefix(name, labelPrefix); isLabel {
 		return labelSelectorKey(label), labelKeyProblem(label)

@@ -152,8 +152,6 @@ func ruleMessage(violation validator.FieldError) string {
 	}
 }
 
-// isFinite reports whether JSON can have the number. It has no NaN and no infinity, and its -0
-// is read as 0.
 func (p *EVMPolicy) checkNetworkRules(found *problems) {
 	checkRules(networkRules(), p, "policies.", found)
 }
@@ -183,6 +181,8 @@ func (p *StellarPolicy) checkNetworkRules(found *problems) {
 	}
 }
 
+// isFinite reports whether JSON can have the number. It has no NaN and no infinity, and its -0
+// is read as 0.
 func isFinite(number float64) bool {
 	return !math.IsNaN(number) && !math.IsInf(number, 0) && (number != 0 || !math.Signbit(number))
 }
@@ -332,7 +332,7 @@ func labelValueProblem(value string) string {
 	}
 }
 
-// knownNetworkType is what this version of the package has of a network type.
+// knownNetworkType describes a network type that this version of the package supports.
 type knownNetworkType struct {
 	name      NetworkType
 	newPolicy func() Policy
@@ -400,7 +400,7 @@ func networkAddressProblem(address string, name NetworkType) string {
 	return ""
 }
 
-// checkOuterSpaces reports a name that looks like another one.
+// checkOuterSpaces reports a name with outer spaces, which looks like the name without them.
 func checkOuterSpaces(found *problems, field, name string) {
 	if strings.TrimSpace(name) != name {
 		found.Add(field, "must not begin or end with a space")

@@ -241,8 +241,8 @@ func (s Selector) changesOf(changes iter.Seq2[RecordChange, error]) iter.Seq2[Re
 	}
 }
 
-// changeOf returns the change as a consumer of the selection sees it, or false if it is
-// none for that consumer.
+// changeOf returns the change as a consumer of the selection sees it, or false if the consumer
+// does not see it.
 func (s Selector) changeOf(c RecordChange) (_ RecordChange, isSelected bool) {
 	is := c.Kind != ChangeDeleted && s.selects(c.Record)
 	was := c.Kind != ChangeCreated && s.selects(Record{ID: c.Record.ID, Terms: c.OldTerms, Text: c.OldText})
