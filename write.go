@@ -23,6 +23,81 @@ func (m *Manager) Create(ctx context.Context, req CreateRequest, options ...Writ
 	return create(ctx, m, newRelayer(req), func(*problems) bool { return true }, options, m.relayerOf)
 }
 
+// Update reads the relayer, calls change to modify it, checks the result like a
+// create, and stores it with a compare-and-swap on the revision. If another writer
+// was faster, Update begins again: change may be called several times and must have
+// no side effects. It returns the relayer as stored. If change modifies nothing,
+// nothing is stored and the revision stays.
+//
+// A change that replaces the relayer by a copy that was read before, such as the form of an
+// edit, overwrites what others have changed since. [IfRevision] with the Revision of the
+// copy prevents that.
+//
+// The relayer has its full RPC URLs. If they are sealed and cannot be opened, they are masked
+// ([RPCURL.IsMasked]): change can keep the list as it is, or replace all of its URLs. If it keeps
+// some of them, Update returns the error of [Manager.RPCURLs]. A list with the same content is
+// kept as it is stored, sealed under whichever key: see store/sealed.
+//
+// ID, Network, NetworkType, SignerID and Address must not be changed. Changes of Revision and
+// LastChange are ignored. A nil Policy removes all restrictions. Update returns [ErrNotFound],
+// a [*ValidationError], the error of change, or [ErrConflict] if a condition does not hold or
+// contention exhausts the retries. Each is wrapped in an error that names the operation and the
+// ID: match it with [errors.Is].
+func (m *Manager) Update(ctx context.Context, id string, change func(*Relayer) error, options ...WriteOption) (*Relayer, error) {
+	apply := func(r *Relayer, _ *problems) error { return change(r) }
+	return update(ctx, m, ActionUpdate, id, options, m.relayerOf, m.decoded(apply, true))
+}
+
+// Patch changes a relayer by a JSON Merge Patch (RFC 7396), which must be strict JSON, and
+// returns it as stored. An absent member stays as it is. Its members are name, paused, policies
+// (merged field by field; null clears one field or all), notification_id (null clears it),
+// custom_rpc_urls (replaced whole; null clears them) and labels (merged key by key; null removes
+// one or all). The other members of a relayer cannot be changed. The result is checked as a
+// whole. An empty patch changes nothing, and one that only has paused is [Manager.Pause] or
+// [Manager.Resume]. Errors are those of [Manager.Update], which is the way to change a relayer
+// by Go types.
+func (m *Manager) Patch(ctx context.Context, id string, patch []byte, options ...WriteOption) (*Relayer, error) {
+	p := parsePatch(patch)
+	return update(ctx, m, p.action, id, options, m.relayerOf, m.patched(p))
+}
+
+// Pause sets Paused. If it is set already, nothing changes. Errors are those of
+// [Manager.Update].
+func (m *Manager) Pause(ctx context.Context, id string, options ...WriteOption) (*Relayer, error) {
+	return update(ctx, m, ActionPause, id, options, m.relayerOf, m.setPaused(true))
+}
+
+// Resume resets Paused. If it is not set, nothing changes. Errors are those of
+// [Manager.Update].
+func (m *Manager) Resume(ctx context.Context, id string, options ...WriteOption) (*Relayer, error) {
+	return update(ctx, m, ActionResume, id, options, m.relayerOf, m.setPaused(false))
+}
+
+// Disable sets SystemDisabled and replaces DisabledReason by reason, whose Type is
+// required. It accepts any Details: more than 16 KiB are cut off, and what is not UTF-8 or
+// is NUL is replaced by U+FFFD. Errors are those of [Manager.Update].
+func (m *Manager) Disable(ctx context.Context, id string, reason DisabledReason, options ...WriteOption) (*Relayer, error) {
+	return update(ctx, m, ActionDisable, id, options, m.relayerOf, m.setDisabled(reason))
+}
+
+// Enable resets SystemDisabled and removes DisabledReason. If the relayer is not
+// disabled, nothing changes. Errors are those of [Manager.Update].
+func (m *Manager) Enable(ctx context.Context, id string, options ...WriteOption) (*Relayer, error) {
+	return update(ctx, m, ActionEnable, id, options, m.relayerOf, m.setEnabled())
+}
+
+// Delete removes the relayer. It returns [ErrNotFound], the error of an admission (see
+// [WithAdmission]), or [ErrConflict] if a condition does not hold or contention exhausts
+// the retries.
+//
+// It also removes a relayer whose stored data is damaged, if the store supports that and
+// there is neither a condition nor an admission nor a selector of [Manager.Within]: these
+// need the stored data.
+func (m *Manager) Delete(ctx context.Context, id string, options ...WriteOption) error {
+	_, err := remove(ctx, m, id, options, func(context.Context, Record) (struct{}, error) { return struct{}{}, nil })
+	return err
+}
+
 // create stores a new relayer. Decode completes it, and reports false if its fields are unknown.
 func create[T any](ctx context.Context, m *Manager, r *Relayer, decode func(*problems) bool, options []WriteOption, form form[T]) (T, error) {
 	return observeWrite(ctx, m, ActionCreate, &r.ID, options, func(ctx context.Context, w *write) (created T, _ error) {
@@ -67,54 +142,82 @@ func claimedError() error {
 	return invalid("signer_id", "is used by another relayer on this network: choose another signer")
 }
 
-// Update reads the relayer, calls change to modify it, checks the result like a
-// create, and stores it with a compare-and-swap on the revision. If another writer
-// was faster, Update begins again: change may be called several times and must have
-// no side effects. It returns the relayer as stored. If change modifies nothing,
-// nothing is stored and the revision stays.
-//
-// A change that replaces the relayer by a copy that was read before, such as the form of an
-// edit, overwrites what others have changed since. [IfRevision] with the Revision of the
-// copy prevents that.
-//
-// The relayer has its full RPC URLs. If they are sealed and cannot be opened, they are masked
-// ([RPCURL.IsMasked]): change can keep the list as it is, or replace all of its URLs. If it keeps
-// some of them, Update returns the error of [Manager.RPCURLs]. A list with the same content is
-// kept as it is stored, sealed under whichever key: see store/sealed.
-//
-// ID, Network, NetworkType, SignerID and Address must not be changed. Changes of Revision and
-// LastChange are ignored. A nil Policy removes all restrictions. Update returns [ErrNotFound],
-// a [*ValidationError], the error of change, or [ErrConflict] if a condition does not hold or
-// contention exhausts the retries. Each is wrapped in an error that names the operation and the
-// ID: match it with [errors.Is].
-func (m *Manager) Update(ctx context.Context, id string, change func(*Relayer) error, options ...WriteOption) (*Relayer, error) {
-	apply := func(r *Relayer, _ *problems) error { return change(r) }
-	return update(ctx, m, ActionUpdate, id, options, m.relayerOf, m.decoded(apply, true))
+func update[T any](ctx context.Context, m *Manager, action Action, id string, options []WriteOption, form form[T], e edit) (T, error) {
+	return observeWrite(ctx, m, action, &id, options, func(ctx context.Context, w *write) (T, error) {
+		rec, err := retry(ctx, func() (Record, error) { return m.attemptUpdate(ctx, id, w, e) })
+		if err != nil {
+			return *new(T), err
+		}
+		return form(ctx, rec)
+	})
 }
 
-// Pause sets Paused. If it is set already, nothing changes. Errors are those of
-// [Manager.Update].
-func (m *Manager) Pause(ctx context.Context, id string, options ...WriteOption) (*Relayer, error) {
-	return update(ctx, m, ActionPause, id, options, m.relayerOf, m.setPaused(true))
+func (m *Manager) attemptUpdate(ctx context.Context, id string, w *write, e edit) (Record, error) {
+	current, err := m.current(ctx, id, w.WriteSettings)
+	if err != nil {
+		w.begins(Record{}) // an earlier attempt has lost a race
+		return Record{}, err
+	}
+	w.begins(current)
+	rec, err := e(ctx, current)
+	if err != nil {
+		return Record{}, err
+	}
+	if bytes.Equal(rec.Document, current.Document) && bytes.Equal(rec.Private, current.Private) {
+		return w.unchanged(current), nil
+	}
+	if err := m.admit(ctx, w, current, rec); err != nil {
+		return Record{}, err
+	}
+	rec.Note = w.updateNote(ctx, current, rec)
+	updated, err := w.swap(ctx, rec)
+	if errors.Is(err, ErrClaimed) {
+		// Signers became exclusive while two relayers shared one. A change does not
+		// make that worse, and pausing one of them must be possible.
+		updated, err = w.swap(ctx, withClaim(rec, current.Claim))
+	}
+	if err != nil {
+		return Record{}, err
+	}
+	return w.updated(current, updated), nil
 }
 
-// Resume resets Paused. If it is not set, nothing changes. Errors are those of
-// [Manager.Update].
-func (m *Manager) Resume(ctx context.Context, id string, options ...WriteOption) (*Relayer, error) {
-	return update(ctx, m, ActionResume, id, options, m.relayerOf, m.setPaused(false))
+func remove[T any](ctx context.Context, m *Manager, id string, options []WriteOption, form form[T]) (T, error) {
+	return observeWrite(ctx, m, ActionDelete, &id, options, func(ctx context.Context, w *write) (T, error) {
+		rec, err := retry(ctx, func() (Record, error) { return m.attemptDelete(ctx, id, w) })
+		if err != nil {
+			return *new(T), err
+		}
+		return form(ctx, rec)
+	})
 }
 
-// Disable sets SystemDisabled and replaces DisabledReason by reason, whose Type is
-// required. It accepts any Details: more than 16 KiB are cut off, and what is not UTF-8 or
-// is NUL is replaced by U+FFFD. Errors are those of [Manager.Update].
-func (m *Manager) Disable(ctx context.Context, id string, reason DisabledReason, options ...WriteOption) (*Relayer, error) {
-	return update(ctx, m, ActionDisable, id, options, m.relayerOf, m.setDisabled(reason))
+func (m *Manager) attemptDelete(ctx context.Context, id string, w *write) (Record, error) {
+	rec, err := m.current(ctx, id, w.WriteSettings)
+	if errors.Is(err, ErrCorrupt) && w.Revisions == nil && len(m.admissions) == 0 {
+		return Record{}, m.deleteDamaged(ctx, id, err, w)
+	}
+	if err != nil {
+		return Record{}, err
+	}
+	w.begins(rec)
+	if err := m.admit(ctx, w, rec, Record{}); err != nil {
+		return Record{}, err
+	}
+	if err := w.store.Delete(ctx, id, rec.Revision, w.deleteNote(ctx)); err != nil {
+		return Record{}, asLostRace(err)
+	}
+	return w.deleted(rec), nil
 }
 
-// Enable resets SystemDisabled and removes DisabledReason. If the relayer is not
-// disabled, nothing changes. Errors are those of [Manager.Update].
-func (m *Manager) Enable(ctx context.Context, id string, options ...WriteOption) (*Relayer, error) {
-	return update(ctx, m, ActionEnable, id, options, m.relayerOf, m.setEnabled())
+// deleteDamaged deletes a record that the store cannot read. Its revision is not known. If
+// the store does not delete it, it returns the error of the read, which has the cause.
+func (m *Manager) deleteDamaged(ctx context.Context, id string, readErr error, w *write) error {
+	err := w.store.Delete(ctx, id, 0, w.deleteNote(ctx))
+	if errors.Is(err, ErrConflict) || errors.Is(err, ErrCorrupt) {
+		return readErr
+	}
+	return err
 }
 
 // edit returns the changed record of a relayer.
@@ -225,50 +328,6 @@ func withKnownType(r *Relayer) *Relayer {
 	return &known
 }
 
-func update[T any](ctx context.Context, m *Manager, action Action, id string, options []WriteOption, form form[T], e edit) (T, error) {
-	return observeWrite(ctx, m, action, &id, options, func(ctx context.Context, w *write) (T, error) {
-		rec, err := m.updateRecord(ctx, id, w, e)
-		if err != nil {
-			return *new(T), err
-		}
-		return form(ctx, rec)
-	})
-}
-
-func (m *Manager) updateRecord(ctx context.Context, id string, w *write, e edit) (Record, error) {
-	return retry(ctx, func() (Record, error) { return m.attemptUpdate(ctx, id, w, e) })
-}
-
-func (m *Manager) attemptUpdate(ctx context.Context, id string, w *write, e edit) (Record, error) {
-	current, err := m.current(ctx, id, w.WriteSettings)
-	if err != nil {
-		w.begins(Record{}) // an earlier attempt has lost a race
-		return Record{}, err
-	}
-	w.begins(current)
-	rec, err := e(ctx, current)
-	if err != nil {
-		return Record{}, err
-	}
-	if bytes.Equal(rec.Document, current.Document) && bytes.Equal(rec.Private, current.Private) {
-		return w.unchanged(current), nil
-	}
-	if err := m.admit(ctx, w, current, rec); err != nil {
-		return Record{}, err
-	}
-	rec.Note = w.updateNote(ctx, current, rec)
-	updated, err := w.swap(ctx, rec)
-	if errors.Is(err, ErrClaimed) {
-		// Signers became exclusive while two relayers shared one. A change does not
-		// make that worse, and pausing one of them must be possible.
-		updated, err = w.swap(ctx, withClaim(rec, current.Claim))
-	}
-	if err != nil {
-		return Record{}, err
-	}
-	return w.updated(current, updated), nil
-}
-
 // changed returns the record of the relayer as apply changes it, with a changed private part in
 // clear.
 func (m *Manager) changed(ctx context.Context, current Record, apply applyFunc, opens bool) (Record, error) {
@@ -366,19 +425,6 @@ func parsePatch(body []byte) mergePatch {
 	return p
 }
 
-// Patch changes a relayer by a JSON Merge Patch (RFC 7396), which must be strict JSON, and
-// returns it as stored. An absent member stays as it is. Its members are name, paused, policies
-// (merged field by field; null clears one field or all), notification_id (null clears it),
-// custom_rpc_urls (replaced whole; null clears them) and labels (merged key by key; null removes
-// one or all). The other members of a relayer cannot be changed. The result is checked as a
-// whole. An empty patch changes nothing, and one that only has paused is [Manager.Pause] or
-// [Manager.Resume]. Errors are those of [Manager.Update], which is the way to change a relayer
-// by Go types.
-func (m *Manager) Patch(ctx context.Context, id string, patch []byte, options ...WriteOption) (*Relayer, error) {
-	p := parsePatch(patch)
-	return update(ctx, m, p.action, id, options, m.relayerOf, m.patched(p))
-}
-
 // patched returns the edit of a patch.
 func (m *Manager) patched(p mergePatch) edit {
 	switch {
@@ -464,56 +510,6 @@ func (s switches) terms(stored []string) []string {
 		}
 	}
 	return terms // in order: a flag has one term
-}
-
-// Delete removes the relayer. It returns [ErrNotFound], the error of an admission (see
-// [WithAdmission]), or [ErrConflict] if a condition does not hold or contention exhausts
-// the retries.
-//
-// It also removes a relayer whose stored data is damaged, if the store supports that and
-// there is neither a condition nor an admission nor a selector of [Manager.Within]: these
-// need the stored data.
-func (m *Manager) Delete(ctx context.Context, id string, options ...WriteOption) error {
-	_, err := remove(ctx, m, id, options, func(context.Context, Record) (struct{}, error) { return struct{}{}, nil })
-	return err
-}
-
-func remove[T any](ctx context.Context, m *Manager, id string, options []WriteOption, form form[T]) (T, error) {
-	return observeWrite(ctx, m, ActionDelete, &id, options, func(ctx context.Context, w *write) (T, error) {
-		rec, err := retry(ctx, func() (Record, error) { return m.attemptDelete(ctx, id, w) })
-		if err != nil {
-			return *new(T), err
-		}
-		return form(ctx, rec)
-	})
-}
-
-func (m *Manager) attemptDelete(ctx context.Context, id string, w *write) (Record, error) {
-	rec, err := m.current(ctx, id, w.WriteSettings)
-	if errors.Is(err, ErrCorrupt) && w.Revisions == nil && len(m.admissions) == 0 {
-		return Record{}, m.deleteDamaged(ctx, id, err, w)
-	}
-	if err != nil {
-		return Record{}, err
-	}
-	w.begins(rec)
-	if err := m.admit(ctx, w, rec, Record{}); err != nil {
-		return Record{}, err
-	}
-	if err := w.store.Delete(ctx, id, rec.Revision, w.deleteNote(ctx)); err != nil {
-		return Record{}, asLostRace(err)
-	}
-	return w.deleted(rec), nil
-}
-
-// deleteDamaged deletes a record that the store cannot read. Its revision is not known. If
-// the store does not delete it, it returns the error of the read, which has the cause.
-func (m *Manager) deleteDamaged(ctx context.Context, id string, readErr error, w *write) error {
-	err := w.store.Delete(ctx, id, 0, w.deleteNote(ctx))
-	if errors.Is(err, ErrConflict) || errors.Is(err, ErrCorrupt) {
-		return readErr
-	}
-	return err
 }
 
 // write is an observed write.
