@@ -50,7 +50,7 @@ func history[T any](ctx context.Context, m *Manager, query HistoryQuery, form fu
 	return page, next, err
 }
 
-// action returns what a query is for observers.
+// action returns the action that observers get for a history.
 func (q HistoryQuery) action() Action {
 	if q.ID == "" {
 		return ActionList

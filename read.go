@@ -73,7 +73,7 @@ type ListQuery struct {
 	// After is the [Page.Next] of an earlier page, behind which the page begins, or the
 	// empty cursor, which is the beginning. If it is nil, Page is the page; otherwise Page
 	// must be 0. A walk by cursors returns every relayer that exists and is selected during
-	// the whole walk exactly once, whatever is created and deleted meanwhile.
+	// the whole walk exactly once, even if others are created and deleted meanwhile.
 	After *Cursor
 }
 

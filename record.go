@@ -41,7 +41,10 @@ func (s *settings) newRecord(r *Relayer) (Record, error) {
 	if err != nil {
 		return Record{}, err
 	}
-	claim := s.claimOf(r)
+	claim := ""
+	if s.exclusiveSigners {
+		claim = signerClaim(r)
+	}
 	return Record{
 		ID: r.ID, Claim: claim, Terms: termsOf(r, claim), Text: searchText(r), Document: document, Private: private,
 	}, nil
@@ -95,15 +98,7 @@ func withPolicyDefaults(policy Policy, networkType NetworkType) Policy {
 	return &completed
 }
 
-// claimOf returns the claim of the relayer's record. It is a digest, whose length
-// does not depend on that of the names.
-func (s *settings) claimOf(r *Relayer) string {
-	if !s.exclusiveSigners {
-		return ""
-	}
-	return signerClaim(r)
-}
-
+// signerClaim returns the claim of the signer: a digest, because names can be long.
 func signerClaim(r *Relayer) string {
 	network := cases.Fold().String(strings.TrimSpace(r.Network))
 	digest := sha256.New()
@@ -498,13 +493,14 @@ func joinedPaths(paths []string) string {
 	return mask.Shortened(strings.Join(slices.Compact(members), pathSeparator), maxPathsLength)
 }
 
-// setPaused sets who paused the relayer. Before is the note of a record that is paused, or nil.
-func (n *note) setPaused(before []byte) {
+// setPaused sets who paused the relayer: the change of the note, unless the record before it is
+// paused already.
+func (n *note) setPaused(before Record) {
 	n[notePausedTime] = pausedByItself
-	if before == nil {
+	if !isPaused(before) {
 		return
 	}
-	old := parseNote(before)
+	old := parseNote(before.Note)
 	copy(n[notePausedTime:], old[notePausedTime:])
 	if old[notePausedTime] == pausedByItself {
 		n[notePausedTime], n[notePausedActor], n[notePausedReason], n[notePausedRequestID] = old[noteTime], old[noteActor], old[noteReason], old[noteRequestID]

@@ -80,9 +80,9 @@ type Relayer struct {
 	// LastChange says who made this revision, when and why. It is not part of the JSON form.
 	LastChange ChangeInfo `json:"-" validate:"-"`
 
-	// PausedBy says who paused the relayer, when and why, whatever was changed since. It is
-	// zero unless Paused is true. A create that was paused counts. It is not part of the JSON
-	// form.
+	// PausedBy says who paused the relayer, when and why. Later changes do not replace it. It is
+	// zero unless Paused is true, and if the change is unknown. The create of a paused relayer
+	// counts as a pause. It is not part of the JSON form.
 	PausedBy ChangeInfo `json:"-" validate:"-"`
 }
 

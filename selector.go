@@ -58,7 +58,7 @@ type selectorKey struct {
 	// value returns the value of a relayer, or false if it is not set.
 	value func(*Relayer) (value string, isSet bool)
 
-	// valueCode is the code of a value that the field cannot have.
+	// valueCode is the code of a value that the field cannot have, or of an unknown key.
 	valueCode string
 
 	// valueProblem returns why the field cannot have a value, or "". If it is nil, the value
@@ -86,12 +86,6 @@ var selectorKeys = []selectorKey{
 	{name: keySearch, valueProblem: searchProblem},
 }
 
-// isSelectorKey reports whether a [Selector] can have the key: whether its name is known.
-func isSelectorKey(key string) bool {
-	_, isLabel := strings.CutPrefix(key, labelPrefix)
-	return isLabel || slices.ContainsFunc(selectorKeys, func(k selectorKey) bool { return k.name == key })
-}
-
 // selectorKeyNamed returns the key, or why a [Selector] cannot have it.
 func selectorKeyNamed(name string) (key selectorKey, problem string) {
 	if label, isLabel := strings.CutPrefix(name, labelPrefix); isLabel {
@@ -99,7 +93,7 @@ func selectorKeyNamed(name string) (key selectorKey, problem string) {
 	}
 	i := slices.IndexFunc(selectorKeys, func(k selectorKey) bool { return k.name == name })
 	if i < 0 {
-		return selectorKey{}, "is not a known key of a selector"
+		return selectorKey{valueCode: strictjson.UnknownField}, "is not a known key of a selector"
 	}
 	return selectorKeys[i], ""
 }
@@ -235,14 +229,11 @@ func (s Selector) Where(key string, values ...string) Selector {
 		return s
 	}
 	named, problem := selectorKeyNamed(key)
-	code := ""
 	if problem == "" {
-		code, problem = named.valueCode, named.problem(values)
-	} else if !isSelectorKey(key) {
-		code = strictjson.UnknownField
+		problem = named.problem(values)
 	}
 	if problem != "" {
-		return Selector{err: invalidAs(key, code, problem)}
+		return Selector{err: invalidAs(key, named.valueCode, problem)}
 	}
 	if key == keySearch && slices.Contains(values, "") {
 		return s // every text contains the empty one
@@ -413,7 +404,11 @@ func (s Selector) checkScope(rec Record) error {
 		if t.holds(rec) {
 			continue
 		}
-		found.Add(t.field(), "must be "+strings.Join(quoted(t.values), " or ")+", to which the access is limited")
+		var quoted []string
+		for _, value := range t.values {
+			quoted = append(quoted, strconv.Quote(value))
+		}
+		found.Add(t.field(), "must be "+strings.Join(quoted, " or ")+", to which the access is limited")
 	}
 	return found.err()
 }
@@ -424,14 +419,6 @@ func (t selectorTerm) field() string {
 		return strictjson.Join("labels", label)
 	}
 	return t.key
-}
-
-func quoted(values []string) []string {
-	var texts []string
-	for _, value := range values {
-		texts = append(texts, strconv.Quote(value))
-	}
-	return texts
 }
 
 func (s Selector) hasSearch() bool {

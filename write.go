@@ -127,19 +127,15 @@ func (m *Manager) create(ctx context.Context, r *Relayer, found *problems, w *wr
 	if err := m.admit(ctx, w, Record{}, rec); err != nil {
 		return Record{}, err
 	}
-	rec.Note = w.createNote(ctx, rec)
+	rec.Note = w.note(ctx, Record{}, rec)
 	created, err := w.store.Create(ctx, rec)
 	if errors.Is(err, ErrClaimed) {
-		return Record{}, claimedError()
+		return Record{}, invalid("signer_id", "is used by another relayer on this network: choose another signer")
 	}
 	if err != nil {
 		return Record{}, err
 	}
-	return w.created(created), nil
-}
-
-func claimedError() error {
-	return invalid("signer_id", "is used by another relayer on this network: choose another signer")
+	return w.result(created.Revision, Record{}, created), nil
 }
 
 func update[T any](ctx context.Context, m *Manager, action Action, id string, options []WriteOption, form form[T], e edit) (T, error) {
@@ -164,12 +160,12 @@ func (m *Manager) attemptUpdate(ctx context.Context, id string, w *write, e edit
 		return Record{}, err
 	}
 	if bytes.Equal(rec.Document, current.Document) && bytes.Equal(rec.Private, current.Private) {
-		return w.unchanged(current), nil
+		return w.result(current.Revision, current, current), nil
 	}
 	if err := m.admit(ctx, w, current, rec); err != nil {
 		return Record{}, err
 	}
-	rec.Note = w.updateNote(ctx, current, rec)
+	rec.Note = w.note(ctx, current, rec)
 	updated, err := w.swap(ctx, rec)
 	if errors.Is(err, ErrClaimed) {
 		// Signers became exclusive while two relayers shared one. A change does not
@@ -179,7 +175,13 @@ func (m *Manager) attemptUpdate(ctx context.Context, id string, w *write, e edit
 	if err != nil {
 		return Record{}, err
 	}
-	return w.updated(current, updated), nil
+	if !w.DryRun {
+		w.operation.Changed = changeInfoOf(updated).Changed
+		if isPaused(updated) != isPaused(current) {
+			w.operation.Paused = new(isPaused(updated))
+		}
+	}
+	return w.result(updated.Revision, current, updated), nil
 }
 
 func remove[T any](ctx context.Context, m *Manager, id string, options []WriteOption, form form[T]) (T, error) {
@@ -204,16 +206,16 @@ func (m *Manager) attemptDelete(ctx context.Context, id string, w *write) (Recor
 	if err := m.admit(ctx, w, rec, Record{}); err != nil {
 		return Record{}, err
 	}
-	if err := w.store.Delete(ctx, id, rec.Revision, w.deleteNote(ctx)); err != nil {
+	if err := w.store.Delete(ctx, id, rec.Revision, w.note(ctx, rec, Record{})); err != nil {
 		return Record{}, asLostRace(err)
 	}
-	return w.deleted(rec), nil
+	return w.result(0, Record{}, rec), nil
 }
 
 // deleteDamaged deletes a record that the store cannot read. Its revision is not known. If
 // the store does not delete it, it returns the error of the read, which has the cause.
 func (m *Manager) deleteDamaged(ctx context.Context, id string, readErr error, w *write) error {
-	err := w.store.Delete(ctx, id, 0, w.deleteNote(ctx))
+	err := w.store.Delete(ctx, id, 0, w.note(ctx, Record{}, Record{}))
 	if errors.Is(err, ErrConflict) || errors.Is(err, ErrCorrupt) {
 		return readErr
 	}
@@ -230,11 +232,7 @@ type applyFunc func(r *Relayer, found *problems) error
 // limits its size.
 func (m *Manager) decoded(apply applyFunc, opens bool) edit {
 	return func(ctx context.Context, current Record) (Record, error) {
-		rec, err := m.changed(ctx, current, apply, opens)
-		if err != nil {
-			return Record{}, err
-		}
-		return rec, m.checkSize(rec, current)
+		return m.changed(ctx, current, apply, opens)
 	}
 }
 
@@ -311,7 +309,9 @@ func (m *Manager) checkChanged(r, stored *Relayer, found *problems) {
 		if !reflect.DeepEqual(r.Policy, stored.Policy) {
 			found.Add("policies", unknownTypeMessage)
 		}
-		r = withKnownType(r)
+		known := *r // the other rules do not depend on the network type
+		known.NetworkType, known.Policy = EVM, nil
+		r = &known
 	}
 	m.check(r, found)
 	checkDisabled(r, found)
@@ -319,14 +319,6 @@ func (m *Manager) checkChanged(r, stored *Relayer, found *problems) {
 }
 
 const unknownTypeMessage = "cannot be changed: this version does not support the network type"
-
-// withKnownType returns a relayer to which the rules of the fields apply that do not
-// depend on the network type.
-func withKnownType(r *Relayer) *Relayer {
-	known := *r
-	known.NetworkType, known.Policy = EVM, nil
-	return &known
-}
 
 // changed returns the record of the relayer as apply changes it, with a changed private part in
 // clear.
@@ -376,7 +368,7 @@ func (m *Manager) changed(ctx context.Context, current Record, apply applyFunc, 
 	if keepsURLs || opening == nil && bytes.Equal(rec.Private, base.Private) {
 		rec.Private = current.Private // what is sealed would differ if it were sealed again
 	}
-	return rec, nil
+	return rec, m.checkSize(rec, current)
 }
 
 // canReplace reports whether a list can replace stored RPC URLs that cannot be opened: the key
@@ -543,72 +535,28 @@ func (w *write) begins(current Record) {
 	w.operation.OldRevision, w.operation.Revision = current.Revision, current.Revision
 }
 
-// updateNote returns the note of a change of current to rec, which is made now.
-func (w *write) updateNote(ctx context.Context, current, rec Record) []byte {
-	n := newNote(ctx, w.operation.Action, w.Reason, changedPaths(current, rec))
-	switch {
-	case isPaused(current) && isPaused(rec):
-		n.setPaused(current.Note)
-	case isPaused(rec):
-		n.setPaused(nil)
+// note returns the note of a change from old to rec, which is made now. A create has no old
+// record, and a delete no new one.
+func (w *write) note(ctx context.Context, old, rec Record) []byte {
+	var changed []string
+	if old.ID != "" && rec.ID != "" {
+		changed = changedPaths(old, rec)
 	}
-	return n.encoded()
-}
-
-// createNote returns the note of a create, which is made now.
-func (w *write) createNote(ctx context.Context, rec Record) []byte {
-	n := newNote(ctx, w.operation.Action, w.Reason, nil)
+	n := newNote(ctx, w.operation.Action, w.Reason, changed)
 	if isPaused(rec) {
-		n.setPaused(nil)
+		n.setPaused(old)
 	}
 	return n.encoded()
 }
 
-// deleteNote returns the note of a delete, which is made now.
-func (w *write) deleteNote(ctx context.Context) []byte {
-	return newNote(ctx, w.operation.Action, w.Reason, nil).encoded()
-}
-
-// created records a create, and updated an update of current. They return the record as the
-// caller gets it: the note of a dry run has only what would change.
-func (w *write) created(rec Record) Record {
+// result records the revision after the write, and returns the record as the caller gets it. In
+// a dry run the revision stays, and the note has only what changes from old to rec.
+func (w *write) result(revision uint64, old, rec Record) Record {
 	if w.DryRun {
-		return dryRecord(Record{}, rec)
+		rec.Note = onlyPaths(changedPaths(old, rec))
+	} else {
+		w.operation.Revision = revision
 	}
-	w.operation.Revision = rec.Revision
-	return rec
-}
-
-func (w *write) updated(current, rec Record) Record {
-	if w.DryRun {
-		return dryRecord(current, rec)
-	}
-	w.operation.Revision, w.operation.Changed = rec.Revision, changeInfoOf(rec).Changed
-	if isPaused(rec) != isPaused(current) {
-		w.operation.Paused = new(isPaused(rec))
-	}
-	return rec
-}
-
-// deleted is updated for a delete.
-func (w *write) deleted(current Record) Record {
-	if w.DryRun {
-		return dryRecord(Record{}, current)
-	}
-	w.operation.Revision = 0
-	return current
-}
-
-// unchanged returns the record of a write that changes nothing.
-func (w *write) unchanged(current Record) Record {
-	if w.DryRun {
-		return dryRecord(current, current)
-	}
-	return current
-}
-
-func dryRecord(old, rec Record) Record {
-	rec.Note = onlyPaths(changedPaths(old, rec))
 	return rec
 }
 
