@@ -1,9 +1,11 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -22,7 +24,33 @@ type connections struct {
 	pool           *pgxpool.Pool
 	connectTimeout time.Duration
 	known          *timelines
+	prober         *prober
 	slots          chan struct{} // one for each connection that may be in use
+}
+
+// prober lets one caller at a time look for a primary while none can be reached. Otherwise all
+// waiting calls would connect to all hosts again and again, also to the standby that is about to
+// be promoted.
+type prober struct {
+	lock chan struct{} // held by the caller that looks for a primary
+
+	mu       sync.Mutex
+	failure  error     // why no primary could be reached; nil if one could
+	surveyed time.Time // when a slow call has last asked all servers
+}
+
+func newProber() *prober { return &prober{lock: make(chan struct{}, 1)} }
+
+func (p *prober) lastFailure() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.failure
+}
+
+func (p *prober) note(failure error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failure = failure
 }
 
 // conn is a connection of the pool that occupies a slot.
@@ -49,28 +77,72 @@ func (c *connections) acquire(ctx context.Context) (*conn, error) {
 // acquireWithin is acquire for a caller with ctx, from which waiting is derived.
 func (c *connections) acquireWithin(ctx, waiting context.Context) (*conn, error) {
 	late := fmt.Errorf("no connection within %v", c.connectTimeout)
+	select {
+	case c.slots <- struct{}{}:
+		found, err := c.probe(ctx, waiting, late)
+		if err != nil {
+			<-c.slots
+			return nil, noConnection{err}
+		}
+		return &conn{found, c.slots}, nil
+	case <-waiting.Done():
+		return nil, noConnection{cmp.Or(ctx.Err(), c.prober.lastFailure(), late)}
+	}
+}
+
+// probe tries to get a connection to a primary until waiting ends. Its error is then late, or
+// the last reason.
+func (c *connections) probe(ctx, waiting context.Context, late error) (*pooled, error) {
+	isProber := false
+	defer func() {
+		if isProber {
+			<-c.prober.lock
+		}
+	}()
 	for pause := time.Millisecond; ; pause = min(2*pause, maxAcquirePause) {
-		conn, err := c.acquirePrimary(waiting)
+		if !isProber && c.prober.lastFailure() != nil {
+			select {
+			case c.prober.lock <- struct{}{}:
+				isProber = true
+			case <-waiting.Done():
+				return nil, cmp.Or(ctx.Err(), c.prober.lastFailure(), late)
+			}
+			if isProber = c.prober.lastFailure() != nil; !isProber {
+				<-c.prober.lock
+			}
+		}
+		found, err := c.acquirePrimary(waiting)
 		switch {
 		case err == nil:
-			return conn, nil
+			c.prober.note(nil)
+			return found, nil
 		case ctx.Err() != nil:
-			return nil, noConnection{ctx.Err()}
+			return nil, ctx.Err()
 		case isForeign(err):
 			late, _ = errors.AsType[errForeign](err)
 		case errors.Is(err, errNoPrimary):
 			late = c.hint(errNoPrimary)
 		case !mayPass(err):
-			return nil, noConnection{err}
+			return nil, err
 		case waiting.Err() == nil:
 			late = fmt.Errorf("no connection within %v: %w", c.connectTimeout, err)
 		}
+		if isAway(err) {
+			c.prober.note(late)
+		}
 		select {
 		case <-waiting.Done():
-			return nil, noConnection{late}
+			return nil, late
 		case <-time.After(pause):
 		}
 	}
+}
+
+// isAway reports whether the attempt to connect to each host has failed, and not because all
+// connections of a server are in use.
+func isAway(err error) bool {
+	_, isUnconnected := errors.AsType[*pgconn.ConnectError](err)
+	return errors.Is(err, errNoPrimary) || isForeign(err) || isUnconnected && !hasCode(err, tooManyConnections)
 }
 
 func isForeign(err error) bool {
@@ -91,25 +163,19 @@ func (c *connections) hint(err error) error {
 
 // acquirePrimary returns errNoPrimary if the pool has connected to another server. Idle
 // connections that have been lost, or lead to a former primary, are discarded.
-func (c *connections) acquirePrimary(ctx context.Context) (*conn, error) {
+func (c *connections) acquirePrimary(ctx context.Context) (*pooled, error) {
 	for {
-		select {
-		case c.slots <- struct{}{}:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-		acquired, err := c.pool.Acquire(ctx)
+		found, err := c.pool.Acquire(ctx)
 		if err != nil {
-			<-c.slots
 			return nil, err
 		}
-		conn := &conn{acquired, c.slots}
-		_, isKnown := primaryOf(conn.Conn().PgConn())
-		err = c.known.requirePrimary(ctx, conn.Conn().PgConn())
+		_, isKnown := primaryOf(found.Conn().PgConn())
+		err = c.known.requirePrimary(ctx, found.Conn().PgConn())
 		if err == nil {
-			return conn, nil
+			return found, nil
 		}
-		discard(conn)
+		closeNow(found)
+		found.Release()
 		if !isKnown && (errors.Is(err, errNoPrimary) || isForeign(err)) || isRefusal(err) || ctx.Err() != nil {
 			return nil, err
 		}
@@ -147,20 +213,18 @@ func takeWarning(conn *pgconn.PgConn) bool {
 	return warned
 }
 
-// discard closes a connection, so that the pool makes a new one. It does not wait for the
+// closeNow closes a connection, so that the pool makes a new one. It does not wait for the
 // server, which may hang.
-func discard(conn *conn) {
+func closeNow(conn *pooled) {
 	_ = conn.Conn().PgConn().Conn().Close()
 	closeSoon(conn.Conn())
-	conn.Release()
 }
 
 // release returns a connection to the pool, unless the server has turned out to be a
 // standby: a pooler may lead a connection to another server than at first.
 func release(conn *conn, err error) {
 	if isStandbyError(err) {
-		discard(conn)
-		return
+		closeNow(conn.pooled)
 	}
 	conn.Release()
 }

@@ -30,6 +30,7 @@ const (
 	readOnlyTransaction  = "25006"
 	featureNotSupported  = "0A000"
 	lockNotAvailable     = "55P03"
+	tooManyConnections   = "53300"
 	undefinedTable       = "42P01"
 	undefinedColumn      = "42703"
 	programLimitExceeded = "54000"

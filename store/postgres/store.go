@@ -146,13 +146,13 @@ func New(ctx context.Context, pool *pgxpool.Pool, options ...Option) (*Store, er
 }
 
 func newStore(ctx context.Context, pool *pgxpool.Pool, known *timelines, opts options) (*Store, error) {
-	readers := &connections{pool: pool, connectTimeout: opts.connectTimeout, known: known, slots: make(chan struct{}, max(1, pool.Config().MaxConns-1))}
+	readers := &connections{pool: pool, connectTimeout: opts.connectTimeout, known: known, prober: newProber(), slots: make(chan struct{}, max(1, pool.Config().MaxConns-1))}
 	if err := prepareSchema(ctx, readers, opts); err != nil {
 		return nil, err
 	}
 	s := &Store{
 		connections: readers,
-		writer:      &connections{pool: pool, connectTimeout: opts.connectTimeout, known: known, slots: make(chan struct{}, 1)},
+		writer:      &connections{pool: pool, connectTimeout: opts.connectTimeout, known: known, prober: readers.prober, slots: make(chan struct{}, 1)},
 		opts:        opts,
 		sql:         statementsIn(opts.schema),
 	}

@@ -37,6 +37,19 @@ func (c *connections) survey(ctx context.Context) {
 	asking.Wait()
 }
 
+// surveyInterval limits how often slow calls of a Store ask all servers.
+const surveyInterval = 2 * time.Second
+
+func (p *prober) isSurveyDue() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	isDue := time.Since(p.surveyed) >= surveyInterval
+	if isDue {
+		p.surveyed = time.Now()
+	}
+	return isDue
+}
+
 // errSurveyed ends a connection once the timeline is known.
 var errSurveyed = errors.New("surveyed")
 
@@ -70,7 +83,8 @@ func perServer(config *pgx.ConnConfig) []*pgx.ConnConfig {
 
 // whilePrimary returns a context that ends with the timeout, or once the server of a
 // connection is known to be a former primary. If the server takes longer than the
-// interval, as a commit whose standbys follow another server, the others are surveyed.
+// interval, as a commit whose standbys follow another server, the others are surveyed, once in
+// a surveyInterval.
 // The caller calls stop.
 func (c *connections) whilePrimary(conn *pgconn.PgConn, timeout, interval time.Duration) (ctx context.Context, stop func()) {
 	unlimited, cancelCause := context.WithCancelCause(context.Background())
@@ -80,7 +94,9 @@ func (c *connections) whilePrimary(conn *pgconn.PgConn, timeout, interval time.D
 	timer := time.AfterFunc(interval, func() {
 		defer close(done)
 		for ctx.Err() == nil {
-			c.survey(ctx)
+			if c.prober.isSurveyDue() {
+				c.survey(ctx)
+			}
 			if !c.known.admits(on) {
 				cancelCause(errFormerPrimary)
 			}
