@@ -32,7 +32,7 @@ var contradictions = []struct{ what, sql string }{
 		)
 		SELECT count(*) FROM real FULL JOIN $schema.postings AS stored USING (term, chunk)
 		WHERE real.bits IS DISTINCT FROM stored.bits`},
-	{"negative counts", `SELECT count(*) FROM $schema.counts WHERE live < 0`},
+	{"counts below 1", `SELECT count(*) FROM $schema.counts WHERE live < 1`},
 	{"counters that are negative", `
 		SELECT count(*) FROM $schema.state, $schema.pruning WHERE least(last_sequence, last_revision, pruned, history_pruned, displaced, feed_age, history_age, history_changes) < 0`},
 	{"relayers with an impossible ID or claim", `
@@ -136,7 +136,7 @@ func (s *Store) corrupt(what string) error {
 const needed = `
 	SELECT string_agg(privilege || ' on ' || name, ', ')
 	FROM (VALUES ('INSERT', 'relayers'), ('UPDATE', 'relayers'), ('DELETE', 'relayers'), ('INSERT', 'changes'), ('INSERT', 'postings'),
-		('UPDATE', 'postings'), ('DELETE', 'postings'), ('INSERT', 'counts'), ('UPDATE', 'counts'), ('UPDATE', 'state')) AS needed (privilege, name)
+		('UPDATE', 'postings'), ('DELETE', 'postings'), ('INSERT', 'counts'), ('UPDATE', 'counts'), ('DELETE', 'counts'), ('UPDATE', 'state')) AS needed (privilege, name)
 	WHERE NOT has_table_privilege(('$schema.' || name)::regclass, privilege)`
 
 // Ready returns nil if the store can read and its role may write, and otherwise the reason.

@@ -41,6 +41,7 @@ func TestCheck_Contradictions(t *testing.T) {
 		"a long ID":                    `UPDATE spoiled.relayers SET id = repeat('a', 65) WHERE id = 'a'`,
 		"an empty claim":               `UPDATE spoiled.relayers SET claim = '' WHERE id = 'a'`,
 		"a long claim":                 `UPDATE spoiled.relayers SET claim = decode(repeat('ab', 129), 'hex') WHERE id = 'a'`,
+		"a count of zero":              `INSERT INTO spoiled.counts VALUES (1, 99, 0)`,
 		"a negative count":             `INSERT INTO spoiled.counts VALUES (1, 99, -1), (2, 99, 0)`,
 		"a negative prune":             `UPDATE spoiled.pruning SET pruned = -1`,
 		"no row of counters":           `DELETE FROM spoiled.state`,

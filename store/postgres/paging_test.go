@@ -120,3 +120,39 @@ func TestPositions_RefusedWrites(t *testing.T) {
 	wantPages(t, store, rand.New(rand.NewPCG(1, 1)), want, 100)
 	wantConsistent(t, store)
 }
+
+// TestCounts_AfterChurn: what was deleted leaves no row behind that a search would read.
+func TestCounts_AfterChurn(t *testing.T) {
+	t.Parallel()
+	schema := schemaName()
+	admin := newPool(t, server.ConnString())
+	store := open(t, postgres.WithSchema(schema))
+	counts := func() int { return queryOne[int](t, admin, "SELECT count(*) FROM "+schema+".counts") }
+	const many = 600 // more than four rows of level 1
+	var writing sync.WaitGroup
+	for i := range many {
+		writing.Go(func() {
+			made, err := store.Create(t.Context(), record(numbered(i)))
+			if err == nil {
+				err = store.Delete(t.Context(), made.ID, made.Revision, nil)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	writing.Wait()
+	if got := counts(); got != 0 {
+		t.Errorf("%d rows of counts without a relayer", got)
+	}
+	rec := create(t, store, record("kept"))
+	remove(t, store, create(t, store, record("gone")))
+	if got := counts(); got != 3 { // one of each level
+		t.Errorf("%d rows of counts of one relayer, want 3", got)
+	}
+	found, total, err := list(t.Context(), store, relayer.StoreQuery{Contains: []string{"text"}, Limit: 10})
+	if err != nil || total != 1 || !same(found[0], rec) {
+		t.Errorf("a search finds %v of %d, error %v", found, total, err)
+	}
+	wantConsistent(t, store)
+}

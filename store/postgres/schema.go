@@ -54,7 +54,8 @@ const (
 // another one and filter it by ID.
 //
 // The counts change with every create and delete, so their pages have
-// room for new versions of a row (heap-only tuple updates).
+// room for new versions of a row (heap-only tuple updates). Rows of zero are deleted: there
+// would be one for each 128 creates.
 //
 // The table postings is the index of terms: for each term and chunk of 512 sequence numbers,
 // the bits of the records that have the term (an inverted index of bitmaps). A
@@ -272,7 +273,7 @@ BEGIN
 		WITH $held, searched AS (
 			SELECT chunk, bit_and(bits) AS bits FROM held GROUP BY chunk HAVING count(*) = needed
 			UNION ALL
-			SELECT DISTINCT node >> 2, ~ 0::bit(512) FROM $schema.counts WHERE level = 1 AND live > 0 AND needed = 0
+			SELECT DISTINCT node >> 2, ~ 0::bit(512) FROM $schema.counts WHERE level = 1 AND needed = 0
 		), selected AS (
 			SELECT searched.chunk, bit_or($bitAt) AS bits
 			FROM searched, LATERAL (

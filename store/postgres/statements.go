@@ -8,7 +8,8 @@ type statements struct {
 	lock, state            string
 	create, update, remove string
 	importAll, importPast  string
-	finish, dropEmpty      string
+	finish                 string
+	dropBits, dropCounts   string
 
 	get, history                           string
 	list, listDocuments, selection, search string
@@ -167,12 +168,19 @@ func statementsIn(schema string) statements {
 
 		// A join could read the whole index, if the statistics say that the table is empty.
 		// No row moves under the write lock.
-		dropEmpty: in(`
+		dropBits: in(`
 			DELETE FROM $schema.postings WHERE ctid = ANY (ARRAY(
 				SELECT stored.ctid
 				FROM unnest($1::text[], $2::bigint[]) AS lost (term, sequence), LATERAL (
 					SELECT p.ctid FROM $schema.postings AS p
 					WHERE p.term = lost.term AND p.chunk = lost.sequence >> 9 AND p.bits = 0::bit(512) OFFSET 0) AS stored))`),
+
+		dropCounts: in(`
+			DELETE FROM $schema.counts WHERE ctid = ANY (ARRAY(
+				SELECT stored.ctid
+				FROM unnest($1::smallint[], $2::bigint[]) AS changed (level, node), LATERAL (
+					SELECT c.ctid FROM $schema.counts AS c
+					WHERE c.level = changed.level AND c.node = changed.node AND c.live = 0 OFFSET 0) AS stored))`),
 
 		get: in(`SELECT ` + recordColumns + ` FROM $schema.relayer($1::text)`),
 		history: in(`

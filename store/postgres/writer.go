@@ -284,7 +284,10 @@ func (s *Store) sendCommit(conn *conn, stored counters, outcomes []outcome) erro
 	message.Queue(s.sql.finish, depths, indexes, by, raised.sequence, raised.revision, stored.revision, s.opts.channel(), terms, sequences, !s.isQueueFull.Load())
 	if len(lost) > 0 {
 		terms, sequences := postingColumns(lost)
-		message.Queue(s.sql.dropEmpty, terms, sequences)
+		message.Queue(s.sql.dropBits, terms, sequences)
+	}
+	if slices.ContainsFunc(by, func(n int32) bool { return n < 0 }) {
+		message.Queue(s.sql.dropCounts, depths, indexes)
 	}
 	message.Queue(`COMMIT`)
 	takeWarning(conn.Conn().PgConn())
