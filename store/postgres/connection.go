@@ -118,8 +118,8 @@ func (c *connections) probe(ctx, waiting context.Context, late error) (*pooled, 
 			return found, nil
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
-		case isForeign(err):
-			late, _ = errors.AsType[errForeign](err)
+		case errors.Is(err, errOtherCluster):
+			late = errOtherCluster
 		case errors.Is(err, errNoPrimary):
 			late = c.hint(errNoPrimary)
 		case !mayPass(err):
@@ -142,12 +142,7 @@ func (c *connections) probe(ctx, waiting context.Context, late error) (*pooled, 
 // connections of a server are in use.
 func isAway(err error) bool {
 	_, isUnconnected := errors.AsType[*pgconn.ConnectError](err)
-	return errors.Is(err, errNoPrimary) || isForeign(err) || isUnconnected && !hasCode(err, tooManyConnections)
-}
-
-func isForeign(err error) bool {
-	_, ok := errors.AsType[errForeign](err)
-	return ok
+	return errors.Is(err, errNoPrimary) || errors.Is(err, errOtherCluster) || isUnconnected && !hasCode(err, tooManyConnections)
 }
 
 const maxAcquirePause = 25 * time.Millisecond
@@ -176,7 +171,7 @@ func (c *connections) acquirePrimary(ctx context.Context) (*pooled, error) {
 		}
 		closeNow(found)
 		found.Release()
-		if !isKnown && (errors.Is(err, errNoPrimary) || isForeign(err)) || isRefusal(err) || ctx.Err() != nil {
+		if !isKnown && (errors.Is(err, errNoPrimary) || errors.Is(err, errOtherCluster)) || isRefusal(err) || ctx.Err() != nil {
 			return nil, err
 		}
 	}

@@ -288,15 +288,18 @@ func (f *feed) add(found batch) {
 }
 
 func (s *Store) lastChange(ctx context.Context) (last mark, err error) {
+	seen := s.seen.Load()
 	err = s.tryRead(ctx, s.sql.lastChange, nil, func(rows pgx.Rows) error {
 		for rows.Next() {
 			if err := rows.Scan(&last.number, &last.at); err != nil {
 				return err
 			}
-			s.see(rows, last.number)
 		}
 		return rows.Err()
 	})
+	if err == nil {
+		s.see(seen, last.number)
+	}
 	return last, err
 }
 
@@ -307,9 +310,6 @@ func (s *Store) changesAfter(ctx context.Context, seen mark) (found batch, err e
 	var isCut, isLast bool
 	err = s.tryRead(ctx, s.sql.changes, []any{seen.number, seen.at}, func(rows pgx.Rows) (err error) {
 		found.changes, isCut, isLast, err = readChanges(rows)
-		if read := len(found.changes); read > 0 {
-			s.see(rows, found.changes[read-1].number)
-		}
 		return err
 	})
 	if err == nil && isCut {

@@ -114,7 +114,8 @@ func WithHistory(changes int, age time.Duration) Option {
 	}}
 }
 
-// WithLogger sets the logger for warnings of [Open]. Without it nothing is logged.
+// WithLogger sets the logger for warnings of [Open], and for the error that the database has lost
+// revisions that the Store had seen. Without it nothing is logged.
 func WithLogger(logger *slog.Logger) Option {
 	return Option{func(o *options) error {
 		if logger == nil {

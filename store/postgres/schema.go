@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/go-relayer/relayer"
 )
@@ -390,9 +389,6 @@ func prepareSchema(ctx context.Context, connections *connections, opts options) 
 	if err == nil {
 		err = setRetention(ctx, conn, opts)
 	}
-	if err == nil {
-		err = connections.seeLast(ctx, conn.Conn().PgConn(), opts)
-	}
 	if err != nil {
 		return setupError(ctx, connections.pool.Config().ConnConfig, opts, err)
 	}
@@ -411,17 +407,6 @@ func setRetention(ctx context.Context, conn *conn, opts options) error {
 		_, err := tx.Exec(ctx, statementsIn(opts.schema).setRetention, given.feedAge, given.historyAge, given.historyChanges)
 		return err
 	})
-}
-
-// seeLast notes the last revision at the start.
-func (c *connections) seeLast(ctx context.Context, conn *pgconn.PgConn, opts options) error {
-	ctx, cancel := context.WithTimeout(ctx, opts.timeout)
-	defer cancel()
-	number, err := askRevision(ctx, conn, opts.schema)
-	if err == nil {
-		c.known.see(conn, opts.schema, number)
-	}
-	return err
 }
 
 func prepareSchemaOn(ctx context.Context, conn *conn, opts options) error {

@@ -163,8 +163,7 @@ func statementsIn(schema string) statements {
 					last_changed_at = coalesce((SELECT changed_at FROM $schema.changes WHERE number = $5::bigint), last_changed_at)
 				WHERE last_revision = $6::bigint
 			)
-			SELECT current_setting('synchronous_standby_names') <> '' AND current_setting('synchronous_commit') <> 'local',
-				CASE WHEN $10::boolean THEN pg_notify($7::text, '') END, set_config('statement_timeout', '0', true)`),
+			SELECT CASE WHEN $10::boolean THEN pg_notify($7::text, '') END, set_config('statement_timeout', '0', true)`),
 
 		// A join could read the whole index, if the statistics say that the table is empty.
 		// No row moves under the write lock.

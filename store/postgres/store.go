@@ -33,6 +33,9 @@ type Store struct {
 	unconfirmed unconfirmed
 	feed        *feed
 
+	// seen is the highest revision that this Store has seen in the database.
+	seen atomic.Int64
+
 	// isQueueFull is true if the queue of notifications of the server was more than half full
 	// when it was last asked, or refused a commit.
 	isQueueFull atomic.Bool
@@ -209,20 +212,29 @@ func (s *Store) List(ctx context.Context, query relayer.StoreQuery) (found relay
 	if sql == s.sql.listDocuments {
 		columns = (*row).documentColumns
 	}
+	var last mark
+	seen := s.seen.Load()
 	err = s.read(ctx, sql, parameters, func(rows pgx.Rows) (err error) {
-		var last mark
 		found, last, err = scanPage(rows, columns)
-		if err == nil {
-			s.see(rows, last.number)
-		}
 		return err
 	})
+	if err == nil {
+		s.see(seen, last.number)
+	}
 	return found, err
 }
 
-// see notes a revision that was read, so that no server is used later that lacks it.
-func (s *Store) see(rows pgx.Rows, number int64) {
-	s.known.see(rows.Conn().PgConn(), s.opts.schema, number)
+// see notes the last revision of the database, and logs that it lacks one that was seen before
+// the call began, as after a failover that has lost writes.
+func (s *Store) see(before, last int64) {
+	if last < before {
+		if s.seen.CompareAndSwap(before, last) {
+			s.opts.logger.Error("the database has lost revisions: a failover or a restore has undone writes", "revision", last, "seen", before)
+		}
+		return
+	}
+	for seen := s.seen.Load(); seen < last && !s.seen.CompareAndSwap(seen, last); seen = s.seen.Load() {
+	}
 }
 
 // maxOffset is above every offset and limit that selects something. Sums of two do not

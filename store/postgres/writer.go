@@ -229,6 +229,7 @@ func (c counters) after(outcomes []outcome) counters {
 func (s *Store) sendWrites(conn *conn, taken []*write) (stored counters, outcomes []outcome, err error) {
 	ctx, stop := s.whilePrimary(conn.Conn().PgConn(), s.opts.timeout, s.opts.stallTimeout())
 	defer stop()
+	seen := s.seen.Load()
 	message := new(pgx.Batch)
 	message.Queue(`BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE`)
 	message.Queue(settings, s.opts.parameters(s.opts.stallTimeout())...)
@@ -256,6 +257,7 @@ func (s *Store) sendWrites(conn *conn, taken []*write) (stored counters, outcome
 	if err := found.permits(schemaVersion); err != nil {
 		return stored, nil, err
 	}
+	s.see(seen, stored.revision)
 	for _, w := range taken {
 		o, err := w.Value.read(results)
 		if err != nil {
@@ -292,11 +294,7 @@ func (s *Store) sendCommit(conn *conn, stored counters, outcomes []outcome) erro
 	message.Queue(`COMMIT`)
 	takeWarning(conn.Conn().PgConn())
 	results := conn.SendBatch(ctx, message)
-	var isSynchronous bool
-	err := results.QueryRow().Scan(&isSynchronous, nil, nil)
-	if err == nil {
-		err = skip(results, message.Len()-1)
-	}
+	err := skip(results, message.Len())
 	_ = results.Close() // what follows the result of COMMIT does not matter
 	// A commit that was canceled while it waited for the standby succeeds locally.
 	// The driver of a host may cancel it when ctx ends.
@@ -305,7 +303,7 @@ func (s *Store) sendCommit(conn *conn, stored counters, outcomes []outcome) erro
 	}
 	if err == nil {
 		s.unconfirmed.clear()
-		s.known.acknowledge(conn.Conn().PgConn(), s.opts.schema, raised.revision, isSynchronous)
+		s.see(stored.revision, raised.revision)
 		s.feed.listener.wake()
 		return nil
 	}
