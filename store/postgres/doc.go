@@ -38,8 +38,9 @@
 //
 // A Store remembers the highest timeline of the write-ahead log that it has seen. It
 // refuses a former primary, which has a lower one and may still accept connections, and a
-// server that belongs to another cluster or lacks a revision that the Store has seen. It
-// asks all hosts of the connection string for their timelines if a write takes long.
+// server that belongs to another cluster. It asks all hosts of the connection string for
+// their timelines if a write takes long. If the primary lacks revisions that the Store has
+// seen, as after a failover that lost writes, the Store logs an error and goes on.
 //
 // If the connection is lost during the commit, a write returns
 // [relayer.ErrOutcomeUnknown]. A caller settles it: it repeats the write, or reads the

@@ -31,7 +31,7 @@ func (s *Store) explain(ctx context.Context, err error) error {
 // format is the version of the schema and the minimum version of its writers. A later
 // version of this package may change the schema under the write lock while instances of
 // this version run: they go on reading through the functions of the schema, and writing
-// and pruning if minWriter permits it. The tables state (version, min_writer_version) and
+// and pruning if minWriter permits it. The tables state (version, min_writer) and
 // pruning keep their names, because all versions look there.
 type format struct{ version, minWriter int }
 

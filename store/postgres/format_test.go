@@ -22,17 +22,17 @@ import (
 const (
 	compatible = `
 		ALTER TABLE $schema.relayers ADD COLUMN remark text;
-		UPDATE $schema.state SET version = 5;
+		UPDATE $schema.state SET version = 2;
 		SELECT pg_sleep(0.3)`
 	incompatible = `
 		ALTER TABLE $schema.relayers ADD COLUMN remark text NOT NULL DEFAULT '';
-		UPDATE $schema.state SET version = 5, min_writer_version = 5;
+		UPDATE $schema.state SET version = 2, min_writer = 2;
 		SELECT pg_sleep(0.3)`
 	removing = `
 		DROP FUNCTION $schema.page(bigint, bigint, bigint);
 		DROP FUNCTION $schema.changes_after(bigint, bigint);
 		CREATE FUNCTION $schema.page(bigint) RETURNS bigint LANGUAGE sql AS 'SELECT $1';
-		UPDATE $schema.state SET version = 5, min_writer_version = 5`
+		UPDATE $schema.state SET version = 2, min_writer = 2`
 )
 
 // upgradeSchema runs the step of a newer version as that version would, in one
@@ -143,7 +143,7 @@ func TestNewerSchema_Incompatible(t *testing.T) {
 	t.Run("Open", func(t *testing.T) {
 		before := contents(t, admin, schema)
 		_, err := postgres.New(t.Context(), admin, longTimeouts, postgres.WithSchema(schema))
-		if !errors.Is(err, relayer.ErrNewerFormat) || !strings.Contains(err.Error(), "version 4") {
+		if !errors.Is(err, relayer.ErrNewerFormat) || !strings.Contains(err.Error(), "of version 2") {
 			t.Errorf("New: error %v, want ErrNewerFormat and the version", err)
 		}
 		if after := contents(t, admin, schema); after != before {

@@ -14,7 +14,7 @@ import (
 
 // schemaVersion is the version of the schema that schemaSQL creates, and that this package
 // reads and writes.
-const schemaVersion = 4
+const schemaVersion = 1
 
 // The counts form a tree of three levels: a node of level 1 counts the records
 // of 1<<nodeShift sequence numbers, and a node of a higher level covers 1<<nodeShift
@@ -69,12 +69,12 @@ const (
 const schemaSQL = `
 CREATE TABLE $schema.state (
 	version integer NOT NULL,
-	min_writer_version integer NOT NULL,
+	min_writer integer NOT NULL,
 	last_sequence bigint NOT NULL,
 	last_revision bigint PRIMARY KEY,
 	last_changed_at bigint NOT NULL
 );
-INSERT INTO $schema.state VALUES (4, 4, 0, 0, 0);
+INSERT INTO $schema.state VALUES (1, 1, 0, 0, 0);
 
 CREATE TABLE $schema.pruning (
 	pruned bigint NOT NULL,
@@ -426,7 +426,8 @@ func prepareSchemaOn(ctx context.Context, conn *conn, opts options) error {
 	return err
 }
 
-// errEarlierVersion is the error of a schema that a development version created.
+// errEarlierVersion is the error of a schema that a development version created. Its table state
+// has other columns.
 var errEarlierVersion = fmt.Errorf("%w: an earlier development version created it: export the relayers with that version and apply them to a new schema",
 	relayer.ErrUnknownFormat)
 
@@ -453,9 +454,6 @@ func openSchema(ctx context.Context, conn *conn, opts options) error {
 	}
 	if err != nil {
 		return err
-	}
-	if found.version < schemaVersion {
-		return errEarlierVersion
 	}
 	if err := found.permits(schemaVersion); err != nil || found.version > schemaVersion {
 		return err
@@ -522,7 +520,7 @@ type querier interface {
 func readFormat(ctx context.Context, db querier, schema string) (found format, err error) {
 	var version, minWriter string
 	err = db.QueryRow(ctx, inSchema(schema, `
-		SELECT coalesce(version::text, ''), coalesce(min_writer_version::text, '') FROM $schema.state LIMIT 1`)).Scan(&version, &minWriter)
+		SELECT coalesce(version::text, ''), coalesce(min_writer::text, '') FROM $schema.state LIMIT 1`)).Scan(&version, &minWriter)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return format{}, err
 	}

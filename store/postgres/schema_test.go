@@ -182,9 +182,8 @@ func TestSchema_EarlierVersion(t *testing.T) {
 	for name, change := range map[string]string{
 		"without postings": `DROP FUNCTION $.selection; DROP TABLE $.postings`,
 		"without notes":    `ALTER TABLE $.relayers DROP COLUMN note`,
-		"of version 1":     `UPDATE $.state SET version = 1, min_writer_version = 1`,
-		"of version 3":     `UPDATE $.state SET version = 3, min_writer_version = 3`,
-		"without a writer": `ALTER TABLE $.state DROP COLUMN min_writer_version`,
+		"of version 4":     `UPDATE $.state SET version = 4, min_writer = 4; ALTER TABLE $.state RENAME min_writer TO min_writer_version`,
+		"without a writer": `ALTER TABLE $.state DROP COLUMN min_writer`,
 		"without a state":  `DROP TABLE $.state`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -255,8 +254,8 @@ func TestSchema_Public(t *testing.T) {
 func TestSchema_NewerVersion(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]string{
-		"the version alone":         `UPDATE $.state SET version = version + 1, min_writer_version = version + 1`,
-		"tables that are not known": `UPDATE $.state SET version = 7, min_writer_version = 7; ALTER TABLE $.state DROP last_sequence; ALTER TABLE $.relayers RENAME TO entries`,
+		"the version alone":         `UPDATE $.state SET version = version + 1, min_writer = version + 1`,
+		"tables that are not known": `UPDATE $.state SET version = 7, min_writer = 7; ALTER TABLE $.state DROP last_sequence; ALTER TABLE $.relayers RENAME TO entries`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			admin := newPool(t, server.ConnString())
@@ -448,7 +447,7 @@ func TestSchema_NewerVersionWhileOpen(t *testing.T) {
 	pool := newPool(t, server.ConnString())
 	store := openOn(t, pool, postgres.WithSchema(name))
 	made := create(t, store, record("one"))
-	execute(t, pool, `UPDATE `+name+`.state SET version = version + 1, min_writer_version = version + 1`)
+	execute(t, pool, `UPDATE `+name+`.state SET version = version + 1, min_writer = version + 1`)
 	_, err := store.Update(t.Context(), made)
 	if !errors.Is(err, relayer.ErrNewerFormat) || !errors.Is(err, relayer.ErrUnavailable) {
 		t.Errorf("error %v, want relayer.ErrNewerFormat and ErrUnavailable", err)
