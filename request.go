@@ -127,14 +127,24 @@ func (r CreateRequest) MarshalUnmasked() ([]byte, error) {
 		return nil, errors.New("relayer: the request has a weight that cannot be encoded as JSON")
 	}
 	encoded := strictjson.ReplaceMember(masked, urlsMember, func([]byte) []byte { return urls })
-	found := new(problems)
-	for _, path := range strictjson.NotUTF8(encoded) {
-		found.Add(path, "must be UTF-8")
-	}
-	if err := found.err(); err != nil {
+	if err := r.checkUTF8(); err != nil {
 		return nil, err
 	}
 	return encoded, nil
+}
+
+// checkUTF8 returns a [*ValidationError] with the texts that are not UTF-8: the encoder replaces
+// their bytes without an error.
+func (r CreateRequest) checkUTF8() error {
+	all, found := new(problems), new(problems)
+	checkRules(structRules(), newRelayer(r), "", all)
+	checkLabels(r.Labels, all)
+	for _, problem := range all.All() {
+		if problem.Message == strictjson.NotUTF8Message {
+			found.Report(problem.Field, problem.Code, problem.Message)
+		}
+	}
+	return found.err()
 }
 
 // fullRPC is an [RPCConfig] that does not mask its URL.

@@ -13,6 +13,16 @@ import (
 
 var reference = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 
+// hostOf returns the host and port of a URL that may have references.
+func hostOf(text string) string {
+	_, rest, _ := strings.Cut(text, "://")
+	authority := rest
+	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
+		authority = rest[:end]
+	}
+	return authority[strings.LastIndex(authority, "@")+1:]
+}
+
 // expand replaces the references in the RPC URLs of the relayer at path, and returns the
 // names of the variables. It adds a problem for each URL with a variable that has no value.
 func (c *Config) expand(data []byte, path string, found *wire.Problems) (expanded []byte, names []string) {
@@ -45,6 +55,9 @@ func (c *Config) expand(data []byte, path string, found *wire.Problems) (expande
 // expandText returns a text with the values of its variables, the names of the variables, and
 // why the first one without a value has none.
 func (c *Config) expandText(text string) (expanded string, names []string, problem string) {
+	if c.lookup != nil && reference.MatchString(hostOf(text)) {
+		return text, nil, "must have no variable in the host, which responses show"
+	}
 	expanded = reference.ReplaceAllStringFunc(text, func(match string) string {
 		name := reference.FindStringSubmatch(match)[1]
 		names = append(names, name)

@@ -167,6 +167,20 @@ func TestParse_LookupOnlyInRPCURLs(t *testing.T) {
 	}
 }
 
+// A variable in the host would be shown to every reader.
+func TestParse_LookupInHost(t *testing.T) {
+	env := func(string) (string, bool) { return "https://SECRET.example", true }
+	for url, isRefused := range map[string]bool{
+		"https://${A}": true, "https://${A}/path": true, "https://x.${A}.example?k=1": true, "https://user:pw@${A}:8545": true,
+		"${A}": false, "https://user:${A}@x.example": false, "https://x.example/${A}": false, "https://x.example?k=${A}": false,
+	} {
+		_, err := plan.Parse([]byte(`{"relayers":[`+relayerWith("a", `"custom_rpc_urls":["`+url+`"]`)+`]}`), env)
+		if got := err != nil && strings.Contains(err.Error(), "no variable in the host"); got != isRefused || err != nil && strings.Contains(err.Error(), "SECRET") {
+			t.Errorf("%s: error %v, refused %t", url, err, isRefused)
+		}
+	}
+}
+
 // The credentials of the program that applies a file are never part of an RPC URL.
 func TestParse_LookupOfCredentials(t *testing.T) {
 	env := func(name string) (string, bool) { t.Errorf("%s was looked up", name); return secret, true }

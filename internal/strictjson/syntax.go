@@ -19,7 +19,7 @@ const space = " \t\r\n"
 // a [Decoder] finds unknown and duplicate names, with their paths.
 func Check(data []byte) (problem string) {
 	if !utf8.Valid(data) {
-		return "must be UTF-8"
+		return NotUTF8Message
 	}
 	if depth(data) > maxDepth {
 		return fmt.Sprintf("must not nest deeper than %d levels", maxDepth)
@@ -101,6 +101,9 @@ func IsNumber(text string) bool {
 }
 
 func isNumberStart(c byte) bool { return c == '-' || c >= '0' && c <= '9' }
+
+// NotUTF8Message is the message for a text that is not UTF-8.
+const NotUTF8Message = "must be UTF-8"
 
 // InOrder returns the members of an object of a checked document, in the order
 // in which they are written.
@@ -225,7 +228,7 @@ func (c *cursor) skipComposite() {
 // otherwise.
 func TextProblem(text string) string {
 	if !utf8.ValidString(text) {
-		return "must be UTF-8"
+		return NotUTF8Message
 	}
 	if strings.IndexByte(text, 0) >= 0 {
 		return "must not contain NUL"

@@ -96,14 +96,14 @@ func refusedSetting(config *pgx.ConnConfig, err error) string {
 	return ""
 }
 
-var hasSSLMode = regexp.MustCompile(`(^|\s)sslmode\s*=`)
+var hasSSLMode = regexp.MustCompile(`(^|\s)sslmode\s*=\s*'?\w`)
 
 // requireTLS returns an error if the driver would send the password in clear to a host that is
 // not local, and sslmode does not ask for that.
 func requireTLS(connString string, config *pgx.ConnConfig) error {
 	isExplicit := os.Getenv("PGSSLMODE") != "" || hasSSLMode.MatchString(connString)
 	if parsed, err := url.Parse(connString); err == nil && isURL(connString) {
-		isExplicit = isExplicit || parsed.Query().Has("sslmode") || parsed.Query().Has("ssl")
+		isExplicit = isExplicit || parsed.Query().Get("sslmode") != "" || parsed.Query().Get("ssl") != ""
 	}
 	if isExplicit {
 		return nil
