@@ -29,6 +29,7 @@ type API struct {
 	drain        context.CancelFunc
 	mux          *http.ServeMux
 	buffers      sync.Pool // of *[]byte, for response bodies
+	histories    actorLocks
 	forbidden    forbiddenRequests
 }
 
