@@ -407,16 +407,22 @@ func TestObserver_RevisionsOfLostRace(t *testing.T) {
 	other := managerOn(t, store)
 	var got relayer.Operation
 	m := managerOn(t, store, atEnd(func(operation relayer.Operation, _ error) { got = operation }),
-		relayer.WithAdmission(func(ctx context.Context, o relayer.Operation, _, _ *relayer.Relayer) error {
-			if o.Action != relayer.ActionUpdate {
+		relayer.WithAdmission(func(ctx context.Context, o relayer.Operation, old, _ *relayer.Relayer) error {
+			if o.Action == relayer.ActionCreate {
 				return nil
 			}
-			return second(other.Pause(ctx, "a"))
+			return second(other.Pause(ctx, old.ID))
 		}))
-	r := mustCreate(t, m, minimal("a"))
-	_, err := m.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"name": "m"}), relayer.IfRevision(r.Revision))
-	if !errors.Is(err, relayer.ErrConflict) || got.OldRevision != 0 || got.Revision != 0 {
-		t.Errorf("error %v, revisions %d and %d, want none", err, got.OldRevision, got.Revision)
+	for action, write := range map[relayer.Action]func(r *relayer.Relayer) error{
+		relayer.ActionUpdate: func(r *relayer.Relayer) error {
+			return second(m.Patch(t.Context(), r.ID, patchtest.JSON(map[string]any{"name": "m"}), relayer.IfRevision(r.Revision)))
+		},
+		relayer.ActionDelete: func(r *relayer.Relayer) error { return m.Delete(t.Context(), r.ID, relayer.IfRevision(r.Revision)) },
+	} {
+		err := write(mustCreate(t, m, minimal(string(action))))
+		if !errors.Is(err, relayer.ErrConflict) || got.Action != action || got.OldRevision != 0 || got.Revision != 0 {
+			t.Errorf("%s: error %v, action %s, revisions %d and %d, want none", action, err, got.Action, got.OldRevision, got.Revision)
+		}
 	}
 }
 

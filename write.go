@@ -149,12 +149,10 @@ func update[T any](ctx context.Context, m *Manager, action Action, id string, op
 }
 
 func (m *Manager) attemptUpdate(ctx context.Context, id string, w *write, e edit) (Record, error) {
-	current, err := m.current(ctx, id, w.WriteSettings)
+	current, err := m.current(ctx, id, w)
 	if err != nil {
-		w.begins(Record{}) // an earlier attempt has lost a race
 		return Record{}, err
 	}
-	w.begins(current)
 	rec, err := e(ctx, current)
 	if err != nil {
 		return Record{}, err
@@ -195,14 +193,13 @@ func remove[T any](ctx context.Context, m *Manager, id string, options []WriteOp
 }
 
 func (m *Manager) attemptDelete(ctx context.Context, id string, w *write) (Record, error) {
-	rec, err := m.current(ctx, id, w.WriteSettings)
+	rec, err := m.current(ctx, id, w)
 	if errors.Is(err, ErrCorrupt) && w.Revisions == nil && len(m.admissions) == 0 {
 		return Record{}, m.deleteDamaged(ctx, id, err, w)
 	}
 	if err != nil {
 		return Record{}, err
 	}
-	w.begins(rec)
 	if err := m.admit(ctx, w, rec, Record{}); err != nil {
 		return Record{}, err
 	}
@@ -529,12 +526,6 @@ func observeWrite[T any](ctx context.Context, m *Manager, action Action, id *str
 	})
 }
 
-// begins records the revision on which an attempt of the write is based. The zero Record is
-// none.
-func (w *write) begins(current Record) {
-	w.operation.OldRevision, w.operation.Revision = current.Revision, current.Revision
-}
-
 // note returns the note of a change from old to rec, which is made now. A create has no old
 // record, and a delete no new one.
 func (w *write) note(ctx context.Context, old, rec Record) []byte {
@@ -588,13 +579,18 @@ func (m *Manager) optionalRelayerOf(ctx context.Context, rec Record) (*Relayer, 
 	return m.relayerOf(ctx, rec)
 }
 
-// current returns the stored record, on which a change is based.
-func (m *Manager) current(ctx context.Context, id string, settings WriteSettings) (Record, error) {
+// current returns the stored record, on which an attempt of the write is based, and records its
+// revision: 0 if there is none, even after an attempt that lost a race.
+func (m *Manager) current(ctx context.Context, id string, w *write) (Record, error) {
 	rec, err := m.get(ctx, id)
-	if err != nil {
-		return Record{}, err
+	if err == nil {
+		err = w.check(rec.Revision)
 	}
-	return rec, settings.check(rec.Revision)
+	if err != nil {
+		rec = Record{}
+	}
+	w.operation.OldRevision, w.operation.Revision = rec.Revision, rec.Revision
+	return rec, err
 }
 
 func (w *write) swap(ctx context.Context, rec Record) (Record, error) {
