@@ -197,9 +197,16 @@ func TestPostgres_RoleWithoutWrites(t *testing.T) {
 	executeSQL(t, database, fmt.Sprintf(grants, "INSERT, UPDATE, DELETE"))
 	server.awaitReadiness(http.StatusOK)
 	server.expectStatus("POST", collection, token, definition, http.StatusCreated)
+	executeSQL(t, database, `ALTER TABLE relayer.relayers ENABLE ROW LEVEL SECURITY`)
+	executeSQL(t, database, `CREATE POLICY reading ON relayer.relayers FOR SELECT USING (true)`)
+	server.awaitReadiness(http.StatusServiceUnavailable)
+	server.expectStatus("PATCH", collection+"/r-1", token, `{"name":"renamed"}`, http.StatusInternalServerError)
 	server.stop()
-	if output := server.output.String(); !strings.Contains(output, "(SQLSTATE 42501)") {
-		t.Errorf("the log does not have the SQLSTATE: %s", output)
+	output := server.output.String()
+	for _, want := range []string{"(SQLSTATE 42501)", "PostgreSQL did not store the row: a trigger or row-level security dropped it"} {
+		if !strings.Contains(output, want) {
+			t.Errorf("the log does not have %s: %s", want, output)
+		}
 	}
 }
 

@@ -46,8 +46,8 @@ func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record,
 		},
 		read: func(results pgx.BatchResults) (outcome, error) {
 			var sequence, created *int64
-			var exists bool
-			if err := results.QueryRow().Scan(&sequence, &created, &exists); err != nil {
+			var exists, claimed bool
+			if err := results.QueryRow().Scan(&sequence, &created, &exists, &claimed); err != nil {
 				return outcome{}, err
 			}
 			switch {
@@ -56,8 +56,10 @@ func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record,
 				return outcome{first: *sequence, count: 1, number: *created, changes: true, gained: postingsOf(*sequence, rec.Terms)}, nil
 			case exists:
 				return outcome{refused: relayer.ErrExists}, nil
+			case claimed:
+				return outcome{refused: relayer.ErrClaimed}, nil
 			}
-			return outcome{refused: relayer.ErrClaimed}, nil
+			return outcome{}, errDropped
 		},
 	}, rec.ID)
 	if err != nil {
@@ -82,7 +84,8 @@ func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record,
 		read: func(results pgx.BatchResults) (outcome, error) {
 			var updated, stored, sequence *int64
 			var terms []string
-			if err := results.QueryRow().Scan(&updated, &stored, &sequence, &terms); err != nil {
+			var claimed bool
+			if err := results.QueryRow().Scan(&updated, &stored, &sequence, &terms, &claimed); err != nil {
 				return outcome{}, err
 			}
 			if updated != nil {
@@ -90,10 +93,7 @@ func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record,
 				gained, lost := postingsOf(*sequence, without(rec.Terms, terms)), postingsOf(*sequence, without(terms, rec.Terms))
 				return outcome{number: *updated, changes: true, gained: gained, lost: lost}, nil
 			}
-			if refused := notCurrent(stored, based); refused != nil {
-				return outcome{refused: refused}, nil
-			}
-			return outcome{refused: relayer.ErrClaimed}, nil
+			return refusal(stored, based, claimed)
 		},
 	}, rec.ID)
 	if err != nil {
@@ -120,24 +120,25 @@ func (s *Store) Delete(ctx context.Context, id string, revision uint64, note []b
 			if err := results.QueryRow().Scan(&sequence, &terms, &number, &stored); err != nil {
 				return outcome{}, err
 			}
-			if sequence != nil {
+			if number != nil {
 				return outcome{first: *sequence, count: -1, number: *number, changes: true, lost: postingsOf(*sequence, terms)}, nil
 			}
-			return outcome{refused: notCurrent(stored, based)}, nil
+			return refusal(stored, based, false)
 		},
 	}, id)
 }
 
-// notCurrent returns why a write is refused that is based on a revision, or nil if
-// the stored record has that revision.
-func notCurrent(stored *int64, based int64) error {
-	if stored == nil {
-		return relayer.ErrNotFound
+// refusal returns why a write that is based on a revision has stored nothing.
+func refusal(stored *int64, based int64, claimed bool) (outcome, error) {
+	switch {
+	case stored == nil:
+		return outcome{refused: relayer.ErrNotFound}, nil
+	case *stored != based:
+		return outcome{refused: relayer.ErrConflict}, nil
+	case claimed:
+		return outcome{refused: relayer.ErrClaimed}, nil
 	}
-	if *stored != based {
-		return relayer.ErrConflict
-	}
-	return nil
+	return outcome{}, errDropped
 }
 
 // Import adds the records of another store with their revisions, in their order, all
@@ -160,10 +161,13 @@ func (s *Store) Import(ctx context.Context, records []relayer.Record) error {
 		read: func(results pgx.BatchResults) (outcome, error) {
 			var before, number *int64
 			var exists *bool
-			if err := results.QueryRow().Scan(&before, &number, &exists, nil, nil); err != nil {
+			var isDropped bool
+			if err := results.QueryRow().Scan(&before, &number, &exists, &isDropped, nil, nil); err != nil {
 				return outcome{}, err
 			}
 			switch {
+			case isDropped:
+				return outcome{}, errDropped
 			case before != nil:
 				o := outcome{first: *before + 1, count: int64(len(records)), number: *number, changes: true}
 				for i, rec := range records {

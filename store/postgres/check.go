@@ -132,12 +132,13 @@ func (s *Store) corrupt(what string) error {
 	return fmt.Errorf("postgres: schema %s: %w: %s", s.opts.schema, relayer.ErrCorrupt, what)
 }
 
-// needed are the privileges without which writes fail.
+// needed are the privileges without which writes fail. Row-level security drops rows silently.
 const needed = `
-	SELECT string_agg(privilege || ' on ' || name, ', ')
-	FROM (VALUES ('INSERT', 'relayers'), ('UPDATE', 'relayers'), ('DELETE', 'relayers'), ('INSERT', 'changes'), ('INSERT', 'postings'),
-		('UPDATE', 'postings'), ('DELETE', 'postings'), ('INSERT', 'counts'), ('UPDATE', 'counts'), ('DELETE', 'counts'), ('UPDATE', 'state')) AS needed (privilege, name)
-	WHERE NOT has_table_privilege(('$schema.' || name)::regclass, privilege)`
+	SELECT string_agg(DISTINCT CASE WHEN isHidden THEN 'an exemption from row-level security' ELSE privilege END || ' on ' || name, ', ')
+	FROM (VALUES ('SELECT', 'pruning'), ('INSERT', 'relayers'), ('UPDATE', 'relayers'), ('DELETE', 'relayers'), ('INSERT', 'changes'), ('INSERT', 'postings'),
+		('UPDATE', 'postings'), ('DELETE', 'postings'), ('INSERT', 'counts'), ('UPDATE', 'counts'), ('DELETE', 'counts'), ('UPDATE', 'state')) AS needed (privilege, name),
+		LATERAL row_security_active(('$schema.' || name)::regclass) AS isHidden
+	WHERE isHidden OR NOT has_table_privilege(('$schema.' || name)::regclass, privilege)`
 
 // Ready returns nil if the store can read and its role may write, and otherwise the reason.
 func (s *Store) Ready(ctx context.Context) error {

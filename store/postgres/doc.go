@@ -34,7 +34,8 @@
 // server does not respond within [WithTimeout], an operation returns
 // [relayer.ErrUnavailable]. A write that cannot have been committed is first
 // repeated on another connection. A refusal that does not pass, such as a missing privilege
-// or a trigger that raises, is another error, which has the SQLSTATE.
+// or a trigger that raises, is another error, which has the SQLSTATE. A write that a trigger or
+// row-level security drops without an error is another error too.
 //
 // A Store remembers the highest timeline of the write-ahead log that it has seen. It
 // refuses a former primary, which has a lower one and may still accept connections, and a

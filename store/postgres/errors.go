@@ -17,6 +17,10 @@ import (
 // errNoSchema reports that the schema is missing, and that [WithoutSetup] forbids creating it.
 var errNoSchema = errors.New("no relayer schema")
 
+// errDropped is the error of a write that the server accepted but did not carry out. Its
+// transaction must be rolled back: the counters have advanced.
+var errDropped = errors.New("PostgreSQL did not store the row: a trigger or row-level security dropped it")
+
 var errClosed = fmt.Errorf("%w: the store is closed", relayer.ErrUnavailable)
 
 // SQLSTATE codes, and a class of them.
@@ -64,7 +68,7 @@ func isFault(err error) bool {
 		return !slices.ContainsFunc(passing, func(code string) bool { return strings.HasPrefix(refusal.Code, code) })
 	}
 	_, isUnreadable := errors.AsType[pgx.ScanArgError](err)
-	return isUnreadable
+	return isUnreadable || errors.Is(err, errDropped)
 }
 
 // failed returns the error of an operation that has changed nothing. It is
@@ -94,7 +98,7 @@ func hasCode(err error, codes ...string) bool {
 // that it has lost.
 func isRefusal(err error) bool {
 	refusal, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && severity(refusal) == "ERROR" &&
+	return errors.Is(err, errDropped) || ok && severity(refusal) == "ERROR" &&
 		!strings.HasPrefix(refusal.Code, connectionException) && refusal.Code != completionUnknown
 }
 

@@ -53,13 +53,15 @@ func (s *Store) ImportHistory(ctx context.Context, changes []relayer.RecordChang
 		},
 		read: func(results pgx.BatchResults) (outcome, error) {
 			var last *int64
-			var isNone bool
-			if err := results.QueryRow().Scan(&last, nil, &isNone); err != nil {
+			var isNone, isDropped bool
+			if err := results.QueryRow().Scan(&last, nil, &isNone, &isDropped); err != nil {
 				return outcome{}, err
 			}
 			switch {
 			case isNone:
 				return outcome{refused: errNoHistory}, nil
+			case isDropped:
+				return outcome{}, errDropped
 			case last == nil:
 				return outcome{refused: relayer.ErrConflict}, nil
 			}

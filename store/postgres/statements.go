@@ -55,9 +55,11 @@ func statementsIn(schema string) statements {
 			), change AS (
 				INSERT INTO $schema.changes (number, kind, sequence, id, nth, claim, terms, text, note, document)
 				SELECT revision, 'created', sequence, $1::text, ` + nextOfID + `, $2::bytea, $3::text[], $4::text, $5::bytea, $6::bytea FROM made
+				RETURNING number
 			)
-			SELECT made.sequence, made.revision, EXISTS (SELECT FROM $schema.relayers WHERE id = $1::text)
-			FROM (SELECT) AS one LEFT JOIN made ON true`),
+			SELECT made.sequence, change.number, EXISTS (SELECT FROM $schema.relayers WHERE id = $1::text),
+				change.number IS NULL AND EXISTS (SELECT FROM $schema.relayers WHERE claim = $2::bytea)
+			FROM (SELECT) AS one LEFT JOIN made ON true LEFT JOIN change ON true`),
 
 		update: in(`
 			WITH stored AS MATERIALIZED (
@@ -74,9 +76,11 @@ func statementsIn(schema string) statements {
 				SELECT made.revision, 'updated', stored.sequence, $1::text, ` + nextOfID + `, $3::bytea, $4::text[], nullif(stored.terms, $4::text[]),
 					$5::text, nullif(stored.text, $5::text), $6::bytea, $7::bytea
 				FROM made, stored
+				RETURNING number
 			)
-			SELECT made.revision, stored.revision, stored.sequence, stored.terms
-			FROM (SELECT) AS one LEFT JOIN made ON true LEFT JOIN stored ON true`),
+			SELECT change.number, stored.revision, stored.sequence, stored.terms,
+				change.number IS NULL AND EXISTS (SELECT FROM $schema.relayers AS other WHERE other.claim = $3::bytea AND other.id <> $1::text)
+			FROM (SELECT) AS one LEFT JOIN change ON true LEFT JOIN stored ON true`),
 
 		remove: in(`
 			WITH gone AS (
@@ -114,11 +118,14 @@ func statementsIn(schema string) statements {
 			), made AS (
 				INSERT INTO $schema.relayers (sequence, id, revision, claim, terms, text, note, document, private)
 				SELECT room.before + nth, id, revision, claim, terms::text[], text, note, document, private FROM room, given
+				RETURNING id
 			), change AS (
 				INSERT INTO $schema.changes (number, kind, sequence, id, nth, terms, text, note, document)
 				SELECT number, 'imported', 0, '', 0, '{}', '', '', '' FROM room
+				RETURNING number
 			)
 			SELECT room.before, room.number, refused.exists,
+				room.number IS NOT NULL AND ((SELECT count(*) FROM made) < cardinality($1::text[]) OR NOT EXISTS (SELECT FROM change)),
 				CASE WHEN room.number IS NOT NULL THEN set_config('relayer.last_sequence', (room.before + cardinality($1::text[]))::text, true) END,
 				CASE WHEN room.number IS NOT NULL THEN set_config('relayer.last_revision', room.number::text, true) END
 			FROM (SELECT) AS one LEFT JOIN room ON true LEFT JOIN refused ON true`),
@@ -140,7 +147,8 @@ func statementsIn(schema string) statements {
 			), moved AS (
 				UPDATE $schema.pruning SET pruned = last.number, pruned_at = last.changed_at FROM last
 			)
-			SELECT last.number, set_config('relayer.last_revision', last.number::text, true), ` + hasNoHistory + `
+			SELECT last.number, set_config('relayer.last_revision', last.number::text, true), ` + hasNoHistory + `,
+				EXISTS (SELECT FROM room) AND (SELECT count(*) FROM made) < cardinality($1::bigint[])
 			FROM (SELECT) AS one LEFT JOIN last ON true`),
 
 		// The commit must not end by

@@ -1,0 +1,105 @@
+//go:build unix
+
+package postgres_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/postgres"
+)
+
+// wantDropped fails the test unless an error is the fault of a write that the server has dropped.
+func wantDropped(t *testing.T, what string, err error) {
+	t.Helper()
+	if err == nil || !strings.HasPrefix(err.Error(), "postgres: PostgreSQL did not store the row: ") || errors.Is(err, relayer.ErrUnavailable) ||
+		errors.Is(err, relayer.ErrOutcomeUnknown) {
+		t.Errorf("%s: error %v, want that PostgreSQL did not store the row", what, err)
+	}
+}
+
+// TestWrite_DroppedByTrigger: a trigger that drops rows fails the writes, which change nothing. The
+// other writes of a batch succeed.
+func TestWrite_DroppedByTrigger(t *testing.T) {
+	t.Parallel()
+	for _, table := range []string{"relayers", "changes"} {
+		t.Run(table, func(t *testing.T) {
+			t.Parallel()
+			schema := schemaName()
+			admin := newPool(t, server.ConnString())
+			store := openOn(t, admin, postgres.WithSchema(schema))
+			one, other := create(t, store, record("one")), create(t, store, record("other"))
+			execute(t, admin,
+				fmt.Sprintf(`CREATE FUNCTION %s.drop_row() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+					RETURN CASE WHEN coalesce(NEW.id, OLD.id) IN ('other', 'kept', '') THEN coalesce(NEW, OLD) END; END $$`, schema),
+				fmt.Sprintf(`CREATE TRIGGER drop_row BEFORE INSERT OR UPDATE OR DELETE ON %s.%s FOR EACH ROW EXECUTE FUNCTION %[1]s.drop_row()`, schema, table))
+			release := holdWriteLock(t, admin, schema)
+			first := inBackground(func() error { _, err := store.Update(t.Context(), other); return err })
+			eventually(t, "a write waits for the lock", func() bool {
+				return queryOne[int](t, admin, `SELECT count(*) FROM pg_locks WHERE NOT granted AND `+isWriteLock, schema) == 1
+			})
+			dropped := inBackground(func() error { _, err := store.Create(t.Context(), record("two")); return err })
+			kept := inBackground(func() error { _, err := store.Create(t.Context(), record("kept")); return err })
+			release()
+			if err := errors.Join(<-first, <-kept); err != nil {
+				t.Error(err)
+			}
+			wantDropped(t, "Create", <-dropped)
+			_, err := store.Update(t.Context(), one)
+			wantDropped(t, "Update", err)
+			wantDropped(t, "Delete", store.Delete(t.Context(), one.ID, one.Revision, nil))
+			imported := record("imported")
+			imported.Revision = 100
+			if table == "relayers" {
+				wantDropped(t, "Import", store.Import(t.Context(), []relayer.Record{imported}))
+			} else {
+				wantDropped(t, "ImportHistory", store.ImportHistory(t.Context(), []relayer.RecordChange{{Kind: relayer.ChangeCreated, Record: imported}}))
+			}
+			claiming := record("two")
+			claiming.Claim = one.Claim
+			if _, err := store.Create(t.Context(), claiming); !errors.Is(err, relayer.ErrClaimed) {
+				t.Errorf("create with the claim of another: error %v, want ErrClaimed", err)
+			}
+			if got := get(t, store, one.ID); !same(got, one) {
+				t.Errorf("got %+v, want %+v", got, one)
+			}
+			wantConsistent(t, store)
+		})
+	}
+}
+
+// TestReady_RowLevelSecurity: a role to which row-level security applies is not ready, and the
+// writes that it drops are faults.
+func TestReady_RowLevelSecurity(t *testing.T) {
+	t.Parallel()
+	for _, table := range []string{"relayers", "changes", "postings", "counts", "state", "pruning"} {
+		t.Run(table, func(t *testing.T) {
+			t.Parallel()
+			schema := schemaName()
+			admin := newPool(t, server.ConnString())
+			one := create(t, openOn(t, admin, postgres.WithSchema(schema)), record("one"))
+			execute(t, admin,
+				"CREATE ROLE "+schema+" LOGIN",
+				"GRANT USAGE ON SCHEMA "+schema+" TO "+schema,
+				"GRANT ALL ON ALL TABLES IN SCHEMA "+schema+" TO "+schema)
+			store := openAt(t, parameter(t, server.ConnString(), "user", schema), postgres.WithSchema(schema))
+			if err := store.Ready(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			execute(t, admin,
+				fmt.Sprintf("ALTER TABLE %s.%s ENABLE ROW LEVEL SECURITY", schema, table),
+				fmt.Sprintf("CREATE POLICY reading ON %s.%s FOR SELECT USING (true)", schema, table))
+			if err := store.Ready(t.Context()); err == nil || errors.Is(err, relayer.ErrUnavailable) || !strings.Contains(err.Error(), "row-level security on "+table) {
+				t.Errorf("Ready: error %v, want one that names the table", err)
+			}
+			if table == "relayers" {
+				_, err := store.Update(t.Context(), one)
+				wantDropped(t, "Update", err)
+				wantDropped(t, "Delete", store.Delete(t.Context(), one.ID, one.Revision, nil))
+			}
+		})
+	}
+}
