@@ -81,17 +81,34 @@ func wrongSetting(err error) string {
 	return ""
 }
 
-// refusedSetting returns the setting of a URL that the server has refused, or nothing if it may
-// be a part of a password.
+// variables are those of the environment that set a setting of the server.
+var variables = map[string]string{"timezone": "PGTZ", "options": "PGOPTIONS"}
+
+// refusedSetting returns the setting that the server has refused, or nothing if its name may be a
+// part of a password.
 func refusedSetting(config *pgx.ConnConfig, err error) string {
 	refusal, ok := errors.AsType[*pgconn.PgError](err)
-	if _, query, _ := strings.Cut(config.ConnString(), "?"); !ok || !isURL(config.ConnString()) || strings.Contains(query, "@") {
+	if !ok {
 		return ""
 	}
-	for _, setting := range slices.Sorted(maps.Keys(config.RuntimeParams)) {
-		if strings.Contains(refusal.Message, `"`+setting+`"`) {
+	params := config.RuntimeParams
+	_, query, _ := strings.Cut(config.ConnString(), "?")
+	isSetting := isURL(config.ConnString()) && !strings.Contains(query, "@")
+	for _, setting := range slices.Sorted(maps.Keys(params)) {
+		if strings.Contains(strings.ToLower(refusal.Message), `"`+strings.ToLower(setting)+`"`) {
+			if isSetting || variables[setting] != "" {
+				return setting
+			}
+			return ""
+		}
+	}
+	for _, setting := range []string{"role", "session_authorization"} { // the server quotes only the value
+		if value := params[setting]; value != "" && strings.Contains(refusal.Message, `"`+value+`"`) {
 			return setting
 		}
+	}
+	if params["options"] != "" {
+		return "options"
 	}
 	return ""
 }

@@ -298,7 +298,8 @@ func TestOpen_WrongSetting(t *testing.T) {
 	for setting, value := range map[string]string{
 		"sslmode": "sesame", "connect_timeout": "sesame", "pool_max_conns": "sesame", "pool_max_conn_lifetime": "sesame", "sslrootcert": "/sesame",
 		"target_session_attrs": "sesame", "default_query_exec_mode": "sesame", "statement_cache_capacity": "sesame", "channel_binding": "sesame",
-		"no_such_setting": "sesame", "statement_timeout": "sesame", "gssencmode": "require",
+		"no_such_setting": "sesame", "statement_timeout": "sesame", "gssencmode": "require", "timezone": "sesame", "datestyle": "sesame",
+		"role": "sesame", "session_authorization": "sesame", "options": "-c work_mem=sesame",
 	} {
 		base := server.ConnString()
 		if strings.HasPrefix(setting, "ssl") { // which a socket does not have
@@ -312,6 +313,32 @@ func TestOpen_WrongSetting(t *testing.T) {
 			t.Errorf("%s: error %v has the value, or advice that does not fit a URL", setting, err)
 		}
 		wantNoDriver(t, setting, err)
+	}
+}
+
+// TestOpen_WrongOptions: no error quotes the options, which the server does.
+func TestOpen_WrongOptions(t *testing.T) {
+	t.Parallel()
+	for _, options := range []string{"sesame", "-c sesame", "-c sesame=1", "-c timezone=sesame", "-c shared_buffers=sesame", "-z sesame"} {
+		_, err := postgres.Open(t.Context(), parameter(t, server.ConnString(), "options", options), longTimeouts, newSchema())
+		if err == nil || errors.Is(err, relayer.ErrUnavailable) || !strings.Contains(err.Error(), "the setting options of") || strings.Contains(err.Error(), "sesame") {
+			t.Errorf("options %s: error %v, want one that names options without the value", options, err)
+		}
+	}
+}
+
+// TestOpen_WrongEnvironment: the error names the variable that is wrong.
+func TestOpen_WrongEnvironment(t *testing.T) {
+	for variable, value := range map[string]string{"PGTZ": "sesame", "PGOPTIONS": "-c work_mem=sesame"} {
+		t.Run(variable, func(t *testing.T) {
+			t.Setenv(variable, value)
+			for _, connString := range []string{server.ConnString(), spellings["key=value"]("postgres", "any")} {
+				_, err := postgres.Open(t.Context(), connString, longTimeouts, newSchema())
+				if err == nil || errors.Is(err, relayer.ErrUnavailable) || !strings.Contains(err.Error(), "the environment ("+variable+")") || strings.Contains(err.Error(), "sesame") {
+					t.Errorf("error %v, want one that names the variable", err)
+				}
+			}
+		})
 	}
 }
 

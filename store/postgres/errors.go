@@ -43,6 +43,8 @@ const (
 	duplicateObject      = "42710"
 	undefinedObject      = "42704"
 	invalidParameter     = "22023"
+	syntaxError          = "42601"
+	cannotChangeNow      = "55P02"
 
 	// noHistory is raised by a function of the schema.
 	noHistory = "RH000"

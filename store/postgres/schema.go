@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 
@@ -574,10 +575,14 @@ func setupError(ctx context.Context, config *pgx.ConnConfig, opts options, err e
 		return ctx.Err()
 	case errors.Is(err, context.DeadlineExceeded) && !isUnconnected:
 		return failed(serverTimeout{opts.timeout})
-	case hasCode(err, undefinedObject, invalidParameter):
+	case hasCode(err, undefinedObject, invalidParameter) || isUnconnected && hasCode(err, syntaxError, cannotChangeNow):
 		// The server quotes the setting, or its value, which may be a part of a password.
 		if setting := refusedSetting(config, err); setting != "" {
-			return fmt.Errorf("postgres: the server refuses the setting %s of the connection string", setting)
+			source := ""
+			if variable := variables[setting]; os.Getenv(variable) != "" {
+				source = " or the environment (" + variable + ")"
+			}
+			return fmt.Errorf("postgres: the server refuses the setting %s of the connection string%s", setting, source)
 		}
 		return errors.New("postgres: the connection string contains a setting that the server refuses")
 	case isUnknownFormat(err) && !errors.Is(err, relayer.ErrUnknownFormat):
