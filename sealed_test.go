@@ -351,6 +351,28 @@ func TestSealed_MissingKey(t *testing.T) {
 	}
 }
 
+// Anything but a JSON object is a sealed part, in whatever format.
+func TestSealed_OtherFormat(t *testing.T) {
+	s := newSealed(t)
+	for _, format := range []byte{0, 1, 3, '"', '['} {
+		rec := storedRecord(t, s.store, "a")
+		rec.Private = append([]byte{format}, rec.Private[1:]...)
+		if _, err := s.store.Update(t.Context(), rec); err != nil {
+			t.Fatal(err)
+		}
+		for name, m := range map[string]*relayer.Manager{"no sealed store": managerOn(t, s.store), "sealed store": s.Manager} {
+			if _, err := m.RPCURLs(t.Context(), "a"); !errors.Is(err, relayer.ErrSealed) {
+				t.Errorf("%s, format %d: RPCURLs returned %v", name, format, err)
+			}
+			r, err := m.Get(t.Context(), "a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			expectMasked(t, r)
+		}
+	}
+}
+
 // If the key is lost, URLs can be replaced and cleared, but not kept.
 func TestSealed_LostKey(t *testing.T) {
 	s := newSealed(t)

@@ -270,6 +270,17 @@ func TestOpen_OtherVersion(t *testing.T) {
 	}
 }
 
+// A forged name could forge lines of a log.
+func TestKeyOf_InvalidID(t *testing.T) {
+	ring := parse(t, "a", "a")
+	sealed := seal(t, ring)
+	sealed[2] = '\n'
+	if key, err := ring.KeyOf(sealed); !errors.Is(err, keyring.ErrFormat) {
+		t.Errorf("KeyOf returned %q and %v", key.ID, err)
+	}
+	expectRefused(t, ring, sealed, boundTo, keyring.ErrFormat)
+}
+
 func TestKeyring_ZeroValue(t *testing.T) {
 	var zero keyring.Keyring
 	if sealed, err := zero.Seal(t.Context(), []byte(secret), nil); !errors.Is(err, errors.ErrUnsupported) || sealed != nil {

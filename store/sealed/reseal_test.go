@@ -213,6 +213,8 @@ func TestReseal_OtherKeyOfTheSameName(t *testing.T) {
 		}
 	}
 	expectCounts(t, right, "1 map[k1:1]")
+	create(t, db, "damaged", clear)
+	expectOneError(t, on(t, oneDamaged{db, 2}, wrong), t.Context(), relayer.ErrSealed)
 
 	// The right key under another name resolves it.
 	reseal(t, on(t, db, otherValue(t, "k1", "k1")))
@@ -227,6 +229,33 @@ func TestCount_UnknownKey(t *testing.T) {
 	rec.ID, rec.Private = "other format", append([]byte{1}, rec.Private[1:]...)
 	create(t, db, rec.ID, string(rec.Private))
 	expectCounts(t, on(t, db, ringOf(t, "k2")), "0 map[:1 k1:1]")
+}
+
+// nameless has keys whose texts do not show the fingerprint.
+type nameless struct{ keyring.Keyring }
+
+func (k nameless) KeyOf(text []byte) (sealed.Key, error) {
+	key, err := k.Keyring.KeyOf(text)
+	key.Fingerprint = ""
+	return key, err
+}
+
+func TestCount_UnknownFingerprint(t *testing.T) {
+	db, _ := newSealed(t)
+	expectCounts(t, on(t, db, nameless{ringOf(t, "k1")}), "0 map[k1:1]")
+}
+
+// stuck is a store whose damaged record has no sequence number.
+type stuck struct{ relayer.Store }
+
+func (stuck) List(context.Context, relayer.StoreQuery) (relayer.Listing, error) {
+	return relayer.Listing{}, &relayer.CorruptError{Err: errStore}
+}
+
+func TestCount_DamageWithoutSequence(t *testing.T) {
+	if _, err := on(t, stuck{memory.New()}, ringOf(t, "k1")).Count(t.Context()); !errors.Is(err, errStore) {
+		t.Errorf("Count returned %v", err)
+	}
 }
 
 // racing is a store in which another writer wins before the update of "a".

@@ -94,6 +94,22 @@ func TestUpdate_KeepsPrivatePart(t *testing.T) {
 	}
 }
 
+// A part that is sealed already, such as that of a copy, is stored as it is.
+func TestStore_SealedAlready(t *testing.T) {
+	db, store := newSealed(t)
+	part := string(get(t, db, "a").Private)
+	other := on(t, db, forbidden{ringOf(t, "k2"), t})
+	create(t, other, "b", part)
+	rec := create(t, other, "c", "")
+	rec.Private = []byte(part)
+	mustUpdate(t, other, rec)
+	for _, id := range []string{"b", "c"} {
+		if got := get(t, store, id); string(got.Private) != part {
+			t.Errorf("%s has the private part %q, want %q", id, got.Private, part)
+		}
+	}
+}
+
 func TestUpdate_Errors(t *testing.T) {
 	_, store := newSealed(t)
 	rec := get(t, store, "a")
