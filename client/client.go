@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-relayer/relayer"
@@ -27,6 +28,7 @@ type Client struct {
 	maxRetryTime     time.Duration
 	maxResponseBytes int64
 	urls             rpcURLs
+	hasDryRuns       *atomic.Bool // the server is known to offer them
 }
 
 var _ relayer.Registry = (*Client)(nil)
@@ -134,6 +136,7 @@ func New(baseURL string, options ...Option) (*Client, error) {
 		maxAttempts:      defaultMaxAttempts,
 		maxRetryTime:     defaultMaxRetryTime,
 		maxResponseBytes: defaultMaxResponseBytes,
+		hasDryRuns:       new(atomic.Bool),
 	}
 	for _, option := range options {
 		if option.apply == nil {

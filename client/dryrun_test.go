@@ -117,3 +117,24 @@ func TestDryRun_Errors(t *testing.T) {
 		}
 	}
 }
+
+// Only a response of the API shows that the server has dry runs.
+func TestDryRun_Proxy(t *testing.T) {
+	for name, probe := range map[string]step{
+		"404": html(404), "403": html(403), "400": html(400), "200": html(200), "unknown": fail(404, "Not Found"), "redirect": respond(302, "", "", "Location", "/login"),
+	} {
+		c, s := scripted(t, once, probe, stored(t, evm("a"), 200, 1))
+		if err := c.Delete(t.Context(), "a", relayer.DryRun()); err == nil || s.methods() != "GET" {
+			t.Errorf("%s: sent %s, error %v", name, s.methods(), err)
+		}
+	}
+	c, s := scripted(t, once, respondJSON(200, `{"success":true,"data":{}}`), stored(t, evm("a"), 200, 1), stored(t, evm("a"), 200, 1))
+	for range 2 {
+		if _, err := c.Pause(t.Context(), "a", relayer.DryRun()); err != nil {
+			t.Error(err)
+		}
+	}
+	if s.methods() != "GET PATCH PATCH" || s.seen[1].path != "/prefix/api/v1/relayers/a?changes=true&dry_run=true" {
+		t.Errorf("sent %s, %s", s.methods(), s.seen[1].path)
+	}
+}

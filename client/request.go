@@ -21,6 +21,7 @@ const (
 	collectionPath = "/api/v1/relayers"
 	watchPath      = collectionPath + ":watch"
 	historyPath    = collectionPath + ":history"
+	accessPath     = "/api/v1/access"
 )
 
 // request is an HTTP request, which may be sent several times.

@@ -29,6 +29,9 @@ func (c *Client) write(ctx context.Context, w *write, settings relayer.WriteSett
 		w.ifMatch, w.revisions, w.since = ifMatch(settings.Revisions), settings.Revisions, slices.Min(append(settings.Revisions, math.MaxUint64))
 	}
 	if settings.DryRun {
+		if err := c.requireDryRuns(ctx); err != nil {
+			return nil, err
+		}
 		w.query.Set("dry_run", "true")
 		w.hasNoEffect, w.isDryRun = true, true
 	}
@@ -58,6 +61,21 @@ func (c *Client) write(ctx context.Context, w *write, settings relayer.WriteSett
 			return nil, &unknownOutcome{failed.withContextError(ctx).err}
 		}
 	}
+}
+
+// requireDryRuns returns an error unless the server has dry runs: one that ignores the query
+// parameter would carry out the write. A server with dry runs has the path of permissions too.
+func (c *Client) requireDryRuns(ctx context.Context) error {
+	if c.hasDryRuns.Load() {
+		return nil
+	}
+	probe := newRequest(http.MethodGet, accessPath, nil)
+	probe.isOptional, probe.decode = true, decodeNothing
+	if _, failed := c.do(ctx, probe, c.newAttempts()); failed != nil {
+		return failed.err
+	}
+	c.hasDryRuns.Store(true)
+	return nil
 }
 
 // mayBeDuplicate reports whether a rejection may be the effect of the write itself: a proxy may
