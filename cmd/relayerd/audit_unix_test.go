@@ -7,6 +7,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -17,7 +19,10 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/go-relayer/relayer"
 )
 
 // auditLine is a line in JSON about a write, a read of full RPC URLs, or refused requests.
@@ -200,6 +205,64 @@ func (p *process) stopJSON() {
 	}
 }
 
+// TestAudit_FailedWrites: of each actor, action and outcome, the first failed write is logged
+// at once, and the later ones once a second with their count. All other writes have a line.
+func TestAudit_FailedWrites(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		log := new(output)
+		audit := newAuditLog(slog.New(slog.NewJSONHandler(log, nil)))
+		read := 0
+		expectNew := func(want ...string) {
+			t.Helper()
+			synctest.Wait()
+			got := []string{}
+			lines := auditLines(t, log.String())
+			for _, line := range lines[read:] {
+				got = append(got, fmt.Sprintf("%s %s %s %s %d", line.Actor, line.Action, line.RelayerID, line.Outcome, line.Count))
+			}
+			read = len(lines)
+			slices.Sort(got)
+			if !slices.Equal(got, want) {
+				t.Errorf("the new lines are %q, want %q", got, want)
+			}
+		}
+		write := func(actor string, action relayer.Action, id string, err error) {
+			operation := &relayer.Operation{Actor: relayer.Actor{ID: actor}, Action: action, ID: id}
+			_, end := audit.observe(t.Context(), operation)
+			end(err)
+			*operation = relayer.Operation{} // it must not be kept
+		}
+		for i := range 3 {
+			id := fmt.Sprint("r-", i)
+			write("a", relayer.ActionDelete, id, relayer.ErrNotFound)
+			write("a", relayer.ActionDelete, id, relayer.ErrConflict)
+			write("b", relayer.ActionDelete, id, relayer.ErrNotFound)
+			write("a", relayer.ActionUpdate, id, relayer.ErrNotFound)
+		}
+		expectNew("a delete r-0 conflict 1", "a delete r-0 not_found 1", "a update r-0 not_found 1", "b delete r-0 not_found 1")
+		for _, err := range []error{nil, relayer.ErrOutcomeUnknown, relayer.ErrUnavailable, io.ErrUnexpectedEOF} {
+			write("a", relayer.ActionDelete, "x", err)
+			write("a", relayer.ActionDelete, "x", err)
+		}
+		expectNew("a delete x error 0", "a delete x error 0", "a delete x ok 0", "a delete x ok 0",
+			"a delete x unavailable 0", "a delete x unavailable 0", "a delete x unknown_outcome 0", "a delete x unknown_outcome 0")
+		time.Sleep(time.Second)
+		expectNew("a delete r-2 conflict 2", "a delete r-2 not_found 2", "a update r-2 not_found 2", "b delete r-2 not_found 2")
+		// After a second without failed writes, the next one is logged at once.
+		time.Sleep(2 * time.Second)
+		write("a", relayer.ActionDelete, "y", relayer.ErrNotFound)
+		write("a", relayer.ActionDelete, "z", relayer.ErrNotFound)
+		expectNew("a delete y not_found 1")
+		audit.stop()
+		expectNew("a delete z not_found 1")
+		write("a", relayer.ActionDelete, "late", relayer.ErrNotFound)
+		expectNew("a delete late not_found 1")
+		time.Sleep(time.Minute)
+		expectNew()
+	})
+}
+
 // The end of the process that reads the log neither fails a write nor ends the server.
 func TestAudit_ClosedLog(t *testing.T) {
 	t.Parallel()
@@ -308,4 +371,68 @@ func TestAudit_FloodOfRefusals(t *testing.T) {
 			t.Logf("%d refused, %d limited by the rate, in %.1f s and %d lines", refused.Load(), limited.Load(), seconds, forbiddenLines)
 		})
 	}
+}
+
+// A token limited to a team whose writes fail as often as it can does not hide the writes of
+// another token: each of these has a line, and a line each second counts the failed ones.
+func TestAudit_FloodOfFailedWrites(t *testing.T) {
+	t.Parallel()
+	tokens := filepath.Join(t.TempDir(), "tokens")
+	writeTokens(t, tokens, "ops "+oldToken+" write", "payments "+newToken+" write label.team=payments")
+	server := startJSON(t, "--db", "memory", "--tokens-file", tokens)
+	server.expectStatus("POST", collection, oldToken, definition, http.StatusCreated)
+	var deletes, creates atomic.Int64
+	began := time.Now()
+	ctx, end := context.WithCancel(t.Context())
+	var flooding sync.WaitGroup
+	flood := func(method, path, body string, want int, failed *atomic.Int64) {
+		flooding.Go(func() {
+			client := &http.Client{Transport: new(http.Transport)}
+			defer client.CloseIdleConnections()
+			for ctx.Err() == nil {
+				if status, err := server.statusWith(client, method, path, newToken, body); err != nil || status != want {
+					t.Errorf("%s %s returned %d, error %v, want %d", method, path, status, err, want)
+					return
+				}
+				failed.Add(1)
+			}
+		})
+	}
+	for range 2 {
+		flood("DELETE", collection+"/nope", "", http.StatusNotFound, &deletes)
+		flood("POST", collection, "{}", http.StatusBadRequest, &creates)
+	}
+	const writes = 20
+	for i := range writes {
+		before := deletes.Load() + creates.Load()
+		if !await(func() bool { return deletes.Load()+creates.Load() >= before+20 }) {
+			t.Fatal("the flood has ended")
+		}
+		server.expectStatus("PATCH", collection+"/r-1", oldToken, fmt.Sprintf(`{"name":"n%d"}`, i), http.StatusOK)
+	}
+	server.output.awaitText(t, `"outcome":"not_found"`, 3)
+	server.output.awaitText(t, `"outcome":"invalid"`, 3)
+	end()
+	flooding.Wait()
+	seconds := time.Since(began).Seconds()
+	server.stopJSON()
+
+	written, lines, counted := 0, make(map[string]int), make(map[string]int)
+	for _, line := range auditLines(t, server.output.String()) {
+		if line.Actor == "ops" && line.Action == "update" && line.Outcome == "ok" {
+			written++
+		}
+		lines[line.Outcome]++
+		counted[line.Outcome] += line.Count
+	}
+	if written != writes {
+		t.Errorf("%d of %d writes are in the log", written, writes)
+	}
+	for outcome, failed := range map[string]int64{"not_found": deletes.Load(), "invalid": creates.Load()} {
+		// The first line, one at the end of each second, and one when the server stops.
+		if most := int(seconds) + 2; lines[outcome] > most || int64(counted[outcome]) != failed {
+			t.Errorf("%d lines %s in %.1f s count %d of %d failed writes", lines[outcome], outcome, seconds, counted[outcome], failed)
+		}
+	}
+	t.Logf("%d deletes and %d creates failed in %.1f s", deletes.Load(), creates.Load(), seconds)
 }

@@ -195,7 +195,7 @@ func TestReverseProxy_ClientAddress(t *testing.T) {
 		server := start(t, token, "--db", "memory", "--trusted-proxies", "127.0.0.1,::1")
 		proxy := behind(server.url)
 		one, other := proxy.client("127.0.0.2"), proxy.client("127.0.0.3")
-		one.send("DELETE", collection+"/of-one", "")
+		one.send("POST", collection, strings.Replace(definition, "r-1", "of-one", 1))
 		one.send("DELETE", collection+"/of-one", "", "X-Forwarded-For", "198.51.100.1")
 		other.send("DELETE", collection+"/of-other", "", "X-Forwarded-For", "127.0.0.2")
 		server.stop()

@@ -45,8 +45,9 @@ read (get, list and watch) or engine (read, full RPC URLs, disable and enable). 
 that it selects. The server reloads the file when it changes. If neither is set, the server generates a token
 and prints it.
 
-The log has a line "audit" for every write, a line for every read of full RPC URLs, and a
-line each second for what the role of a token does not permit, with the name of the token.
+The log has a line "audit" for every write that succeeded, a line for every read of full RPC
+URLs, and at most a line each second for other writes that fail alike, and for what the role
+of a token does not permit, with the name of the token.
 
 With --keys, RPC URLs are sealed in the database. The file is reloaded too, and the server
 then seals in the background what is not under the primary key.`,

@@ -177,7 +177,7 @@ func (s *server) openPorts(context.Context) error {
 		return err
 	}
 	s.onClose(s.metrics.stop)
-	s.managerOptions = append(s.managerOptions, relayer.WithObserver(s.metrics.observer), relayer.WithObserver(auditWrites(s.logger)))
+	s.managerOptions = append(s.managerOptions, relayer.WithObserver(s.metrics.observer))
 	return nil
 }
 
@@ -252,7 +252,8 @@ func (s *server) openManager(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.manager, err = relayer.New(store, s.managerOptions...)
+	audit := newAuditLog(s.logger)
+	s.manager, err = relayer.New(store, append(s.managerOptions, relayer.WithObserver(audit.observe))...)
 	if err == nil && s.keys != nil {
 		s.inBackground(ctx, resealer{store.(*sealed.Store), s.keys, s.unseal, s.reloadKeys}.run)
 		s.onChange(ctx, s.keysFile, s.keysVersion, func() {
@@ -262,6 +263,7 @@ func (s *server) openManager(ctx context.Context) error {
 			}
 		})
 	}
+	s.onClose(audit.stop)
 	return err
 }
 
