@@ -49,17 +49,17 @@ func TestWrite_Allocations(t *testing.T) {
 		most, share float64 // of a create
 		write       func() error
 	}{
-		"patch": {225, 1.65, func() error {
+		"patch": {235, 1.72, func() error {
 			return second(m.Documents().Patch(ctx, "r", fmt.Appendf(nil, `{"policies":{"gas_price_cap":%d}}`, i)))
 		}},
-		"update": {260, 1.9, func() error {
+		"update": {270, 1.95, func() error {
 			return second(m.Update(ctx, "r", func(r *relayer.Relayer) error { r.Name = fmt.Sprint(i); return nil }))
 		}},
-		"pause and resume": {2 * 97, 2 * 0.7, func() error { return cmp.Or(second(m.Pause(ctx, "r")), second(m.Resume(ctx, "r"))) }},
-		"pause and resume of a document": {2 * 53, 2 * 0.39, func() error {
+		"pause and resume": {2 * 100, 2 * 0.74, func() error { return cmp.Or(second(m.Pause(ctx, "r")), second(m.Resume(ctx, "r"))) }},
+		"pause and resume of a document": {2 * 56, 2 * 0.42, func() error {
 			return cmp.Or(second(m.Documents().Patch(ctx, "r", []byte(`{"paused":true}`))), second(m.Documents().Patch(ctx, "r", []byte(`{"paused":false}`))))
 		}},
-		"disable and enable of a document": {2 * 70, 2 * 0.51, func() error {
+		"disable and enable of a document": {2 * 76, 2 * 0.58, func() error {
 			return cmp.Or(second(m.Documents().Disable(ctx, "r", reason)), second(m.Documents().Enable(ctx, "r")))
 		}},
 	} {

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/go-relayer/relayer"
@@ -224,16 +225,16 @@ func TestNew_NoRevisions(t *testing.T) {
 // counting is a store that counts reads.
 type counting struct {
 	relayer.Store
-	lists, gets int
+	lists, gets atomic.Int64
 }
 
 func (c *counting) List(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
-	c.lists++
+	c.lists.Add(1)
 	return c.Store.List(ctx, query)
 }
 
 func (c *counting) Get(ctx context.Context, id string) (relayer.Record, error) {
-	c.gets++
+	c.gets.Add(1)
 	return c.Store.Get(ctx, id)
 }
 
@@ -251,12 +252,13 @@ func TestNew_OnePassOfPages(t *testing.T) {
 	}
 	create(t, m, desired...)
 	masked := parse(t, exported(t, m)).Relayers
-	for gets, relayers := range map[int][]relayer.CreateRequest{1000: desired, 1: masked} {
+	for gets, relayers := range map[int64][]relayer.CreateRequest{1000: desired, 1: masked} {
 		relayers[500].Name = "new"
-		store.lists, store.gets = 0, 0
+		store.lists.Store(0)
+		store.gets.Store(0)
 		p := newPlan(t, m, relayers)
-		if store.lists > 12 || store.gets != gets || !p.HasChanges() {
-			t.Errorf("%d lists, %d gets, want at most 12 and %d", store.lists, store.gets, gets)
+		if store.lists.Load() > 12 || store.gets.Load() != gets || !p.HasChanges() {
+			t.Errorf("%d lists, %d gets, want at most 12 and %d", store.lists.Load(), store.gets.Load(), gets)
 		}
 	}
 }

@@ -103,6 +103,7 @@ func TestText_NotReordered(t *testing.T) {
 	expect(b, 4, historyRows+`.length`)
 	check("relayer")
 	b.press("Details of revision 4")
+	expect(b, true, `document.querySelector('dialog[open]') !== null`)
 	b.expectText("Reason: because\ufffd")
 	check("change")
 	b.press("Close")
