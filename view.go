@@ -116,7 +116,7 @@ func (v view) Watch(ctx context.Context, after string) iter.Seq2[RecordChange, e
 	if err != nil {
 		return func(yield func(RecordChange, error) bool) { yield(RecordChange{}, err) }
 	}
-	return v.selector.changesOf(v.Store.Watch(ctx, position))
+	return v.changesOf(v.Store.Watch(ctx, position))
 }
 
 // History returns the changes of relayers that are selected before or after the change, as
@@ -219,13 +219,14 @@ func (s Selector) pastChangeOf(c *RecordChange) bool {
 const skippedInterval = time.Second
 
 // changesOf returns the changes as a consumer of the selection sees them.
-func (s Selector) changesOf(changes iter.Seq2[RecordChange, error]) iter.Seq2[RecordChange, error] {
+func (v view) changesOf(changes iter.Seq2[RecordChange, error]) iter.Seq2[RecordChange, error] {
 	return func(yield func(RecordChange, error) bool) {
 		var last time.Time // of the last element that was yielded
 		for change, err := range changes {
 			isSelected := true
 			if err == nil && change.Kind != ChangeHeartbeat {
-				change, isSelected = s.changeOf(change)
+				change, isSelected = v.selector.changeOf(change)
+				change.Record.Note = v.scope.withoutMove(change.Record.Note) // as in gets and lists
 			}
 			if !isSelected {
 				if change.Time.Sub(last) < skippedInterval {
@@ -233,7 +234,7 @@ func (s Selector) changesOf(changes iter.Seq2[RecordChange, error]) iter.Seq2[Re
 				}
 				change = RecordChange{Kind: ChangeHeartbeat, Position: change.Position, Time: change.Time}
 			}
-			last, change.Position = change.Time, s.bind(change.Position)
+			last, change.Position = change.Time, v.selector.bind(change.Position)
 			if !yield(change, err) || err != nil {
 				return
 			}
@@ -248,7 +249,7 @@ func (s Selector) changeOf(c RecordChange) (_ RecordChange, isSelected bool) {
 	was := c.Kind != ChangeCreated && s.selects(Record{ID: c.Record.ID, Terms: c.OldTerms, Text: c.OldText})
 	switch {
 	case is && !was && c.Kind == ChangeUpdated:
-		c.Kind, c.Record.Note = ChangeCreated, withoutPaths(c.Record.Note)
+		c.Kind = ChangeCreated
 	case was && !is && c.Kind == ChangeUpdated:
 		c.Kind = ChangeDeleted
 		c.Record = Record{ID: c.Record.ID, Revision: c.Record.Revision}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"math/rand/v2"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -401,4 +402,35 @@ func TestWatch_RangedTwice(t *testing.T) {
 	if err := firstError(changes); err == nil || !strings.Contains(err.Error(), "ranged over once") {
 		t.Errorf("error %v", err)
 	}
+}
+
+// A relayer that moves into a selection has the same last change in a watch as in a list, which
+// package mirror compares. For a limited caller neither shows what was changed.
+func TestWatch_LastChangeAsInList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newManager(t)
+		req := minimal("r")
+		req.Labels = map[string]string{"team": "risk"}
+		mustCreate(t, m, req)
+		selector := mustParse(t, "label.team=payments|treasury")
+		for name, c := range map[string]struct {
+			m        *relayer.Manager
+			selector relayer.Selector
+			shows    bool
+		}{"a selection": {m, selector, true}, "a scope": {m.Within(selector), relayer.Selector{}, false}} {
+			f := follow(t, c.m.Watch(t.Context(), relayer.WatchQuery{Selector: c.selector}))
+			mustChange(t, m, "ann", "r", []byte(`{"labels":{"team":"payments"}}`))
+			watched := f.expect(relayer.ChangeCreated, "r")
+			page, err := c.m.List(t.Context(), relayer.ListQuery{Selector: c.selector})
+			if err != nil || !reflect.DeepEqual(page.Relayers[0], watched) || (len(watched.LastChange.Changed) > 0) != c.shows {
+				t.Errorf("%s: watched %+v, listed %+v, error %v", name, watched.LastChange, page.Relayers[0].LastChange, err)
+			}
+			mustChange(t, m, "ann", "r", []byte(`{"labels":{"team":"treasury"}}`))
+			watched = f.expect(relayer.ChangeUpdated, "r")
+			if got := mustGet(t, c.m, "r"); !reflect.DeepEqual(got, watched) {
+				t.Errorf("%s: watched %+v, got %+v", name, watched.LastChange, got.LastChange)
+			}
+			mustChange(t, m, "ann", "r", []byte(`{"labels":{"team":"risk"}}`))
+		}
+	})
 }
