@@ -398,24 +398,18 @@ func appendChanged(paths []string, path string, old, changed []byte) []string {
 		return append(paths, path)
 	}
 	for _, member := range before {
-		if value := valueOf(after, member.Name); !bytes.Equal(value, member.Value) {
-			paths = appendChanged(paths, strictjson.Join(path, string(member.Name)), member.Value, value)
+		name := string(member.Name)
+		if value := strictjson.ValueOf(after, name); !bytes.Equal(value, member.Value) {
+			paths = appendChanged(paths, strictjson.Join(path, name), member.Value, value)
 		}
 	}
 	for _, member := range after {
-		if valueOf(before, member.Name) == nil {
-			paths = appendChanged(paths, strictjson.Join(path, string(member.Name)), nil, member.Value)
+		name := string(member.Name)
+		if strictjson.ValueOf(before, name) == nil {
+			paths = appendChanged(paths, strictjson.Join(path, name), nil, member.Value)
 		}
 	}
 	return paths
-}
-
-func valueOf(members []strictjson.Member, name []byte) []byte {
-	i := slices.IndexFunc(members, func(m strictjson.Member) bool { return bytes.Equal(m.Name, name) })
-	if i < 0 {
-		return nil
-	}
-	return members[i].Value
 }
 
 // A note is the form of a ChangeInfo in a [Record]: fields in this order, separated by tabs,

@@ -27,12 +27,12 @@ func KeepUnknown(stored, known, changed []byte, replaced ...string) []byte {
 	for name, value := range InOrder(changed) {
 		names[name] = true
 		if !slices.Contains(replaced, name) {
-			value = keepValue(find(before, name), find(of, name), value)
+			value = keepValue(ValueOf(before, name), ValueOf(of, name), value)
 		}
 		merged.Add(name, value)
 	}
 	for _, member := range before {
-		if name := string(member.Name); !names[name] && find(of, name) == nil {
+		if name := string(member.Name); !names[name] && ValueOf(of, name) == nil {
 			merged.Add(name, member.Value)
 		}
 	}
@@ -52,8 +52,8 @@ func keepValue(stored, known, changed []byte) []byte {
 	}
 }
 
-// find returns the value of a member, or nil.
-func find(members []Member, name string) []byte {
+// ValueOf returns the value of a member, or nil.
+func ValueOf(members []Member, name string) []byte {
 	i := slices.IndexFunc(members, func(m Member) bool { return string(m.Name) == name })
 	if i < 0 {
 		return nil
