@@ -1,4 +1,4 @@
-// Command minimal creates a relayer, reads it, and lists all relayers.
+// Command minimal creates a relayer and lists all relayers.
 package main
 
 import (
@@ -12,23 +12,20 @@ import (
 
 func main() {
 	ctx := context.Background()
-	manager, err := relayer.New(memory.New()) // or bolt.Open(ctx, "relayers.db")
+	manager, err := relayer.New(memory.New()) // bolt.Open(ctx, "relayers.db") stores in a file
 	if err != nil {
 		log.Fatal(err)
 	}
-	created, err := manager.Create(ctx, relayer.CreateRequest{
+	_, err = manager.Create(ctx, relayer.CreateRequest{
 		Name: "Treasury", Network: "sepolia", NetworkType: relayer.EVM, SignerID: "treasury-key",
 	})
 	if err != nil {
 		log.Fatal(err)
 	}
-	treasury, err := manager.Get(ctx, created.ID)
-	if err != nil {
-		log.Fatal(err)
+	for r, err := range manager.All(ctx, relayer.Selector{}) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(r.Name, "relays on", r.Network)
 	}
-	page, err := manager.List(ctx, relayer.ListQuery{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(treasury.Name, "is one of", page.Pagination.TotalItems)
 }

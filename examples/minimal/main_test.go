@@ -2,5 +2,5 @@ package main
 
 func Example() {
 	main()
-	// Output: Treasury is one of 1
+	// Output: Treasury relays on sepolia
 }
