@@ -15,21 +15,6 @@ import (
 	"github.com/go-relayer/relayer/httpapi"
 )
 
-// A reader sees in the first paragraph whether a page has the answer. The README says what
-// the project is instead.
-func TestPages_BeginWithQuestion(t *testing.T) {
-	for name, page := range pages(t) {
-		if !strings.HasPrefix(name, "docs/") && name != "CONTRIBUTING.md" && name != "CHANGELOG.md" {
-			continue
-		}
-		_, text, _ := strings.Cut(page, "# ")
-		_, text, _ = strings.Cut(text, "\n\n")
-		if first, _, _ := strings.Cut(text, "\n\n"); !strings.Contains(first, "?") {
-			t.Errorf("%s begins without a question: %s", name, first)
-		}
-	}
-}
-
 var (
 	heading     = regexp.MustCompile(`(?m)^#+ (.+)$`)
 	notInAnchor = regexp.MustCompile(`[^\p{L}\p{N} _-]`)

@@ -64,7 +64,7 @@ const introduction = `<!-- Generated: go -C tests/reference run . > docs/referen
 
 # Reference of a relayer
 
-Which fields does a relayer have, what may they contain, and what does an engine do with them?
+Every field of a relayer: what it may contain, and what an engine does with it.
 
 The text is that of the doc comments of the Go types, and the values are those of the
 [OpenAPI document](../httpapi/openapi.json). The registry checks the values. An engine enforces
