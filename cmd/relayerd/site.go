@@ -4,21 +4,28 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/page"
 )
 
 // newSite adds the web page, health checks and metrics to the API. The page and the health
 // checks need no token and show no relayer. The API handles every other path and method: a
 // ServeMux would respond to some of them in plain text.
 func newSite(ctx context.Context, api http.Handler, store relayer.Store, metrics http.Handler) http.Handler {
-	handlers := newPage()
-	handlers["/healthz/live"] = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { writeHealth(w, http.StatusOK, "live") })
-	handlers[readinessPath] = readiness(ctx, store)
-	handlers["/metrics"] = metrics
+	handlers := map[string]http.Handler{
+		"/":             page.Handler("api/v1"),
+		"/healthz/live": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { writeHealth(w, http.StatusOK, "live") }),
+		readinessPath:   readiness(ctx, store),
+		"/metrics":      metrics,
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		handler := handlers[r.URL.Path]
+		if strings.HasPrefix(r.URL.Path, "/assets/") {
+			handler = handlers["/"]
+		}
 		if handler == nil || r.Method != http.MethodGet && r.Method != http.MethodHead {
 			handler = api
 		}

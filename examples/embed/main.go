@@ -1,8 +1,8 @@
-// Command embed mounts the registry in an existing HTTP service with its own login. The user
-// payments sees the relayers of its team. One worker runs for each active relayer.
+// Command embed mounts the registry and its web page in an existing HTTP service with its own
+// login. The user payments sees the relayers of its team. One worker runs for each active relayer.
 //
 //	go run ./examples/embed
-//	curl -u ops:ops http://127.0.0.1:8081/registry/api/v1/relayers
+//	curl -u ops:ops http://127.0.0.1:8081/registry/api/v1/relayers # the page: http://127.0.0.1:8081/admin/
 package main
 
 import (
@@ -20,6 +20,7 @@ import (
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/httpapi"
 	"github.com/go-relayer/relayer/mirror"
+	"github.com/go-relayer/relayer/page"
 	"github.com/go-relayer/relayer/store/memory"
 )
 
@@ -60,6 +61,7 @@ func newService(manager *relayer.Manager) (http.Handler, error) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /hello", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) })
 	mux.Handle("/registry/", requireLogin(http.StripPrefix("/registry", registry)))
+	mux.Handle("/admin/", requireLogin(http.StripPrefix("/admin", page.Handler("/registry/api/v1", page.TrustHost()))))
 	return mux, err
 }
 
@@ -78,6 +80,7 @@ func requireLogin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, password, _ := r.BasicAuth()
 		if _, ok := users[user]; !ok || subtle.ConstantTimeCompare([]byte(password), []byte(user)) == 0 {
+			w.Header().Set("WWW-Authenticate", "Basic")
 			http.Error(w, "login required", http.StatusUnauthorized)
 			return
 		}

@@ -38,6 +38,9 @@ func TestService_MountedRegistry(t *testing.T) {
 		{"GET", "/registry/api/v1/relayers/r-1", "ops", "", http.StatusOK, `"id":"r-1"`},
 		{"GET", "/registry/api/v1/relayers/r-1", "payments", "", http.StatusNotFound, "not found"},
 		{"GET", "/registry/api/v1/relayers", "payments", "", http.StatusOK, `"total_items":0`},
+		{"GET", "/admin/", "", "", http.StatusUnauthorized, "login required"},
+		{"GET", "/admin/", "payments", "", http.StatusOK, `data-api="/registry/api/v1" data-trust-host="true"`},
+		{"GET", "/admin/assets/main.js", "payments", "", http.StatusOK, "import"},
 		{"GET", "/registry/nowhere", "ops", "", http.StatusNotFound, "Not Found"},
 		{"GET", "/api/v1/relayers", "ops", "", http.StatusNotFound, "404"},
 	} {

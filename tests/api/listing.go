@@ -15,7 +15,7 @@ import (
 
 // directoriesOf returns those of the packages that hosts import, below root.
 func directoriesOf(root string) []string {
-	all := []string{".", "client", "enforce", "httpapi", "keyring", "mirror", "plan", "rpcguard"}
+	all := []string{".", "client", "enforce", "httpapi", "keyring", "mirror", "page", "plan", "rpcguard"}
 	stores, _ := filepath.Glob(filepath.Join(root, "store", "*")) // the pattern is valid
 	for _, path := range stores {
 		if name := filepath.Base(path); name != "internal" {

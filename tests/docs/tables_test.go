@@ -55,7 +55,7 @@ func TestTable_SelectorKeys(t *testing.T) {
 	}
 	wantWords(t, "the doc comment of Selector", partOf(t, "selector.go", "// Selector selects", "type Selector"), keys)
 	wantWords(t, "the table of filters", partOf(t, "docs/http.md", "\n## Filters\n", "\n## "), keys)
-	wantWords(t, "the page", partOf(t, "cmd/relayerd/page/filters.js", "\nconst inputs", "export const filtersOf"), keys)
+	wantWords(t, "the page", partOf(t, "page/assets/filters.js", "\nconst inputs", "export const filtersOf"), keys)
 	for _, key := range keys {
 		name := partOf(t, "httpapi/openapi.json", `"parameters": {`, `"name": "`+key+`",`)
 		name = name[strings.LastIndex(name, `"Filter`)+1:]
@@ -82,7 +82,7 @@ func TestTable_NetworkTypes(t *testing.T) {
 		for _, schema := range []string{"CreateRelayerRequest", "RelayerResponse"} {
 			wantWords(t, "the schema "+schema, partOf(t, "httpapi/openapi.json", `"`+schema+`": {`, "\n      },"), types[i:i+1])
 		}
-		wantWords(t, "the forms of the page", partOf(t, "cmd/relayerd/page/fields.js", "export const policyFields", "\n};"), types[i:i+1])
+		wantWords(t, "the forms of the page", partOf(t, "page/assets/fields.js", "export const policyFields", "\n};"), types[i:i+1])
 		if !regexp.MustCompile("(?im)^## `policies` \\(" + name + "\\)$").MatchString(read(t, "docs/reference.md")) {
 			t.Errorf("the reference has no section on %s", name)
 		}

@@ -6,6 +6,11 @@ import { lost, reached } from './reach.js';
 // of the page cannot read the variables of a module.
 let token = '';
 
+// What the host has set: the path of the API, the name of the registry, and whether the host
+// authenticates the requests of the page, so that they need no token.
+export const host = document.documentElement.dataset;
+export const isTrusted = host.trustHost === 'true';
+
 const storageKey = 'relayerd-token';
 
 // The browser may block storage. The token is then kept in memory only.
@@ -17,7 +22,7 @@ function inStorage(act) {
   }
 }
 
-export const hasToken = () => token !== '';
+export const hasToken = () => isTrusted || token !== '';
 
 export function setToken(given, isKept) {
   token = given;
@@ -60,10 +65,10 @@ const timeout = 30000;
 
 async function request(path, headers, more) {
   try {
-    const response = await fetch('api/v1' + path, {
+    const response = await fetch(host.api + path, {
       ...more,
-      headers: { ...headers, Authorization: 'Bearer ' + token },
-      cache: 'no-store', credentials: 'omit', redirect: 'error', referrerPolicy: 'no-referrer',
+      headers: isTrusted ? headers : { ...headers, Authorization: 'Bearer ' + token },
+      cache: 'no-store', credentials: isTrusted ? 'same-origin' : 'omit', redirect: 'error', referrerPolicy: 'no-referrer',
     });
     if (proxyFailures.includes(response.status)) lost();
     else reached();

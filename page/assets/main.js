@@ -1,5 +1,5 @@
 import { may, scope, showAccess } from './access.js';
-import { call, callOne, expired, explain, hasToken, Refusal, removeToken, restoreToken, setToken, unloadToken } from './api.js';
+import { call, callOne, expired, explain, hasToken, isTrusted, Refusal, removeToken, restoreToken, setToken, unloadToken } from './api.js';
 import { closeBulk, isChanging, openBulk, resumeMine, showRemembered } from './bulk.js';
 import { dropEdit, dropEdits, enable, hasUnsavedEdits, isBusy, noteChange, oneReason, openDelete, openDisable, openEdit, openRestore, problemsOf, resumeEdit, setPaused, suspendDialogs, views as writeViews } from './dialogs.js';
 import { byId, make, morph, onSubmit, say, write } from './dom.js';
@@ -25,6 +25,7 @@ function show(view) {
   const wasShown = isShown(view);
   for (const name of names) byId(name).hidden = name !== view;
   for (const id of ['menu', 'access']) byId(id).hidden = view === 'enter';
+  byId('leave').hidden = isTrusted;
   const heading = byId(view + '-title');
   const title = view === 'one' ? nameInSentence(shown.data) : heading.textContent;
   write('title', view === 'enter' ? 'Relayers' : title + ' – Relayers');
@@ -438,6 +439,10 @@ function signOut(why) {
   removeToken();
   suspendDialogs();
   clearViews();
+  if (isTrusted) {
+    showProblem('Signed out', 'Sign in to the application that has this page, and try again.', true);
+    return;
+  }
   show('enter');
   refuseToken(why);
 }

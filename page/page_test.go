@@ -1,7 +1,6 @@
-package main
+package page_test
 
 import (
-	"bytes"
 	"compress/gzip"
 	"io"
 	"net/http"
@@ -12,24 +11,21 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-relayer/relayer/store/memory"
+	"github.com/go-relayer/relayer/page"
 )
 
-func requestPage(t *testing.T, method, path string) *http.Response {
+var mounted = http.StripPrefix("/admin", page.Handler("/registry/api/v1/", page.WithName(`"prod" <1>`), page.TrustHost()))
+
+// requestPage sends a request to the page, mounted below a prefix.
+func requestPage(t *testing.T, method, path string, headers ...string) *http.Response {
 	t.Helper()
-	api := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
-	server := httptest.NewServer(newSite(t.Context(), api, memory.New(), http.NotFoundHandler()))
-	t.Cleanup(server.Close)
-	request, err := http.NewRequest(method, server.URL+path, nil)
-	if err != nil {
-		t.Fatal(err)
+	request := httptest.NewRequest(method, "/admin"+path, nil)
+	for i := 0; i < len(headers); i += 2 {
+		request.Header.Add(headers[i], headers[i+1])
 	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { response.Body.Close() })
-	return response
+	response := httptest.NewRecorder()
+	mounted.ServeHTTP(response, request)
+	return response.Result()
 }
 
 func pageOf(t *testing.T, response *http.Response) string {
@@ -44,8 +40,8 @@ func pageOf(t *testing.T, response *http.Response) string {
 // pagePaths maps the paths of the page to their content types.
 func pagePaths(t *testing.T) map[string]string {
 	t.Helper()
-	paths := map[string]string{"/": "text/html; charset=utf-8", "/page/page.css": "text/css; charset=utf-8"}
-	scripts, err := filepath.Glob("page/*.js")
+	paths := map[string]string{"/": "text/html; charset=utf-8", "/assets/page.css": "text/css; charset=utf-8"}
+	scripts, err := filepath.Glob("assets/*.js")
 	if err != nil || len(scripts) < 5 {
 		t.Fatalf("%d scripts, error %v", len(scripts), err)
 	}
@@ -58,6 +54,10 @@ func pagePaths(t *testing.T) map[string]string {
 func TestPage_Headers(t *testing.T) {
 	t.Parallel()
 	for path, contentType := range pagePaths(t) {
+		caching := "no-cache"
+		if path == "/" {
+			caching = "no-store"
+		}
 		for _, method := range []string{http.MethodGet, http.MethodHead} {
 			response := requestPage(t, method, path)
 			if response.StatusCode != http.StatusOK || response.ContentLength < 500 {
@@ -68,7 +68,7 @@ func TestPage_Headers(t *testing.T) {
 				"X-Content-Type-Options": "nosniff",
 				"X-Frame-Options":        "DENY",
 				"Referrer-Policy":        "no-referrer",
-				"Cache-Control":          "no-store",
+				"Cache-Control":          caching,
 			} {
 				if got := response.Header.Values(name); len(got) != 1 || got[0] != want {
 					t.Errorf("%s %s: %s is %q, want %q", method, path, name, got, want)
@@ -81,28 +81,77 @@ func TestPage_Headers(t *testing.T) {
 	}
 }
 
-// TestPage_OtherPathsReachAPI checks that only the files of the page are served.
-func TestPage_OtherPathsReachAPI(t *testing.T) {
+func TestHandler_OtherPaths(t *testing.T) {
 	t.Parallel()
-	for _, path := range []string{"/page", "/page/", "/page/index.html", "/page/../page.go", "/page/other.js", "/index.html"} {
-		if response := requestPage(t, http.MethodGet, path); response.StatusCode != http.StatusTeapot {
+	for _, path := range []string{"", "/assets", "/assets/", "/assets/index.html", "/assets/../page.go", "/assets/other.js", "/index.html"} {
+		if response := requestPage(t, http.MethodGet, path); response.StatusCode != http.StatusNotFound {
 			t.Errorf("%s returned %d", path, response.StatusCode)
 		}
 	}
 }
 
-func TestPage_OtherMethodsReachAPI(t *testing.T) {
+func TestHandler_OtherMethods(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodOptions, "ODD"} {
-		if response := requestPage(t, method, "/"); response.StatusCode != http.StatusTeapot {
-			t.Errorf("%s / returned %d", method, response.StatusCode)
+		response := requestPage(t, method, "/")
+		if response.StatusCode != http.StatusMethodNotAllowed || response.Header.Get("Allow") != "GET, HEAD" {
+			t.Errorf("%s / returned %d with %v", method, response.StatusCode, response.Header)
 		}
 	}
-	server := start(t, token, "--db", "memory")
-	if response, err := http.Post(server.url, "application/json", nil); err != nil || response.StatusCode != http.StatusUnauthorized {
-		t.Errorf("POST / without a token returned %v, error %v", response, err)
+}
+
+// TestHandler_Options checks that the document has what the host has set, as text.
+func TestHandler_Options(t *testing.T) {
+	t.Parallel()
+	want := `<html data-api="/registry/api/v1" data-name="&#34;prod&#34; &lt;1&gt;" data-trust-host="true" lang="en">`
+	if document := pageOf(t, requestPage(t, http.MethodGet, "/")); !strings.Contains(document, want) {
+		t.Errorf("the document is %.200s, want %s", document, want)
 	}
-	server.stop()
+	plain := httptest.NewRecorder()
+	page.Handler("api/v1", page.Option{}).ServeHTTP(plain, httptest.NewRequest(http.MethodGet, "/", nil))
+	if want := `<html data-api="api/v1" lang="en">`; !strings.Contains(plain.Body.String(), want) {
+		t.Errorf("the document is %.200s, want %s", plain.Body, want)
+	}
+}
+
+// TestHandler_Compression checks that both forms of each file have the same content and other
+// ETags, under which a cache gets 304.
+func TestHandler_Compression(t *testing.T) {
+	t.Parallel()
+	for path := range pagePaths(t) {
+		etags := make(map[string]string)
+		for accepted, encoding := range map[string]string{
+			"": "", "br": "", "gzip;q=0": "", "gzip; q=0.00, br": "", "xgzip": "",
+			"gzip": "gzip", "br, GZIP;q=0.5": "gzip", "deflate, gzip": "gzip",
+		} {
+			response := requestPage(t, http.MethodGet, path, "Accept-Encoding", accepted)
+			etag := response.Header.Get("ETag")
+			if got := response.Header.Get("Content-Encoding"); got != encoding || response.Header.Get("Vary") != "Accept-Encoding" {
+				t.Errorf("%s for %q has the encoding %q, want %q", path, accepted, got, encoding)
+			}
+			if before, ok := etags[encoding]; ok && before != etag || etag == "" {
+				t.Errorf("%s for %q has the ETag %s, and before %s", path, accepted, etag, before)
+			}
+			etags[encoding] = etag
+			if encoding == "gzip" {
+				reader, err := gzip.NewReader(response.Body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				response.Body = reader
+			}
+			if got, want := pageOf(t, response), pageOf(t, requestPage(t, http.MethodGet, path)); got != want {
+				t.Errorf("%s for %q has another content", path, accepted)
+			}
+			again := requestPage(t, http.MethodGet, path, "Accept-Encoding", accepted, "If-None-Match", etag)
+			if again.StatusCode != http.StatusNotModified || pageOf(t, again) != "" {
+				t.Errorf("%s for %q with its ETag returned %d", path, accepted, again.StatusCode)
+			}
+		}
+		if etags[""] == etags["gzip"] {
+			t.Errorf("both forms of %s have the ETag %s", path, etags[""])
+		}
+	}
 }
 
 func TestPage_ContentSecurityPolicy(t *testing.T) {
@@ -124,7 +173,7 @@ func TestPage_ContentSecurityPolicy(t *testing.T) {
 func TestPage_LoadsOnlyItsFiles(t *testing.T) {
 	t.Parallel()
 	page := pageOf(t, requestPage(t, http.MethodGet, "/"))
-	loaded := regexp.MustCompile(`\s(?:src|href)="(page/[^"]+)"`).FindAllStringSubmatch(page, -1)
+	loaded := regexp.MustCompile(`\s(?:src|href)="(assets/[^"]+)"`).FindAllStringSubmatch(page, -1)
 	if len(loaded) != 2 {
 		t.Errorf("the document loads %q", loaded)
 	}
@@ -160,29 +209,25 @@ func TestPage_LoadsAndStoresNothing(t *testing.T) {
 				t.Errorf("%s: %s has %q", name, path, found)
 			}
 		}
-		if path != "/page/api.js" && strings.Contains(content, "sessionStorage") {
+		if path != "/assets/api.js" && strings.Contains(content, "sessionStorage") {
 			t.Errorf("%s uses sessionStorage: only api.js has the token", path)
 		}
-		if found := regexp.MustCompile(`(textContent|innerText|ariaLabel|document\.title) \+?= |createTextNode`).FindString(content); found != "" && path != "/page/dom.js" {
+		if found := regexp.MustCompile(`(textContent|innerText|ariaLabel|document\.title) \+?= |createTextNode`).FindString(content); found != "" && path != "/assets/dom.js" {
 			t.Errorf("%s has %q: only dom.js writes texts, after it has replaced what reorders them", path, found)
 		}
-		if path != "/page/remembered.js" && strings.Contains(content, "localStorage") {
+		if path != "/assets/remembered.js" && strings.Contains(content, "localStorage") {
 			t.Errorf("%s uses localStorage: only remembered.js stores IDs", path)
 		}
 	}
 }
 
-// The first load of the page stays small behind a proxy that compresses it.
+// TestPage_CompressedSize checks that the first load of the page stays small.
 func TestPage_CompressedSize(t *testing.T) {
 	t.Parallel()
 	const most = 60_000
 	total := 0
 	for path := range pagePaths(t) {
-		var compressed bytes.Buffer
-		writer := gzip.NewWriter(&compressed)
-		_, _ = io.WriteString(writer, pageOf(t, requestPage(t, http.MethodGet, path)))
-		_ = writer.Close()
-		total += compressed.Len()
+		total += len(pageOf(t, requestPage(t, http.MethodGet, path, "Accept-Encoding", "gzip")))
 	}
 	t.Logf("%d bytes compressed", total)
 	if total > most {
