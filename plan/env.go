@@ -76,7 +76,7 @@ func (c *Config) expandText(text string) (expanded string, names []string, probl
 // value returns the value of a variable, or why it has none. The names of variables have no
 // letter case on Windows.
 func (c *Config) value(name string) (value, why string) {
-	if upper := strings.ToUpper(name); upper == "API_KEY" || strings.HasPrefix(upper, "PG") {
+	if upper := strings.ToUpper(name); upper == "API_KEY" || strings.HasPrefix(upper, "RELAYERD_") || strings.HasPrefix(upper, "PG") {
 		return "", "which is a credential of this program and is never part of a relayer"
 	}
 	value, ok := c.lookup(name)

@@ -33,8 +33,8 @@ type Config struct {
 //
 // With a lookup such as [os.LookupEnv], ${NAME} in the RPC URLs of the relayers is replaced by
 // the value that it returns. A variable that is not set is a problem, and so are API_KEY and
-// names that begin with PG: they are credentials of programs that apply a file. Everywhere else,
-// and if lookup is nil, ${NAME} is ordinary text.
+// names that begin with RELAYERD_ or PG: they are credentials of programs that apply a file.
+// Everywhere else, and if lookup is nil, ${NAME} is ordinary text.
 func Parse(data []byte, lookup func(name string) (value string, ok bool)) (*Config, error) {
 	c := &Config{lookup: lookup}
 	found := new(wire.Problems)

@@ -184,7 +184,7 @@ func TestParse_LookupInHost(t *testing.T) {
 // The credentials of the program that applies a file are never part of an RPC URL.
 func TestParse_LookupOfCredentials(t *testing.T) {
 	env := func(name string) (string, bool) { t.Errorf("%s was looked up", name); return secret, true }
-	for _, name := range []string{"API_KEY", "api_key", "PGPASSWORD", "PGPASSFILE", "PG", "pgPassword"} {
+	for _, name := range []string{"API_KEY", "api_key", "RELAYERD_DB", "PGPASSWORD", "PGPASSFILE", "PG", "pgPassword"} {
 		_, err := plan.Parse([]byte(`{"relayers":[`+relayerWith("a", `"custom_rpc_urls":["https://x/",{"url":"https://x/${`+name+`}"}]`)+`]}`), env)
 		expectProblems(t, err, relayer.FieldError{Field: "relayers[0].custom_rpc_urls[1].url",
 			Message: "refers to the environment variable " + name + ", which is a credential of this program and is never part of a relayer"})

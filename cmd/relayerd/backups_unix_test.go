@@ -357,8 +357,6 @@ func TestBackups_FailedStart(t *testing.T) {
 		{"--backup-every must be at least 1s", []string{"--db", vacant, "--backup", directory, "--backup-every", "10ms"}},
 		{"invalid value for --backup-every", []string{"--db", vacant, "--backup", directory, "--backup-every", "10"}},
 		{"--backup-keep must be at least 1", []string{"--db", vacant, "--backup", directory, "--backup-keep", "0"}},
-		{"--backup-every requires --backup", []string{"--db", vacant, "--backup-every", "1h"}},
-		{"--backup-keep requires --backup", []string{"--db", vacant, "--backup-keep", "1"}},
 		{"--backup is empty", []string{"--db", vacant, "--backup", ""}},
 		{"--backup: stat " + directory + "/none: no such file or directory", []string{"--db", vacant, "--backup", filepath.Join(directory, "none")}},
 		{"not a directory", []string{"--db", vacant, "--backup", file}},

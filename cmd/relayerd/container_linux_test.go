@@ -102,7 +102,7 @@ func TestContainer_EmptyFileSystem(t *testing.T) {
 	t.Parallel()
 	image := newContainer(t)
 	expectStatic(t, filepath.Join(image.root, "relayerd"))
-	if text := image.run("version"); !regexp.MustCompile(`^relayerd .*, built with go1\.\d+`).MatchString(text) {
+	if text := image.run("--version"); !regexp.MustCompile(`^relayerd version .*, built with go1\.\d+`).MatchString(text) {
 		t.Errorf("version %q", text)
 	}
 

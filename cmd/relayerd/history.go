@@ -75,7 +75,7 @@ deleted keeps its history for as long as the database retains it.
 	flags.BoolVar(&isJSON, "json", false, "print one JSON object for each change, with the relayer after it")
 	flags.StringVar(&database, "db", defaultDatabase, "existing database `file` that no server has open, or a postgres:// URL, in place of --server")
 	from.addFlags(command)
-	annotate(command, "db", excludes, "server")
+	command.MarkFlagsMutuallyExclusive("db", "server")
 	return command
 }
 

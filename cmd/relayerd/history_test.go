@@ -190,23 +190,23 @@ func TestHistory_Clocks(t *testing.T) {
 func TestServe_HistoryRetention(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "relayers.db")
-	server := start(t, token, "--db", path, "--history-changes", "10", "--rate", "0")
+	server := start(t, token, "--db", path, "--rate", "0")
 	server.expectStatus("POST", collection, token, definition, http.StatusCreated)
-	const changes = 200
+	const changes = 1200
 	for i := range changes {
 		server.expectStatus("PATCH", collection+"/r-1", token, fmt.Sprintf(`{"name":"n-%d"}`, i), http.StatusOK)
 	}
 	server.stop()
 	const pruneStep = 64 // changes that are too many are deleted when there are so many of them
-	if retained := strings.Count(runCommand(t, "history", "r-1", "--db", path, "--limit", "1000"), "\n"); retained < 10 || retained > 10+pruneStep {
-		t.Errorf("%d changes are retained, want about 10", retained)
+	if retained := strings.Count(runCommand(t, "history", "r-1", "--db", path, "--limit", "2000"), "\n"); retained < 1000 || retained > 1000+pruneStep {
+		t.Errorf("%d changes are retained, want about 1000", retained)
 	}
 	server = start(t, token, "--db", path, "--history", "0")
 	server.expectStatus("GET", collection+":history", token, "", http.StatusNotFound)
 	server.stop()
-	expectFailure(t, "--history and --history-changes must be 0 or more", "serve", "--db", path, "--history", "-1h")
+	expectFailure(t, "--history must be 0 or at least 1s", "serve", "--db", path, "--history", "-1h")
 	expectFailure(t, "--history must be 0 or at least 1s", "serve", "--db", path, "--history", "1ns")
-	expectFailure(t, "--history and --history-changes must not be set for memory: it retains 1,000 changes", "serve", "--db", "memory", "--history", "0")
+	expectFailure(t, "--history must not be set for memory: it retains 1,000 changes", "serve", "--db", "memory", "--history", "0")
 }
 
 // A flag of a server sets its part of the retention of a database in PostgreSQL for all servers.
@@ -220,11 +220,10 @@ func TestServe_HistoryRetentionOfDatabase(t *testing.T) {
 		want  string
 	}{
 		{nil, "1000 2160"},
-		{[]string{"--history", "8760h", "--history-changes", "5000"}, "5000 8760"},
-		{nil, "5000 8760"},
-		{[]string{"--history", "1h"}, "5000 1"},
-		{[]string{"--history-changes", "7"}, "7 1"},
-		{[]string{"--history-changes", "0"}, "0 1"},
+		{[]string{"--history", "8760h"}, "1000 8760"},
+		{nil, "1000 8760"},
+		{[]string{"--history", "1h"}, "1000 1"},
+		{[]string{"--history", "0"}, "1000 0"},
 	} {
 		start(t, token, append([]string{"--db", database}, c.flags...)...).stop()
 		if got := query[string](t, database, retention); got != c.want {
@@ -249,7 +248,7 @@ func TestCommand_KeepsHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	changes := make([]relayer.RecordChange, defaultRetention.changes+100)
+	changes := make([]relayer.RecordChange, historyChanges+100)
 	for i := range changes {
 		changes[i] = relayer.RecordChange{Kind: relayer.ChangeCreated, Record: relayer.Record{
 			ID: "r-0", Sequence: 1, Revision: uint64(i + 1), Document: []byte(`{"network_type":"evm"}`),

@@ -218,7 +218,7 @@ func serveCopy(b *testing.B, seed, database string) (address string) {
 	if _, err := (verifiedCopy{from: seed, to: database, toFlag: "to"}).run(b.Context(), "--from", "--to", io.Discard); err != nil {
 		b.Fatal(err)
 	}
-	return serveInside(b, config{database: database, given: unchanged})
+	return serveInside(b, config{database: database})
 }
 
 // serveMemory serves new relayers with the IDs, which are stored in memory.
@@ -242,7 +242,7 @@ func serveMemory(b *testing.B, c config, ids []string, definition string) (addre
 // and returns its address.
 func serveInside(b *testing.B, c config) (address string) {
 	b.Helper()
-	c.address, c.logFormat, c.history = "127.0.0.1:0", "text", defaultRetention
+	c.address, c.logFormat, c.history = "127.0.0.1:0", "text", defaultHistory
 	ctx, stop := context.WithCancel(context.Background())
 	ended, log := make(chan error, 1), new(output)
 	go func() { ended <- serve(ctx, c, token, io.Discard, log) }()

@@ -23,19 +23,18 @@ type sealing struct {
 }
 
 func (s *sealing) addKeysFlag(command *cobra.Command) {
-	command.Flags().StringVar(&s.keysFile, "keys", "", "`file` of the keys that seal RPC URLs in the database")
+	command.Flags().StringVar(&s.keysFile, "keys", "", "`file` of the keys that seal RPC URLs")
 }
 
 func (s *sealing) addFlags(command *cobra.Command) {
 	s.addCheckFlags(command)
 	command.Flags().BoolVar(&s.unseal, "unseal", false, "store RPC URLs in clear: this turns sealing off")
-	annotate(command, "unseal", needs, "keys")
-	annotate(command, "unseal", excludes, "require-sealed")
+	command.MarkFlagsMutuallyExclusive("unseal", "require-sealed")
 }
 
 func (s *sealing) addCheckFlags(command *cobra.Command) {
 	s.addKeysFlag(command)
-	command.Flags().BoolVar(&s.sealedOnly, "require-sealed", false, "treat RPC URLs that are stored in clear as damage: neither serve nor seal them")
+	command.Flags().BoolVar(&s.sealedOnly, "require-sealed", false, "treat RPC URLs that are stored in clear as damage")
 }
 
 // load returns the keys, or nil without --keys.

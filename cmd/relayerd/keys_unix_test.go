@@ -131,7 +131,7 @@ func TestKeys_Commands(t *testing.T) {
 	}
 	expectFailure(t, "key k2 exists", "keys", "add", "--keys", path, "--id", "k2")
 	expectFailure(t, "has no key k3 (relayerd keys list --keys ", "keys", "use", "--keys", path, "--id", "k3")
-	expectFailure(t, "--id is required", "keys", "add", "--keys", path)
+	expectFailure(t, `required flag(s) "id" not set`, "keys", "add", "--keys", path)
 	expectFailure(t, "--keys: there is no file "+path+"-missing: create it with relayerd keys add", "keys", "list", "--keys", path+"-missing")
 	if err := os.Chmod(path, 0o644); err != nil {
 		t.Fatal(err)
@@ -253,7 +253,7 @@ func TestServe_RequireSealed(t *testing.T) {
 	}
 	expectFailure(t, "--db: relayer: the private part of forged is in clear and must be sealed", "check", "--db", database, "--require-sealed")
 	expectFailure(t, "not those of 1 relayer: the first error is: relayer: the private part of forged is in clear", "reseal", "--db", database, "--keys", keys, "--require-sealed")
-	expectFailure(t, "--require-sealed", "reseal", "--db", database, "--keys", keys, "--require-sealed", "--unseal")
+	expectFailure(t, "[require-sealed unseal] were all set", "reseal", "--db", database, "--keys", keys, "--require-sealed", "--unseal")
 }
 
 // Only the keys show that a sealed part is that of another relayer.
@@ -492,7 +492,7 @@ func TestReseal_Commands(t *testing.T) {
 	if url := secretOf(t, database, "", "a"); url != fullURL {
 		t.Errorf("after --unseal the URL is %s", url)
 	}
-	expectFailure(t, "--keys is required", "reseal", "--db", database)
+	expectFailure(t, `required flag(s) "keys" not set`, "reseal", "--db", database)
 }
 
 func TestServe_KeysFailedStart(t *testing.T) {

@@ -71,15 +71,16 @@ func newRootCommand(apiKey string) *cobra.Command {
 		Short:             "Serve a relayer registry over HTTP, and maintain its database",
 		SilenceErrors:     true,
 		SilenceUsage:      true,
-		PersistentPreRunE: func(command *cobra.Command, _ []string) error { return checkFlags(command) },
+		PersistentPreRunE: checkFlags,
 		RunE:              func(command *cobra.Command, _ []string) error { return command.Help() },
+		Version:           version(),
 
-		SuggestionsMinimumDistance: suggestionDistance,
+		SuggestionsMinimumDistance: 2, // of a wrong name of a command
 	}
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(newServeCommand(apiKey), newCheckCommand(), newBackupCommand(), newRestoreCommand(),
 		newCompactCommand(), newCopyCommand(), newKeysCommand(), newResealCommand(), newPlanCommand(apiKey), newApplyCommand(apiKey), newExportCommand(apiKey), newHistoryCommand(apiKey),
-		newHealthcheckCommand(), newVersionCommand())
+		newHealthcheckCommand())
 	root.InitDefaultCompletionCmd()
 	// The default help command prints its arguments. --help exists on every command.
 	root.SetHelpCommand(&cobra.Command{Hidden: true, RunE: root.RunE})
@@ -107,39 +108,19 @@ func rejectArgument(command *cobra.Command, args []string) error {
 	case len(args) == 0:
 		return nil
 	case command.HasSubCommands():
-		return fmt.Errorf("unknown command%s (%s --help lists the commands)", suggestion("", command.SuggestionsFor(args[0])), command.CommandPath())
+		if similar := command.SuggestionsFor(args[0]); len(similar) > 0 {
+			return fmt.Errorf("unknown command: did you mean %s %s?", command.CommandPath(), similar[0])
+		}
+		return fmt.Errorf("unknown command (%s --help lists the commands)", command.CommandPath())
 	}
-	return fmt.Errorf("unexpected argument: %s takes only flags%s (%[1]s --help lists them)", command.CommandPath(), example(", such as ", command))
+	return fmt.Errorf("unexpected argument: %s takes only flags (%[1]s --help lists them)", command.CommandPath())
 }
 
-func newVersionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version, the revision and the Go version of this program",
-		RunE: func(command *cobra.Command, _ []string) error {
-			info, ok := debug.ReadBuildInfo()
-			if !ok {
-				return errors.New("this program was built without build information")
-			}
-			command.Println(versionText(info))
-			return nil
-		},
+// version returns the version of the module and of Go, such as "v1.2.3, built with go1.26".
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
 	}
-}
-
-// versionText is the version in one line, such as
-// "relayerd v1.2.3 revision 0123abcd, built with go1.26".
-func versionText(info *debug.BuildInfo) string {
-	settings := make(map[string]string)
-	for _, setting := range info.Settings {
-		settings[setting.Key] = setting.Value
-	}
-	text := "relayerd " + info.Main.Version
-	if revision := settings["vcs.revision"]; revision != "" {
-		text += " revision " + revision
-	}
-	if settings["vcs.modified"] == "true" {
-		text += " (modified)"
-	}
-	return text + ", built with " + info.GoVersion
+	return info.Main.Version + ", built with " + info.GoVersion
 }

@@ -82,7 +82,7 @@ func TestPages_Flags(t *testing.T) {
 	for _, path := range append(paths, "../../README.md") {
 		pages.Write(readFile(t, path))
 	}
-	others := []string{"help", "tag", "detach", "name", "publish", "volume", "env", "read-only", "cap-drop", "stop-timeout", "rm", "signal", // docker
+	others := []string{"help", "version", "tag", "detach", "name", "publish", "volume", "env", "read-only", "cap-drop", "stop-timeout", "rm", "signal", // docker
 		"unit", "output", "now", // journalctl, systemctl
 		"schema", "enable-v2"} // pg_dump, etcd
 	documented := make(map[string]bool)
@@ -263,7 +263,7 @@ func TestOperatingPage_CommandsSucceed(t *testing.T) {
 	if o.database != "" {
 		expectCopied(t, o.database, "relayers.db")
 	}
-	if table, err := parseTokens(string(readFile(t, "tokens")), 16); err != nil || len(table.names) != 2 || len(table.grants) != 1 {
+	if table, err := parseTokens(string(readFile(t, "tokens"))); err != nil || len(table.names) != 2 || len(table.grants) != 1 {
 		t.Errorf("tokens %v, error %v, want two of one name", table, err)
 	}
 	o.server.stop()

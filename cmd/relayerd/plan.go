@@ -94,7 +94,6 @@ func (c *planConfig) addFlags(command *cobra.Command) {
 	flags.BoolVar(&c.expandEnv, "expand-env", false, "replace ${NAME} in the RPC URLs of the file by environment variables")
 	flags.BoolVar(&c.Prune, "prune", false, "delete the relayers that the file does not list, of those that --selector selects")
 	flags.IntVar(&c.MaxDeletes, "max-deletes", 0, "permit --prune to delete this `number` of relayers; without it at most 10, and none if the file is empty")
-	annotate(command, "max-deletes", needs, "prune")
 	flags.BoolVar(&c.KeepPaused, "keep-paused", false, "leave paused of existing relayers as it is")
 	c.target.addFlags(command)
 	require(command, "file", "server")
@@ -104,8 +103,8 @@ func (c *planConfig) addFlags(command *cobra.Command) {
 // run makes a plan, prints it, and passes it to act.
 func (c *planConfig) run(command *cobra.Command, apiKey string, act func(*plan.Plan) error) (err error) {
 	ctx := command.Context()
-	if command.Flags().Changed("max-deletes") && c.MaxDeletes < 1 {
-		return errors.New("--max-deletes must be 1 or more")
+	if command.Flags().Changed("max-deletes") && (c.MaxDeletes < 1 || !c.Prune) {
+		return errors.New("--max-deletes must be 1 or more, and requires --prune")
 	}
 	desired, err := c.read(ctx, command.InOrStdin(), command.ErrOrStderr())
 	if err != nil {

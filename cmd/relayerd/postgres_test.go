@@ -86,7 +86,7 @@ func TestPostgres_TwoServers(t *testing.T) {
 	t.Parallel()
 	database := location(t, startPostgres(t), "postgres")
 	one := start(t, token, "--db", database, "--rate", "0")
-	other := start(t, token, "--db", database, "--rate", "0", "--log-requests")
+	other := start(t, token, "--db", database, "--rate", "0", "--log-level", "debug")
 
 	var documents []string
 	for i, definition := range realRelayers(t) {

@@ -239,7 +239,7 @@ func TestReverseProxy_Rate(t *testing.T) {
 func TestReverseProxy_Requests(t *testing.T) {
 	t.Parallel()
 	eachReverseProxy(t, func(t *testing.T, behind func(...string) *reverseProxy) {
-		server := start(t, token, "--db", "memory", "--trusted-proxies", "127.0.0.1,::1", "--log-requests")
+		server := start(t, token, "--db", "memory", "--trusted-proxies", "127.0.0.1,::1", "--log-level", "debug")
 		client := behind(server.url).client("127.0.0.2")
 		one := collection + "/r-1"
 		expect := func(want int, method, path, body string, headers ...string) *http.Response {

@@ -22,11 +22,11 @@ type rules struct {
 
 func (r *rules) addFlags(command *cobra.Command) {
 	flags := command.Flags()
-	flags.StringVar(&r.signersFile, "signers", "", "JSON `file` of the signers that exist, reloaded when it changes; without it every signer is accepted")
-	flags.BoolVar(&r.networkRules, "network-rules", false, "check addresses, assets and schedules by the rules of their network")
+	flags.StringVar(&r.signersFile, "signers", "", "JSON `file` of the signers that exist, with addresses")
+	flags.BoolVar(&r.networkRules, "network-rules", false, "check addresses, assets and schedules of networks")
 	flags.BoolVar(&r.exclusiveSigners, "exclusive-signers", false, "allow each signer one relayer per network")
-	flags.StringVar(&r.rpcHosts, "rpc-hosts", "", "comma-separated `hosts` that RPC URLs may have, such as rpc.example.com,*.example.org,10.0.0.0/8; without it every host")
-	flags.BoolVar(&r.rpcPublicOnly, "rpc-public-only", false, "refuse RPC URLs with an address outside of the public internet, or with a name that is private by convention, unless --rpc-hosts has it")
+	flags.StringVar(&r.rpcHosts, "rpc-hosts", "", "`hosts` of RPC URLs, such as *.example.org,10.0.0.0/8")
+	flags.BoolVar(&r.rpcPublicOnly, "rpc-public-only", false, "refuse private hosts that --rpc-hosts does not list")
 }
 
 // managerOptions returns the options except that of the signers.

@@ -44,7 +44,6 @@ var misplaced = map[string]struct {
 	"argument of completion":   {[]string{"completion", "bash", "postgres://u:" + password + "@h/d"}, "unexpected argument"},
 	"argument of history":      {[]string{"history", "postgres://u:" + password + "@h/d"}, "RELAYER_ID must be"},
 	"arguments of history":     {[]string{"history", "a", "postgres://u:" + password + "@h/d"}, "accepts at most 1 arg"},
-	"argument of version":      {[]string{"version", "u:" + password}, "unexpected argument"},
 	"address":                  {[]string{"serve", "--addr", "postgres://u:" + password + "@h/d"}, "--addr must be host:port"},
 	"address without a scheme": {[]string{"serve", "--addr", "u:" + password + "@h/d"}, "--addr must be host:port"},
 	"address of keywords":      {[]string{"serve", "--addr", "password=" + password}, "--addr must be host:port"},
@@ -52,7 +51,7 @@ var misplaced = map[string]struct {
 	"signers without a scheme": {[]string{"serve", "--signers", "u:" + password + "@h"}, "--signers must be a file"},
 	"rate":                     {[]string{"serve", "--rate", "postgres://u:" + password + "@h/d"}, "invalid value for --rate"},
 	"rate with an equals sign": {[]string{"serve", "--rate=postgres://u:\t" + password + "@h/d?a=b"}, "invalid value for --rate"},
-	"switch":                   {[]string{"serve", "--log-requests=postgres://u:" + password + "@h/d"}, "invalid value for --log-requests"},
+	"switch":                   {[]string{"serve", "--network-rules=postgres://u:" + password + "@h/d"}, "invalid value for --network-rules"},
 	"one dash":                 {[]string{"serve", "-postgres://u:" + password + "@h/d"}, "unknown flag"},
 	"one dash and a name":      {[]string{"serve", "-db=postgres://u:" + password + "@h/d"}, "unknown flag"},
 	"two dashes":               {[]string{"serve", "--postgres://u:" + password + "@h/d?sslmode=require"}, "unknown flag"},
@@ -64,7 +63,7 @@ var misplaced = map[string]struct {
 
 func TestUnknownCommand_Suggestion(t *testing.T) {
 	for _, name := range []string{"serv", "Serve", "srve"} {
-		expectSafeError(t, "unknown command, did you mean serve? (relayerd --help lists the commands)", name)
+		expectSafeError(t, "unknown command: did you mean relayerd serve?", name)
 	}
 	expectSafeError(t, "unknown command (relayerd --help lists the commands)", "something-else")
 }

@@ -144,7 +144,7 @@ func (s *server) readOptions(ctx context.Context) (err error) {
 		s.managerOptions = append(s.managerOptions, relayer.WithAddressResolver(known.address))
 	}
 	s.apiOptions = []httpapi.Option{rateLimit(s.rate), httpapi.WithLogger(s.logger)}
-	if s.logRequests {
+	if s.logLevel == "debug" {
 		s.apiOptions = append(s.apiOptions, httpapi.WithRequestLog(s.logger))
 	}
 	if s.trustedProxies == "" {
@@ -194,7 +194,7 @@ func (s *server) openAccess(ctx context.Context) (err error) {
 		return nil
 	case s.apiKey != "":
 		keys := newTokenTable()
-		if err := keys.add([]string{apiKeyName, s.apiKey, string(roleWrite)}, minTokenBytesOf(s.config)); err != nil {
+		if err := keys.add([]string{apiKeyName, s.apiKey, string(roleWrite)}); err != nil {
 			return fmt.Errorf("API_KEY: %w", err)
 		}
 		s.authenticate = keys.authenticate
@@ -215,7 +215,11 @@ func (s *server) openStore(ctx context.Context) error {
 	var closeStore func() error
 	var err error
 	if isPostgres(s.database) {
-		store, closeStore, err = openPostgres(ctx, "--db", s.database, postgres.WithLogger(s.logger), postgres.WithHistory(s.given.changes, s.given.age))
+		retained := time.Duration(-1) // as the database has it
+		if s.isHistorySet {
+			retained = s.history
+		}
+		store, closeStore, err = openPostgres(ctx, "--db", s.database, postgres.WithLogger(s.logger), postgres.WithHistory(-1, retained))
 	} else {
 		store, closeStore, err = openStore(ctx, "--db", s.database, s.history, bolt.WithLogger(s.logger))
 	}

@@ -30,23 +30,20 @@ const (
 	filePathRule = "a path must not contain @, = or :"
 )
 
-// retention is how much of the history a store retains.
-type retention struct {
-	changes int // of each relayer
-	age     time.Duration
-}
+const (
+	// historyChanges is how many changes of each relayer a file retains.
+	historyChanges = 1000
 
-// unchanged is the retention that a database in PostgreSQL has.
-var unchanged = retention{changes: -1, age: -1}
+	// defaultHistory is how long a store retains a change.
+	defaultHistory = 90 * 24 * time.Hour
 
-var defaultRetention = retention{changes: 1000, age: 90 * 24 * time.Hour}
-
-// everything is the retention of commands: only a server deletes old changes.
-var everything = retention{changes: math.MaxInt, age: math.MaxInt64}
+	// everything is the retention of commands: only a server deletes old changes.
+	everything time.Duration = math.MaxInt64
+)
 
 // openStore opens memory, a PostgreSQL database, or a file, which it creates if it
 // is missing. Errors begin with the name of the flag.
-func openStore(ctx context.Context, flag, name string, retained retention, options ...bolt.Option) (store relayer.Store, closeStore func() error, err error) {
+func openStore(ctx context.Context, flag, name string, history time.Duration, options ...bolt.Option) (store relayer.Store, closeStore func() error, err error) {
 	switch {
 	case name == inMemory:
 		return memory.New(), func() error { return nil }, nil
@@ -56,7 +53,7 @@ func openStore(ctx context.Context, flag, name string, retained retention, optio
 	if err := checkParent(flag, name); err != nil {
 		return nil, nil, err
 	}
-	file, err := openFile(ctx, flag, name, retained, options...)
+	file, err := openFile(ctx, flag, name, history, options...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -102,11 +99,12 @@ func checkExists(flag, path string) error {
 	return nil
 }
 
-func openFile(ctx context.Context, flag, path string, retained retention, options ...bolt.Option) (*bolt.Store, error) {
-	if retained.age == 0 {
-		retained.changes = 0
+func openFile(ctx context.Context, flag, path string, history time.Duration, options ...bolt.Option) (*bolt.Store, error) {
+	changes := historyChanges
+	if history == everything {
+		changes = math.MaxInt
 	}
-	file, err := bolt.Open(ctx, path, append(options, bolt.WithHistory(retained.changes, retained.age))...)
+	file, err := bolt.Open(ctx, path, append(options, bolt.WithHistory(changes, history))...)
 	if err != nil {
 		return nil, fileError(flag, path, err)
 	}

@@ -32,8 +32,6 @@ func (t *target) addFlags(command *cobra.Command) {
 	flags.StringVar(&t.server, "server", "", "`URL` of a server")
 	flags.BoolVar(&t.insecureHTTP, "insecure-http", false, "permit an http URL of a host that is not local: anyone on the network path can read the token and the RPC URLs")
 	flags.StringVar(&t.caFile, "ca-file", "", "PEM `file` of the authority of the server's certificate, if it is not a public one")
-	annotate(command, "ca-file", needs, "server")
-	annotate(command, "insecure-http", needs, "server")
 }
 
 // open connects to nothing yet.

@@ -214,8 +214,8 @@ func TestTLS_FailedStart(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--tls-cert", certFile}, "--tls-cert requires --tls-key (relayerd serve --help lists the flags)"},
-		{[]string{"--tls-key", keyFile}, "--tls-key requires --tls-cert (relayerd serve --help lists the flags)"},
+		{[]string{"--tls-cert", certFile}, "missing [tls-key] (relayerd serve --help lists the flags)"},
+		{[]string{"--tls-key", keyFile}, "missing [tls-cert] (relayerd serve --help lists the flags)"},
 		{[]string{"--tls-cert", certFile, "--tls-key", filepath.Join(directory, "none.pem")}, "none.pem: name existing PEM files"},
 		{[]string{"--tls-cert", certFile, "--tls-key", otherKey}, "--tls-cert, --tls-key: tls: private key does not match public key"},
 		{[]string{"--tls-cert", keyFile, "--tls-key", keyFile}, "--tls-cert, --tls-key: "},

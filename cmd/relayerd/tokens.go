@@ -75,24 +75,10 @@ var (
 // minTokenBytes is the shortest length of a token: one of 128 random bits is longer.
 const minTokenBytes = 16
 
-func minTokenBytesOf(c config) int {
-	if c.allowShortTokens {
-		return 1
-	}
-	return minTokenBytes
-}
-
-func checkTokenLength(token string, minBytes int) error {
-	if len(token) < minBytes {
-		return fmt.Errorf("the token has fewer than %d bytes: generate one with openssl rand -hex 16, or use --allow-short-tokens", minBytes)
-	}
-	return nil
-}
-
 // parseTokens reads lines of the form "name token role [selector]". Errors contain line
 // numbers, and no part of the file. A line that was cut off could permit more than the whole
 // one, so that the last line must end.
-func parseTokens(text string, minBytes int) (*tokenTable, error) {
+func parseTokens(text string) (*tokenTable, error) {
 	if hasByteOrderMark(text) {
 		return nil, errors.New("the file begins with a byte order mark: save it as UTF-8 without one")
 	}
@@ -104,7 +90,7 @@ func parseTokens(text string, minBytes int) (*tokenTable, error) {
 		if len(fields) == 0 || strings.HasPrefix(fields[0], "#") {
 			continue
 		}
-		if err := table.add(fields, minBytes); err != nil {
+		if err := table.add(fields); err != nil {
 			return nil, fmt.Errorf("line %d: %w", number, err)
 		}
 	}
@@ -125,7 +111,7 @@ func hasByteOrderMark(text string) bool {
 	})
 }
 
-func (t *tokenTable) add(fields []string, minBytes int) error {
+func (t *tokenTable) add(fields []string) error {
 	if len(fields) < 3 || len(fields) > 4 {
 		return errors.New(`must be "name token role" or "name token role selector", with a role such as read or write`)
 	}
@@ -136,8 +122,8 @@ func (t *tokenTable) add(fields []string, minBytes int) error {
 	if !bearerToken.MatchString(token) {
 		return errors.New("the token must consist of ASCII letters, digits and symbols")
 	}
-	if err := checkTokenLength(token, minBytes); err != nil {
-		return err
+	if len(token) < minTokenBytes {
+		return fmt.Errorf("the token has fewer than %d bytes: generate one with openssl rand -hex 16", minTokenBytes)
 	}
 	granted, err := parseGrant(fields[2:])
 	if err != nil {
@@ -189,10 +175,9 @@ var errSelector = errors.New("the selector must have terms such as network=sepol
 	"the keys are the filters of a list, except search")
 
 type tokensFile struct {
-	path     string
-	minBytes int // the shortest length of a token
-	logger   *slog.Logger
-	current  atomic.Pointer[tokenTable]
+	path    string
+	logger  *slog.Logger
+	current atomic.Pointer[tokenTable]
 }
 
 // load reads the file. If it is invalid, the earlier tokens stay valid.
@@ -204,7 +189,7 @@ func (f *tokensFile) load() error {
 	if err := checkNotWritable(f.path); err != nil {
 		return fmt.Errorf("--tokens-file: %w", err)
 	}
-	table, err := parseTokens(string(text), f.minBytes)
+	table, err := parseTokens(string(text))
 	if err != nil {
 		return fmt.Errorf("--tokens-file: %s: %w", f.path, err)
 	}
@@ -258,7 +243,7 @@ func (f *tokensFile) authorize(_ context.Context, access httpapi.Access) (httpap
 
 // openTokensFile loads a tokens file, and reloads it when it has changed.
 func (s *server) openTokensFile(ctx context.Context) (*tokensFile, error) {
-	file := &tokensFile{path: s.tokensFile, minBytes: minTokenBytesOf(s.config), logger: s.logger}
+	file := &tokensFile{path: s.tokensFile, logger: s.logger}
 	version := versionOf(s.tokensFile)
 	if err := file.load(); err != nil {
 		return nil, err

@@ -82,7 +82,7 @@ func TestTokensFile_Roles(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "tokens")
 	writeTokens(t, path, "# operators", "", "alice "+oldToken+" write", "alice\t"+newToken+" write", "  monitoring "+readerToken+"  read")
-	server := start(t, "", "--db", "memory", "--tokens-file", path, "--log-requests")
+	server := start(t, "", "--db", "memory", "--tokens-file", path, "--log-level", "debug")
 	one := collection + "/r-1"
 	server.expectStatus("POST", collection, readerToken, definition, http.StatusForbidden)
 	server.expectStatus("POST", collection, oldToken, definition, http.StatusCreated)
@@ -258,14 +258,14 @@ func TestTokensFile_Digest(t *testing.T) {
 	t.Parallel()
 	digest := fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(newToken)))
 	for _, broken := range []string{"sha256:", digest[:len(digest)-1], digest + "00", strings.Replace(digest, ":", ":x", 1)[:len(digest)]} {
-		if _, err := parseTokens("alice "+broken+" write\n", 1); err == nil || strings.Contains(err.Error(), digest[10:20]) {
+		if _, err := parseTokens("alice " + broken + " write\n"); err == nil || strings.Contains(err.Error(), digest[10:20]) {
 			t.Errorf("%q: error %v", broken, err)
 		}
 	}
-	if _, err := parseTokens("alice "+digest+" write\nbob "+newToken+" read\n", 1); err == nil || !strings.Contains(err.Error(), "an earlier line has the same token") {
+	if _, err := parseTokens("alice " + digest + " write\nbob " + newToken + " read\n"); err == nil || !strings.Contains(err.Error(), "an earlier line has the same token") {
 		t.Errorf("a token and its digest: error %v", err)
 	}
-	table, err := parseTokens("bob "+digest+" read\n", 1)
+	table, err := parseTokens("bob " + digest + " read\n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,7 +303,7 @@ func TestTokensFile_Incomplete(t *testing.T) {
 	lines := []string{"# operators", "ops " + oldToken + " write+engine network=x|y", "", "auditor " + readerToken + " read label.team=payments", "  payments\t" + newToken + "\tread label.team=payments "}
 	whole := strings.Join(lines, "\n") + "\n"
 	for cut := range len(whole) {
-		table, err := parseTokens(whole[:cut], minTokenBytes)
+		table, err := parseTokens(whole[:cut])
 		if isWhole := cut > 0 && whole[cut-1] == '\n'; err == nil && !isWhole {
 			t.Errorf("%q has the tokens %v", whole[:cut], table.grants)
 		}
@@ -360,22 +360,6 @@ func TestTokensFile_Readable(t *testing.T) {
 	server.stop()
 }
 
-// TestShortTokens_Allowed checks a flag for tests and for tokens that cannot be changed
-// yet.
-func TestShortTokens_Allowed(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "tokens")
-	writeTokens(t, path, "alice short write")
-	for _, server := range []*process{
-		start(t, "", "--db", "memory", "--allow-short-tokens", "--tokens-file", path),
-		start(t, "short", "--db", "memory", "--allow-short-tokens"),
-	} {
-		server.expectStatus("GET", collection, "short", "", http.StatusOK)
-		server.expectStatus("GET", collection, "shor", "", http.StatusUnauthorized)
-		server.stop()
-	}
-}
-
 // TestTokensFile_ShortTokenOnReload checks that a reload refuses a short token too.
 func TestTokensFile_ShortTokenOnReload(t *testing.T) {
 	t.Parallel()
@@ -407,7 +391,7 @@ func TestTokensFile_FailedStart(t *testing.T) {
 		"invalid name":      {"alice@" + password + " " + oldToken + " write", "line 1: the name must"},
 		"long name":         {strings.Repeat("a", 65) + " " + oldToken + " write", "line 1: the name must"},
 		"token not ASCII":   {"alice é" + oldToken + " write", "line 1: the token must"},
-		"short token":       {"alice " + oldToken + " write\nbob only-15-letters write", "line 2: the token has fewer than 16 bytes: generate one with openssl rand -hex 16, or use --allow-short-tokens"},
+		"short token":       {"alice " + oldToken + " write\nbob only-15-letters write", "line 2: the token has fewer than 16 bytes: generate one with openssl rand -hex 16"},
 		"UTF-8 mark":        {"\ufeffalice " + oldToken, "the file begins with a byte order mark: save it as UTF-8 without one"},
 		"UTF-16 mark":       {"\xff\xfea\x00l\x00", "the file begins with a byte order mark"},
 		"token twice":       {"alice " + oldToken + " write\nbob " + oldToken + " write", "line 2: an earlier line has the same token"},
