@@ -12,7 +12,6 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/internal/limits"
 	"github.com/go-relayer/relayer/store/bolt/internal/pages"
 	"github.com/go-relayer/relayer/store/internal/table"
 	"github.com/go-relayer/relayer/store/storeutil"
@@ -101,9 +100,6 @@ func (s *Store) put(ctx context.Context, rec relayer.Record, validate func(*tabl
 // [relayer.ErrNotFound], or [relayer.ErrConflict] if the current revision is
 // another one. A damaged record is removed whatever the revision.
 func (s *Store) Delete(ctx context.Context, id string, revision uint64, note []byte) error {
-	if len(note) > limits.Note {
-		return storeutil.Check(relayer.Record{ID: "any", Note: note}, table.MaxSize)
-	}
 	return s.do(ctx, len(note), func(b *table.Batch) error { return b.Delete(id, revision, note) })
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/internal/recent"
 	"github.com/go-relayer/relayer/store/internal/table"
 	"github.com/go-relayer/relayer/store/storeutil"
 	"github.com/go-relayer/relayer/store/transfer"
@@ -24,9 +25,8 @@ type Store struct {
 	table   *table.Table
 	writing sync.Mutex
 
-	past      []relayer.RecordChange // the latest changes, oldest first
-	pastBytes int                    // of past
-	reading   sync.RWMutex           // guards past and pastBytes
+	past    recent.Changes
+	reading sync.RWMutex // guards past
 }
 
 var (
@@ -56,36 +56,18 @@ func (s *Store) write(ctx context.Context, validate func(*table.Batch) error) er
 	return nil
 }
 
-// The limits of the history.
-const (
-	maxPast      = 1000
-	maxPastBytes = 16 << 20
-)
-
 // remember adds the changes of a batch, which has either changes or past ones, to the history.
 func (s *Store) remember(b *table.Batch) {
 	s.reading.Lock()
 	defer s.reading.Unlock()
-	added := len(s.past)
 	for i, change := range b.RecordChanges() {
 		if !b.Changes[i].IsImport { // its revision is not in the order of the changes
-			s.past = append(s.past, change)
+			s.past.Add(change)
 		}
 	}
-	s.past = append(s.past, b.Past...)
-	for _, change := range s.past[added:] {
-		s.pastBytes += size(change)
+	for _, change := range b.Past {
+		s.past.Add(change)
 	}
-	for len(s.past) > maxPast || s.pastBytes > maxPastBytes {
-		s.pastBytes -= size(s.past[0])
-		s.past[0] = relayer.RecordChange{} // frees its memory
-		s.past = s.past[1:]
-	}
-}
-
-// size counts the private part too: it shares an allocation with the document.
-func size(change relayer.RecordChange) int {
-	return len(change.Record.Document) + len(change.Record.Private) + len(change.Record.Note)
 }
 
 // Create adds a record. It returns [relayer.ErrExists] if the ID is taken, and
@@ -160,7 +142,7 @@ func (s *Store) Watch(ctx context.Context, after string) iter.Seq2[relayer.Recor
 	return s.table.Watch(ctx, after)
 }
 
-// History returns changes of the past, newest first. The store retains the last 1,000
+// History returns changes of the past, newest first. The store retains the last 1,024
 // or 16 MiB. Imports are not in it.
 func (s *Store) History(ctx context.Context, query relayer.HistoryQuery) ([]relayer.RecordChange, error) {
 	if err := ctx.Err(); err != nil {
@@ -169,7 +151,7 @@ func (s *Store) History(ctx context.Context, query relayer.HistoryQuery) ([]rela
 	s.reading.RLock()
 	defer s.reading.RUnlock()
 	var found []relayer.RecordChange
-	for _, change := range slices.Backward(s.past) {
+	for _, change := range slices.Backward(s.past.All) {
 		isSelected := (query.ID == "" || change.Record.ID == query.ID) && (query.Before == 0 || change.Record.Revision < query.Before)
 		if isSelected && len(found) < query.Limit {
 			change.Record.Private = nil

@@ -1,6 +1,7 @@
 package memory_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -43,6 +44,21 @@ func TestList_AfterDeletes(t *testing.T) {
 			offset := random.IntN(len(ids) + 1)
 			wantIDs(t, store, offset, ids)
 		}
+	}
+}
+
+func TestDelete_LongNote(t *testing.T) {
+	store := memory.New()
+	rec, err := store.Create(t.Context(), relayer.Record{ID: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = store.Delete(t.Context(), rec.ID, rec.Revision, make([]byte, 4097))
+	if invalid, ok := errors.AsType[*relayer.ValidationError](err); !ok || invalid.Fields[0].Field != "note" {
+		t.Errorf("error %v, want one of the note", err)
+	}
+	if _, err := store.Get(t.Context(), rec.ID); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -12,12 +12,7 @@ import (
 	"time"
 
 	"github.com/go-relayer/relayer"
-)
-
-// The limits of what a Feed retains, for all consumers together.
-const (
-	maxChanges = 1024
-	maxBytes   = 16 << 20
+	"github.com/go-relayer/relayer/store/internal/recent"
 )
 
 // heartbeatInterval is shorter than the 5 seconds that [relayer.Store] permits between two
@@ -36,10 +31,9 @@ const heartbeatInterval = 4 * time.Second
 // be copied after first use.
 type Feed struct {
 	mu      sync.Mutex
-	epoch   string                 // prefix of the positions; empty until there is a position
-	last    uint64                 // number of the last change or gap
-	recent  []relayer.RecordChange // the changes up to last
-	bytes   int                    // of recent
+	epoch   string         // prefix of the positions; empty until there is a position
+	last    uint64         // number of the last change or gap
+	recent  recent.Changes // up to last
 	closed  error
 	updated chan struct{} // closed by the next change; nil if no consumer waits
 }
@@ -56,13 +50,7 @@ func (f *Feed) Publish(change relayer.RecordChange) {
 	}
 	f.last++
 	change.Time = time.Now()
-	f.recent = append(f.recent, change)
-	f.bytes += size(change)
-	for len(f.recent) > maxChanges || f.bytes > maxBytes {
-		f.bytes -= size(f.recent[0])
-		f.recent[0] = relayer.RecordChange{} // frees its memory
-		f.recent = f.recent[1:]
-	}
+	f.recent.Add(change)
 	f.wake()
 }
 
@@ -80,10 +68,6 @@ func (f *Feed) position(number uint64) string {
 		f.epoch = rand.Text()[:16] + "."
 	}
 	return f.epoch + strconv.FormatUint(number, 10)
-}
-
-func size(change relayer.RecordChange) int {
-	return len(change.Record.Document) + len(change.Record.Private) + len(change.Record.Note)
 }
 
 // Close ends all present and future sequences with err, after the changes that are
@@ -178,7 +162,7 @@ func (f *Feed) heartbeat(seen uint64) (relayer.RecordChange, error) {
 var errNotIdle = errors.New("storeutil: the consumer does not have all changes")
 
 // base returns the number of the change before the retained ones.
-func (f *Feed) base() uint64 { return f.last - uint64(len(f.recent)) }
+func (f *Feed) base() uint64 { return f.last - uint64(len(f.recent.All)) }
 
 // numberOf parses a position of this Feed.
 func (f *Feed) numberOf(position string) (number uint64, ok bool) {
@@ -199,7 +183,7 @@ func (f *Feed) next(seen uint64) (relayer.RecordChange, <-chan struct{}, error) 
 	case seen < base:
 		return relayer.RecordChange{}, nil, relayer.ErrGap
 	case seen < f.last:
-		change := f.recent[seen-base]
+		change := f.recent.All[seen-base]
 		change.Position = f.position(seen + 1)
 		return change, nil, nil
 	case f.closed != nil:

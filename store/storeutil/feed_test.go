@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -89,6 +90,31 @@ func TestFeed_GapBySize(t *testing.T) {
 	want(t, fits, "2")
 	publish(&f, 3, 16<<20+1)
 	want(t, fits, "gap", "end")
+}
+
+// Every part counts, because the feed keeps all of them in memory.
+func TestFeed_GapBySizeOfEachPart(t *testing.T) {
+	half := strings.Repeat("x", 8<<20)
+	for name, change := range map[string]relayer.RecordChange{
+		"document":  {Record: relayer.Record{Document: []byte(half)}},
+		"private":   {Record: relayer.Record{Private: []byte(half)}},
+		"note":      {Record: relayer.Record{Note: []byte(half)}},
+		"text":      {Record: relayer.Record{Text: half}},
+		"terms":     {Record: relayer.Record{Terms: []string{half[1:], "x"}}},
+		"old text":  {OldText: half},
+		"old terms": {OldTerms: []string{half[1:], "x"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var f storeutil.Feed
+			slow, fits := watch(t, &f), watch(t, &f)
+			f.Publish(change)
+			want(t, fits, "0")
+			f.Publish(change)
+			publish(&f, 3, 1)
+			want(t, slow, "gap", "end")
+			want(t, fits, "0", "3")
+		})
+	}
 }
 
 func TestFeed_Close(t *testing.T) {

@@ -179,6 +179,9 @@ func (b *Batch) Update(changed *Record) error {
 // Delete removes a record if its revision is the given one. The revision of a damaged
 // record is not known, so that any one matches. The delete takes the next revision.
 func (b *Batch) Delete(id string, revision uint64, note []byte) error {
+	if err := storeutil.Check(relayer.Record{ID: "any", Note: note}, MaxSize); err != nil {
+		return err
+	}
 	current := b.record(id)
 	if current == nil {
 		return relayer.ErrNotFound
