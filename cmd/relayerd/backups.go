@@ -108,21 +108,15 @@ func (b *backups) backUp(ctx context.Context) {
 // the order of the times.
 const backupTime = "20060102T150405.000Z"
 
-// prune removes all but the newest backups, and what a crash has left of incomplete ones. It
-// returns the time of the newest. Backups with a later time than now, of a clock that was wrong,
-// are neither counted nor removed.
+// prune removes all but the newest backups, and returns the time of the newest. Backups with a
+// later time than now, of a clock that was wrong, are neither counted nor removed.
 func (b *backups) prune(now time.Time) (newest time.Time, err error) {
 	entries, err := os.ReadDir(b.directory)
 	var names []string
 	for _, entry := range entries {
 		text, isOurs := strings.CutPrefix(entry.Name(), b.prefix)
-		text, _, isIncomplete := strings.Cut(text, ".tmp") // a suffix of package bolt
 		written, notTime := time.Parse(backupTime, text)
-		switch {
-		case !isOurs || notTime != nil:
-		case isIncomplete:
-			err = errors.Join(err, os.Remove(filepath.Join(b.directory, entry.Name())))
-		case !written.After(now):
+		if isOurs && notTime == nil && !written.After(now) {
 			names, newest = append(names, entry.Name()), written
 		}
 	}

@@ -3,9 +3,7 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -168,7 +166,7 @@ func killDuringBackup(t *testing.T, database, directory string) bool {
 func expectWhole(t *testing.T, directory, database string) {
 	t.Helper()
 	all := contentOf(t, database)
-	backups := backupsIn(t, directory)
+	backups, _ := backupFiles(t, directory) // a killed server leaves an incomplete one for a minute
 	if len(backups) == 0 {
 		t.Error("there is no backup")
 	}
@@ -261,7 +259,7 @@ func TestBackups_PruneKeepsOtherFiles(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
 	future, others := "source.db.29990101T000000.000Z", []string{"other.db.20200101T000000.000Z", "source.db", "source.db.20200101", "source.db.tmp1"}
-	for _, name := range append(others, future, "source.db.20200101T000000.000Z", "source.db.20200101T000000.000Z.tmp1") {
+	for _, name := range append(others, future, "source.db.20200101T000000.000Z") {
 		if err := os.WriteFile(filepath.Join(directory, name), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -273,20 +271,6 @@ func TestBackups_PruneKeepsOtherFiles(t *testing.T) {
 	expectFiles(t, directory, others[0], others[1], others[2], filepath.Base(path), future, others[3])
 }
 
-// An incomplete backup is removed for any name of the database.
-func TestBackups_IncompleteIsRemoved(t *testing.T) {
-	t.Parallel()
-	directory := t.TempDir()
-	incomplete := filepath.Join(directory, "my.tmp.db.20200101T000000.000Z.tmp1")
-	if err := os.WriteFile(incomplete, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	start(t, token, "--db", filepath.Join(t.TempDir(), "my.tmp.db"), "--backup", directory).stop()
-	if _, err := os.Stat(incomplete); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the incomplete backup is still there: %v", err)
-	}
-}
-
 // A link in the directory leads to no other file: a tokens file was read, logged and overwritten
 // through one with the name of a lock file.
 func TestBackups_Links(t *testing.T) {
@@ -296,7 +280,7 @@ func TestBackups_Links(t *testing.T) {
 	if err := os.WriteFile(tokens, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"source.db.lock", "source.db.20200101T000000.000Z", "source.db.20200102T000000.000Z.tmp1", "source.db.29990101T000000.000Z"} {
+	for _, name := range []string{"source.db.lock", "source.db.20200101T000000.000Z", "source.db.tmp1", "source.db.29990101T000000.000Z"} {
 		if err := os.Symlink(tokens, filepath.Join(directory, name)); err != nil {
 			t.Fatal(err)
 		}

@@ -29,7 +29,11 @@ import (
 // opened, the error matches [relayer.ErrCorrupt] and names it. After an error there is no file
 // at path.
 func (s *Store) Backup(ctx context.Context, path string) error {
-	if err := createFile(ctx, path, s.table, s.copyHistory); err != nil {
+	// The temporary file has the name of the store: the next backup to the directory has another
+	// name, and removes what a killed process has left.
+	temp := filepath.Join(filepath.Dir(path), filepath.Base(s.path))
+	removeTempFiles(temp)
+	if err := createFile(ctx, path, temp, s.table, s.copyHistory); err != nil {
 		return fmt.Errorf("bolt: back up to %s: %w", path, err)
 	}
 	return nil
@@ -84,13 +88,13 @@ type copyHistory func(ctx context.Context, before uint64, put func([]entry) erro
 func noHistory(context.Context, uint64, func([]entry) error) error { return nil }
 
 // createFile creates a file with the records of a table and a history. It writes and syncs a temporary
-// file and then links it to path, so that no crash leaves half a file at path. If the path
-// is taken, it returns [fs.ErrExist] and changes nothing.
-func createFile(ctx context.Context, path string, from *table.Table, history copyHistory) error {
+// file, whose name begins with temp, and then links it to path, so that no crash leaves half a file
+// at path. If the path is taken, it returns [fs.ErrExist] and changes nothing.
+func createFile(ctx context.Context, path, temp string, from *table.Table, history copyHistory) error {
 	if _, err := os.Lstat(path); err == nil {
 		return fs.ErrExist
 	}
-	temp, err := writeTempFile(ctx, path, from, history)
+	temp, err := writeTempFile(ctx, temp, from, history)
 	if err != nil {
 		return err
 	}
@@ -117,7 +121,7 @@ const (
 	tempBatch = 4 << 20
 )
 
-// writeTempFile writes and syncs a temporary file next to path and returns its name.
+// writeTempFile writes and syncs a temporary file whose name begins with path, and returns its name.
 func writeTempFile(ctx context.Context, path string, from *table.Table, history copyHistory) (name string, err error) {
 	temp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+tempSuffix+"*")
 	if err != nil {
@@ -249,8 +253,8 @@ func withoutPath(err error) error {
 	return err
 }
 
-// removeTempFiles removes the temporary files that crashed processes left behind.
-// The caller has the file open, so that errors do not matter.
+// removeTempFiles removes the temporary files for a path that crashed processes left behind.
+// Errors do not matter.
 func removeTempFiles(path string) {
 	dir, base := filepath.Split(path)
 	entries, _ := os.ReadDir(filepath.Clean(dir))

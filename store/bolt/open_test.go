@@ -271,35 +271,43 @@ func withoutHeaders(content []byte) []byte {
 	return content
 }
 
-func TestOpen_RemovesOldTempFiles(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "relayers.db")
-	old := time.Now().Add(-time.Hour)
-	kept := []string{"relayers.db.tmp7", "relayers.db.tmp-notes", "relayers.db.tmp", "other.db.tmp123"}
-	for _, name := range append(kept, "relayers.db.tmp123", "relayers.db.tmp4567890") {
-		file := filepath.Join(dir, name)
-		write(t, file, []byte("temporary"))
-		if name != kept[0] {
-			if err := os.Chtimes(file, old, old); err != nil {
+// Open and a backup to any name in the directory remove what crashed processes have left of the
+// files of the store, and nothing else.
+func TestStore_RemovesOldTempFiles(t *testing.T) {
+	const temporary = "relayers.db.tmp123 relayers.db.tmp4567890"
+	const kept = "other.db.tmp123 relayers.db.tmp relayers.db.tmp-notes relayers.db.tmp7"
+	store, path := openTemp(t)
+	for name, use := range map[string]func(dir string) error{
+		"relayers.db": func(dir string) error { return open(t, filepath.Join(dir, "relayers.db")).Close() },
+		"2026.db":     func(dir string) error { return store.Backup(t.Context(), filepath.Join(dir, "2026.db")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, old := t.TempDir(), time.Now().Add(-time.Hour)
+			for _, other := range strings.Fields(temporary + " " + kept) {
+				file := filepath.Join(dir, other)
+				write(t, file, []byte("temporary"))
+				if !strings.HasSuffix(other, "tmp7") { // which can still be written
+					if err := os.Chtimes(file, old, old); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if err := use(dir); err != nil {
 				t.Fatal(err)
 			}
-		}
+			var names []string
+			entries, err := os.ReadDir(dir)
+			for _, entry := range entries {
+				names = append(names, entry.Name())
+			}
+			want := append(strings.Fields(kept), name)
+			slices.Sort(want)
+			if err != nil || !slices.Equal(names, want) {
+				t.Errorf("the directory has %v, want %v; error %v", names, want, err)
+			}
+		})
 	}
-	if err := open(t, path).Close(); err != nil {
-		t.Fatal(err)
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, entry := range entries {
-		names = append(names, entry.Name())
-	}
-	want := "other.db.tmp123 relayers.db relayers.db.tmp relayers.db.tmp-notes relayers.db.tmp7"
-	if got := strings.Join(names, " "); got != want {
-		t.Errorf("the directory has %s, want %s", got, want)
-	}
+	wantNoOtherFiles(t, path)
 }
 
 func TestOpen_ZeroOption(t *testing.T) {
