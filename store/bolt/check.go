@@ -200,7 +200,7 @@ func (s *Store) Ready(ctx context.Context) error {
 		return err
 	}
 	defer s.unlock()
-	err := s.recoverFile(ctx)
+	err := s.recoverToWrite(ctx)
 	if err == nil {
 		err = s.verifyFile(nil)
 	}
@@ -237,8 +237,8 @@ func (s *Store) probe() error {
 func probeDisk(path string) error {
 	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+tempSuffix+"*")
 	if err != nil {
-		return err
+		return withoutPath(err)
 	}
 	_, err = file.Write(make([]byte, probeSize))
-	return errors.Join(err, file.Sync(), file.Close(), os.Remove(file.Name()))
+	return withoutPath(cmp.Or(err, file.Sync(), file.Close(), os.Remove(file.Name())))
 }

@@ -20,10 +20,11 @@ import (
 	"github.com/go-relayer/relayer/store/bolt"
 )
 
-// The file system of the test is filled, has room again, and is filled again.
-func TestWrite_FullDisk(t *testing.T) {
+// smallDisk returns the directory of a file system of a size.
+func smallDisk(t *testing.T, size string) string {
+	t.Helper()
 	dir := t.TempDir()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=5m"); err != nil {
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
 		t.Skipf("mounting a file system needs privileges: %v", err)
 	}
 	t.Cleanup(func() {
@@ -31,6 +32,61 @@ func TestWrite_FullDisk(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	return dir
+}
+
+// While the disk is full, a write fails before the file is verified: with a large file, writes and
+// checks would wait for seconds otherwise.
+func TestWrite_FullDiskIsNotVerified(t *testing.T) {
+	dir := smallDisk(t, "12m")
+	path, ballast := filepath.Join(dir, "relayers.db"), filepath.Join(dir, "ballast")
+	store := open(t, path)
+	defer store.Close()
+	createAll(t, store, 0, 2000)
+	size := int64(len(read(t, path)))
+	file, err := os.Create(ballast)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		_, err = file.Write(make([]byte, 512))
+	}
+	_ = file.Close()
+	refuse := func() {
+		t.Helper()
+		if _, err := store.Create(t.Context(), relayer.Record{ID: "refused", Document: make([]byte, 1<<20)}); !errors.Is(err, relayer.ErrUnavailable) {
+			t.Fatalf("error %v, want %v", err, relayer.ErrUnavailable)
+		}
+	}
+	refuse()
+	before := bytesRead(t)
+	for range 10 {
+		refuse()
+	}
+	if count := bytesRead(t) - before; count > size {
+		t.Errorf("10 writes have read %d bytes of a file of %d", count, size)
+	}
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	if err := create(t, store, relayer.Record{ID: "room"})(); err != nil {
+		t.Error(err)
+	}
+	wantSound(t, store)
+}
+
+// bytesRead returns the number of bytes that this process has read with system calls.
+func bytesRead(t *testing.T) (count int64) {
+	t.Helper()
+	if _, err := fmt.Sscanf(string(read(t, "/proc/self/io")), "rchar: %d", &count); err != nil {
+		t.Fatal(err)
+	}
+	return count
+}
+
+// The file system of the test is filled, has room again, and is filled again.
+func TestWrite_FullDisk(t *testing.T) {
+	dir := smallDisk(t, "5m")
 	ballast := filepath.Join(dir, "ballast")
 	path := filepath.Join(dir, "relayers.db")
 	fill(t, ballast, 2<<20)
@@ -50,15 +106,7 @@ func TestWrite_FullDisk(t *testing.T) {
 
 // The error names the path of the caller and not that of the temporary file.
 func TestOpen_FullDisk(t *testing.T) {
-	dir := t.TempDir()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=8k"); err != nil {
-		t.Skipf("mounting a file system needs privileges: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(dir, 0); err != nil {
-			t.Error(err)
-		}
-	})
+	dir := smallDisk(t, "8k")
 	path := filepath.Join(dir, "relayers.db")
 	_, err := bolt.Open(t.Context(), path)
 	if !errors.Is(err, syscall.ENOSPC) || strings.Contains(err.Error(), ".tmp") {
@@ -130,7 +178,7 @@ func TestOpen_RefusedFileIsClosed(t *testing.T) {
 func TestOpen_ChangedFileIsClosed(t *testing.T) {
 	whole := wholeFile(t)
 	path := writeTemp(t, whole)
-	if err := bolt.OpenAndCloseEngine(path, func() { flipBits(t, path, whole, newerHeader(whole)+60, 1) }); !errors.Is(err, bolt.ErrLocked) {
+	if err := bolt.OpenAndCloseEngine(path, func() {}, func() { flipBits(t, path, whole, newerHeader(whole)+60, 1) }); !errors.Is(err, bolt.ErrLocked) {
 		t.Fatalf("error is %v, want %v", err, bolt.ErrLocked)
 	}
 	wantNoHandle(t, path)

@@ -111,7 +111,11 @@ const lockRetry = 50 * time.Millisecond
 func (o options) openEngine(ctx context.Context, path string, verify func(*os.File) (pages.Header, error)) (*os.File, *engine, error) {
 	deadline := time.Now().Add(o.lockTimeout)
 	for {
-		file, e, err := tryEngine(path, verify)
+		file, err := openFile(path)
+		if err != nil {
+			return nil, nil, err
+		}
+		e, err := tryEngine(file, path, verify)
 		if !errors.Is(err, ErrLocked) || time.Now().Add(lockRetry).After(deadline) {
 			return file, e, err
 		}
@@ -123,17 +127,27 @@ func (o options) openEngine(ctx context.Context, path string, verify func(*os.Fi
 	}
 }
 
-func tryEngine(path string, verify func(*os.File) (pages.Header, error)) (file *os.File, e *engine, err error) {
-	if file, err = openFile(path); err != nil {
-		return nil, nil, err
-	}
+// tryEngine closes the file if it fails. Another process that had the file open can have replaced
+// it before it was locked: it is then no longer at its path.
+func tryEngine(file *os.File, path string, verify func(*os.File) (pages.Header, error)) (e *engine, err error) {
 	defer func() {
 		if e == nil { // also after a panic
 			_ = closeLocked(file)
 		}
 	}()
-	e, err = startEngine(file, verify)
-	return file, e, err
+	return startEngine(file, func(file *os.File) (pages.Header, error) {
+		locked, err := file.Stat()
+		if err == nil {
+			_, found, statErr := sizeAt(path, locked)
+			if err = statErr; err == nil && !found {
+				err = errInUse
+			}
+		}
+		if err != nil {
+			return pages.Header{}, err
+		}
+		return verify(file)
+	})
 }
 
 // startEngine locks the file, unless it is locked by the same handle, and calls verify before

@@ -23,10 +23,15 @@ func (s *Store) InterceptCommits(through func(commit func() error) error) {
 // Waiting returns the number of writes in the queue.
 func (s *Store) Waiting() int { return s.queue.Len() }
 
-// OpenAndCloseEngine opens a file as Open does and closes it. It calls verified before the
-// engine reads the file.
-func OpenAndCloseEngine(path string, verified func()) error {
-	file, e, err := tryEngine(path, func(file *os.File) (pages.Header, error) {
+// OpenAndCloseEngine opens a file as Open does and closes it. It calls opened before it locks
+// the file, and verified before the engine reads the file.
+func OpenAndCloseEngine(path string, opened, verified func()) error {
+	file, err := openFile(path)
+	if err != nil {
+		return err
+	}
+	opened()
+	e, err := tryEngine(file, path, func(file *os.File) (pages.Header, error) {
 		header, _, err := pages.ReadHeaders(file)
 		verified()
 		return header, err

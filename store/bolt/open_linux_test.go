@@ -42,7 +42,7 @@ func TestOpen_EnginePanics(t *testing.T) {
 	whole := wholeFile(t)
 	path := writeTemp(t, whole)
 	kind := pageOfKind(t, whole, pageKinds["freelist"]) + 8
-	err := bolt.OpenAndCloseEngine(path, func() { flipBits(t, path, whole, kind, 0xFF) })
+	err := bolt.OpenAndCloseEngine(path, func() {}, func() { flipBits(t, path, whole, kind, 0xFF) })
 	if err == nil || errors.Is(err, bolt.ErrLocked) {
 		t.Fatalf("error %v, want that of a damaged page", err)
 	}
@@ -65,5 +65,22 @@ func TestOpen_LockedFileNotRead(t *testing.T) {
 	overwrite(t, path, 0, make([]byte, 2*os.Getpagesize()))
 	if _, err := bolt.Open(t.Context(), path, bolt.WithLockTimeout(0)); !errors.Is(err, bolt.ErrLocked) {
 		t.Errorf("error %v, want %v", err, bolt.ErrLocked)
+	}
+}
+
+// A compaction can replace the file after Open has opened it and before Open has locked it. A
+// store of the old file would refuse every write until a restart.
+func TestOpen_FileReplacedBeforeLock(t *testing.T) {
+	path := writeTemp(t, wholeFile(t))
+	err := bolt.OpenAndCloseEngine(path, func() {
+		if _, _, err := bolt.Compact(t.Context(), path); err != nil {
+			t.Fatal(err)
+		}
+	}, func() {})
+	if !errors.Is(err, bolt.ErrLocked) {
+		t.Errorf("error %v, want %v, after which Open tries again", err, bolt.ErrLocked)
+	}
+	if err := bolt.OpenAndCloseEngine(path, func() {}, func() {}); err != nil {
+		t.Error(err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"time"
 
@@ -47,6 +48,17 @@ func (s *Store) recoverFile(ctx context.Context) error {
 	}
 	s.needsRecovery = false
 	return nil
+}
+
+// recoverToWrite is recoverFile for writes. While the disk is full, it returns before the
+// verification of the whole file, which each failing write would repeat.
+func (s *Store) recoverToWrite(ctx context.Context) error {
+	if s.needsRecovery && s.inDoubt == nil {
+		if err := probeDisk(s.path); err != nil && !errors.Is(err, fs.ErrPermission) {
+			return unavailable(err)
+		}
+	}
+	return s.recoverFile(ctx)
 }
 
 func (s *Store) reopen(ctx context.Context) (err error) {

@@ -26,7 +26,7 @@ import (
 // when the file is ready: a check or a recovery can be long, and until then their callers can
 // give up. The caller holds the write lock.
 func (s *Store) writeBatch(ctx context.Context) {
-	failure := s.recoverFile(ctx)
+	failure := s.recoverToWrite(ctx)
 	if failure != nil && ctx.Err() != nil {
 		return // it may be the reason, which is none for the others
 	}
