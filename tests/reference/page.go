@@ -60,7 +60,7 @@ func sections(source *source) []section {
 	return all
 }
 
-const introduction = `<!-- Generated: go -C tests/reference run . > docs/reference.md -->
+const introduction = `<!-- Generated: go -C tests/reference run . -->
 
 # Reference of a relayer
 
@@ -125,7 +125,7 @@ func (s section) write(page *strings.Builder, source *source, document schemas) 
 		if err != nil {
 			return errors.Join(fmt.Errorf("%s.%s", s.goType, f.name), err)
 		}
-		fmt.Fprintf(page, "| `%s` | %s | %s%s |\n", f.name, value, s.requests(f.name, document), f.text)
+		fmt.Fprintf(page, "| `%s` | %s | %s%s |\n", f.name, value, s.requests(f.name, document), strings.ReplaceAll(f.text, "|", `\|`))
 	}
 	if len(properties) > 0 {
 		return fmt.Errorf("%s lacks fields of its schema: %v", s.goType, slices.Sorted(maps.Keys(properties)))

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"os"
 	"strings"
 	"testing"
@@ -16,7 +18,43 @@ func TestReference(t *testing.T) {
 		t.Fatal(err)
 	}
 	if page != string(committed) {
-		t.Error("docs/reference.md differs: in tests/reference, run go run . > ../../docs/reference.md")
+		t.Error("docs/reference.md differs: in tests/reference, run go run .")
+	}
+}
+
+func TestOpenAPI(t *testing.T) {
+	document, err := renderOpenAPI("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	committed, err := os.ReadFile("../../httpapi/openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(document, committed) {
+		t.Error("httpapi/openapi.json differs: in tests/reference, run go run .")
+	}
+}
+
+// A schema and a parameter of one name, and a schema named OpenAPI, break generators of TypeScript.
+func TestOpenAPI_Names(t *testing.T) {
+	document, err := os.ReadFile("../../httpapi/openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var parsed struct {
+		Components struct{ Schemas, Parameters map[string]any }
+	}
+	if err := json.Unmarshal(document, &parsed); err != nil {
+		t.Fatal(err)
+	}
+	if len(parsed.Components.Schemas) < 50 || len(parsed.Components.Parameters) < 20 {
+		t.Fatalf("found %d schemas and %d parameters", len(parsed.Components.Schemas), len(parsed.Components.Parameters))
+	}
+	for name := range parsed.Components.Schemas {
+		if _, found := parsed.Components.Parameters[name]; found || name == "OpenAPI" {
+			t.Errorf("the name of the schema %s is taken", name)
+		}
 	}
 }
 

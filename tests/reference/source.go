@@ -20,11 +20,22 @@ type field struct {
 // source is what the page takes from the Go files of the root package.
 type source struct {
 	fields    map[string][]field // by the name of the struct
+	types     map[string]string  // texts of the doc comments of types
 	constants map[string]string  // values of string constants
 }
 
+// text returns the text of a field, or "" if there is none.
+func (s *source) text(goType, name string) string {
+	for _, f := range s.fields[goType] {
+		if f.name == name {
+			return f.text
+		}
+	}
+	return ""
+}
+
 func parseSource(root string) (*source, error) {
-	s := &source{fields: make(map[string][]field), constants: make(map[string]string)}
+	s := &source{fields: make(map[string][]field), types: make(map[string]string), constants: make(map[string]string)}
 	var files []*ast.File
 	for _, name := range []string{"relayer.go", "policy.go"} {
 		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, name), nil, parser.ParseComments)
@@ -56,10 +67,12 @@ func (s *source) addConstants(node ast.Node) bool {
 }
 
 func (s *source) addStruct(node ast.Node) bool {
-	spec, ok := node.(*ast.TypeSpec)
-	if !ok {
+	declaration, ok := node.(*ast.GenDecl)
+	if !ok || declaration.Tok != token.TYPE {
 		return true
 	}
+	spec := declaration.Specs[0].(*ast.TypeSpec)
+	s.types[spec.Name.Name] = s.prose(declaration.Doc.Text(), nil)
 	structure, ok := spec.Type.(*ast.StructType)
 	if !ok {
 		return false
@@ -72,7 +85,7 @@ func (s *source) addStruct(node ast.Node) bool {
 	}
 	for _, f := range structure.Fields.List {
 		if name := jsonName(f); name != "" {
-			s.fields[spec.Name.Name] = append(s.fields[spec.Name.Name], field{name, s.text(f, names)})
+			s.fields[spec.Name.Name] = append(s.fields[spec.Name.Name], field{name, s.prose(f.Doc.Text(), names)})
 		}
 	}
 	return false
@@ -98,11 +111,11 @@ var (
 	word     = regexp.MustCompile(`\b[A-Z]\w*[a-z]\w*\b`)
 )
 
-// text returns the first paragraph of the comment of a field as one line of Markdown, which
-// begins without the name of the field and has the names of JSON in place of those of Go. Further
-// paragraphs concern Go only.
-func (s *source) text(f *ast.Field, names map[string]string) string {
-	paragraph, _, _ := strings.Cut(f.Doc.Text(), "\n\n")
+// prose returns the first paragraph of a comment as one line of Markdown, which begins without the
+// name of the field or type and has the names of JSON in place of those of Go. Further paragraphs
+// concern Go only.
+func (s *source) prose(comment string, names map[string]string) string {
+	paragraph, _, _ := strings.Cut(comment, "\n\n")
 	text := strings.Join(strings.Fields(paragraph), " ")
 	if text == "" {
 		return ""
@@ -121,6 +134,5 @@ func (s *source) text(f *ast.Field, names map[string]string) string {
 		}
 		return "`" + name + "`"
 	})
-	text = strings.ReplaceAll(text, "|", `\|`)
 	return strings.ToUpper(text[:1]) + text[1:]
 }
