@@ -105,10 +105,10 @@ func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record,
 // Delete removes the record if revision is its current revision. It returns
 // [relayer.ErrNotFound], or [relayer.ErrConflict] if the current revision is another.
 func (s *Store) Delete(ctx context.Context, id string, revision uint64, note []byte) error {
-	if !isStorable(id) {
+	if checkLimits(relayer.Record{ID: id}) != nil {
 		return s.notFound(ctx)
 	}
-	if err := storeutil.Check(relayer.Record{ID: id, Note: note}, maxRecordSize); err != nil {
+	if err := checkLimits(relayer.Record{ID: id, Note: note}); err != nil {
 		return err
 	}
 	based := signed(revision)

@@ -68,7 +68,7 @@ var contradictions = []struct{ what, sql string }{
 	// An imported relayer can have the revision of a change of an earlier one of its ID, which was
 	// deleted, or of the delete. Its sequence number is not the one that it had elsewhere.
 	{"relayers that differ from their last change", `
-		SELECT count(*) FROM $schema.relayers AS r JOIN $schema.changes AS c ON c.number = r.revision AND c.id = r.id AND c.kind <> 'deleted' AND c.kind NOT LIKE '%` + elsewhere + `'
+		SELECT count(*) FROM $schema.relayers AS r JOIN $schema.changes AS c ON c.number = r.revision AND c.id = r.id AND c.kind <> 'deleted' AND NOT c.elsewhere
 		WHERE NOT EXISTS (SELECT FROM $schema.changes AS later WHERE later.id = c.id AND -later.nth < -c.nth) AND ((r.sequence, r.terms, r.text, r.note, r.document) IS DISTINCT FROM (c.sequence, c.terms, c.text, c.note, c.document)
 			OR r.claim IS DISTINCT FROM c.claim)`},
 }

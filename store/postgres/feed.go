@@ -61,8 +61,15 @@ type storedChange struct {
 	relayer.RecordChange
 }
 
+// size returns roughly the memory of a change.
 func (c storedChange) size() int {
-	return len(c.Record.Document) + len(c.Record.Private) + len(c.Record.Note)
+	size := sizeOf(c.Record) + len(c.OldText)
+	for _, terms := range [][]string{c.Record.Terms, c.OldTerms} {
+		for _, term := range terms {
+			size += 16 + len(term) // with its header
+		}
+	}
+	return size
 }
 
 // batch is what a read of the feed has found.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -70,9 +69,6 @@ func (s *Store) ImportHistory(ctx context.Context, changes []relayer.RecordChang
 	}, columns.ids...)
 }
 
-// elsewhere is the end of the kind of a change that was made in another store.
-const elsewhere = " elsewhere"
-
 // pastColumns are the changes of an import into the history, column by column.
 type pastColumns struct {
 	importColumns
@@ -96,7 +92,7 @@ func pastColumnsOf(changes []relayer.RecordChange) (columns pastColumns, err err
 		}
 		records[i] = c.Record
 		records[i].Private = nil
-		columns.kinds = append(columns.kinds, string(c.Kind)+elsewhere)
+		columns.kinds = append(columns.kinds, string(c.Kind))
 		columns.oldTexts = append(columns.oldTexts, c.OldText)
 		columns.oldTerms = append(columns.oldTerms, arrayOf(c.OldTerms))
 		columns.sequences = append(columns.sequences, signed(c.Record.Sequence))
@@ -114,12 +110,8 @@ func readHistory(rows pgx.Rows) (found []relayer.RecordChange, err error) {
 		if err := rows.Scan(append([]any{&kind, &change.OldTerms, &oldText}, row.columns()...)...); err != nil {
 			return nil, err
 		}
-		kind, _ = strings.CutSuffix(kind, elsewhere)
 		change.Kind, change.Record, change.OldText = relayer.ChangeKind(kind), row.record(), oldText.String
 		change.Record.Private = nil
-		if change.Kind == relayer.ChangeCreated {
-			change.OldTerms, change.OldText = nil, ""
-		}
 		found = append(found, change)
 	}
 	return found, rows.Err()

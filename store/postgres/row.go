@@ -61,7 +61,7 @@ func (r *row) columns() []any {
 	return []any{&r.id, &r.revision, &r.sequence, &r.claim, &r.terms, &r.text, &r.note, &r.document, &r.private}
 }
 
-// documentColumns are those of the statements for documents only.
+// documentColumns are those of the statement for documents only.
 func (r *row) documentColumns() []any {
 	return []any{&r.id, &r.revision, &r.sequence, &r.note, &r.document}
 }

@@ -51,7 +51,8 @@ const (
 // The changes of an ID are counted: nth is 1 for the first that is stored. So the change that
 // a later one displaces is found with one look into the index. That index has the
 // negative count: no other index has that order, so that the planner cannot prefer to read
-// another one and filter it by ID.
+// another one and filter it by ID. The column elsewhere marks changes that were made in another
+// store: see [Store.ImportHistory].
 //
 // The counts change with every create and delete, so their pages have
 // room for new versions of a row (heap-only tuple updates). Rows of zero are deleted: there
@@ -122,6 +123,7 @@ CREATE TABLE $schema.changes (
 	kind text NOT NULL,
 	id text COLLATE "C" NOT NULL,
 	nth bigint NOT NULL,
+	elsewhere boolean NOT NULL DEFAULT false,
 	claim bytea,
 	terms text[] COLLATE "C" NOT NULL,
 	old_terms text[] COLLATE "C",
@@ -497,7 +499,7 @@ func checkShape(ctx context.Context, conn *conn, opts options) error {
 	var functions int
 	err := conn.QueryRow(ctx, inSchema(opts.schema, `
 		SELECT count(to_regprocedure(name)) FROM unnest($1::text[]) AS name WHERE NOT EXISTS (
-			SELECT state.last_changed_at, pruning.history_changes, relayers.note, counts.live, postings.bits, changes.nth
+			SELECT state.last_changed_at, pruning.history_changes, relayers.note, counts.live, postings.bits, changes.elsewhere
 			FROM $schema.state, $schema.pruning, $schema.relayers, $schema.counts, $schema.postings, $schema.changes WHERE false)`),
 		[]string{
 			inSchema(opts.schema, `$schema.relayer(text)`),

@@ -135,8 +135,8 @@ func statementsIn(schema string) statements {
 			WITH room AS MATERIALIZED (
 				SELECT $1::bigint[] AS numbers WHERE current_setting('relayer.last_revision')::bigint < ($1::bigint[])[1] AND NOT ` + hasNoHistory + `
 			), made AS (
-				INSERT INTO $schema.changes (number, kind, sequence, id, nth, claim, terms, old_terms, text, old_text, note, document)
-				SELECT given.number, kind, sequence, id,
+				INSERT INTO $schema.changes (number, kind, sequence, id, elsewhere, nth, claim, terms, old_terms, text, old_text, note, document)
+				SELECT given.number, kind, sequence, id, true,
 					coalesce((SELECT c.nth FROM $schema.changes AS c WHERE c.id = given.id ORDER BY -c.nth LIMIT 1), 0) + row_number() OVER (PARTITION BY id ORDER BY given.number),
 					claim, terms::text[], nullif(old_terms::text[], terms::text[]), text, nullif(old_text, text), note, document
 				FROM room, unnest(room.numbers, $2::text[], $3::bigint[], $4::text[], $5::bytea[], $6::text[], $7::text[], $8::text[], $9::text[], $10::bytea[], $11::bytea[])

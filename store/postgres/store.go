@@ -186,7 +186,7 @@ func (s *Store) Close() error {
 // this Store with an unknown outcome, it returns [relayer.ErrUnavailable] until a
 // commit has succeeded.
 func (s *Store) Get(ctx context.Context, id string) (relayer.Record, error) {
-	if !isStorable(id) {
+	if checkLimits(relayer.Record{ID: id}) != nil {
 		return relayer.Record{}, s.notFound(ctx)
 	}
 	if err := s.confirm(ctx, id); err != nil {
@@ -207,11 +207,7 @@ func (s *Store) Get(ctx context.Context, id string) (relayer.Record, error) {
 // texts of all records that the terms and IDs select. List returns [relayer.ErrCorrupt] if the
 // stored counts cannot be true.
 func (s *Store) List(ctx context.Context, query relayer.StoreQuery) (found relayer.Listing, err error) {
-	sql, parameters := s.listing(query)
-	columns := (*row).columns
-	if sql == s.sql.listDocuments {
-		columns = (*row).documentColumns
-	}
+	sql, parameters, columns := s.listing(query)
 	var last mark
 	seen := s.seen.Load()
 	err = s.read(ctx, sql, parameters, func(rows pgx.Rows) (err error) {
@@ -241,15 +237,16 @@ func (s *Store) see(before, last int64) {
 // overflow.
 const maxOffset = 1 << 53
 
-// listing returns the statement of a query and its parameters. A selection ignores the hint
-// DocumentsOnly, which its callers do not give: they check the terms of the records.
-func (s *Store) listing(query relayer.StoreQuery) (sql string, parameters []any) {
+// listing returns the statement of a query, its parameters, and the columns of its rows. A
+// selection ignores the hint DocumentsOnly, which its callers do not give: they check the terms
+// of the records.
+func (s *Store) listing(query relayer.StoreQuery) (sql string, parameters []any, columns func(*row) []any) {
 	after, offset, limit := int64(min(query.After, maxOffset)), min(int64(query.Offset), maxOffset), min(int64(query.Limit), maxOffset)
 	if len(query.Terms)+len(query.IDs)+len(query.Contains) == 0 {
 		if parameters = []any{after, offset, limit}; query.DocumentsOnly {
-			return s.sql.listDocuments, parameters
+			return s.sql.listDocuments, parameters, (*row).documentColumns
 		}
-		return s.sql.list, parameters
+		return s.sql.list, parameters, (*row).columns
 	}
 	needed := len(query.Terms)
 	terms, conditions := []string{}, []int32{}
@@ -263,9 +260,9 @@ func (s *Store) listing(query relayer.StoreQuery) (sql string, parameters []any)
 	}
 	parameters = []any{terms, conditions, storable(query.IDs), int32(needed), after, offset, limit}
 	if len(query.Contains) == 0 {
-		return s.sql.selection, parameters
+		return s.sql.selection, parameters, (*row).columns
 	}
-	return s.sql.search, append(parameters, storable(query.Contains))
+	return s.sql.search, append(parameters, storable(query.Contains)), (*row).columns
 }
 
 // storable returns the texts that a record can have.

@@ -136,8 +136,11 @@ func deleteConflict(t *testing.T, store relayer.Store) {
 }
 
 func deleteUnknown(t *testing.T, store relayer.Store) {
-	err := store.Delete(t.Context(), "one", 1, deleteNote)
-	wantError(t, "Delete", err, relayer.ErrNotFound)
+	for _, id := range []string{"one", "", "NUL\x00", "\xff", strings.Repeat("x", 65), strings.Repeat("x", 1<<16)} {
+		wantAbsent(t, store, id)
+		err := store.Delete(t.Context(), id, 1, deleteNote)
+		wantError(t, fmt.Sprintf("Delete(%.80q)", id), err, relayer.ErrNotFound)
+	}
 }
 
 func createAfterDelete(t *testing.T, store relayer.Store) {

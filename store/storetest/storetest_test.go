@@ -165,6 +165,14 @@ var wrong = map[string]func() relayer.Store{
 			return right.Delete(ctx, id, revision, note)
 		}
 	}),
+	"delete refuses an impossible ID": broken(func(f *faulty, right relayer.Store) {
+		f.remove = func(ctx context.Context, id string, revision uint64, note []byte) error {
+			if id == "" || len(id) > 64 {
+				return &relayer.ValidationError{Fields: []relayer.FieldError{{Field: "id", Message: "must be 1 to 64 bytes long"}}}
+			}
+			return right.Delete(ctx, id, revision, note)
+		}
+	}),
 	"update moves to the end": broken(func(f *faulty, right relayer.Store) {
 		f.update = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
 			if err := right.Delete(ctx, rec.ID, rec.Revision, nil); err != nil {
