@@ -209,11 +209,11 @@ func (e *examples) checkReads() {
 	for _, name := range []string{"evm", "solana", "stellar"} {
 		created := e.create(name)
 		e.expect("RelayerCreated", name, created)
-		e.expect("Relayer", name, e.do("GET", created.header.Get("Location"), ""))
+		e.expect("RelayerFound", name, e.do("GET", created.header.Get("Location"), ""))
 	}
 	scratch := strings.Replace(e.requestExample(collection, "post", "application/json", "minimal"), "{", `{"id":"scratch",`, 1)
 	e.expect("RelayerValid", "dry-run", e.do("POST", collection+"?dry_run=true&changes=true", scratch))
-	e.expect("Relayer", "full-urls", e.do("GET", example+"?rpc_urls=full&changes=true", ""))
+	e.expect("RelayerFound", "full-urls", e.do("GET", example+"?rpc_urls=full&changes=true", ""))
 	e.checkHistory(scratch)
 	e.expect("RelayerPage", "unknown-parameter", serve(e.t).do("GET", collection+"?pausd=true", ""))
 	e.expect("RelayerPage", "first", e.do("GET", collection+"?per_page=2", ""))
@@ -224,7 +224,7 @@ func (e *examples) checkReads() {
 	}
 	reason := e.requestExample(collection+"/{relayer_id}/disabled_reason", "put", "application/json", "nonce")
 	e.do("PUT", example+"/disabled_reason", reason, with("Content-Type", "application/json"))
-	e.expect("Relayer", "disabled", e.do("GET", example, ""))
+	e.expect("RelayerFound", "disabled", e.do("GET", example, ""))
 	e.expect("Access", "all", serve(e.t).do("GET", access, ""))
 	e.expect("Access", "team", serve(e.t, httpapi.WithAuthorizer(readsAllUpdatesTeam)).do("GET", access, ""))
 }

@@ -63,7 +63,7 @@ var operations = []operation{
 	{
 		method: "get", path: single, id: "getRelayer", tag: "relayers", summary: "Get a relayer", parameters: []string{"IfNoneMatch", "Changes", "RpcUrls"},
 		description: "Returns one relayer. An ID that is not valid is unknown (404).",
-		responses:   []string{"200 Relayer", "304 NotModified", "400 InvalidQuery", "403", "404 RelayerNotFound", "429"},
+		responses:   []string{"200 RelayerFound", "304 NotModified", "400 InvalidQuery", "403", "404 RelayerNotFound", "429"},
 	},
 	{
 		method: "patch", path: single, id: "updateRelayer", tag: "relayers", summary: "Change a relayer", parameters: ifMatch,
@@ -93,12 +93,12 @@ var operations = []operation{
 		method: "put", path: single + "/disabled_reason", id: "disableRelayer", tag: "engine", summary: "Disable a relayer", parameters: ifMatch, isOptional: true,
 		description: "Sets `system_disabled` and the reason. A repetition replaces the reason. Has no rate limit.",
 		body:        &body{"DisableRelayerRequest", "The reason. Every URL in it is masked before it is stored.", []string{"application/json"}, "disable"},
-		responses:   []string{"200 Relayer", "400 InvalidReason", "403", "404 RelayerOrPathNotFound", "412", "413", "415 UnsupportedMediaType"},
+		responses:   []string{"200 RelayerFound", "400 InvalidReason", "403", "404 RelayerOrPathNotFound", "412", "413", "415 UnsupportedMediaType"},
 	},
 	{
 		method: "delete", path: single + "/disabled_reason", id: "enableRelayer", tag: "engine", summary: "Enable a relayer", parameters: ifMatch, isOptional: true,
 		description: "Resets `system_disabled` and removes the reason. A repetition changes nothing. Has no rate limit.",
-		responses:   []string{"200 Relayer", "400 Refused", "403", "404 RelayerOrPathNotFound", "412"},
+		responses:   []string{"200 RelayerFound", "400 Refused", "403", "404 RelayerOrPathNotFound", "412"},
 	},
 	{
 		method: "get", path: "/api/v1/access", id: "getAccess", tag: "access", summary: "Get the permissions of the caller",

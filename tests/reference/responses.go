@@ -15,7 +15,7 @@ func message(text string) object { return obj("const", text) }
 const notFoundPattern = `Relayer with ID [\s\S]* not found`
 
 var answers = []answer{
-	{name: "Relayer", description: "The relayer.", schema: "RelayerEnvelope", headers: []string{"ETag"}},
+	{name: "RelayerFound", description: "The relayer.", schema: "RelayerEnvelope", headers: []string{"ETag"}},
 	{name: "RelayerPage", description: "A page of relayers in creation order. A page past the end is empty.", schema: "RelayerListEnvelope"},
 	{name: "RelayerCreated", description: "The created relayer.", schema: "RelayerEnvelope", headers: []string{"ETag", "Location"}},
 	{name: "RelayerValid", description: "The relayer as the dry run of a create would create it. A generated ID is only an example.", schema: "RelayerEnvelope"},
@@ -28,7 +28,7 @@ var answers = []answer{
 	{name: "Document", description: "This document.", schema: "OpenAPIDocument", headers: []string{"DocumentETag"}},
 	{name: "DocumentNotModified", description: "One of the entity tags in If-None-Match is current.", headers: []string{"DocumentETag"}},
 
-	{name: "RelayerHead", description: headDescription, headers: []string{"ETag"}},
+	{name: "RelayerFoundHead", description: headDescription, headers: []string{"ETag"}},
 	{name: "RelayerPageHead", description: headDescription},
 	{name: "HistoryHead", description: headDescription},
 	{name: "AccessHead", description: headDescription},
