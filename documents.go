@@ -197,7 +197,7 @@ func unmaskedDocument(rec Record) ([]byte, error) {
 	document := strictjson.ReplaceMember(rec.Document, urlsMember, func(list []byte) []byte {
 		return strictjson.ReplaceElements(list, func(endpoint []byte) []byte {
 			return strictjson.ReplaceMember(endpoint, "url", func(masked []byte) []byte {
-				if len(left) == 0 {
+				if shown := ""; len(left) == 0 || json.Unmarshal(masked, &shown) != nil || shown != RPCURL(left[0]).String() {
 					return masked
 				}
 				full, err := strictjson.Encode(left[0])

@@ -36,11 +36,7 @@ func get[T any](ctx context.Context, m *Manager, action Action, id string, form 
 // [*CorruptError] if they are damaged.
 func (m *Manager) RPCURLs(ctx context.Context, id string) ([]RPCConfig, error) {
 	return get(ctx, m, ActionReveal, id, func(ctx context.Context, rec Record) ([]RPCConfig, error) {
-		opened, err := m.opened(ctx, rec)
-		if err != nil {
-			return nil, err
-		}
-		r, err := unmaskedRelayerOf(opened)
+		r, err := m.fullRelayerOf(ctx, rec)
 		if err != nil {
 			return nil, err
 		}

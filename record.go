@@ -137,7 +137,7 @@ func documentRelayer(rec Record) (*Relayer, error) {
 }
 
 // unmaskedRelayerOf decodes a record, whose private part is in clear, into a relayer with its
-// full URLs.
+// full URLs. It returns a [*CorruptError] unless the document shows exactly these URLs.
 func unmaskedRelayerOf(rec Record) (*Relayer, error) {
 	r, err := documentRelayer(rec)
 	if err != nil {
@@ -147,7 +147,8 @@ func unmaskedRelayerOf(rec Record) (*Relayer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(urls) != len(r.CustomRPCURLs) {
+	isShown := func(masked RPCConfig, full string) bool { return string(masked.URL) == RPCURL(full).String() }
+	if !slices.EqualFunc(r.CustomRPCURLs, urls, isShown) {
 		return nil, privateMismatch(rec)
 	}
 	for i, full := range urls {
@@ -165,13 +166,16 @@ func privateURLs(rec Record) ([]string, error) {
 	var private privatePart
 	if err := json.Unmarshal(rec.Private, &private); err != nil {
 		// The error of the decoder may quote secrets.
-		return nil, corruptPart(rec, "is not readable: restore a backup")
+		return nil, corruptPart(rec, "is not readable: "+urlsRemedy)
 	}
 	return private.CustomRPCURLs, nil
 }
 
+// urlsRemedy is what to do about a damaged private part.
+const urlsRemedy = "replace all RPC URLs, or restore a backup"
+
 func privateMismatch(rec Record) error {
-	return corruptPart(rec, "does not match its document: restore a backup")
+	return corruptPart(rec, "does not match its document: "+urlsRemedy)
 }
 
 func corruptPart(rec Record, problem string) error {
@@ -209,12 +213,30 @@ func (p privateParts) relayerOf(_ context.Context, rec Record) (*Relayer, error)
 	return unmaskedRelayerOf(rec)
 }
 
+// writtenRelayerOf is relayerOf for a write, which damaged RPC URLs do not prevent: they are masked.
+func (p privateParts) writtenRelayerOf(ctx context.Context, rec Record) (*Relayer, error) {
+	r, err := p.relayerOf(ctx, rec)
+	if err != nil {
+		return maskedRelayerOf(rec)
+	}
+	return r, nil
+}
+
 // openedRelayerOf decodes a record into a relayer with its full RPC URLs, or with masked
 // ones if they cannot be opened.
 func (p privateParts) openedRelayerOf(ctx context.Context, rec Record) (*Relayer, error) {
 	opened, err := p.opened(ctx, rec)
 	if err != nil {
 		return maskedRelayerOf(rec)
+	}
+	return unmaskedRelayerOf(opened)
+}
+
+// fullRelayerOf decodes a record into a relayer with its full RPC URLs.
+func (p privateParts) fullRelayerOf(ctx context.Context, rec Record) (*Relayer, error) {
+	opened, err := p.opened(ctx, rec)
+	if err != nil {
+		return nil, err
 	}
 	return unmaskedRelayerOf(opened)
 }

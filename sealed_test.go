@@ -572,20 +572,96 @@ func TestSealed_TamperedPart(t *testing.T) {
 	}
 }
 
-// A sealed part is not bound to a revision, because changes without its key carry it over.
-// The older part of the same relayer is therefore accepted (docs/security.md says so).
+// A sealed part is not bound to a revision, because changes without its key carry it over. An older
+// part of the same relayer is therefore accepted if the document shows its URLs (docs/security.md
+// says so).
 func TestSealed_ReplayOfOlderRevision(t *testing.T) {
 	s := newSealed(t)
 	older := storedRecord(t, s.store, "a").Private
-	if _, err := s.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"custom_rpc_urls": []relayer.RPCConfig{{URL: thirdURL}, {URL: thirdURL}}})); err != nil {
-		t.Fatal(err)
+	replay := func(url relayer.RPCURL) relayer.Record {
+		if _, err := s.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"custom_rpc_urls": []relayer.RPCConfig{{URL: url}, {URL: secondURL}}})); err != nil {
+			t.Fatal(err)
+		}
+		rec := storedRecord(t, s.store, "a")
+		rec.Private = older
+		if _, err := s.store.Update(t.Context(), rec); err != nil {
+			t.Fatal(err)
+		}
+		return rec
 	}
-	rec := storedRecord(t, s.store, "a")
-	rec.Private = older
-	if _, err := s.store.Update(t.Context(), rec); err != nil {
-		t.Fatal(err)
-	}
+	replay(firstURL + "fedcba")
 	expectURLs(t, s.Manager, "a", firstURL, secondURL)
+	rec := replay(thirdURL)
+	expectCorrupt(t, "RPCURLs", rec, second(s.RPCURLs(t.Context(), "a")))
+}
+
+// A private part that does not fit its document is damage for each read of full URLs and for Check.
+// It prevents no change of the rest, and a patch of all URLs repairs it.
+func TestPatch_DamagedPrivatePart(t *testing.T) {
+	admitted := relayer.WithAdmission(func(context.Context, relayer.Operation, *relayer.Relayer, *relayer.Relayer) error { return nil })
+	patch := func(urls []relayer.RPCConfig) []byte { return patchtest.JSON(map[string]any{"custom_rpc_urls": urls}) }
+	for name, private := range map[string]string{
+		"none":          "",
+		"no JSON":       "{",
+		"another kind":  `{"custom_rpc_urls":"` + firstURL + `"}`,
+		"no URLs":       "{}",
+		"a URL less":    `{"custom_rpc_urls":["` + firstURL + `"]}`,
+		"a URL more":    `{"custom_rpc_urls":["` + firstURL + `","` + secondURL + `","` + thirdURL + `"]}`,
+		"another host":  `{"custom_rpc_urls":["` + firstURL + `","` + thirdURL + `"]}`,
+		"another order": `{"custom_rpc_urls":["` + secondURL + `","` + firstURL + `"]}`,
+	} {
+		for _, isSealing := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/sealing=%t", name, isSealing), func(t *testing.T) {
+				db := memory.New()
+				var store relayer.Store = db
+				if isSealing {
+					store = sealing(t, db, ringOf(t, "k1"))
+				}
+				m := managerOn(t, store, admitted)
+				mustCreate(t, m, withURLs("a", firstURL, secondURL))
+				rec := storedRecord(t, db, "a")
+				if rec.Private = []byte(private); second(db.Update(t.Context(), rec)) != nil {
+					t.Fatal("not stored")
+				}
+				expectCorrupt(t, "RPCURLs", rec, second(m.RPCURLs(t.Context(), "a")))
+				if read, err := m.Documents().WithFullURLs().Get(t.Context(), "a"); err != nil || !errors.Is(read.SealError, relayer.ErrCorrupt) {
+					t.Errorf("Get of full URLs returned %v, %v, want ErrCorrupt", read.SealError, err)
+				}
+				if got := checked(t, m); !slices.Equal(got, []string{"a private part"}) {
+					t.Errorf("Check found %q", got)
+				}
+				for _, write := range []func() (*relayer.Relayer, error){
+					func() (*relayer.Relayer, error) { return m.Pause(t.Context(), "a") },
+					func() (*relayer.Relayer, error) { return m.Patch(t.Context(), "a", []byte(`{"name":"other"}`)) },
+				} {
+					r, err := write()
+					if err != nil {
+						t.Fatal(err)
+					}
+					expectMasked(t, r)
+				}
+				if after := storedRecord(t, db, "a"); !isSealing && string(after.Private) != private {
+					t.Errorf("the private part became %q", after.Private)
+				}
+				kept := func(r *relayer.Relayer) error {
+					r.CustomRPCURLs = r.CustomRPCURLs[:1]
+					return nil
+				}
+				expectCorrupt(t, "Update that keeps a URL", rec, second(m.Update(t.Context(), "a", kept)))
+				for _, urls := range [][]relayer.RPCConfig{{{URL: thirdURL}}, nil} {
+					if rec.Revision = storedRecord(t, db, "a").Revision; second(db.Update(t.Context(), rec)) != nil {
+						t.Fatal("not stored")
+					}
+					if _, err := m.Documents().Patch(t.Context(), "a", patch(urls)); err != nil {
+						t.Fatalf("a patch of all URLs: %v", err)
+					}
+					if endpoints, err := m.RPCURLs(t.Context(), "a"); err != nil || len(endpoints) != len(urls) {
+						t.Errorf("after the repair RPCURLs returned %d, %v", len(endpoints), err)
+					}
+				}
+			})
+		}
+	}
 }
 
 func TestSealed_Away(t *testing.T) {

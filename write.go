@@ -20,7 +20,7 @@ import (
 // [*ValidationError] with every problem of the request, and [ErrExists] if the ID
 // is taken. When it returns nil, the relayer is as durable as the store makes it.
 func (m *Manager) Create(ctx context.Context, req CreateRequest, options ...WriteOption) (*Relayer, error) {
-	return create(ctx, m, newRelayer(req), func(*problems) bool { return true }, options, m.relayerOf)
+	return create(ctx, m, newRelayer(req), func(*problems) bool { return true }, options, m.writtenRelayerOf)
 }
 
 // Update reads the relayer, calls change to modify it, checks the result like a
@@ -33,8 +33,8 @@ func (m *Manager) Create(ctx context.Context, req CreateRequest, options ...Writ
 // edit, overwrites what others have changed since. [IfRevision] with the Revision of the
 // copy prevents that.
 //
-// The relayer has its full RPC URLs. If they are sealed and cannot be opened, they are masked
-// ([RPCURL.IsMasked]): change can keep the list as it is, or replace all of its URLs. If it keeps
+// The relayer has its full RPC URLs. If they are damaged, or are sealed and cannot be opened, they
+// are masked ([RPCURL.IsMasked]): change can keep the list as it is, or replace all of its URLs. If it keeps
 // some of them, Update returns the error of [Manager.RPCURLs]. A list with the same content is
 // kept as it is stored, sealed under whichever key: see store/sealed.
 //
@@ -45,7 +45,7 @@ func (m *Manager) Create(ctx context.Context, req CreateRequest, options ...Writ
 // ID: match it with [errors.Is].
 func (m *Manager) Update(ctx context.Context, id string, change func(*Relayer) error, options ...WriteOption) (*Relayer, error) {
 	apply := func(r *Relayer, _ *problems) error { return change(r) }
-	return update(ctx, m, ActionUpdate, id, options, m.relayerOf, m.decoded(apply, true))
+	return update(ctx, m, ActionUpdate, id, options, m.writtenRelayerOf, m.decoded(apply, true))
 }
 
 // Patch changes a relayer by a JSON Merge Patch (RFC 7396), which must be strict JSON, and
@@ -58,32 +58,32 @@ func (m *Manager) Update(ctx context.Context, id string, change func(*Relayer) e
 // by Go types.
 func (m *Manager) Patch(ctx context.Context, id string, patch []byte, options ...WriteOption) (*Relayer, error) {
 	p := parsePatch(patch)
-	return update(ctx, m, p.action, id, options, m.relayerOf, m.patched(p))
+	return update(ctx, m, p.action, id, options, m.writtenRelayerOf, m.patched(p))
 }
 
 // Pause sets Paused. If it is set already, nothing changes. Errors are those of
 // [Manager.Update].
 func (m *Manager) Pause(ctx context.Context, id string, options ...WriteOption) (*Relayer, error) {
-	return update(ctx, m, ActionPause, id, options, m.relayerOf, m.setPaused(true))
+	return update(ctx, m, ActionPause, id, options, m.writtenRelayerOf, m.setPaused(true))
 }
 
 // Resume resets Paused. If it is not set, nothing changes. Errors are those of
 // [Manager.Update].
 func (m *Manager) Resume(ctx context.Context, id string, options ...WriteOption) (*Relayer, error) {
-	return update(ctx, m, ActionResume, id, options, m.relayerOf, m.setPaused(false))
+	return update(ctx, m, ActionResume, id, options, m.writtenRelayerOf, m.setPaused(false))
 }
 
 // Disable sets SystemDisabled and replaces DisabledReason by reason, whose Type is
 // required. It accepts any Details: more than 16 KiB are cut off, and what is not UTF-8 or
 // is NUL is replaced by U+FFFD. Errors are those of [Manager.Update].
 func (m *Manager) Disable(ctx context.Context, id string, reason DisabledReason, options ...WriteOption) (*Relayer, error) {
-	return update(ctx, m, ActionDisable, id, options, m.relayerOf, m.setDisabled(reason))
+	return update(ctx, m, ActionDisable, id, options, m.writtenRelayerOf, m.setDisabled(reason))
 }
 
 // Enable resets SystemDisabled and removes DisabledReason. If the relayer is not
 // disabled, nothing changes. Errors are those of [Manager.Update].
 func (m *Manager) Enable(ctx context.Context, id string, options ...WriteOption) (*Relayer, error) {
-	return update(ctx, m, ActionEnable, id, options, m.relayerOf, m.setEnabled())
+	return update(ctx, m, ActionEnable, id, options, m.writtenRelayerOf, m.setEnabled())
 }
 
 // Delete removes the relayer. It returns [ErrNotFound], the error of an admission (see
@@ -320,19 +320,20 @@ const unknownTypeMessage = "cannot be changed: this version does not support the
 // changed returns the record of the relayer as apply changes it, with a changed private part in
 // clear.
 func (m *Manager) changed(ctx context.Context, current Record, apply applyFunc, opens bool) (Record, error) {
-	base, decode, opening := current, unmaskedRelayerOf, error(nil)
-	if m.masks(current) {
-		if opens {
-			base, opening = m.opened(ctx, current)
-		}
-		if !opens || opening != nil {
-			base, decode = current, maskedRelayerOf
-			base.Private = nil
+	// URLs that cannot be opened or are damaged stay as they are stored, unless all are replaced.
+	base, decode, stored, opening := current, unmaskedRelayerOf, (*Relayer)(nil), error(nil)
+	if opens || !m.masks(current) {
+		if base, opening = m.opened(ctx, current); opening == nil {
+			stored, opening = unmaskedRelayerOf(base)
 		}
 	}
-	stored, err := decode(base)
-	if err != nil {
-		return Record{}, err
+	if stored == nil {
+		base, decode = current, maskedRelayerOf
+		base.Private = nil
+		var err error
+		if stored, err = maskedRelayerOf(base); err != nil {
+			return Record{}, err
+		}
 	}
 	r, err := decode(base) // another copy, for the caller
 	if err != nil {
@@ -576,7 +577,7 @@ func (m *Manager) optionalRelayerOf(ctx context.Context, rec Record) (*Relayer, 
 	if rec.ID == "" {
 		return nil, nil
 	}
-	return m.relayerOf(ctx, rec)
+	return m.writtenRelayerOf(ctx, rec)
 }
 
 // current returns the stored record, on which an attempt of the write is based, and records its
