@@ -176,12 +176,14 @@ func TestWatch_Selector(t *testing.T) {
 	}
 }
 
+const ignoredNetwork = `{"metadata":{"logs":[{"level":"warn","message":"the query parameter \"network\" is unknown and was ignored"}]}}`
+
 // A server that ignores the selector of a watch says so, or sends other relayers.
 func TestWatch_SelectorIgnored(t *testing.T) {
 	for _, stream := range []string{
 		resync + changeEvent(1),
-		heartbeat + ": the query parameter \"network\" is unknown and was ignored\n\n" + resync,
-		resync + heartbeat + ": the query parameter \"network\" is unknown and was ignored\n\n",
+		"event: resync\ndata: " + ignoredNetwork + "\n\n",
+		resync + "event: heartbeat\ndata: " + ignoredNetwork + "\n\n",
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			f := &feed{scripts: []func(*connection){func(c *connection) { c.send(stream) }}}

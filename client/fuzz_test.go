@@ -44,7 +44,7 @@ func FuzzResponse(f *testing.F) {
 
 // FuzzWatch follows an arbitrary stream, after which the token is rejected.
 func FuzzWatch(f *testing.F) {
-	f.Add(": heartbeat\n\n" + resync + "id: 1\nevent: updated\ndata: {\"change\":{\"revision\":1},\"relayer\":{\"id\":\"a\",\"network_type\":\"evm\"}}\n\n")
+	f.Add(": comment\n\n" + heartbeat + resync + "id: 1\nevent: updated\ndata: {\"change\":{\"revision\":1},\"relayer\":{\"id\":\"a\",\"network_type\":\"evm\"}}\n\n")
 	f.Add("id: a\x00\nevent: resync\ndata\r\ndata:\r\n\r\nevent: deleted\ndata: {}\n\n")
 	f.Fuzz(func(t *testing.T, stream string) {
 		synctest.Test(t, func(t *testing.T) {

@@ -172,12 +172,12 @@ func (p *response) text() string {
 	return ""
 }
 
-// warnings returns the messages of the metadata.
-func (p *response) warnings() string {
+// warningsOf returns the messages of the metadata of a response or an event.
+func warningsOf(encoded json.RawMessage) string {
 	var metadata struct {
 		Logs []struct{ Message string }
 	}
-	_ = json.Unmarshal(p.envelope.Metadata, &metadata) // that of another server may differ
+	_ = json.Unmarshal(encoded, &metadata) // that of another server may differ
 	var all strings.Builder
 	for _, log := range metadata.Logs {
 		all.WriteString(log.Message + "\n")

@@ -49,7 +49,7 @@ func (p *response) checkURLs(relayers ...*relayer.Relayer) error {
 	if !p.request.query.Has(rpcURLsParameter) {
 		return nil
 	}
-	if p.envelope.Change == nil && p.envelope.Changes == nil || strings.Contains(p.warnings(), wire.IgnoredParameter(rpcURLsParameter)) {
+	if p.envelope.Change == nil && p.envelope.Changes == nil || strings.Contains(warningsOf(p.envelope.Metadata), wire.IgnoredParameter(rpcURLsParameter)) {
 		return errNoFullURLs
 	}
 	for _, r := range relayers {

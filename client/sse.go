@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -21,16 +20,7 @@ type event struct {
 	id    string
 	hasID bool
 	kind  string
-	data  []byte // nil for a comment
-
-	comment string
-}
-
-// milliseconds returns the number of a comment of package httpapi: the time from the arrival
-// of the request to the moment up to which the stream is complete.
-func (e event) milliseconds() (duration time.Duration, isSet bool) {
-	number, err := strconv.ParseUint(e.comment, 10, 43) // 43 bits do not overflow a duration
-	return time.Duration(number) * time.Millisecond, err == nil
+	data  []byte
 }
 
 // eventStream reads Server-Sent Events.
@@ -80,7 +70,7 @@ func (s *eventStream) close() {
 	_ = s.body.Close()
 }
 
-// next returns the next event or comment. It returns an error if the stream ends, is silent
+// next returns the next event. It returns an error if the stream ends, is silent
 // for too long, or sends an event that is too large. The time between two calls does not
 // count as silence.
 func (s *eventStream) next() (event, error) {
@@ -98,20 +88,18 @@ func (s *eventStream) next() (event, error) {
 			e.add(line)
 			continue
 		}
-		if e.data != nil || e.comment != "" {
+		if e.data != nil {
 			return e, nil
 		}
 		e, size = event{}, 0 // an event without data is ignored
 	}
 }
 
-// add adds a line of the event. A line that begins with a colon is a comment.
+// add adds a line of the event.
 func (e *event) add(line []byte) {
 	name, value, _ := bytes.Cut(line, []byte(":"))
 	value = bytes.TrimPrefix(value, []byte(" "))
 	switch string(name) {
-	case "":
-		e.comment = string(value)
 	case "id":
 		e.id, e.hasID = string(value), !bytes.Contains(value, []byte{0})
 	case "event":

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -216,84 +217,84 @@ func (w *watcher) tolerate(failed *failure) *failure {
 	return failed
 }
 
+// eventData is the data of an event.
+type eventData struct {
+	CompleteMS *uint64         `json:"complete_ms"` // since the server got the request
+	Relayer    json.RawMessage `json:"relayer"`
+	Change     wire.Change     `json:"change"`
+	Sealed     []string        `json:"sealed"`
+	Metadata   json.RawMessage `json:"metadata"`
+}
+
 // change returns the change of the event, or nil if it has none.
 func (w *watcher) change(e event) (*relayer.Change, error) {
-	if err := w.ignored(e.comment); err != nil {
-		return nil, err
-	}
-	duration, isTimed := e.milliseconds()
-	if isTimed {
-		w.complete = w.stream.began.Add(duration)
-	}
 	kind, isRepeated := relayer.ChangeKind(e.kind), e.hasID && e.id == w.lastID // each position is sent once
 	if e.hasID && kind != resyncKind {
 		w.lastID = e.id
 	}
-	if e.data == nil {
-		if !isTimed || !w.hasHeartbeats {
-			return nil, nil
-		}
-		return &relayer.Change{Kind: relayer.ChangeHeartbeat, Position: w.lastID, Time: w.complete}, nil
+	isKnown := kind == relayer.ChangeCreated || kind == relayer.ChangeUpdated || kind == relayer.ChangeDeleted
+	if !isKnown && kind != resyncKind && kind != relayer.ChangeHeartbeat {
+		return nil, nil
+	}
+	var data eventData
+	if json.Unmarshal(e.data, &data) != nil {
+		return nil, errNoData
+	}
+	if err := w.ignored(warningsOf(data.Metadata)); err != nil {
+		return nil, err
+	}
+	if ms := data.CompleteMS; ms != nil && *ms < maxCompleteMS {
+		w.complete = w.stream.began.Add(time.Duration(*ms) * time.Millisecond)
 	}
 	isStart := w.isStart
-	w.isStart = false
-	switch kind {
-	case relayer.ChangeCreated, relayer.ChangeUpdated, relayer.ChangeDeleted:
-	case resyncKind:
-		if !isStart {
-			return nil, relayer.ErrGap
-		}
-		return nil, nil
-	default:
-		return nil, nil
-	}
-	if isRepeated {
+	w.isStart = isStart && kind == relayer.ChangeHeartbeat
+	switch {
+	case kind == resyncKind && !isStart:
+		return nil, relayer.ErrGap
+	case kind == relayer.ChangeHeartbeat && w.hasHeartbeats && data.CompleteMS != nil:
+		return &relayer.Change{Kind: kind, Position: w.lastID, Time: w.complete}, nil
+	case !isKnown || isRepeated:
 		return nil, nil
 	}
 	w.failures = 0
-	r, err := decodeChanged(kind, e.data)
+	r, err := data.decodeRelayer(kind)
 	if err == nil && kind != relayer.ChangeDeleted && !w.selector.Matches(r) {
 		err = unsupportedSelector(w.selector) // the server has ignored the selector
 	}
 	return &relayer.Change{Kind: kind, Relayer: r, Position: w.lastID, Time: w.complete}, err
 }
 
-// ignored returns an error if the comment says that the server has ignored a parameter.
-func (w *watcher) ignored(comment string) error {
-	if comment == wire.IgnoredParameter(rpcURLsParameter) && w.client.urls == fullURLs {
+// maxCompleteMS is less than the longest duration.
+const maxCompleteMS = 1 << 43
+
+// ignored returns an error if a warning says that the server has ignored a parameter.
+func (w *watcher) ignored(warnings string) error {
+	if strings.Contains(warnings, wire.IgnoredParameter(rpcURLsParameter)) && w.client.urls == fullURLs {
 		return errNoFullURLs
 	}
 	for key := range w.selector.Terms() {
-		if comment == wire.IgnoredParameter(key) {
+		if strings.Contains(warnings, wire.IgnoredParameter(key)) {
 			return unsupportedSelector(w.selector)
 		}
 	}
 	return nil
 }
 
-// decodeChanged reads the relayer of an event. A relayer that ceases to match the selector
-// has only its ID.
-func decodeChanged(kind relayer.ChangeKind, data []byte) (*relayer.Relayer, error) {
-	var decoded struct {
-		Relayer json.RawMessage `json:"relayer"`
-		Change  wire.Change     `json:"change"`
-		Sealed  []string        `json:"sealed"`
-	}
-	if json.Unmarshal(data, &decoded) != nil {
-		return nil, errNoData
-	}
-	r, err := decodeRelayer(decoded.Relayer)
+// decodeRelayer returns the relayer of an event. One that ceases to match the selector has only
+// its ID.
+func (d eventData) decodeRelayer(kind relayer.ChangeKind) (*relayer.Relayer, error) {
+	r, err := decodeRelayer(d.Relayer)
 	if err != nil && kind == relayer.ChangeDeleted {
 		var identified struct{ ID string }
-		if json.Unmarshal(decoded.Relayer, &identified) == nil && identified.ID != "" {
+		if json.Unmarshal(d.Relayer, &identified) == nil && identified.ID != "" {
 			r, err = &relayer.Relayer{ID: identified.ID}, nil
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	setChange(r, decoded.Change)
-	if len(decoded.Sealed) > 0 {
+	setChange(r, d.Change)
+	if len(d.Sealed) > 0 {
 		markSealed(r)
 	}
 	return r, nil

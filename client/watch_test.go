@@ -38,7 +38,7 @@ type connection struct {
 func (c *connection) send(text string) { _, _ = io.WriteString(c.w, text) }
 
 const (
-	heartbeat = ": 15000\n\n"
+	heartbeat = "event: heartbeat\ndata: {\"complete_ms\":15000}\n\n"
 	resync    = "event: resync\ndata: {}\n\n"
 )
 
@@ -47,6 +47,16 @@ func (c *connection) change(revision int) { c.send(changeEvent(revision)) }
 
 func changeEvent(revision int) string {
 	return fmt.Sprintf("id: p%d\nevent: updated\ndata: {\"change\":{\"revision\":%d},\"relayer\":{\"id\":\"a\",\"network_type\":\"evm\"}}\n\n", revision, revision)
+}
+
+// timedEvent is a change up to which the stream is complete after a time.
+func timedEvent(milliseconds, revision int) string {
+	return strings.Replace(changeEvent(revision), "data: {", fmt.Sprintf("data: {\"complete_ms\":%d,", milliseconds), 1)
+}
+
+// beat is a heartbeat with a position.
+func beat(milliseconds int, id string) string {
+	return fmt.Sprintf("id: %s\nevent: heartbeat\ndata: {\"complete_ms\":%d}\n\n", id, milliseconds)
 }
 
 func (f *feed) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -260,13 +270,13 @@ func TestWatch_AfterRegistry(t *testing.T) {
 	}
 }
 
-// The heartbeats of the server are passed on if they are wanted, with their position. Other
-// comments are not.
+// The heartbeats of the server are passed on if they are wanted, with their position.
+// Comments are not, whatever they contain.
 func TestWatch_Heartbeats(t *testing.T) {
 	script := func(c *connection) {
 		c.send(": keep-alive\n\n" + resync + heartbeat)
 		c.change(1)
-		c.send(": keep-alive\n\n: 8\nid: p7\n\n" + heartbeat)
+		c.send(": keep-alive\n\n: 8\n\n" + beat(8, "p7") + heartbeat)
 		c.change(2)
 	}
 	for wanted, want := range map[bool]string{false: "updated p1 updated p2", true: "heartbeat  updated p1 heartbeat p7 heartbeat p7 updated p2"} {
@@ -300,7 +310,7 @@ func TestWatch_ResumesAfterHeartbeat(t *testing.T) {
 			t.Errorf("resumed at %q", got)
 		}
 	}, func(c *connection) {
-		c.send(resync + ": 5000\nid: p9\n\n")
+		c.send(resync + beat(5000, "p9"))
 		end(c)
 	}, func(c *connection) { c.change(1) })
 }
@@ -318,13 +328,13 @@ func TestWatch_Time(t *testing.T) {
 			c.send(resync)
 			c.change(1)
 			time.Sleep(10 * time.Second)
-			c.send(": 1500\n" + changeEvent(2))
+			c.send(timedEvent(1500, 2))
 			time.Sleep(10 * time.Second)
-			c.send(": 7000\n\n")
+			c.send(beat(7000, "p2"))
 			end(c)
 		}, func(c *connection) {
 			c.change(3)
-			c.send(": 10\n" + changeEvent(4))
+			c.send(timedEvent(10, 4))
 		}}}
 		c := newClient(t, "https://relayers.example", client.WithHTTPClient(&http.Client{Transport: slow{f}}))
 		var got []time.Duration
@@ -362,7 +372,7 @@ func TestWatch_OldConnection(t *testing.T) {
 	beat := func(c *connection) {
 		c.send(resync)
 		for i := 0; c.ctx.Err() == nil; i++ {
-			c.send(fmt.Sprintf(": %d\nid: p%d\n\n", 5000*i, i))
+			c.send(beat(5000*i, fmt.Sprint("p", i)))
 			select {
 			case <-time.After(5 * time.Second):
 			case <-c.ctx.Done():

@@ -313,7 +313,11 @@ func (s *service) send(method, path, body string, headers ...header) reply {
 // wantHeaders checks the headers that every response must have.
 func wantHeaders(t *testing.T, got reply) {
 	t.Helper()
-	for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"} {
+	caching := "no-store"
+	if got.header.Get("Content-Type") == "text/event-stream" {
+		caching += ", no-transform"
+	}
+	for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Cache-Control": caching} {
 		if value := got.header.Get(name); value != want {
 			t.Errorf("%s is %q, want %q", name, value, want)
 		}

@@ -65,6 +65,7 @@ type eventStream struct {
 
 	lastID    string    // that the client has
 	permitted time.Time // when the stream was permitted last
+	metadata  *metadata // of the next event: the warnings of the response
 }
 
 // minFeedTime is the shortest time between two resync events, so that a store whose feed
@@ -89,7 +90,7 @@ func (s *eventStream) run(filters relayer.Selector) (rejection response) {
 		return response{}
 	}
 	for s.lastID = query.After; ctx.Err() == nil; {
-		if query.After == "" && s.send([]byte(resync)) != nil {
+		if query.After == "" && s.sendResync() != nil {
 			break
 		}
 		err := s.follow(changes)
@@ -145,54 +146,80 @@ func (s *eventStream) isPermitted() bool {
 	s.permitted = time.Now()
 	actor, err := s.api.identify(s.x, s.r)
 	if err != nil {
+		s.api.authFailure(s.x, s.r, err)
 		return false
 	}
 	now, err := s.api.permission(s.x, actor)
+	if err != nil {
+		s.api.logFault(s.x, s.r, err)
+	}
 	return err == nil && now.isAllowed && now.within.String() == s.x.within.String()
 }
 
-const (
-	keepAlive = ": keep-alive\n\n"
+// eventNote is what any event may have. Complete is the number of milliseconds from the
+// arrival of the request to the time up to which the stream is complete.
+type eventNote struct {
+	Complete *int64    `json:"complete_ms,omitempty"`
+	Metadata *metadata `json:"metadata,omitempty"` // of the first event
+}
 
-	// resync has no id line, so that a client that reconnects before it has read all
-	// relayers gets the event again.
-	resync = "event: resync\ndata: {}\n\n"
-)
+// note returns the members of an event that has been complete up to a time. An event from
+// before the arrival of the request has no time: the client would take it for a later one.
+func (s *eventStream) note(complete time.Time) (members []byte) {
+	note := eventNote{Metadata: s.metadata}
+	if duration := complete.Sub(s.x.received); duration >= 0 {
+		note.Complete = new(duration.Milliseconds())
+	}
+	s.metadata = nil
+	encoded := encodeJSON(note)
+	return encoded[1 : len(encoded)-1]
+}
 
-// sendChange sends the event of a change, or a heartbeat. It returns an error if the stream
+// sendResync sends an event without an ID, so that a client that reconnects before it has read
+// all relayers gets the event again.
+func (s *eventStream) sendResync() error {
+	return s.send([]byte("event: resync\ndata: {"), s.note(time.Time{}), []byte(eventEnd))
+}
+
+const eventEnd = "}\n\n"
+
+// sendChange sends the event of a change or a heartbeat. It returns an error if the stream
 // ends. The document, which may be large, is not copied.
 func (s *eventStream) sendChange(c relayer.DocumentChange) error {
-	head := s.appendTime(s.buffer(), c.Time)
-	head = s.appendID(head, c.Position)
 	if c.Kind == relayer.ChangeHeartbeat {
-		if len(head) == 0 {
-			return nil
-		}
-		return s.send(append(head, '\n'))
+		return s.sendHeartbeat(c)
 	}
 	pending, size := s.api.pending, int64(len(c.Document.JSON))
 	if !pending.tryAcquire(s.x.caller, size) {
 		s.api.refuse(s.x, s.r, pending)
-		_ = s.send([]byte(resync))
+		_ = s.sendResync()
 		return errStreamEnd
 	}
 	defer pending.add(s.x.caller, -size)
-	head = append(append(append(head, "event: "...), c.Kind...), '\n')
-	head = append(head, `data: {"etag":`...)
+	head, note := s.head(c), s.note(c.Time)
+	head = append(head, `"etag":`...)
 	head = strconv.AppendQuote(head, entityTag(c.Document.Revision))
 	head = append(head, `,"relayer":`...)
-	return s.send(head, documentLine(c.Document), s.end(c.Document))
+	s.api.logSealed(s.x, c.Document)
+	end := appendSealed(s.x.appendChange(nil, c.Document), c.Document)
+	if len(note) > 0 {
+		end = append(append(end, ','), note...)
+	}
+	return s.send(head, documentLine(c.Document), append(end, eventEnd...))
 }
 
-// appendTime adds the comment with the milliseconds from the arrival of the request to the
-// time up to which the stream is complete. A time before the arrival has none: the client
-// would take it for a later one.
-func (s *eventStream) appendTime(dst []byte, complete time.Time) []byte {
-	duration := complete.Sub(s.x.received)
-	if duration < 0 {
-		return dst
+// sendHeartbeat sends the time up to which the stream is complete.
+func (s *eventStream) sendHeartbeat(c relayer.DocumentChange) error {
+	if c.Time.Before(s.x.received) {
+		return nil
 	}
-	return append(strconv.AppendInt(append(dst, ": "...), duration.Milliseconds(), 10), '\n')
+	return s.send(s.head(c), s.note(c.Time), []byte(eventEnd))
+}
+
+// head returns the start of an event.
+func (s *eventStream) head(c relayer.DocumentChange) []byte {
+	head := s.appendID((*s.x.buffer)[:0], c.Position)
+	return append(append(append(head, "event: "...), c.Kind...), "\ndata: {"...)
 }
 
 // appendID adds the position if it has advanced. A text that cannot be a position must not
@@ -203,14 +230,6 @@ func (s *eventStream) appendID(dst []byte, position string) []byte {
 	}
 	s.lastID = position
 	return append(append(append(dst, "id: "...), position...), '\n')
-}
-
-// end returns the end of the data of an event.
-func (s *eventStream) end(document relayer.Document) []byte {
-	var end []byte
-	end = s.x.appendChange(end, document)
-	s.api.logSealed(s.x, document)
-	return append(appendSealed(end, document), "}\n\n"...)
 }
 
 // documentLine returns the document as a part of a line. That of a relayer that is no longer
@@ -231,8 +250,10 @@ func documentLine(document relayer.Document) []byte {
 }
 
 func (x *exchange) startStream() {
-	// By default, nginx would delay the events.
-	x.startResponse(http.StatusOK, "text/event-stream").Set("X-Accel-Buffering", "no")
+	header := x.startResponse(http.StatusOK, "text/event-stream")
+	// A proxy that compresses or buffers the events would delay them.
+	header.Set("Cache-Control", "no-store, no-transform")
+	header.Set("X-Accel-Buffering", "no")
 	x.WriteHeader(http.StatusOK)
 }
 
@@ -243,25 +264,21 @@ func (s *eventStream) setDeadlines() error {
 	return errors.Join(s.control.SetReadDeadline(deadline), s.control.SetWriteDeadline(deadline))
 }
 
-// start sends the header and the first bytes, which show the client and proxies that
-// the stream has begun, and name unknown query parameters.
+// start sends the header, which shows the client and proxies that the stream has begun.
 func (s *eventStream) start() error {
 	s.x.startStream()
 	if slices.Contains(s.x.actions, relayer.ActionReveal) {
 		s.api.logReveal(s.x, s.r, s.x.status)
 	}
-	first := append(s.buffer(), keepAlive...)
-	for _, message := range s.x.query.unknownMessages() {
-		first = append(append(append(first, ": "...), message...), "\n\n"...)
+	if messages := s.x.query.unknownMessages(); len(messages) > 0 {
+		s.metadata = new(warningsOf(messages))
 	}
-	if err := s.send(first); err != nil {
+	if err := s.send(); err != nil {
 		return err
 	}
 	// When the read deadline passes, net/http cancels the context of the request.
 	return s.control.SetReadDeadline(time.Time{})
 }
-
-func (s *eventStream) buffer() []byte { return (*s.x.buffer)[:0] }
 
 // send sends a part of the stream, unless the client does not read it in time. Between two
 // parts there is no deadline, because the one of HTTP/2 would end the stream.

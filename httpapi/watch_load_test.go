@@ -152,7 +152,7 @@ func (l *load) follow(ctx context.Context, began func()) (map[string]string, err
 			return nil, err
 		}
 		switch e.name {
-		case "":
+		case "heartbeat":
 			continue
 		case "resync":
 			l.resyncs.Add(1)

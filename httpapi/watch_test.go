@@ -11,7 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"strconv"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -27,12 +27,10 @@ import (
 // patience is the longest time to wait for an event over TCP.
 const patience = 20 * time.Second
 
-// event is a Server-Sent Event, a heartbeat, which has no name, or a comment, which has only
-// text.
+// event is a Server-Sent Event. Its data is without the member complete_ms.
 type event struct {
 	id, name, data string
-	milliseconds   string // up to which the stream is complete
-	comment        string
+	milliseconds   string // complete_ms
 }
 
 // stream is an open stream of changes.
@@ -43,7 +41,7 @@ type stream struct {
 	cancel   context.CancelFunc
 }
 
-// watch opens a stream that must be accepted, and reads the comment at its start.
+// watch opens a stream that must be accepted.
 func (s *service) watch(headers ...header) *stream {
 	s.t.Helper()
 	return openStream(s.t, http.DefaultClient, s.url, "", headers...)
@@ -70,52 +68,48 @@ func openStream(t *testing.T, client *http.Client, url, query string, headers ..
 		t.Fatalf("watch returned %d %v", response.StatusCode, response.Header)
 	}
 	wantHeaders(t, reply{response.StatusCode, response.Header, ""})
-	w := &stream{t, response, bufio.NewReader(response.Body), cancel}
-	if first, err := w.read(); err != nil || first.comment == "" {
-		t.Fatalf("the stream begins with %+v, error %v, want a comment", first, err)
-	}
-	return w
+	return &stream{t, response, bufio.NewReader(response.Body), cancel}
 }
 
-// read returns the next event or comment.
+// read returns the next event.
 func (w *stream) read() (event, error) {
 	defer time.AfterFunc(patience, w.cancel).Stop()
 	return readEvent(w.lines)
 }
 
+var completeMS = regexp.MustCompile(`,?"complete_ms":(\d+)`)
+
+// readEvent returns the next event. The handler sends id, event and data in this order, and
+// nothing else: no comments.
 func readEvent(lines *bufio.Reader) (event, error) {
 	var e event
-	for {
+	for _, field := range []struct {
+		name  string
+		value *string
+	}{{"id", &e.id}, {"event", &e.name}, {"data", &e.data}, {"", nil}} {
+		start, err := lines.Peek(1)
+		if err == nil && field.name == "id" && start[0] != 'i' {
+			continue
+		}
 		line, err := lines.ReadString('\n')
 		if err != nil {
 			return e, err
 		}
-		line = strings.TrimSuffix(line, "\n")
-		name, value, _ := strings.Cut(line, ": ")
-		switch name {
-		case "id":
-			e.id = value
-		case "event":
-			e.name = value
-		case "data":
-			e.data += value
-		default:
-			if line == "" {
-				return e, nil
-			}
-			if name != "" {
-				return e, fmt.Errorf("unexpected line %q", line)
-			}
-			if _, err := strconv.ParseUint(value, 10, 63); err != nil {
-				e.comment = value
-			} else {
-				e.milliseconds = value
-			}
+		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
+		if name != field.name {
+			return e, fmt.Errorf("unexpected line %q", line)
+		}
+		if field.value != nil {
+			*field.value = value
 		}
 	}
+	if found := completeMS.FindStringSubmatch(e.data); found != nil {
+		e.data, e.milliseconds = strings.Replace(e.data, found[0], "", 1), found[1]
+	}
+	return e, nil
 }
 
-// next returns the next event, past comments.
+// next returns the next event, past heartbeats.
 func (w *stream) next() event {
 	w.t.Helper()
 	for {
@@ -123,7 +117,7 @@ func (w *stream) next() event {
 		if err != nil {
 			w.t.Fatalf("reading an event: %v", err)
 		}
-		if e.name != "" {
+		if e.name != "heartbeat" {
 			return e
 		}
 	}
@@ -593,7 +587,7 @@ func dialStreamAt(t *testing.T, listener *pipes, path, more string) *rawStream {
 	return &rawStream{connection, response, bufio.NewReader(response.Body), listener}
 }
 
-// readUntilEnd counts the events by name, and the comments by text, until the stream ends.
+// readUntilEnd counts the events by name, until the stream ends.
 func (w *rawStream) readUntilEnd() (counts map[string]int, err error) {
 	counts = make(map[string]int)
 	for {
@@ -601,10 +595,7 @@ func (w *rawStream) readUntilEnd() (counts map[string]int, err error) {
 		if err != nil {
 			return counts, err
 		}
-		if e.name+e.comment == "" {
-			e.name = "heartbeat"
-		}
-		counts[e.name+e.comment]++
+		counts[e.name]++
 	}
 }
 
@@ -627,7 +618,7 @@ func TestWatch_Heartbeats(t *testing.T) {
 			w.connection.Close()
 		})
 		counts, _ := w.readUntilEnd()
-		if counts["keep-alive"] != 1 || counts["heartbeat"] < 120 || counts["resync"] != 1 || counts["created"] != 1 {
+		if counts["heartbeat"] < 120 || counts["resync"] != 1 || counts["created"] != 1 {
 			t.Errorf("the stream had %v", counts)
 		}
 	})
@@ -749,24 +740,32 @@ func TestWatch_BodyNotSent(t *testing.T) {
 	})
 }
 
-// TestWatch_TokenRevoked: the stream ends within 15 seconds.
+// TestWatch_TokenRevoked: the stream ends within 15 seconds. A fault of the authenticator ends
+// it too, and is logged.
 func TestWatch_TokenRevoked(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var revoked atomic.Bool
-		auth := byToken(func(string) error {
-			if revoked.Load() {
-				return httpapi.ErrUnauthorized
+	for _, later := range []error{httpapi.ErrUnauthorized, errors.New("directory broke")} {
+		synctest.Test(t, func(t *testing.T) {
+			var revoked atomic.Bool
+			auth := byToken(func(string) error {
+				if revoked.Load() {
+					return later
+				}
+				return nil
+			})
+			log := new(syncBuffer)
+			_, _, w := watchInBubble(t, auth, httpapi.WithLogger(newLogger(log)))
+			time.AfterFunc(31*time.Second, func() { revoked.Store(true) })
+			begun := time.Now()
+			counts, err := w.readUntilEnd()
+			if took := time.Since(begun); !errors.Is(err, io.EOF) || counts["heartbeat"] < 6 || took < 31*time.Second || took > 46*time.Second {
+				t.Errorf("after %v the stream had %v, error %v", took, counts, err)
 			}
-			return nil
+			isFault := later != httpapi.ErrUnauthorized
+			if logged := strings.Contains(log.String(), "authenticator: directory broke"); logged != isFault || !isFault && log.String() != "" {
+				t.Errorf("%v: the log is %s", later, log)
+			}
 		})
-		_, _, w := watchInBubble(t, auth)
-		time.AfterFunc(31*time.Second, func() { revoked.Store(true) })
-		begun := time.Now()
-		counts, err := w.readUntilEnd()
-		if took := time.Since(begun); !errors.Is(err, io.EOF) || counts["heartbeat"] < 6 || took < 31*time.Second || took > 46*time.Second {
-			t.Errorf("after %v the stream had %v, error %v", took, counts, err)
-		}
-	})
+	}
 }
 
 // TestWatch_AuthorizerChanges: a stream ends if the authorizer refuses it later, permits
@@ -774,7 +773,7 @@ func TestWatch_TokenRevoked(t *testing.T) {
 func TestWatch_AuthorizerChanges(t *testing.T) {
 	for name, later := range map[string]func() (httpapi.Decision, error){
 		"refusal":       refuse,
-		"error":         failingWith(relayer.ErrUnavailable),
+		"error":         failingWith(fmt.Errorf("directory broke: %w", relayer.ErrUnavailable)),
 		"another scope": func() (httpapi.Decision, error) { return httpapi.Allow(relayer.Selector{}.Where("network", "x")), nil },
 		"panic":         func() (httpapi.Decision, error) { panic("directory broke") },
 	} {
@@ -796,7 +795,7 @@ func TestWatch_AuthorizerChanges(t *testing.T) {
 				if took := time.Since(begun); counts["heartbeat"] < 4 || took < 20*time.Second || took > 35*time.Second {
 					t.Errorf("after %v the stream had %v", took, counts)
 				}
-				if logged := strings.Contains(log.String(), "directory broke"); logged != (name == "panic") {
+				if logged := strings.Contains(log.String(), "directory broke"); logged != (name == "panic" || name == "error") {
 					t.Errorf("the log is %s", log)
 				}
 			})
@@ -815,7 +814,7 @@ func TestWatch_RequestLog(t *testing.T) {
 		}
 		synctest.Wait()
 		text := log.String()
-		for _, want := range []string{"status=200", "bytes=38", "took=2s", `route="GET ` + changes + `"`, "principal=alice"} {
+		for _, want := range []string{"status=200", "bytes=24", "took=2s", `route="GET ` + changes + `"`, "principal=alice"} {
 			if strings.Count(text, want) != 1 {
 				t.Errorf("%q is not in the log once: %s", want, text)
 			}

@@ -70,7 +70,7 @@ func watch(b *testing.B, address string, group int, received chan<- int) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if bytes.HasPrefix(line, []byte("event: resync")) || bytes.HasPrefix(line, []byte(":")) {
+		if bytes.HasPrefix(line, []byte("event: resync")) {
 			break
 		}
 	}

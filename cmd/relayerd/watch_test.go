@@ -117,8 +117,10 @@ func (f *follower) connect(ctx context.Context) {
 				return
 			}
 			clear(fields)
-		case fields["event"] != "":
-			f.apply(fields)
+		default:
+			if fields["event"] != "heartbeat" {
+				f.apply(fields)
+			}
 			clear(fields)
 		}
 	}

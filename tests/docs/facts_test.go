@@ -172,7 +172,7 @@ func TestPages_LogLines(t *testing.T) {
 }
 
 // event matches what differs between two runs of the same stream.
-var event = regexp.MustCompile(`(?m)^(: |id: )[0-9A-Z.]+$`)
+var event = regexp.MustCompile(`(?m)(^id: |"complete_ms":)[0-9A-Z.]+`)
 
 // The stream of docs/http.md is that of a server: the relayer of the README, which is paused.
 func TestPages_StreamEvents(t *testing.T) {

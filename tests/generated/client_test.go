@@ -21,8 +21,8 @@ const (
 	library   = "github.com/go-relayer/relayer"
 )
 
-// serve starts a server and returns its URL and its registry.
-func serve(t *testing.T) (url string, manager *relayer.Manager) {
+// serve starts a server and returns it with its registry.
+func serve(t *testing.T) (server *httptest.Server, manager *relayer.Manager) {
 	t.Helper()
 	manager, err := relayer.New(memory.New())
 	if err != nil {
@@ -36,9 +36,9 @@ func serve(t *testing.T) (url string, manager *relayer.Manager) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(handler)
+	server = httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	return server.URL, manager
+	return server, manager
 }
 
 // project is a directory in which a program of a user is built.
@@ -74,7 +74,8 @@ func TestGoClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	url, manager := serve(t)
+	server, manager := serve(t)
+	url := server.URL
 	p := newProject(t, "testdata/client", "GOWORK=off", "GOFLAGS=-mod=mod", "SERVER="+url, "TOKEN="+token)
 	p.run(t, "go", "mod", "init", "example.com/client")
 	p.run(t, "go", "mod", "edit", "-require="+library+"@v0.0.0", "-replace="+library+"="+repository,

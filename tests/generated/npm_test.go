@@ -16,7 +16,8 @@ func TestNPM(t *testing.T) {
 	if !*npm {
 		t.Skip("needs -npm")
 	}
-	url, _ := serve(t)
+	server, _ := serve(t)
+	url := server.URL
 	p := newProject(t, "testdata/npm", "SERVER="+url, "TOKEN="+token)
 	p.run(t, "npm", "install", "--no-audit", "--no-fund")
 	document := filepath.Join(p.directory, "openapi.json")

@@ -119,8 +119,9 @@ const watchDescription = "Streams changes as Server-Sent Events. With filters, a
 	"is deleted. The stream ends if the client disconnects or does not read for 10 seconds, if its permission ends or changes, or if the server stops. " +
 	"To follow relayers, list them with `after`, and begin the stream with the `position` of the first page as `Last-Event-ID`. List them again after each " +
 	"`resync` event, and apply the other events. Skip a create or update whose entity tag is not above the one already received. If the stream ends, connect " +
-	"again with `Last-Event-ID`. Before each event, and as a heartbeat at least every 5 seconds, the stream has a comment with a number: the milliseconds from " +
-	"the arrival of the request to the moment up to which the stream is complete. Every change that was acknowledged before that moment has been sent. " +
+	"again with `Last-Event-ID`. A `heartbeat` event comes at least every 5 seconds. Its `complete_ms`, and that of each change that was made after the request " +
+	"arrived, is the number of milliseconds from the arrival of the request to the moment up to which the stream is complete: every change that was acknowledged " +
+	"before that moment has been sent. " +
 	"A heartbeat has an `id` if the position has advanced over changes that the stream does not select. A client that receives nothing for 15 seconds should " +
 	"connect again. The stream ends if the store is unreachable for longer than 15 seconds. Responses with 503 include those above the limit of watchers."
 

@@ -82,8 +82,8 @@ const headDescription = "The response of GET, without its body."
 
 const changesDescription = "Server-Sent Events. `created`, `updated` and `deleted` have as data the relayer after the change, or its last state if it was deleted. " +
 	"A relayer that the filters or the permission of the stream cease to select is deleted with only its `id`. `id` is the position of the change, or of a heartbeat, " +
-	"in this stream; it is missing if the server cannot resume. A comment with a number says up to which millisecond after the arrival of the request the stream is " +
-	"complete. `resync` has the data `{}` and no `id`: it reports a gap, changes that the stream does not contain. `x-event-data` has the schemas of the data."
+	"in this stream; it is missing if the server cannot resume. `resync` has no `id`: it reports a gap, changes that the stream does not contain. The data of the " +
+	"first event has `metadata` if a query parameter is unknown. `x-event-data` has the schemas of the data."
 
 func (a answer) render(d *document) object {
 	headers := obj()
