@@ -26,7 +26,7 @@ var statistics = map[string]func(size int) int{
 	"none":            func(int) int { return -1 },
 }
 
-var planned = flag.Int("planned", 10_000, "the relayers of the tests of plans")
+var planned = flag.Int("planned", 2_000, "the relayers of the tests of plans")
 
 // TestPlans_Statistics counts the buffers that calls read, with statistics that fit the tables
 // and with others. They must hardly differ.
@@ -55,7 +55,7 @@ func TestPlans_Statistics(t *testing.T) {
 	for call, of := range read {
 		least, most := slices.Min(values(of)), slices.Max(values(of))
 		t.Logf("%s: %d to %d buffers", call, least, most)
-		if most > 2*least {
+		if most > 2*least+32 { // a whole table has more pages
 			t.Errorf("%s reads %v buffers", call, of)
 		}
 	}

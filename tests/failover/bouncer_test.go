@@ -17,6 +17,9 @@ import (
 func TestFailover_PgBouncer(t *testing.T) {
 	for poolMode, settings := range map[string]string{"session": "", "transaction": "&default_query_exec_mode=cache_describe"} {
 		t.Run(poolMode, func(t *testing.T) {
+			if poolMode == "session" {
+				requireLong(t)
+			}
 			t.Parallel()
 			primary, standby := pgserver.StartPair(t)
 			first, err := url.Parse(pgserver.StartPgBouncer(t, primary, poolMode, pgserver.ResetAlways))

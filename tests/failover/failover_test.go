@@ -18,21 +18,31 @@ import (
 	"github.com/go-relayer/relayer/tests/internal/pgtest"
 )
 
-var rounds = flag.Int("rounds", 2, "failovers with synchronous replication; 50 in a long run")
+var (
+	rounds = flag.Int("rounds", 1, "failovers with synchronous replication; 50 in a long run")
+	long   = flag.Bool("long", false, "also an unattended cluster, and PgBouncer in session mode")
+)
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func requireLong(t *testing.T) {
+	t.Helper()
+	if !*long {
+		t.Skip("takes minutes: needs -long")
+	}
+}
 
 // shortTimeout is for a Store that gives up waiting for a standby soon.
 const shortTimeout = 250 * time.Millisecond
 
-// TestFailover_Synchronous loses no acknowledged write and no change. In every
-// second round the standby lags, so that many writes wait for it.
+// TestFailover_Synchronous loses no acknowledged write and no change. In the
+// first and every second round the standby lags, so that many writes wait for it.
 func TestFailover_Synchronous(t *testing.T) {
 	c := newCluster(t)
 	for round := range *rounds {
-		fault := c.killPrimary
+		fault := c.killPrimaryWithLag
 		if round%2 == 1 {
-			fault = c.killPrimaryWithLag
+			fault = c.killPrimary
 		}
 		c.failOver(fault)
 		c.verify()

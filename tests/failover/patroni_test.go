@@ -13,8 +13,7 @@ import (
 )
 
 var (
-	patroniRounds = flag.Int("patroni.rounds", 1, "rounds of each fault of an unattended cluster; 20 in a long run")
-	patroniLong   = flag.Bool("patroni.long", false, "also the longer faults of an unattended cluster, and the control")
+	patroniRounds = flag.Int("patroni.rounds", 1, "rounds of each fault of an unattended cluster")
 	patroniBound  = flag.Duration("patroni.bound", 0, "fail if the writers need longer after a promotion; 0 does not check, because a busy machine may need longer")
 )
 
@@ -93,7 +92,7 @@ func (u *unattended) awaitRecovery(fault time.Time) {
 // TestPatroni loses no acknowledged write and no change, whatever part of the leader
 // fails. No change is repeated without ErrGap.
 func TestPatroni(t *testing.T) {
-	t.Parallel()
+	requireLong(t)
 	u := newUnattended(t, patroni.Settings{})
 	for _, c := range []struct {
 		name string
@@ -266,12 +265,5 @@ func TestPatroni_HAProxy(t *testing.T) {
 			}
 			u.finish()
 		})
-	}
-}
-
-func requireLong(t *testing.T) {
-	t.Helper()
-	if !*patroniLong {
-		t.Skip("takes minutes: needs -patroni.long")
 	}
 }

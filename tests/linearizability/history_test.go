@@ -24,7 +24,7 @@ import (
 
 var (
 	histories = flag.Int("histories", 4000, "number of histories to check per store")
-	atMost    = flag.Duration("at-most", 10*time.Second, "time limit per store")
+	atMost    = flag.Duration("at-most", 3*time.Second, "time limit per store")
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

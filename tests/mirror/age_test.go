@@ -26,7 +26,7 @@ import (
 
 var (
 	ageViews  = flag.Int("age.views", 10, "views of the test of ages")
-	agePhase  = flag.Duration("age.phase", 2*time.Second, "duration of each phase of the test of ages")
+	agePhase  = flag.Duration("age.phase", 500*time.Millisecond, "duration of each phase of the test of ages")
 	ageRounds = flag.Int("age.rounds", 1, "rounds of kills and restores of the test of ages")
 	ageBound  = flag.Duration("age.bound", time.Minute, "how long a view may differ from a restored registry; 10s on a quiet machine")
 )

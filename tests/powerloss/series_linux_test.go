@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	rounds = flag.Int("powerloss.rounds", 15, "power cuts of each test; at most 3 with -short")
+	rounds = flag.Int("powerloss.rounds", 6, "power cuts of each test; at most 3 with -short")
 	seed   = flag.Uint64("powerloss.seed", uint64(time.Now().UnixNano()), "seed of all random choices")
 )
 
