@@ -140,7 +140,7 @@ func wantPage(t *testing.T, store relayer.Store, offset, limit int, all []relaye
 
 // wantSelected fails unless the page and the total of a query are those of all. It returns
 // the page.
-func wantSelected(t *testing.T, store relayer.Store, query relayer.StoreQuery, all []relayer.Record) []relayer.Record {
+func wantSelected(t *testing.T, store relayer.Store, query relayer.StoreQuery, all []relayer.Record) relayer.Listing {
 	t.Helper()
 	var selected []relayer.Record
 	for _, rec := range all {
@@ -159,7 +159,7 @@ func wantSelected(t *testing.T, store relayer.Store, query relayer.StoreQuery, a
 	for i := range want {
 		wantSame(t, fmt.Sprintf("List(%+v)[%d]", query, i), asked(query, got[i]), asked(query, want[i]))
 	}
-	return got
+	return page
 }
 
 // asked returns the parts of a record for which a query asks.

@@ -20,13 +20,5 @@ func RunCase(t *testing.T, name string, open opener) {
 	panic("no case " + name)
 }
 
-// RunDurableCase runs one case of [RunDurable].
-func RunDurableCase(t *testing.T, name string, place func(t *testing.T) opener) {
-	for _, c := range durableCases {
-		if c.name == name {
-			c.run(t, place(t))
-			return
-		}
-	}
-	panic("no case " + name)
-}
+// RunReopened runs the case of [RunDurable].
+func RunReopened(t *testing.T, place func(t *testing.T) opener) { randomCallsReopened(t, place(t)) }

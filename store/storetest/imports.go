@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/limits"
 	"github.com/go-relayer/relayer/store/transfer"
 )
 
@@ -44,12 +46,6 @@ func setSequences(t *testing.T, store relayer.Store, records []relayer.Record) {
 	}
 }
 
-func wantImportError(t *testing.T, store relayer.Store, records []relayer.Record, want error) {
-	t.Helper()
-	err := importing(t, store).Import(t.Context(), records)
-	wantError(t, fmt.Sprintf("Import of %d records", len(records)), err, want)
-}
-
 // moved returns records of another store: every second one with a claim, and with
 // unordered revisions.
 func moved(prefix string, n int) []relayer.Record {
@@ -64,135 +60,9 @@ func moved(prefix string, n int) []relayer.Record {
 	return records
 }
 
-func importKeepsRecords(t *testing.T, store relayer.Store) {
-	all := moved("m", 40)
-	all[3].Revision = 1
-	all[4].Revision = transfer.MaxRevision
-	all[5].Document, all[5].Private = nil, []byte{}
-	all[6].Document = bytes.Repeat([]byte{0, 1, 0xff}, 100_000)
-	mustImport(t, store, all)
-	wantEveryPage(t, store, all)
-	for _, want := range all {
-		wantSame(t, "Get", mustGet(t, store, want.ID), want)
-	}
-}
-
-func importNothing(t *testing.T, store relayer.Store) {
-	mustImport(t, store, nil)
-	mustImport(t, store, []relayer.Record{})
-	wantPage(t, store, 0, 10, nil)
-	all := createMany(t, store, 2)
-	mustImport(t, store, nil)
-	wantPage(t, store, 0, 10, all)
-}
-
-func importBetweenWrites(t *testing.T, store relayer.Store) {
-	all := createMany(t, store, 5)
-	for round := range 4 {
-		records := moved(fmt.Sprint("m", round), 30)
-		mustImport(t, store, records)
-		all = append(all, records...)
-		all = append(all, mustCreate(t, store, sample(fmt.Sprint("created-", round))))
-		wantEveryPage(t, store, all)
-		at := len(all) - 10
-		all[at].Document = []byte(`{"changed":true}`)
-		all[at] = mustUpdate(t, store, all[at])
-		mustDelete(t, store, all[at+1])
-		mustDelete(t, store, all[0])
-		all = slices.Delete(slices.Delete(all, at+1, at+2), 0, 1)
-		wantEveryPage(t, store, all)
-	}
-}
-
-// importedChange requires the imported revisions for changes and deletes.
-func importedChange(t *testing.T, store relayer.Store) {
-	all := moved("m", 3)
-	mustImport(t, store, all)
-	stale := all[0]
-	stale.Revision++
-	_, err := store.Update(t.Context(), stale)
-	wantError(t, "Update at another revision", err, relayer.ErrConflict)
-	err = store.Delete(t.Context(), all[2].ID, all[2].Revision+1, deleteNote)
-	wantError(t, "Delete at another revision", err, relayer.ErrConflict)
-	all[1].Claim = "moved"
-	all[1] = mustUpdate(t, store, all[1])
-	_, err = store.Create(t.Context(), claiming("new", all[0].Claim))
-	wantError(t, "Create with an imported claim", err, relayer.ErrClaimed)
-	_, err = store.Create(t.Context(), sample(all[0].ID))
-	wantError(t, "Create of an imported ID", err, relayer.ErrExists)
-	mustDelete(t, store, all[0])
-	again := mustCreate(t, store, claiming(all[0].ID, all[0].Claim))
-	wantPage(t, store, 0, 10, []relayer.Record{all[1], all[2], again})
-}
-
-// writesAfterImport requires revisions above all imported ones, for writes of any ID.
-func writesAfterImport(t *testing.T, store relayer.Store) {
-	existing := mustCreate(t, store, sample("existing"))
-	for round, revision := range []uint64{1 << 20, 1 << 53, transfer.MaxRevision} {
-		records := moved(fmt.Sprint("m", round), 5)
-		records[2].Revision = revision
-		mustImport(t, store, records)
-		wantAbove(t, revision, mustCreate(t, store, sample(fmt.Sprint("created-", round))))
-		existing = mustUpdate(t, store, existing)
-		wantAbove(t, revision, existing)
-		wantAbove(t, revision, mustUpdate(t, store, records[0]))
-		mustDelete(t, store, records[2])
-		wantAbove(t, revision, mustCreate(t, store, records[2]))
-	}
-}
-
-func wantAbove(t *testing.T, revision uint64, rec relayer.Record) {
-	t.Helper()
-	if rec.Revision <= revision {
-		t.Fatalf("%q was written at revision %d after %d was imported", rec.ID, rec.Revision, revision)
-	}
-}
-
-func importOfLower(t *testing.T, store relayer.Store) {
-	high := moved("high", 1)
-	high[0].Revision = 1 << 40
-	mustImport(t, store, high)
-	last := mustCreate(t, store, sample("one"))
-	low := moved("low", 3)
-	mustImport(t, store, low)
-	wantAbove(t, last.Revision, mustCreate(t, store, sample("two")))
-	wantPage(t, store, 1, 4, slices.Concat(high, []relayer.Record{last}, low, []relayer.Record{mustGet(t, store, "two")}))
-}
-
-// importRejected makes one record of many invalid: the first, the middle or the last.
-// The others must not be stored, so that all can be imported after the correction.
-func importRejected(t *testing.T, store relayer.Store) {
-	const count = 9
-	faults := []struct {
-		name  string
-		apply func(rec *relayer.Record, other relayer.Record)
-		want  error
-	}{
-		{"taken ID", func(rec *relayer.Record, _ relayer.Record) { rec.ID = "existing" }, relayer.ErrExists},
-		{"held claim", func(rec *relayer.Record, _ relayer.Record) { rec.Claim = "held" }, relayer.ErrClaimed},
-		{"both", func(rec *relayer.Record, _ relayer.Record) { rec.ID, rec.Claim = "existing", "held" }, relayer.ErrExists},
-		{"ID twice", func(rec *relayer.Record, other relayer.Record) { rec.ID = other.ID }, relayer.ErrExists},
-		{"claim twice", func(rec *relayer.Record, other relayer.Record) { rec.Claim = other.Claim }, relayer.ErrClaimed},
-		{"all twice", func(rec *relayer.Record, other relayer.Record) { *rec = other }, relayer.ErrExists},
-	}
-	all := []relayer.Record{mustCreate(t, store, claiming("existing", "held"))}
-	for _, c := range faults {
-		for _, at := range []int{0, count / 2, count - 1} {
-			t.Logf("%s at %d", c.name, at)
-			records := moved(fmt.Sprintf("%s-%d", c.name, at), count)
-			good := records[at]
-			c.apply(&records[at], records[(at+2)%count&^1])
-			wantImportError(t, store, records, c.want)
-			wantPage(t, store, 0, 1000, all)
-			records[at] = good
-			mustImport(t, store, records)
-			all = append(all, records...)
-			wantPage(t, store, 0, 1000, all)
-		}
-	}
-}
-
-func importRevisionOutOfRange(t *testing.T, store relayer.Store) {
+// importRevisions imports the least and the greatest revision. What is written later, of any ID, has
+// a greater one, and a lower import does not change that.
+func importRevisions(t *testing.T, store relayer.Store) {
 	all := createMany(t, store, 2)
 	for _, revision := range []uint64{0, transfer.MaxRevision + 1, 1 << 63, math.MaxUint64} {
 		for at := range 3 {
@@ -204,7 +74,25 @@ func importRevisionOutOfRange(t *testing.T, store relayer.Store) {
 			wantPage(t, store, 0, 10, all)
 		}
 	}
-	mustImport(t, store, moved("m", 3))
+	for round, revision := range []uint64{1, 1 << 53, transfer.MaxRevision} {
+		records := moved(fmt.Sprint("m", round), 5)
+		records[2].Revision = revision
+		mustImport(t, store, records)
+		wantSame(t, "Get", mustGet(t, store, records[2].ID), records[2])
+		mustImport(t, store, moved(fmt.Sprint("low", round), 3))
+		wantAbove(t, revision, mustCreate(t, store, sample(fmt.Sprint("created-", round))))
+		all[0] = mustUpdate(t, store, all[0])
+		wantAbove(t, revision, all[0])
+		mustDelete(t, store, records[2])
+		wantAbove(t, revision, mustCreate(t, store, records[2]))
+	}
+}
+
+func wantAbove(t *testing.T, revision uint64, rec relayer.Record) {
+	t.Helper()
+	if rec.Revision <= revision {
+		t.Fatalf("%q was written at revision %d after %d was imported", rec.ID, rec.Revision, revision)
+	}
 }
 
 // importLarge imports more records at once than fit in a page or a block.
@@ -218,20 +106,6 @@ func importLarge(t *testing.T, store relayer.Store) {
 		wantPage(t, store, offset, 20, all)
 	}
 	wantPage(t, store, 0, len(all), all)
-}
-
-func importCanceled(t *testing.T, store relayer.Store) {
-	all := createMany(t, store, 2)
-	err := importing(t, store).Import(canceled(t), moved("m", 3))
-	wantError(t, "Import", err, context.Canceled)
-	wantPage(t, store, 0, 10, all)
-	mustImport(t, store, moved("m", 3))
-}
-
-func importAfterClose(t *testing.T, store relayer.Store) {
-	importing(t, store)
-	mustClose(t, store)
-	wantImportError(t, store, moved("m", 3), relayer.ErrUnavailable)
 }
 
 // racingImports runs concurrent imports and creates of one ID, at a different position
@@ -269,10 +143,9 @@ func concurrentImports(t *testing.T, store relayer.Store) {
 	for i := range batches {
 		batches[i] = moved(fmt.Sprintf("batch-%02d", i), batch)
 	}
-	for i, err := range race(racers, func(i int) error { return importer.Import(t.Context(), batches[i]) }) {
-		if err != nil {
-			t.Fatalf("contender %d: %v", i, err)
-		}
+	errs := race(racers, func(i int) error { return importer.Import(t.Context(), batches[i]) })
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
 	}
 	page, total := mustList(t, store, 0, racers*batch+1)
 	if total != racers*batch || len(page) != total {
@@ -317,26 +190,141 @@ func readersSeeImportsWhole(t *testing.T, store relayer.Store) {
 	stop()
 }
 
-// importsAfterReopening requires imported records after reopening, and revisions above
-// the imported ones even after their deletion.
-func importsAfterReopening(t *testing.T, open opener) {
-	store := open(t)
-	all := append([]relayer.Record{mustCreate(t, store, sample("first"))}, moved("m", 30)...)
-	all[7].Revision = 1 << 40
-	mustImport(t, store, all[1:])
-	closeStore(t, store)
+// wantHistory fails unless the history has the selected ones of the changes, which are all
+// that were made, newest first.
+func wantHistory(t *testing.T, store relayer.Store, query relayer.HistoryQuery, changes []relayer.RecordChange) {
+	t.Helper()
+	var want []relayer.RecordChange
+	for _, change := range changes {
+		isSelected := (query.ID == "" || change.Record.ID == query.ID) && (query.Before == 0 || change.Record.Revision < query.Before)
+		if isSelected && len(want) < query.Limit {
+			change.Record.Private = nil
+			want = append(want, change)
+		}
+	}
+	got, err := store.History(t.Context(), query)
+	if err != nil || len(got) != len(want) {
+		t.Fatalf("History(%+v): %d changes, want %d; error %v", query, len(got), len(want), err)
+	}
+	for i, change := range want {
+		wantChange(t, got[i], change)
+		if !got[i].Time.IsZero() {
+			t.Fatalf("History(%+v): change %d has the time %s", query, i, got[i].Time)
+		}
+	}
+}
 
-	store = open(t)
-	wantEveryPage(t, store, all)
-	_, err := store.Create(t.Context(), claiming("new", all[1].Claim))
-	wantError(t, "Create with an imported claim", err, relayer.ErrClaimed)
-	wantImportError(t, store, all[3:4], relayer.ErrExists)
-	mustDelete(t, store, all[7])
-	all = slices.Delete(all, 7, 8)
-	closeStore(t, store)
+// importingHistory skips the case if the store cannot import changes.
+func importingHistory(t *testing.T, store relayer.Store) transfer.HistoryImporter {
+	t.Helper()
+	importer, ok := store.(transfer.HistoryImporter)
+	if _, err := store.History(t.Context(), relayer.HistoryQuery{Limit: 1}); !ok || errors.Is(err, errors.ErrUnsupported) {
+		t.Skip("the store cannot import a history")
+	}
+	return importer
+}
 
-	store = openUntilEnd(t, open)
-	last := mustCreate(t, store, sample("last"))
-	wantAbove(t, 1<<40, last)
-	wantEveryPage(t, store, append(all, last))
+// past returns changes of another store, oldest first.
+func past(revisions ...uint64) (changes []relayer.RecordChange) {
+	for i, revision := range revisions {
+		change := relayer.RecordChange{Kind: relayer.ChangeCreated, Record: sample(numbered(i % 3))}
+		if i%4 > 0 {
+			change.Kind = []relayer.ChangeKind{relayer.ChangeUpdated, relayer.ChangeDeleted, relayer.ChangeUpdated}[i%4-1]
+			change.OldTerms, change.OldText = []string{"old"}, "old"
+		}
+		if i%3 == 0 {
+			change.Record.Claim, change.OldTerms = "any", nil
+		}
+		change.Record.Revision, change.Record.Sequence, change.Record.Note = revision, uint64(1+i), []byte{0, 0xff, byte(i)}
+		changes = append(changes, change)
+	}
+	return changes
+}
+
+// historyImported imports changes twice, and makes others between and after them.
+func historyImported(t *testing.T, store relayer.Store) {
+	importer := importingHistory(t, store)
+	var all []relayer.RecordChange // newest first
+	load := func(changes []relayer.RecordChange) {
+		t.Helper()
+		if err := importer.ImportHistory(t.Context(), changes); err != nil {
+			t.Fatalf("ImportHistory: %v", err)
+		}
+		for _, change := range changes {
+			all = slices.Insert(all, 0, change)
+		}
+	}
+	wantAll := func() {
+		t.Helper()
+		for _, query := range []relayer.HistoryQuery{
+			{Limit: 1}, {Limit: math.MaxInt}, {Before: all[2].Record.Revision, Limit: 2}, {ID: all[1].Record.ID, Limit: 2}, {ID: "made", Limit: 9},
+		} {
+			wantHistory(t, store, query, all)
+		}
+	}
+	load(nil)
+	load(past(1, 2, 3, 7, 1<<20, 1<<40))
+	wantAll()
+	wantPage(t, store, 0, 10, nil)
+
+	// What was imported is not a change of the feed.
+	before, err := store.List(t.Context(), relayer.StoreQuery{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := watchAfter(t, store, before.Position)
+	made := mustCreate(t, store, sample("made"))
+	wantAbove(t, 1<<40, made)
+	all = slices.Insert(all, 0, relayer.RecordChange{Kind: relayer.ChangeCreated, Record: made})
+	wantAll()
+	w.want(t, relayer.ChangeCreated, made, relayer.Record{})
+
+	load(past(made.Revision+1, made.Revision+5))
+	wantAll()
+	mustDelete(t, store, made)
+	last, err := store.History(t.Context(), relayer.HistoryQuery{Limit: 1})
+	if err != nil || len(last) != 1 || last[0].Kind != relayer.ChangeDeleted || last[0].Record.Revision <= made.Revision+5 {
+		t.Fatalf("the last change is %+v, error %v", last, err)
+	}
+	wantPage(t, store, 0, 10, nil)
+}
+
+// historyRejected makes one of the changes invalid: none of them is stored.
+func historyRejected(t *testing.T, store relayer.Store) {
+	importer := importingHistory(t, store)
+	first := mustUpdate(t, store, mustCreate(t, store, sample("first")))
+	want := pastOf(t, store)
+	next := first.Revision + 1
+	for _, revisions := range [][]uint64{
+		{next - 1}, {1, next}, {next, next}, {next + 1, next}, {next, next + 2, next + 1},
+	} {
+		wantError(t, "ImportHistory", importer.ImportHistory(t.Context(), past(revisions...)), relayer.ErrConflict)
+		wantHistory(t, store, relayer.HistoryQuery{Limit: math.MaxInt}, want)
+	}
+	for name, spoil := range map[string]func(*relayer.RecordChange){
+		"revision 0":       func(c *relayer.RecordChange) { c.Record.Revision = 0 },
+		"a revision above": func(c *relayer.RecordChange) { c.Record.Revision = transfer.MaxRevision + 1 },
+		"no ID":            func(c *relayer.RecordChange) { c.Record.ID = "" },
+		"a heartbeat":      func(c *relayer.RecordChange) { c.Kind = relayer.ChangeHeartbeat },
+		"a long old text":  func(c *relayer.RecordChange) { c.OldText = strings.Repeat("x", limits.Text+1) },
+	} {
+		changes := past(next, next+1, next+2)
+		spoil(&changes[1])
+		if err := importer.ImportHistory(t.Context(), changes); err == nil {
+			t.Fatalf("ImportHistory of %s: no error", name)
+		}
+	}
+	wantError(t, "ImportHistory", importer.ImportHistory(canceled(t), past(next)), context.Canceled)
+	wantHistory(t, store, relayer.HistoryQuery{Limit: math.MaxInt}, want)
+	wantPage(t, store, 0, 10, []relayer.Record{first})
+}
+
+// pastOf returns the history of a store, newest first.
+func pastOf(t *testing.T, store relayer.Store) []relayer.RecordChange {
+	t.Helper()
+	changes, err := store.History(t.Context(), relayer.HistoryQuery{Limit: math.MaxInt})
+	if err != nil {
+		t.Fatalf("History: %v", err)
+	}
+	return changes
 }

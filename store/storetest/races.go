@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"runtime"
@@ -60,84 +61,48 @@ func matchesAny(err error, targets []error) bool {
 	return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
 }
 
-func racingCreates(t *testing.T, store relayer.Store) {
-	var all []relayer.Record
+// racingWrites has many writers attempt the same, of which exactly one succeeds.
+func racingWrites(t *testing.T, store relayer.Store) {
+	attempt := func(write func(i int) (relayer.Record, error), losers ...error) (winner int, made relayer.Record) {
+		t.Helper()
+		all := make([]relayer.Record, racers)
+		errs := race(racers, func(i int) (err error) { all[i], err = write(i); return err })
+		winner = wantOneWinner(t, errs, losers...)
+		return winner, all[winner]
+	}
+	contender := func(rec relayer.Record, i int) relayer.Record {
+		rec.Document = fmt.Appendf(nil, `{"contender":%d}`, i)
+		return rec
+	}
 	for round := range rounds {
-		made := make([]relayer.Record, racers)
-		errs := race(racers, func(i int) (err error) {
-			rec := sample(numbered(round))
-			rec.Document = fmt.Appendf(nil, `{"contender":%d}`, i)
-			made[i], err = store.Create(t.Context(), rec)
-			return err
-		})
-		winner := made[wantOneWinner(t, errs, relayer.ErrExists)]
-		wantSame(t, "Get", mustGet(t, store, winner.ID), winner)
-		all = append(all, winner)
-	}
-	wantPage(t, store, 0, rounds+1, all)
-}
-
-func racingClaims(t *testing.T, store relayer.Store) {
-	for round := range rounds {
-		claim := fmt.Sprintf("claim %d", round)
-		errs := race(racers, func(i int) error {
-			_, err := store.Create(t.Context(), claiming(fmt.Sprintf("r%d-%d", round, i), claim))
-			return err
-		})
-		winner := wantOneWinner(t, errs, relayer.ErrClaimed)
-		page, total := mustList(t, store, round, 10)
-		if total != round+1 || len(page) != 1 || page[0].ID != fmt.Sprintf("r%d-%d", round, winner) {
-			t.Fatalf("round %d: %d of %d records listed", round, len(page), total)
-		}
-	}
-}
-
-func racingUpdates(t *testing.T, store relayer.Store) {
-	current := mustCreate(t, store, sample("one"))
-	for range rounds {
-		made := make([]relayer.Record, racers)
-		errs := race(racers, func(i int) (err error) {
-			rec := current
-			rec.Document = fmt.Appendf(nil, `{"contender":%d}`, i)
-			made[i], err = store.Update(t.Context(), rec)
-			return err
-		})
-		current = made[wantOneWinner(t, errs, relayer.ErrConflict)]
-		wantSame(t, "Get", mustGet(t, store, "one"), current)
-	}
-}
-
-func racingDeletes(t *testing.T, store relayer.Store) {
-	for range rounds {
-		rec := mustCreate(t, store, claiming("one", "x"))
-		errs := race(racers, func(int) error {
-			return store.Delete(t.Context(), rec.ID, rec.Revision, deleteNote)
-		})
-		wantOneWinner(t, errs, relayer.ErrNotFound)
-		wantPage(t, store, 0, 10, nil)
-	}
-}
-
-func racingUpdateAndDelete(t *testing.T, store relayer.Store) {
-	for round := range rounds {
-		rec := mustCreate(t, store, sample(numbered(round)))
-		errs := race(racers, func(i int) error {
+		id := numbered(round)
+		_, rec := attempt(func(i int) (relayer.Record, error) {
+			return store.Create(t.Context(), contender(sample(id), i))
+		}, relayer.ErrExists)
+		wantPage(t, store, 0, 10, []relayer.Record{rec})
+		_, rec = attempt(func(i int) (relayer.Record, error) {
+			return store.Update(t.Context(), contender(rec, i))
+		}, relayer.ErrConflict)
+		wantPage(t, store, 0, 10, []relayer.Record{rec})
+		winner, changed := attempt(func(i int) (relayer.Record, error) {
 			if i%2 == 0 {
-				return store.Delete(t.Context(), rec.ID, rec.Revision, deleteNote)
+				return relayer.Record{}, store.Delete(t.Context(), id, rec.Revision, deleteNote)
 			}
-			_, err := store.Update(t.Context(), rec)
-			return err
-		})
-		winner := wantOneWinner(t, errs, relayer.ErrConflict, relayer.ErrNotFound)
-		got, err := store.Get(t.Context(), rec.ID)
-		if winner%2 == 0 {
-			wantError(t, "Get after a delete", err, relayer.ErrNotFound)
-			continue
+			return store.Update(t.Context(), contender(rec, i))
+		}, relayer.ErrConflict, relayer.ErrNotFound)
+		if winner%2 == 1 {
+			wantPage(t, store, 0, 10, []relayer.Record{changed})
+			mustDelete(t, store, changed)
 		}
-		if err != nil || got.Revision <= rec.Revision {
-			t.Fatalf("Get after an update: revision %d after %d, error %v", got.Revision, rec.Revision, err)
-		}
-		mustDelete(t, store, got)
+		wantPage(t, store, 0, 10, nil)
+		_, rec = attempt(func(i int) (relayer.Record, error) {
+			return store.Create(t.Context(), claiming(fmt.Sprint(id, "-", i), "one"))
+		}, relayer.ErrClaimed)
+		wantPage(t, store, 0, 10, []relayer.Record{rec})
+		attempt(func(int) (relayer.Record, error) {
+			return relayer.Record{}, store.Delete(t.Context(), rec.ID, rec.Revision, deleteNote)
+		}, relayer.ErrNotFound)
+		wantPage(t, store, 0, 10, nil)
 	}
 }
 
@@ -153,20 +118,11 @@ func concurrentCreates(t *testing.T, store relayer.Store) {
 		}
 		return nil
 	})
-	for i, err := range errs {
-		if err != nil {
-			t.Fatalf("contender %d: %v", i, err)
-		}
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
 	}
-	revisions := make(map[uint64]string)
-	for _, rec := range made {
-		wantSame(t, "Get", mustGet(t, store, rec.ID), rec)
-		revisions[rec.Revision] = rec.ID
-	}
-	page, total := mustList(t, store, 0, len(made)+1)
-	if total != len(made) || len(page) != len(made) {
-		t.Fatalf("%d records listed and a total of %d, want %d", len(page), total, len(made))
-	}
+	slices.SortFunc(made, func(a, b relayer.Record) int { return cmp.Compare(a.Sequence, b.Sequence) })
+	wantPage(t, store, 0, len(made)+1, made)
 }
 
 // repeatUntilStopped calls a function in several goroutines until stop is called. A
@@ -250,4 +206,115 @@ func snapshotError(t *testing.T, store relayer.Store, window int) error {
 		return fmt.Errorf("list from %d: %d records and a total of %d", window-1, len(tail.Records), tail.Total)
 	}
 	return nil
+}
+
+// readersSeeSelections lists while each record changes between two terms, and between two texts with
+// them. A record always has one of them, and never both.
+func readersSeeSelections(t *testing.T, store relayer.Store) {
+	const records, fewest, most, reads = 8, 60, 3000, 2000
+	all := createMany(t, store, records)
+	change := func(at int, term string) {
+		all[at].Terms, all[at].Text = []string{term}, term
+		all[at] = mustUpdate(t, store, all[at])
+	}
+	for i := range all {
+		change(i, "a")
+	}
+	var listed atomic.Int64
+	stop := repeatUntilStopped(t, func() error {
+		listed.Add(1)
+		for _, c := range []struct {
+			terms    [][]string
+			contains []string
+			want     int
+		}{
+			{[][]string{{"a", "b"}}, nil, records},
+			{[][]string{{"a"}, {"b"}}, nil, 0},
+			{[][]string{{"b"}}, nil, -1},
+			{nil, []string{"a", "b"}, records},
+			{[][]string{{"a"}}, []string{"b"}, 0},
+			{nil, []string{"b"}, -1},
+		} {
+			query := relayer.StoreQuery{Terms: c.terms, Contains: c.contains, Limit: 2 * records}
+			page, err := store.List(t.Context(), query)
+			if err != nil || len(page.Records) != page.Total || c.want >= 0 && page.Total != c.want {
+				return fmt.Errorf("list of %+v: %d records and a total of %d, error %v", query, len(page.Records), page.Total, err)
+			}
+			for _, rec := range page.Records {
+				if !selects(query, rec) {
+					return fmt.Errorf("list of %+v: record with the terms %q and the text %q", query, rec.Terms, rec.Text)
+				}
+			}
+		}
+		return nil
+	})
+	for i := 0; i < fewest || i < most && listed.Load() < reads && !t.Failed(); i++ {
+		change(i*5%records, string("ba"[i/records%2]))
+	}
+	stop()
+	wantPage(t, store, 0, 100, all)
+}
+
+// walkDuringWrites walks all records by After. Others are deleted between the pages, and
+// created and deleted all the time.
+func walkDuringWrites(t *testing.T, store relayer.Store) {
+	random := newRandom(t)
+	var passing atomic.Int64
+	stop := repeatUntilStopped(t, func() error {
+		made, err := store.Create(t.Context(), sample(fmt.Sprint("passing-", passing.Add(1))))
+		if err != nil {
+			return err
+		}
+		return store.Delete(t.Context(), made.ID, made.Revision, nil)
+	})
+	defer stop()
+	var staying, leaving []relayer.Record
+	for _, limit := range []int{1, 3, 10} {
+		for i := range 45 {
+			rec := mustCreate(t, store, sample(fmt.Sprintf("%d-%d", limit, i)))
+			if random.IntN(3) == 0 {
+				staying = append(staying, rec)
+			} else {
+				leaving = append(leaving, rec)
+			}
+		}
+		walk(t, store, limit, staying, func() {
+			if len(leaving) > 0 {
+				i := random.IntN(len(leaving))
+				mustDelete(t, store, leaving[i])
+				leaving = slices.Delete(leaving, i, i+1)
+			}
+		})
+	}
+}
+
+// walk fails unless a walk returns each of the staying records once, in their order.
+func walk(t *testing.T, store relayer.Store, limit int, staying []relayer.Record, between func()) {
+	t.Helper()
+	isStaying := make(map[string]bool)
+	for _, rec := range staying {
+		isStaying[rec.ID] = true
+	}
+	var found []relayer.Record
+	for after := uint64(0); len(staying) > 0 && after < staying[len(staying)-1].Sequence; between() {
+		page, err := store.List(t.Context(), relayer.StoreQuery{After: after, Limit: limit})
+		if err != nil || len(page.Records) == 0 || len(page.Records) > limit {
+			t.Fatalf("List after %d: %d records, error %v", after, len(page.Records), err)
+		}
+		for _, rec := range page.Records {
+			if rec.Sequence <= after {
+				t.Fatalf("a walk has the sequence %d after %d", rec.Sequence, after)
+			}
+			after = rec.Sequence
+			if isStaying[rec.ID] {
+				found = append(found, rec)
+			}
+		}
+	}
+	if len(found) != len(staying) {
+		t.Fatalf("a walk with pages of %d returned %d of %d records", limit, len(found), len(staying))
+	}
+	for i, rec := range staying {
+		wantSame(t, "walk", found[i], rec)
+	}
 }

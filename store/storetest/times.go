@@ -112,9 +112,9 @@ func watchTimes(t *testing.T, store relayer.Store) {
 
 	const writers, each = 8, 10
 	current := watch(t, store)
-	written := make(chan []error, 1)
+	written := make(chan error, 1)
 	go func() {
-		written <- race(writers, func(writer int) error {
+		errs := race(writers, func(writer int) error {
 			for i := range each {
 				if err := a.writeOnce(t, store, fmt.Sprintf("%d-%d", writer, i)); err != nil {
 					return err
@@ -123,15 +123,11 @@ func watchTimes(t *testing.T, store relayer.Store) {
 			return nil
 		})
 		_, err := store.Create(t.Context(), sample("end"))
-		written <- []error{err}
+		written <- errors.Join(append(errs, err)...)
 	}()
 	a.wantTimes(t, current, "end")
-	for range 2 {
-		for _, err := range <-written {
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
+	if err := <-written; err != nil {
+		t.Fatal(err)
 	}
 }
 

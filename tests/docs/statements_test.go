@@ -70,7 +70,7 @@ var proven = []struct {
 	{"docs/relayerd.md", "an ETag that a client has read after it may match another change", "store/bolt", []string{"TestBackup_RevisionsContinue"}},
 	{"docs/relayerd.md", "The copy keeps order, revisions, ETags and the history", "cmd/relayerd", []string{"TestCopy_BothDirections"}},
 	{"CONTRIBUTING.md", "Positions are opaque, and valid within one store. ETags stay valid in a copy of a store.",
-		"store/storetest", []string{`{"import keeps records unchanged", importKeepsRecords}`, `{"watch after an unknown position", watchAfterUnknown}`}},
+		"store/storetest", []string{`{randomName, randomCalls}`, `{"watch after an unknown position", watchAfterUnknown}`}},
 	{"docs/relayerd.md", "`--insecure-http` permits an `http` URL of a host that is not local", "cmd/relayerd", []string{"TestPlan_InsecureHTTP", "TestPages_Flags"}},
 	{"docs/relayerd.md", "`--rate`, 100 per second by default.", "cmd/relayerd", []string{"TestRate_Flag", "TestPages_Flags"}},
 }
