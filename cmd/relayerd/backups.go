@@ -30,24 +30,18 @@ func (c backupConfig) check(database string) error {
 		return errors.New("--backup-every must be at least 1s")
 	case c.keep < 1:
 		return errors.New("--backup-keep must be at least 1")
-	}
-	if !isFilePath(c.directory) {
+	case !isFilePath(c.directory):
 		return fmt.Errorf("--backup must be a directory: %s", filePathRule)
 	}
 	return nil
 }
 
-// checkDirectory checks that this process alone can create files in the directory. It does not
-// create the directory, which may be a file system that is not mounted.
+// checkDirectory checks that the directory exists and that other users cannot replace backups.
 func (c backupConfig) checkDirectory() error {
-	if err := checkNotWritable(c.directory); err != nil {
+	if _, err := os.ReadDir(c.directory); err != nil {
 		return err
 	}
-	probe, err := os.CreateTemp(c.directory, "probe")
-	if err != nil {
-		return err
-	}
-	return errors.Join(probe.Close(), os.Remove(probe.Name()))
+	return checkNotWritable(c.directory)
 }
 
 // backups writes backups of a store to a directory and removes old ones.
@@ -70,18 +64,17 @@ func (b *backups) run(ctx context.Context, last time.Time) {
 		case <-ctx.Done():
 			return
 		case <-time.After(wait):
-			b.backUp(ctx)
+			b.backUp(ctx, time.Now())
 		}
 	}
 }
 
 // backUp writes a backup, and reports the outcome in the log and the metrics.
-func (b *backups) backUp(ctx context.Context) {
-	began := time.Now()
+func (b *backups) backUp(ctx context.Context, began time.Time) {
 	path := filepath.Join(b.directory, b.prefix+began.UTC().Format(backupTime))
 	err := b.checkDirectory()
 	if err == nil {
-		err = backUpTo(ctx, b.source, "--backup", path)
+		err = b.source.Backup(ctx, path)
 	}
 	switch {
 	case err == nil:

@@ -342,7 +342,7 @@ func TestBackups_FailedStart(t *testing.T) {
 		{"invalid value for --backup-every", []string{"--db", vacant, "--backup", directory, "--backup-every", "10"}},
 		{"--backup-keep must be at least 1", []string{"--db", vacant, "--backup", directory, "--backup-keep", "0"}},
 		{"--backup is empty", []string{"--db", vacant, "--backup", ""}},
-		{"--backup: stat " + directory + "/none: no such file or directory", []string{"--db", vacant, "--backup", filepath.Join(directory, "none")}},
+		{"--backup: open " + directory + "/none: no such file or directory", []string{"--db", vacant, "--backup", filepath.Join(directory, "none")}},
 		{"not a directory", []string{"--db", vacant, "--backup", file}},
 		{"--backup must be a directory", []string{"--db", vacant, "--backup", "postgres://u:" + password + "@h/d"}},
 	} {

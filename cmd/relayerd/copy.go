@@ -1,149 +1,150 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/transfer"
 )
 
-// verifiedCopy holds the flags of a command that copies a database.
+// verifiedCopy is a command that copies one database to another, and verifies the copy.
 type verifiedCopy struct {
-	fromFlag, from, toFlag, to string
-
-	// ofPostgres does for PostgreSQL what the command does, which writes a new file. If it is
-	// empty, the command copies between any databases, and resumes an earlier copy.
-	ofPostgres string
+	from, to   database
+	ofPostgres string // does the same for PostgreSQL, if both must be files
 }
 
-func newBackupCommand() *cobra.Command {
-	return verifiedCopy{"db", defaultDatabase, "to", "", "pg_dump"}.command("backup", "--db relayers.db --to backup.db", "Copy a database file to a new file",
+func newBackupCommand(apiKey string) *cobra.Command {
+	var t target
+	c := &verifiedCopy{database{"--db", defaultDatabase}, database{flag: "--to"}, "pg_dump"}
+	command := c.command("backup", "--server https://registry.internal --to backup.db", "Copy a database file, or that of a running server, to a new file",
 		`Backup checks a database file, copies it to a new file and checks the copy. The new
-file appears only when it is complete and synced. An existing file is not replaced.`)
+file appears only when it is complete and synced. An existing file is not replaced. With
+--server it copies the file of a running server, and needs a token with the role backup.`,
+		func(command *cobra.Command) error {
+			if t.server != "" {
+				path, remove, err := t.download(command.Context(), apiKey, c.to.name)
+				if err != nil {
+					return err
+				}
+				defer remove()
+				c.from = database{"--server", path}
+			}
+			return c.copyFile(command)
+		})
+	t.addFlags(command)
+	command.MarkFlagsMutuallyExclusive("db", "server")
+	return command
 }
 
 func newRestoreCommand() *cobra.Command {
-	return verifiedCopy{"from", "", "db", defaultDatabase, "pg_restore"}.command("restore", "--from backup.db --db relayers.db", "Create a database file from a backup",
+	c := &verifiedCopy{database{flag: "--from"}, database{"--db", defaultDatabase}, "pg_restore"}
+	return c.command("restore", "--from backup.db --db relayers.db", "Create a database file from a backup",
 		`Restore checks a backup, copies it to a new database file and checks the copy. The
-new file appears only when it is complete and synced. It does not replace a database.`)
+new file appears only when it is complete and synced. It does not replace a database.`, c.copyFile)
 }
 
 func newCopyCommand() *cobra.Command {
-	return verifiedCopy{fromFlag: "from", toFlag: "to"}.command("copy", "--from relayers.db --to postgres://registry@db.internal/registry?sslmode=verify-full",
-		"Copy all relayers from one database to another", `Copy adds all relayers of one database to another, with their order and revisions, and
+	c := &verifiedCopy{database{flag: "--from"}, database{flag: "--to"}, ""}
+	return c.command("copy", "--from relayers.db --to postgres://registry@db.internal/registry?sslmode=verify-full", "Copy all relayers from one database to another",
+		`Copy adds all relayers of one database to another, with their order and revisions, and
 compares both at the end. Run it again to resume an interrupted copy. Stop the servers
-of both databases first. Sealed RPC URLs are copied as they are.`)
+of both databases first. Sealed RPC URLs are copied as they are.`, c.addAll)
 }
 
 func newCompactCommand() *cobra.Command {
-	return verifiedCopy{"db", defaultDatabase, "", "", "VACUUM FULL"}.command("compact", "--db relayers.db", "Shrink a database file to the space that its relayers need",
+	c := &verifiedCopy{database{"--db", defaultDatabase}, database{}, "VACUUM FULL"}
+	return c.command("compact", "--db relayers.db", "Shrink a database file to the space that its relayers need",
 		`Compact rewrites a database file without its unused pages. Order, revisions and ETags
 stay the same. It checks the file, and compares the new one with its relayers before it
-replaces it. The directory needs free space for the new file.`)
+replaces it. The directory needs free space for the new file.`,
+		func(command *cobra.Command) error {
+			if err := c.from.checkExists(); err != nil {
+				return err
+			}
+			before, after, err := bolt.Compact(command.Context(), c.from.name)
+			if err == nil {
+				command.Printf("compacted from %d to %d bytes\n", before, after)
+			}
+			return c.from.fileError(err)
+		})
 }
 
-func (c verifiedCopy) command(name, example, short, long string) *cobra.Command {
+// command returns a command with the flags of the databases, which are required unless they have a
+// default. It checks them and calls run.
+func (c *verifiedCopy) command(name, example, short, long string, run func(*cobra.Command) error) *cobra.Command {
 	command := &cobra.Command{Use: name, Example: "  relayerd " + name + " " + example, Short: short, Long: long}
-	usage := "database `file` that no server has open"
-	if c.ofPostgres == "" {
-		usage += ", or a postgres:// URL"
-	}
-	command.Flags().StringVar(&c.from, c.fromFlag, c.from, usage)
-	if c.toFlag != "" {
-		command.Flags().StringVar(&c.to, c.toFlag, c.to, usage+"; created if missing")
-	}
-	command.Flags().VisitAll(func(flag *pflag.Flag) {
-		if flag.DefValue == "" {
-			require(command, flag.Name)
+	var databases []*database
+	for _, d := range []*database{&c.from, &c.to} {
+		if flag := strings.TrimPrefix(d.flag, "--"); flag != "" {
+			databases = append(databases, d)
+			command.Flags().StringVar(&d.name, flag, d.name, "database `file` that no server has open; copy also takes a postgres:// URL")
+			if d.name == "" {
+				require(command, flag)
+			}
 		}
-	})
+	}
 	command.RunE = func(command *cobra.Command, _ []string) error {
-		result, err := c.run(command.Context(), "--"+c.fromFlag, "--"+c.toFlag, command.ErrOrStderr())
-		if err == nil {
-			command.Println(result)
+		for _, d := range databases {
+			if err := d.checkDurable(c.ofPostgres); err != nil {
+				return err
+			}
 		}
-		return err
+		return run(command)
 	}
 	return command
 }
 
-// run returns what to print. The lock of the source is held until the end.
-func (c verifiedCopy) run(ctx context.Context, fromFlag, toFlag string, stderr io.Writer) (result string, err error) {
-	switch {
-	case c.toFlag == "": // compact
-		err = cmp.Or(checkDatabaseFile(fromFlag, c.from, c.ofPostgres), checkExists(fromFlag, c.from))
-	case c.ofPostgres != "":
-		err = cmp.Or(checkDatabaseFile(fromFlag, c.from, c.ofPostgres), checkDatabaseFile(toFlag, c.to, c.ofPostgres))
-	default:
-		err = cmp.Or(checkDurable(toFlag, c.to), checkSource(fromFlag, c.from, toFlag, c.to))
-	}
-	if err != nil {
-		return "", err
-	}
-	if c.toFlag == "" {
-		before, after, err := bolt.Compact(ctx, c.from)
-		return fmt.Sprintf("compacted from %d to %d bytes", before, after), fileError(fromFlag, c.from, err)
-	}
-	source, closeSource, err := openExisting(ctx, fromFlag, c.from, lockOnce())
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = closeSource() }() // nothing was written
-	if c.ofPostgres == "" {
-		err = addAll(ctx, source, toFlag, c.to, slog.New(slog.NewTextHandler(stderr, nil)))
-	} else if err = source.(transfer.Checker).Check(ctx); err != nil {
-		err = fmt.Errorf("%s: %w", fromFlag, err)
-	} else {
-		err = backUpTo(ctx, source.(*bolt.Store), toFlag, c.to)
-	}
-	all, listErr := source.List(ctx, relayer.StoreQuery{})
-	return "copied " + relayers(all.Total), cmp.Or(err, listErr)
-}
-
-// backUpTo writes a new file. If a server has opened a file at the path, the error says so.
-func backUpTo(ctx context.Context, source *bolt.Store, flag, path string) error {
-	err := source.Backup(ctx, path)
-	if errors.Is(err, fs.ErrExist) {
-		existing, openErr := openExistingFile(ctx, flag, path, lockOnce())
-		if errors.Is(openErr, bolt.ErrLocked) {
-			return openErr
-		}
-		if openErr == nil {
-			_ = existing.Close() // nothing was written
-		}
-		err = fmt.Errorf("%s exists: move it to another name first", path)
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", flag, err)
-	}
-	return nil
-}
-
-// addAll adds the relayers that an earlier run has not copied, verifies all, and logs its progress.
-func addAll(ctx context.Context, source relayer.Store, flag, to string, logger *slog.Logger) (err error) {
-	destination, closeDestination, err := openStore(ctx, flag, to, everything, lockOnce())
+// copyFile copies a database file to a new one.
+func (c *verifiedCopy) copyFile(command *cobra.Command) error {
+	store, err := c.from.open(command.Context())
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, closeDestination()) }()
-	var loggedAt time.Time
-	return copyError(transfer.Copy(ctx, destination, source, transfer.WithProgress(func(stage string, done, total int) {
-		if done == 0 || done == total || time.Since(loggedAt) >= time.Second {
-			loggedAt = time.Now()
-			logger.Info(stage, "done", done, "total", total)
-		}
-	})))
+	defer func() { _ = store.Close() }() // nothing was written
+	source := store.(*bolt.Store)
+	if err := source.Check(command.Context()); err != nil {
+		return fmt.Errorf("%s: %w", c.from.flag, err)
+	}
+	if err := c.to.fileError(source.Backup(command.Context(), c.to.name)); err != nil {
+		return err
+	}
+	return printCopied(command, source)
+}
+
+func printCopied(command *cobra.Command, source relayer.Store) error {
+	all, err := source.List(command.Context(), relayer.StoreQuery{})
+	if err == nil {
+		command.Printf("copied %s\n", relayers(all.Total))
+	}
+	return err
+}
+
+// addAll adds the relayers that an earlier run has not copied, verifies all, and logs its progress.
+func (c *verifiedCopy) addAll(command *cobra.Command) (err error) {
+	ctx := command.Context()
+	source, err := c.from.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = source.Close() }() // nothing was written
+	destination, err := c.to.forCommand(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, destination.Close()) }()
+	if err := transfer.Copy(ctx, destination, source, transfer.WithProgress(progress(command.ErrOrStderr()))); err != nil {
+		return copyError(err)
+	}
+	return printCopied(command, source)
 }
 
 // copyError adds advice.
@@ -157,4 +158,15 @@ func copyError(err error) error {
 		return fmt.Errorf("%w (run the same command again to resume)", err)
 	}
 	return err
+}
+
+// progress logs the begin and the end of each stage, and a line each second.
+func progress(stderr io.Writer) func(stage string, done, total int) {
+	logger, loggedAt := slog.New(slog.NewTextHandler(stderr, nil)), time.Time{}
+	return func(stage string, done, total int) {
+		if done == 0 || done == total || time.Since(loggedAt) >= time.Second {
+			loggedAt = time.Now()
+			logger.Info(stage, "done", done, "total", total)
+		}
+	}
 }

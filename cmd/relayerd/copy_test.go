@@ -60,11 +60,11 @@ func makeFile(t *testing.T, count int) string {
 // contentOf returns all records of a store, in order.
 func contentOf(t *testing.T, name string) []relayer.Record {
 	t.Helper()
-	store, closeStore, err := openExisting(t.Context(), "--db", name)
+	store, err := database{"--db", name}.open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer closeStore()
+	defer store.Close()
 	var content []relayer.Record
 	for {
 		page, err := store.List(t.Context(), relayer.StoreQuery{Offset: len(content), Limit: 1000})
@@ -146,15 +146,15 @@ func awaitMore(t *testing.T, store relayer.Store, than int) int {
 func TestCopy_ResumesAfterInterruption(t *testing.T) {
 	t.Parallel()
 	source := makeFile(t, 5_000)
-	database := location(t, startPostgres(t), "postgres")
-	copied, closeCopied, err := openStore(t.Context(), "--db", database, everything)
+	url := location(t, startPostgres(t), "postgres")
+	copied, err := database{"--db", url}.forCommand(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer closeCopied()
+	defer copied.Close()
 	before := 0
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGKILL, syscall.SIGTERM} {
-		command, log := startCopy(t, source, database)
+		command, log := startCopy(t, source, url)
 		before = awaitMore(t, copied, before)
 		if err := command.Process.Signal(signal); err != nil {
 			t.Fatal(err)
@@ -170,8 +170,8 @@ func TestCopy_ResumesAfterInterruption(t *testing.T) {
 		}
 		expectNoPassword(t, text)
 	}
-	runCommand(t, "copy", "--from", source, "--to", database)
-	expectCopied(t, database, source)
+	runCommand(t, "copy", "--from", source, "--to", url)
+	expectCopied(t, url, source)
 }
 
 // If the database stops during a copy, the error gives advice, and the same command resumes.

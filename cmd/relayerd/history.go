@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,9 +17,9 @@ import (
 )
 
 func newHistoryCommand(apiKey string) *cobra.Command {
-	var from target
+	from, db := target{}, database{"--db", defaultDatabase}
 	var query relayer.HistoryQuery
-	var database, since, field string
+	var since, field string
 	var limit int
 	var isJSON bool
 	command := &cobra.Command{
@@ -36,22 +35,19 @@ deleted keeps its history for as long as the database retains it.
 			if query.ID = strings.Join(args, ""); len(args) > 0 && !relayer.IsID(query.ID) { // it may be a connection string
 				return errors.New("RELAYER_ID must be 1 to 64 characters of A-Z a-z 0-9 _ and -")
 			}
-			if limit < 1 {
-				return errors.New("--limit must be at least 1")
-			}
 			if query.Since, err = parseSince(since, time.Now()); err != nil {
 				return err
 			}
-			registry, closeRegistry, err := openHistory(command.Context(), &from, database, apiKey)
+			registry, closeRegistry, err := from.orDatabase(command.Context(), db, apiKey)
 			if err != nil {
 				return err
 			}
-			defer func() { _, err = closeRegistry(), from.explain(err) }() // nothing was written
+			defer closeRegistry()
 			var found []relayer.Change
 			for isFirst := true; isFirst || query.Before > 0 && len(found) < limit; isFirst = false {
 				var page []relayer.Change
 				if page, query.Before, err = registry.History(command.Context(), query); err != nil {
-					return err
+					return from.explain(err)
 				}
 				for _, change := range page {
 					if field == "" || slices.Contains(changedFields(change), field) {
@@ -59,11 +55,7 @@ deleted keeps its history for as long as the database retains it.
 					}
 				}
 			}
-			found = found[:min(limit, len(found))]
-			if isJSON {
-				return printHistoryJSON(command.OutOrStdout(), found)
-			}
-			return printHistory(command.OutOrStdout(), found)
+			return printHistory(command.OutOrStdout(), found[:max(0, min(limit, len(found)))], isJSON)
 		},
 	}
 	flags := command.Flags()
@@ -73,27 +65,10 @@ deleted keeps its history for as long as the database retains it.
 	flags.StringVar(&field, "changed", "", "changes of this `field`, such as paused or policies.gas_price_cap")
 	flags.IntVar(&limit, "limit", 50, "print at most this `number` of changes")
 	flags.BoolVar(&isJSON, "json", false, "print one JSON object for each change, with the relayer after it")
-	flags.StringVar(&database, "db", defaultDatabase, "existing database `file` that no server has open, or a postgres:// URL, in place of --server")
+	flags.StringVar(&db.name, "db", db.name, "existing database `file` that no server has open, or a postgres:// URL")
 	from.addFlags(command)
 	command.MarkFlagsMutuallyExclusive("db", "server")
 	return command
-}
-
-// openHistory opens a database if no server is named.
-func openHistory(ctx context.Context, from *target, database, apiKey string) (relayer.Registry, func() error, error) {
-	if from.server != "" {
-		registry, err := from.open(apiKey)
-		return registry, func() error { return nil }, err
-	}
-	if err := checkDurable("--db", database); err != nil {
-		return nil, nil, err
-	}
-	store, closeStore, err := openExisting(ctx, "--db", database, lockOnce())
-	if err != nil {
-		return nil, nil, err
-	}
-	manager, err := relayer.New(store)
-	return manager, closeStore, err
 }
 
 // parseSince returns the zero time for the empty text.
@@ -114,23 +89,35 @@ func parseSince(text string, now time.Time) (at time.Time, err error) {
 	return at, fmt.Errorf("--since %q must be a time such as 14:00, 2026-01-02 or 2026-01-02T14:00:00Z, or a duration such as 2h or 2h ago", text)
 }
 
-func printHistory(out io.Writer, changes []relayer.Change) error {
+func printHistory(out io.Writer, changes []relayer.Change, isJSON bool) error {
+	table, encoder := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0), json.NewEncoder(jsonWriter{out})
+	encoder.SetEscapeHTML(false)
+	header := "TIME\tREVISION\tRELAYER\tACTOR\tACTION\tCHANGED\tREASON\n"
 	if len(changes) == 0 {
-		_, err := fmt.Fprintln(out, "no changes")
-		return err
+		header = "no changes\n"
 	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "TIME\tREVISION\tRELAYER\tACTOR\tACTION\tCHANGED\tREASON")
+	if !isJSON {
+		fmt.Fprint(table, header)
+	}
 	for _, c := range changes {
-		fields := slices.Clone(changedFields(c))
-		if i := slices.Index(fields, "paused"); i >= 0 && c.Relayer != nil {
-			fields[i] = fmt.Sprint("paused=", c.Relayer.Paused)
+		if isJSON {
+			if err := encoder.Encode(map[string]any{
+				"revision": c.Info.Revision, "id": c.ID, "time": c.Info.Time, "actor": c.Info.Actor, "action": c.Info.Action,
+				"reason": c.Info.Reason, "request_id": c.Info.RequestID, "changed": c.Info.Changed, "relayer": c.Relayer,
+			}); err != nil {
+				return err
+			}
+			continue
+		}
+		fields := strings.Join(changedFields(c), " ")
+		if c.Relayer != nil && slices.Contains(changedFields(c), "paused") {
+			fields = strings.Replace(fields, "paused", fmt.Sprint("paused=", c.Relayer.Paused), 1)
 		}
 		fmt.Fprintf(table, "%s\t%d", c.Info.Time.Local().Format(time.DateTime), c.Info.Revision)
-		for _, text := range []string{c.ID, c.Info.Actor, string(c.Info.Action), strings.Join(fields, " ")} {
-			fmt.Fprintf(table, "\t%s", printable(cmp.Or(text, "-")))
+		for _, text := range []string{c.ID, c.Info.Actor, string(c.Info.Action), fields, c.Info.Reason} {
+			fmt.Fprint(table, "\t", printable(cmp.Or(text, "-")))
 		}
-		fmt.Fprintf(table, "\t%s\n", printable(c.Info.Reason))
+		fmt.Fprintln(table)
 	}
 	return table.Flush()
 }
@@ -142,18 +129,4 @@ func changedFields(c relayer.Change) []string {
 		return []string{"paused"}
 	}
 	return c.Info.Changed
-}
-
-func printHistoryJSON(out io.Writer, changes []relayer.Change) error {
-	encoder := json.NewEncoder(jsonWriter{out})
-	encoder.SetEscapeHTML(false)
-	for _, c := range changes {
-		if err := encoder.Encode(map[string]any{
-			"revision": c.Info.Revision, "id": c.ID, "time": c.Info.Time, "actor": c.Info.Actor, "action": c.Info.Action,
-			"reason": c.Info.Reason, "request_id": c.Info.RequestID, "changed": c.Info.Changed, "relayer": c.Relayer,
-		}); err != nil {
-			return err
-		}
-	}
-	return nil
 }

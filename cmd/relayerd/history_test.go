@@ -49,7 +49,7 @@ func TestHistory_Table(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(output), "\n")
 	if len(lines) != 3 || !strings.HasPrefix(lines[0], "TIME") ||
 		strings.Join(strings.Fields(lines[1])[2:], " ") != "3 a alice update name paused=true incident 42" ||
-		strings.Join(strings.Fields(lines[2])[2:], " ") != "1 a - create -" {
+		strings.Join(strings.Fields(lines[2])[2:], " ") != "1 a - create - -" {
 		t.Errorf("printed\n%s", output)
 	}
 	for name, flags := range historyTargets(t, path) {
@@ -243,10 +243,11 @@ func TestServe_HistoryRetentionOfDatabase(t *testing.T) {
 func TestCommand_KeepsHistory(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "relayers.db")
-	file, err := openFile(t.Context(), "--db", path, everything)
+	opened, err := database{"--db", path}.forCommand(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
+	file := opened.(*bolt.Store)
 	defer file.Close()
 	changes := make([]relayer.RecordChange, historyChanges+100)
 	for i := range changes {

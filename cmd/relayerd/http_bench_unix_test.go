@@ -213,12 +213,12 @@ func seedIDs(n int) (ids []string) {
 }
 
 // serveCopy serves a copy of a file in another database.
-func serveCopy(b *testing.B, seed, database string) (address string) {
+func serveCopy(b *testing.B, seed, url string) (address string) {
 	b.Helper()
-	if _, err := (verifiedCopy{from: seed, to: database, toFlag: "to"}).run(b.Context(), "--from", "--to", io.Discard); err != nil {
+	if err := run(b.Context(), []string{"copy", "--from", seed, "--to", url}, "", strings.NewReader(""), io.Discard, io.Discard); err != nil {
 		b.Fatal(err)
 	}
-	return serveInside(b, config{database: database})
+	return serveInside(b, config{database: url})
 }
 
 // serveMemory serves new relayers with the IDs, which are stored in memory.

@@ -88,7 +88,7 @@ func expectNoURL(t *testing.T, log string) {
 // secretOf returns the RPC URL of a relayer in a database, in clear.
 func secretOf(t *testing.T, database, keys, id string) string {
 	t.Helper()
-	used, err := (&sealing{keysFile: keys}).loadOrNone()
+	used, err := (&sealing{keysFile: keys}).keys()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,18 +119,14 @@ func TestKeys_Commands(t *testing.T) {
 		t.Fatal(err)
 	}
 	runCommand(t, "keys", "add", "--keys", path, "--id", "k2")
-	want := keyNamed(t, path, "k1") + " primary\n" + keyNamed(t, path, "k2") + "\n"
+	want := keyNamed(t, path, "k2") + " primary\n" + keyNamed(t, path, "k1") + "\n"
 	if output := runCommand(t, "keys", "list", "--keys", path); output != want {
 		t.Errorf("the list is %q, want %q", output, want)
-	}
-	if output := runCommand(t, "keys", "use", "--keys", path, "--id", "k2"); output != "key k2 is primary\n" {
-		t.Errorf("the output is %q", output)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o640 {
 		t.Errorf("the mode is %v with error %v, want 0640 as before", info.Mode(), err)
 	}
 	expectFailure(t, "key k2 exists", "keys", "add", "--keys", path, "--id", "k2")
-	expectFailure(t, "has no key k3 (relayerd keys list --keys ", "keys", "use", "--keys", path, "--id", "k3")
 	expectFailure(t, `required flag(s) "id" not set`, "keys", "add", "--keys", path)
 	expectFailure(t, "--keys: there is no file "+path+"-missing: create it with relayerd keys add", "keys", "list", "--keys", path+"-missing")
 	if err := os.Chmod(path, 0o644); err != nil {
@@ -252,8 +248,7 @@ func TestServe_RequireSealed(t *testing.T) {
 		t.Errorf("check prints %q", output)
 	}
 	expectFailure(t, "--db: relayer: the private part of forged is in clear and must be sealed", "check", "--db", database, "--require-sealed")
-	expectFailure(t, "not those of 1 relayer: the first error is: relayer: the private part of forged is in clear", "reseal", "--db", database, "--keys", keys, "--require-sealed")
-	expectFailure(t, "[require-sealed unseal] were all set", "reseal", "--db", database, "--keys", keys, "--require-sealed", "--unseal")
+	expectFailure(t, "[unseal require-sealed] are set none of the others", "serve", "--db", database, "--keys", keys, "--require-sealed", "--unseal")
 }
 
 // Only the keys show that a sealed part is that of another relayer.
@@ -294,7 +289,7 @@ func TestKeys_OtherKeyOfTheSameName(t *testing.T) {
 	if err := os.WriteFile(keys, readFile(t, other), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	server.reload("keys not reloaded")
+	server.reload("stays in use\" flag=--keys")
 	if err := os.WriteFile(keys, right, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -305,15 +300,11 @@ func TestKeys_OtherKeyOfTheSameName(t *testing.T) {
 		if !strings.Contains(server.output.String(), fingerprint) {
 			t.Errorf("the log does not have the fingerprint %s", fingerprint)
 		}
-		expectFailure(t, fingerprint, "serve", "--addr", "127.0.0.1:0", "--db", database, "--keys", other)
+		expectFailedStart(t, fingerprint, "--db", database, "--keys", other)
 		expectFailure(t, fingerprint, "check", "--db", database, "--keys", other)
-		expectFailure(t, fingerprint, "reseal", "--db", database, "--keys", other)
 	}
 	expectFailure(t, "--db: relayer: opening the RPC URLs of a: ", "check", "--db", database, "--keys", other)
 	runCommand(t, "check", "--db", database, "--keys", keys, "--require-sealed")
-	if output := runCommand(t, "reseal", "--db", database, "--keys", keys); output != "stored the RPC URLs of 0 relayers\n" {
-		t.Errorf("reseal prints %q", output)
-	}
 }
 
 // An open of a FIFO without a writer waits.
@@ -330,7 +321,7 @@ func TestKeys_NotRegular(t *testing.T) {
 	if err := os.Rename(fifo, keys); err != nil {
 		t.Fatal(err)
 	}
-	server.reload("keys not reloaded")
+	server.reload("stays in use\" flag=--keys")
 	server.stop()
 }
 
@@ -349,8 +340,6 @@ func TestServe_RotateKeys(t *testing.T) {
 	server.output.awaitText(t, "stored=20 primary=k1", 1)
 
 	runCommand(t, "keys", "add", "--keys", keys, "--id", "k2")
-	server.reload("keys reloaded")
-	runCommand(t, "keys", "use", "--keys", keys, "--id", "k2")
 	server.reload("stored=20 primary=k2")
 
 	if err := os.WriteFile(keys+".bad", []byte("x"), 0o600); err != nil {
@@ -360,7 +349,7 @@ func TestServe_RotateKeys(t *testing.T) {
 	if err := os.Rename(keys+".bad", keys); err != nil {
 		t.Fatal(err)
 	}
-	server.reload("keys not reloaded")
+	server.reload("stays in use\" flag=--keys")
 	server.expectStatus("POST", collection, token, sealedURL("last"), http.StatusCreated)
 	if err := os.WriteFile(keys, good, 0o600); err != nil {
 		t.Fatal(err)
@@ -413,7 +402,7 @@ func TestSealingPage_CommandsExist(t *testing.T) {
 			count++
 		}
 	}
-	if count < 5 {
+	if count < 4 {
 		t.Errorf("the page has %d commands of relayerd", count)
 	}
 }
@@ -425,12 +414,21 @@ func TestKeysRemove_KeyInUse(t *testing.T) {
 	server.expectStatus("POST", collection, token, sealedURL("a"), http.StatusCreated)
 	server.stop()
 	runCommand(t, "keys", "add", "--keys", keys, "--id", "k2")
-	runCommand(t, "keys", "use", "--keys", keys, "--id", "k2")
+	tokens := filepath.Join(t.TempDir(), "tokens")
+	writeTokens(t, tokens, "saver "+token+" backup")
 	expectFailure(t, "key k1 is in use by 1 relayer", "keys", "remove", "--keys", keys, "--id", "k1", "--db", database)
-	if output := runCommand(t, "reseal", "--db", database, "--keys", keys); output != "stored the RPC URLs of 1 relayer\n" {
-		t.Errorf("reseal prints %q", output)
-	}
-	runCommand(t, "keys", "remove", "--keys", keys, "--id", "k1", "--db", database)
+	server = start(t, "", "--db", database, "--tokens-file", tokens)
+	expectFailureWith(t, "key k1 is in use by 1 relayer", token, "keys", "remove", "--keys", keys, "--id", "k1", "--server", server.url)
+	server.stop()
+	server = start(t, "", "--db", database, "--keys", keys, "--tokens-file", tokens)
+	server.output.awaitText(t, "stored=1 primary=k2", 1)
+	expectFailure(t, "stop the server that has it open", "keys", "remove", "--keys", keys, "--id", "k1", "--db", database)
+	expectFailureWith(t, "key k9", token, "keys", "remove", "--keys", keys, "--id", "k9", "--server", server.url)
+	expectFailureWith(t, "key k2 is in use by 1 relayer", token, "keys", "remove", "--keys", keys, "--id", "k2", "--server", server.url)
+	t.Chdir(t.TempDir())
+	expect(t, 0, "keys", "remove", "--keys", keys, "--id", "k1", "--server", server.url)
+	expectFiles(t, ".")
+	server.stop()
 	if url := secretOf(t, database, keys, "a"); url != fullURL {
 		t.Errorf("the URL is %s", url)
 	}
@@ -465,34 +463,27 @@ func TestServe_ForgedPart(t *testing.T) {
 	server.output.awaitText(t, `"a relayer is damaged" relayer_id=forged `, 1)
 }
 
-func TestReseal_Commands(t *testing.T) {
-	keys, directory := keysFileIn(t, t.TempDir()), t.TempDir()
-	database, resealed := filepath.Join(directory, "relayers.db"), filepath.Join(directory, "resealed.db")
+// A server seals and unseals what is stored. Unused pages keep the earlier form until compact.
+func TestServe_SealAndUnseal(t *testing.T) {
+	keys, database := keysFileIn(t, t.TempDir()), filepath.Join(t.TempDir(), "relayers.db")
 	server := start(t, token, "--db", database)
 	server.expectStatus("POST", collection, token, sealedURL("a"), http.StatusCreated)
-	server.expectStatus("POST", collection, token, definition, http.StatusCreated)
 	server.stop()
-
-	runCommand(t, "copy", "--from", database, "--to", resealed)
-	runCommand(t, "reseal", "--db", resealed, "--keys", keys)
-	runCommand(t, "compact", "--db", resealed)
-	for path, isClear := range map[string]bool{database: true, resealed: false} {
-		file := readFile(t, path)
-		if bytes.Contains(file, []byte(urlSecret)) != isClear || !bytes.Contains(file, []byte("https://rpc.example/***")) {
-			t.Errorf("%s has no masked URL, or not the right URL in clear (%t)", path, isClear)
+	for _, c := range []struct {
+		flag, logged string
+		isClear      bool
+	}{{"--network-rules", "all RPC URLs are under the primary key", false}, {"--unseal", "all RPC URLs are in clear", true}} {
+		server := start(t, token, "--db", database, "--keys", keys, c.flag)
+		server.output.awaitText(t, c.logged, 1)
+		server.stop()
+		runCommand(t, "compact", "--db", database)
+		if file := readFile(t, database); bytes.Contains(file, []byte(urlSecret)) != c.isClear || !bytes.Contains(file, []byte("https://rpc.example/***")) {
+			t.Errorf("after %s the file has no masked URL, or not the right URL in clear", c.flag)
 		}
-	}
-	if url := secretOf(t, resealed, keys, "a"); url != fullURL {
-		t.Errorf("the URL of the copy is %s", url)
-	}
-	runCommand(t, "reseal", "--db", database, "--keys", keys)
-	if output := runCommand(t, "reseal", "--db", database, "--keys", keys, "--unseal"); output != "stored the RPC URLs of 1 relayer\n" {
-		t.Errorf("reseal --unseal prints %q", output)
 	}
 	if url := secretOf(t, database, "", "a"); url != fullURL {
 		t.Errorf("after --unseal the URL is %s", url)
 	}
-	expectFailure(t, `required flag(s) "keys" not set`, "reseal", "--db", database)
 }
 
 func TestServe_KeysFailedStart(t *testing.T) {
@@ -514,8 +505,8 @@ func TestServe_KeysAndTokens(t *testing.T) {
 	if err := server.command.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	server.output.awaitText(t, "tokens reloaded", 1)
-	server.output.awaitText(t, "keys reloaded", 1)
+	server.output.awaitText(t, "file reloaded\" flag=--tokens-file", 1)
+	server.output.awaitText(t, "file reloaded\" flag=--keys", 1)
 	server.expectStatus("GET", collection, newToken, "", http.StatusOK)
 }
 

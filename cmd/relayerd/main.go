@@ -78,9 +78,9 @@ func newRootCommand(apiKey string) *cobra.Command {
 		SuggestionsMinimumDistance: 2, // of a wrong name of a command
 	}
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newServeCommand(apiKey), newCheckCommand(), newBackupCommand(), newRestoreCommand(),
-		newCompactCommand(), newCopyCommand(), newKeysCommand(), newResealCommand(), newPlanCommand(apiKey), newApplyCommand(apiKey), newExportCommand(apiKey), newHistoryCommand(apiKey),
-		newHealthcheckCommand())
+	root.AddCommand(newServeCommand(apiKey), newCheckCommand(), newBackupCommand(apiKey), newRestoreCommand(), newCompactCommand(),
+		newCopyCommand(), newKeysCommand(apiKey), newPlanCommand(apiKey), newApplyCommand(apiKey), newExportCommand(apiKey),
+		newHistoryCommand(apiKey), newHealthcheckCommand())
 	root.InitDefaultCompletionCmd()
 	// The default help command prints its arguments. --help exists on every command.
 	root.SetHelpCommand(&cobra.Command{Hidden: true, RunE: root.RunE})

@@ -28,31 +28,29 @@ func TestMessages_NextStep(t *testing.T) {
 		args []string
 		want string
 	}{
-		"remove the primary key":      {[]string{"keys", "remove", "--keys", keys, "--id", "k1", "--db", sealed}, "key k1 is the primary key: make another one primary with relayerd keys use, and seal the RPC URLs under it"},
-		"remove with a live file":     {[]string{"keys", "remove", "--keys", keys, "--id", "k2", "--db", live}, "stop the server that has it open, or name a backup that it has written since"},
-		"remove an unknown key":       {[]string{"keys", "remove", "--keys", keys, "--id", "k9", "--db", sealed}, "has no key k9 (relayerd keys list --keys "},
-		"backup of PostgreSQL":        {[]string{"backup", "--db", "postgres://h/d", "--to", missing}, "--db must be a file: use pg_dump for PostgreSQL"},
-		"backup to PostgreSQL":        {[]string{"backup", "--db", live, "--to", "postgres://h/d"}, "--to must be a file: use pg_dump for PostgreSQL"},
-		"restore to PostgreSQL":       {[]string{"restore", "--from", sealed, "--db", "postgresql://h/d"}, "--db must be a file: use pg_restore for PostgreSQL"},
-		"compact of PostgreSQL":       {[]string{"compact", "--db", "postgres://h/d"}, "--db must be a file: use VACUUM FULL for PostgreSQL"},
-		"compact of a missing file":   {[]string{"compact", "--db", missing}, "--db: there is no file " + missing},
-		"postgresql":                  {[]string{"serve", "--db", "postgresql"}, "--db needs the URL of a PostgreSQL database, such as postgres://user@host/database (for a file of this name, write ./postgresql)"},
-		"postgres":                    {[]string{"copy", "--from", sealed, "--to", "postgres"}, "--to needs the URL of a PostgreSQL database"},
-		"missing keys":                {[]string{"serve", "--keys", missing}, "--keys: there is no file " + missing + ": create it with relayerd keys add"},
-		"use a key of a missing file": {[]string{"keys", "use", "--keys", missing, "--id", "k"}, "--keys: there is no file " + missing + ": create it with relayerd keys add"},
-		"missing tokens":              {[]string{"serve", "--tokens-file", missing}, "--tokens-file: there is no file " + missing + `: create it with a line "name token role" for each client`},
-		"directory of tokens":         {[]string{"serve", "--tokens-file", directory}, "--tokens-file: " + directory + " is a directory: name a file"},
-		"missing signers":             {[]string{"serve", "--signers", missing}, "--signers: there is no file " + missing + `: create it as a JSON object, such as {"treasury":{"evm":"0x…"}}`},
-		"missing certificate":         {[]string{"serve", "--db", "memory", "--tls-cert", missing, "--tls-key", missing}, "--tls-cert, --tls-key: there is no file " + missing + ": name existing PEM files"},
-		"missing configuration":       {[]string{"plan", "--server", "https://x", "-f", missing}, "--file: there is no file " + missing + ": write one with relayerd export"},
-		"arguments of backup":         {[]string{"backup", "a", "b"}, "unexpected argument: relayerd backup takes only flags (relayerd backup --help lists them)"},
-		"argument of plan":            {[]string{"plan", "f.json"}, "relayerd plan takes only flags (relayerd plan --help"},
-		"source of copy":              {[]string{"copy", "--db", "x"}, "unknown flag --db (relayerd copy --help lists the flags)"},
-		"source of backup":            {[]string{"backup", "--from", "x", "--to", "y"}, "unknown flag --from (relayerd backup --help lists the flags)"},
-		"apply without a terminal":    {[]string{"apply", "-f", "x", "--server", "https://x"}, "use --yes to apply without confirmation"},
-		"bad RPC host":                {[]string{"serve", "--db", "memory", "--rpc-hosts", "https://u:" + password + "@h"}, "--rpc-hosts must be a comma-separated list of host names and networks"},
-		"RPC host of one star":        {[]string{"serve", "--db", "memory", "--rpc-hosts", "a..b"}, "must be a name such as rpc.example.com"},
-		"negative drain delay":        {[]string{"serve", "--db", "memory", "--drain-delay", "-1s"}, "--drain-delay must be 0 or more"},
+		"remove the primary key":    {[]string{"keys", "remove", "--keys", keys, "--id", "k2", "--db", sealed}, "key k2 is in use by 1 relayer: start a server with another primary key"},
+		"remove with a live file":   {[]string{"keys", "remove", "--keys", keys, "--id", "k2", "--db", live}, "stop the server that has it open, or name it with --server"},
+		"remove an unknown key":     {[]string{"keys", "remove", "--keys", keys, "--id", "k9", "--db", sealed}, "(relayerd keys list shows the keys)"},
+		"backup of PostgreSQL":      {[]string{"backup", "--db", "postgres://h/d", "--to", missing}, "--db must be a file: use pg_dump for PostgreSQL"},
+		"backup to PostgreSQL":      {[]string{"backup", "--db", live, "--to", "postgres://h/d"}, "--to must be a file: use pg_dump for PostgreSQL"},
+		"restore to PostgreSQL":     {[]string{"restore", "--from", sealed, "--db", "postgresql://h/d"}, "--db must be a file: use pg_restore for PostgreSQL"},
+		"compact of PostgreSQL":     {[]string{"compact", "--db", "postgres://h/d"}, "--db must be a file: use VACUUM FULL for PostgreSQL"},
+		"compact of a missing file": {[]string{"compact", "--db", missing}, "--db: there is no file " + missing},
+		"postgresql":                {[]string{"serve", "--db", "postgresql"}, "--db needs the URL of a PostgreSQL database, such as postgres://user@host/database (for a file of this name, write ./postgresql)"},
+		"postgres":                  {[]string{"copy", "--from", sealed, "--to", "postgres"}, "--to needs the URL of a PostgreSQL database"},
+		"missing keys":              {[]string{"serve", "--keys", missing}, "--keys: there is no file " + missing + ": create it with relayerd keys add"},
+		"missing tokens":            {[]string{"serve", "--tokens-file", missing}, "--tokens-file: there is no file " + missing + `: create it with a line "name token role" for each client`},
+		"directory of tokens":       {[]string{"serve", "--tokens-file", directory}, "--tokens-file: " + directory + " is a directory: name a file"},
+		"missing signers":           {[]string{"serve", "--signers", missing}, "--signers: there is no file " + missing + `: create it as a JSON object, such as {"treasury":{"evm":"0x…"}}`},
+		"missing certificate":       {[]string{"serve", "--db", "memory", "--tls-cert", missing, "--tls-key", missing}, "no such file or directory: name PEM files of a certificate and its key"},
+		"missing configuration":     {[]string{"plan", "--server", "https://x", "-f", missing}, "--file: there is no file " + missing + ": write one with relayerd export"},
+		"arguments of backup":       {[]string{"backup", "a", "b"}, "unexpected argument: relayerd backup takes only flags (relayerd backup --help lists them)"},
+		"argument of plan":          {[]string{"plan", "f.json"}, "relayerd plan takes only flags (relayerd plan --help"},
+		"source of copy":            {[]string{"copy", "--db", "x"}, "unknown flag --db (relayerd copy --help lists the flags)"},
+		"source of backup":          {[]string{"backup", "--from", "x", "--to", "y"}, "unknown flag --from (relayerd backup --help lists the flags)"},
+		"apply without a terminal":  {[]string{"apply", "-f", "x", "--server", "https://x"}, "use --yes to apply without confirmation"},
+		"bad RPC host":              {[]string{"serve", "--db", "memory", "--rpc-hosts", "https://u:" + password + "@h"}, "--rpc-hosts must be a comma-separated list of host names and networks"},
+		"negative drain delay":      {[]string{"serve", "--db", "memory", "--drain-delay", "-1s"}, "--drain-delay must be 0 or more"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			command, output := program("", c.args...), new(output)
@@ -141,7 +139,7 @@ func TestWarning_SharedBackupDirectory(t *testing.T) {
 		}
 		server := start(t, token, "--db", filepath.Join(t.TempDir(), "relayers.db"), "--backup", directory)
 		server.stop()
-		warned := strings.Contains(server.output.String(), `msg="other users can read the backup directory: run chmod 700" path=`+directory)
+		warned := strings.Contains(server.output.String(), `msg="other users can read the backup directory: run chmod o-rwx" path=`+directory)
 		if warned != c.want {
 			t.Errorf("mode %o: %s", c.mode, server.output)
 		}

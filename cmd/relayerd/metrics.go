@@ -2,8 +2,8 @@ package main
 
 import (
 	"errors"
-	"log/slog"
 	"net/http"
+	"strconv"
 	"sync"
 
 	promclient "github.com/prometheus/client_golang/prometheus"
@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/httpapi"
 	relayerprom "github.com/go-relayer/relayer/observe/prometheus"
 )
 
@@ -38,35 +39,54 @@ func newBackupMetrics(registry promclient.Registerer) backupMetrics {
 	return m
 }
 
-func newExpiryMetric(c *certificate) promclient.Collector {
-	options := promclient.GaugeOpts{Name: "relayerd_tls_certificate_expiry_timestamp_seconds", Help: "Unix time at which the certificate of --tls-cert expires."}
-	return promclient.NewGaugeFunc(options, func() float64 { return float64(c.expiry().Unix()) })
-}
-
 type metrics struct {
-	registry *promclient.Registry
-	observer relayer.Observer
-	handler  http.Handler
-	stop     func()
-	traffic  *traffic
+	registry  *promclient.Registry
+	observer  relayer.Observer
+	handler   http.Handler
+	responses *promclient.CounterVec
+	streams   promclient.Gauge
 }
 
-// openMetrics serves /metrics on --metrics-addr, if it is set, until stop is called.
-func openMetrics(c config, certificate *certificate, logger *slog.Logger) (m metrics, err error) {
-	registry := promclient.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	m = metrics{registry: registry, stop: func() {}, traffic: newTraffic(registry)}
-	if certificate != nil {
-		registry.MustRegister(newExpiryMetric(certificate))
+func (s *server) openMetrics() (err error) {
+	m := metrics{
+		registry:  promclient.NewRegistry(),
+		responses: promclient.NewCounterVec(promclient.CounterOpts{Name: "relayerd_responses_total", Help: "Responses of the API by status."}, []string{"code"}),
+		streams:   promclient.NewGauge(promclient.GaugeOpts{Name: "relayerd_open_streams", Help: "Change streams that clients follow."}),
 	}
-	if m.observer, err = relayerprom.NewObserver(registry); err != nil {
-		return metrics{}, err
+	m.handler = promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), m.responses, m.streams)
+	// The first response with a usual status counts as an increase.
+	for _, status := range []int{200, 201, 304, 400, 401, 403, 404, 405, 409, 412, 413, 415, 429, 500, 503} {
+		m.responses.WithLabelValues(strconv.Itoa(status))
 	}
-	m.handler = promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
-	if c.metricsAddress != "" {
-		m.stop, err = serveMetrics(c.metricsAddress, m.handler, logger)
+	if s.certificate != nil {
+		options := promclient.GaugeOpts{Name: "relayerd_tls_certificate_expiry_timestamp_seconds", Help: "Unix time at which the certificate of --tls-cert expires."}
+		m.registry.MustRegister(promclient.NewGaugeFunc(options, func() float64 { return float64(s.certificate.Load().Leaf.NotAfter.Unix()) }))
 	}
-	return m, err
+	if m.observer, err = relayerprom.NewObserver(m.registry); err == nil {
+		s.metrics = m
+	}
+	return err
+}
+
+// count counts the responses and streams of the API, and what its limits refuse, by cause.
+func (m metrics) count(api *httpapi.API) http.Handler {
+	for cause := range api.Refusals() {
+		options := promclient.CounterOpts{
+			Name: "relayerd_refusals_total", Help: "Requests and streams that a limit of the API has refused, by its cause.",
+			ConstLabels: promclient.Labels{"cause": cause},
+		}
+		m.registry.MustRegister(promclient.NewCounterFunc(options, func() float64 { return float64(api.Refusals()[cause]) }))
+	}
+	responses := promhttp.InstrumentHandlerCounter(m.responses, api)
+	streams := promhttp.InstrumentHandlerInFlight(m.streams, responses)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/api/v1/relayers:watch" {
+			streams.ServeHTTP(w, r)
+			return
+		}
+		responses.ServeHTTP(w, r)
+	})
 }
 
 // publicMetrics returns the handler of /metrics on --addr. Metrics are about all relayers, so
@@ -77,8 +97,9 @@ func (s *server) publicMetrics(api http.Handler) http.Handler {
 		return api
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		actor, err := s.authenticate(r)
-		if err != nil || s.seesAll != nil && !s.seesAll(actor) {
+		actor, err := s.tokens.authenticate(r)
+		granted, _ := s.tokens.grantOf(actor)
+		if err != nil || granted.within.String() != "" || granted.role == roleBackup {
 			api.ServeHTTP(w, r)
 			return
 		}
@@ -88,21 +109,25 @@ func (s *server) publicMetrics(api http.Handler) http.Handler {
 	})
 }
 
-// serveMetrics serves /metrics on another address until stop is called.
-func serveMetrics(address string, metrics http.Handler, logger *slog.Logger) (stop func(), err error) {
-	listener, err := listen("--metrics-addr", address)
+// serveMetrics serves /metrics on --metrics-addr, if it is set.
+func (s *server) serveMetrics() error {
+	if s.metricsAddress == "" {
+		return nil
+	}
+	listener, err := listen("--metrics-addr", s.metricsAddress)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", metrics)
-	server := newServer(mux, logger)
+	mux.Handle("GET /metrics", s.metrics.handler)
+	server := newServer(mux, s.logger)
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			logger.Error("metrics are not served any more", "error", err.Error())
+			s.logger.Error("metrics are not served any more", "error", err.Error())
 		}
 	})
-	logger.Info("serving metrics", "address", listener.Addr().String())
-	return func() { _ = server.Close(); serving.Wait() }, nil
+	s.logger.Info("serving metrics", "address", listener.Addr().String())
+	s.onClose(func() { _ = server.Close(); serving.Wait() })
+	return nil
 }

@@ -37,8 +37,8 @@ func TestMetrics_Responses(t *testing.T) {
 	t.Parallel()
 	server := start(t, token, "--db", "memory")
 	server.expectMetrics(map[string]float64{
-		`relayerd_responses_total{status="200"}`: 0,
-		`relayerd_responses_total{status="503"}`: 0,
+		`relayerd_responses_total{code="200"}`: 0,
+		`relayerd_responses_total{code="503"}`: 0,
 	})
 	for _, cause := range []string{"in_flight", "pages", "pending_bytes", "watchers"} {
 		server.expectMetrics(map[string]float64{`relayerd_refusals_total{cause="` + cause + `"}`: 0})
@@ -48,9 +48,9 @@ func TestMetrics_Responses(t *testing.T) {
 	server.expectStatus("HEAD", collection, token, "", http.StatusOK)
 	server.expectStatus("GET", collection, "wrong", "", http.StatusUnauthorized)
 	server.expectMetrics(map[string]float64{
-		`relayerd_responses_total{status="200"}`: 2,
-		`relayerd_responses_total{status="201"}`: 1,
-		`relayerd_responses_total{status="401"}`: 1,
+		`relayerd_responses_total{code="200"}`: 2,
+		`relayerd_responses_total{code="201"}`: 1,
+		`relayerd_responses_total{code="401"}`: 1,
 	})
 	server.stop()
 }

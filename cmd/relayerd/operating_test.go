@@ -153,7 +153,9 @@ func newOperator(t *testing.T) operator {
 	if err := os.Mkdir("backups", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	o := operator{t: t, server: start(t, token, "--db", "memory")}
+	tokens := absolute(t, "operators")
+	writeTokens(t, tokens, "operator "+token+" write+backup")
+	o := operator{t: t, server: start(t, "", "--db", absolute(t, "served.db"), "--tokens-file", tokens)}
 	if pgserver.Available() == nil || os.Getenv("CI") != "" {
 		o.database = location(t, startPostgres(t), "postgres")
 	}

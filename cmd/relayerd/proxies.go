@@ -24,65 +24,51 @@ func parseProxies(list string) (proxies, error) {
 }
 
 func parseNetwork(text string) (netip.Prefix, error) {
-	if strings.Contains(text, "/") {
-		network, err := netip.ParsePrefix(text)
-		if err == nil && network.Addr().Is4In6() {
-			// Addresses are compared without the prefix of the IPv6 form.
-			const prefixBits = 96
-			return network.Addr().Unmap().Prefix(network.Bits() - prefixBits)
-		}
-		return network, err
+	if address, err := netip.ParseAddr(text); err == nil && address.Zone() == "" {
+		address = address.Unmap()
+		return netip.PrefixFrom(address, address.BitLen()), nil
 	}
-	address, err := netip.ParseAddr(text)
-	if err != nil || address.Zone() != "" {
-		return netip.Prefix{}, errors.New("not an address")
+	network, err := netip.ParsePrefix(text)
+	if err == nil && network.Addr().Is4In6() {
+		// Addresses are compared without the prefix of the IPv6 form.
+		const prefixBits = 96
+		return network.Addr().Unmap().Prefix(network.Bits() - prefixBits)
 	}
-	address = address.Unmap()
-	return netip.PrefixFrom(address, address.BitLen()), nil
-}
-
-func (p proxies) trusts(address netip.Addr) bool {
-	return slices.ContainsFunc(p, func(network netip.Prefix) bool { return network.Contains(address) })
+	return network, err
 }
 
 // clientAddress is a function for [httpapi.WithClientAddress]. Each proxy appends
 // the address that it received the request from. So the client is the last address
 // that is not a trusted proxy; earlier ones may be forged.
 func (p proxies) clientAddress(r *http.Request) string {
-	connection, err := netip.ParseAddrPort(r.RemoteAddr)
+	client, err := parseHop(r.RemoteAddr)
 	if err != nil {
 		return r.RemoteAddr
 	}
-	client := normalized(connection.Addr())
 	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
 	for _, hop := range slices.Backward(hops) {
-		if !p.trusts(client) {
-			break
-		}
-		hop = strings.Trim(hop, " \t\"")
-		if hop == "" {
+		if hop = strings.Trim(hop, " \t\""); hop == "" {
 			continue // an empty element of a header list has no meaning
 		}
 		address, err := parseHop(hop)
-		if err != nil {
+		if err != nil || !slices.ContainsFunc(p, func(network netip.Prefix) bool { return network.Contains(client) }) {
 			break
 		}
-		client = normalized(address)
+		client = address
 	}
 	return client.String()
 }
 
-// parseHop parses an address with or without a port and brackets: proxies write all
-// these forms.
+// parseHop parses an address with or without a port and brackets: proxies write all these forms.
+// It removes the zone, and the prefix of an IPv4 address in IPv6 form.
 func parseHop(text string) (netip.Addr, error) {
-	if withPort, err := netip.ParseAddrPort(text); err == nil {
-		return withPort.Addr(), nil
+	withPort, err := netip.ParseAddrPort(text)
+	address := withPort.Addr()
+	if err != nil {
+		if inner, ok := strings.CutPrefix(text, "["); ok {
+			text = strings.TrimSuffix(inner, "]")
+		}
+		address, err = netip.ParseAddr(text)
 	}
-	if inner, ok := strings.CutPrefix(text, "["); ok {
-		text = strings.TrimSuffix(inner, "]")
-	}
-	return netip.ParseAddr(text)
+	return address.Unmap().WithZone(""), err
 }
-
-// normalized removes the zone, and the prefix of an IPv4 address in IPv6 form.
-func normalized(address netip.Addr) netip.Addr { return address.Unmap().WithZone("") }

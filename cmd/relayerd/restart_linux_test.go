@@ -115,7 +115,7 @@ func awaitRequest(t *testing.T, server *process) {
 	t.Helper()
 	received := func() bool {
 		_, metrics := server.do("GET", "/metrics", "")
-		return !strings.Contains(metrics, `relayerd_responses_total{status="200"} 0`)
+		return !strings.Contains(metrics, `relayerd_responses_total{code="200"} 0`)
 	}
 	if !await(received) {
 		t.Fatal("the proxy sends no requests")

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -47,8 +46,6 @@ func (r rules) managerOptions() (options []relayer.Option, err error) {
 	return options, nil
 }
 
-var hostName = regexp.MustCompile(`^(\*\.)?[\pL\pN.-]+$`)
-
 // rpcPolicy returns the policy of --rpc-hosts and --rpc-public-only.
 func (r rules) rpcPolicy() (rpcguard.Policy, error) {
 	policy := rpcguard.Policy{PublicOnly: r.rpcPublicOnly}
@@ -62,7 +59,7 @@ func (r rules) rpcPolicy() (rpcguard.Policy, error) {
 			policy.AllowedAddresses = append(policy.AllowedAddresses, network)
 			continue
 		}
-		if !hostName.MatchString(text) {
+		if text == "" || strings.ContainsAny(text, "@:/=") { // it may be a URL with a secret
 			return policy, errors.New("--rpc-hosts must be a comma-separated list of host names and networks, such as rpc.example.com,*.example.org,10.0.0.0/8")
 		}
 		policy.AllowedHosts = append(policy.AllowedHosts, text)

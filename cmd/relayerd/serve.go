@@ -17,6 +17,7 @@ type config struct {
 	sealing
 	address         string
 	database        string
+	name            string
 	tokensFile      string
 	rate            float64
 	logFormat       string
@@ -59,6 +60,9 @@ are read again when they change, and after SIGHUP.`,
 	flags.StringVar(&c.tokensFile, "tokens-file", "", "`file` with a line \"name token role [selector]\" for each token")
 	c.rules.addFlags(command)
 	c.sealing.addFlags(command)
+	flags.BoolVar(&c.unseal, "unseal", false, "store RPC URLs in clear: this turns sealing off")
+	command.MarkFlagsMutuallyExclusive("unseal", "require-sealed")
+	flags.StringVar(&c.name, "name", "", "`text` that the web page shows, such as production")
 	flags.Float64Var(&c.rate, "rate", 100, "`number` of reads per second of each token; 0 is no limit")
 	flags.StringVar(&c.tlsCert, "tls-cert", "", "PEM `file` of the certificate chain, for HTTPS")
 	flags.StringVar(&c.tlsKey, "tls-key", "", "PEM `file` of the private key of --tls-cert")
@@ -85,7 +89,7 @@ func completeValues(command *cobra.Command, flag string, values ...string) {
 }
 
 func (c config) check() error {
-	if err := checkDatabase("--db", c.database); err != nil {
+	if err := (database{"--db", c.database}).check(); err != nil {
 		return err
 	}
 	for _, file := range []struct{ flag, name string }{

@@ -54,7 +54,7 @@ func TestMetrics_NeedToken(t *testing.T) {
 	server.expectStatus("GET", "/metrics", newToken, "", http.StatusNotFound)
 	server.expectStatus("GET", "/metrics", oldToken, "", http.StatusUnauthorized)
 	writeTokens(t, path, "prometheus "+oldToken+" read")
-	server.reload("tokens reloaded")
+	server.reload(`msg="file reloaded" flag=--tokens-file`)
 	server.expectStatus("GET", "/metrics", readerToken, "", http.StatusUnauthorized)
 	server.expectStatus("GET", "/metrics", oldToken, "", http.StatusOK)
 	server.stop()

@@ -11,7 +11,6 @@ import (
 	"math"
 	"net"
 	"net/http"
-	"os"
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
@@ -23,7 +22,6 @@ import (
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/httpapi"
 	"github.com/go-relayer/relayer/store/bolt"
-	"github.com/go-relayer/relayer/store/postgres"
 	"github.com/go-relayer/relayer/store/sealed"
 )
 
@@ -34,32 +32,32 @@ type server struct {
 	apiKey         string
 	stdout, stderr io.Writer
 	logger         *slog.Logger
-	reloadKeys     chan os.Signal
 
 	managerOptions []relayer.Option
 	apiOptions     []httpapi.Option
-	keys           *keysFile // nil without --keys
-	keysVersion    fileVersion
+	keys           *keysFile    // nil without --keys
 	certificate    *certificate // nil without --tls-cert
 	listener       net.Listener
 	metrics        metrics
-	store          relayer.Store
+	store          openedStore
 	manager        *relayer.Manager
-	authenticate   httpapi.Authenticator
-	seesAll        func(relayer.Actor) bool // whether a token has no selector; nil if none has one
-	generated      string                   // the token generated for this run, if there is one
+	tokens         *tokensFile
+	generated      string // the token generated for this run, if there is one
 
 	closers []func() error
 }
 
 // serve serves until ctx is done. Then it drains requests and closes the database.
 func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Writer) (err error) {
-	s := &server{config: c, apiKey: apiKey, stdout: stdout, stderr: stderr, reloadKeys: make(chan os.Signal, 1)}
+	s := &server{config: c, apiKey: apiKey, stdout: stdout, stderr: stderr}
 	// SIGHUP without a file to reload, and the end of the process that reads the log, would end
 	// this process.
 	signal.Ignore(syscall.SIGHUP, syscall.SIGPIPE)
 	s.onClose(func() { signal.Reset(syscall.SIGHUP, syscall.SIGPIPE) })
-	s.openLog()
+	s.logger = slog.New(slog.NewTextHandler(s.stderr, nil))
+	if s.logFormat == "json" {
+		s.logger = slog.New(slog.NewJSONHandler(jsonWriter{s.stderr}, nil))
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	s.onClose(cancel)
 	defer func() { err = errors.Join(err, s.close()) }()
@@ -67,21 +65,18 @@ func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Write
 		s.logger.Info("memory limit of the garbage collector", "bytes", limit)
 	}
 	// The ports are opened before the database, so that a failed start creates no file.
-	for _, open := range []func(context.Context) error{s.openFiles, s.openPorts, s.openAccess, s.openStore, s.openManager} {
+	for _, open := range []func(context.Context) error{s.openOptions, s.openAccess, s.openPorts, s.openStore, s.openManager} {
 		if err := open(ctx); err != nil {
 			return err
 		}
 	}
-	api, err := httpapi.New(s.manager, s.authenticate, s.apiOptions...)
+	api, err := httpapi.New(s.manager, s.tokens.authenticate, s.apiOptions...)
 	if err != nil {
 		return err
 	}
 	s.onClose(api.Drain) // logs the refusals of the last second
 	s.printToken()
-	registerRefusals(s.metrics.registry, api)
-	counted := s.metrics.traffic.count(api)
-	site := newSite(ctx, counted, s.store, s.publicMetrics(counted))
-	running := httpServer{newServer(site, s.logger), s.drainDelay, api.Drain, s.logger}
+	running := httpServer{newServer(s.site(ctx, s.metrics.count(api)), s.logger), s.drainDelay, api.Drain, s.logger}
 	return running.serve(ctx, s.listener)
 }
 
@@ -105,56 +100,59 @@ func (s *server) close() (err error) {
 	return err
 }
 
-func (s *server) openLog() {
-	s.logger = slog.New(slog.NewTextHandler(s.stderr, nil))
-	if s.logFormat == "json" {
-		s.logger = slog.New(slog.NewJSONHandler(jsonWriter{s.stderr}, nil))
-	}
-}
-
-// openFiles reads the files of the flags, and checks the directory of --backup.
-func (s *server) openFiles(ctx context.Context) error {
-	if err := s.readOptions(ctx); err != nil {
-		return err
-	}
-	var err error
-	s.keysVersion = versionOf(s.keysFile)
-	if s.keys, err = s.sealing.load(s.logger); err != nil {
-		return err
-	}
-	if s.backup.directory != "" {
-		if err := s.backup.checkDirectory(); err != nil {
-			return fmt.Errorf("--backup: %w", err)
-		}
-		warnIfReadable(s.logger, "backup directory", s.backup.directory)
-	}
-	s.certificate, err = openCertificate(s.config, s.logger)
-	return err
-}
-
-func (s *server) readOptions(ctx context.Context) (err error) {
+// openOptions reads the files of the flags, except the tokens.
+func (s *server) openOptions(ctx context.Context) (err error) {
 	if s.managerOptions, err = s.rules.managerOptions(); err != nil {
 		return err
-	}
-	if s.signersFile != "" {
-		known, err := s.openSigners(ctx)
-		if err != nil {
-			return err
-		}
-		s.managerOptions = append(s.managerOptions, relayer.WithAddressResolver(known.address))
 	}
 	s.apiOptions = []httpapi.Option{rateLimit(s.rate), httpapi.WithLogger(s.logger)}
 	if s.logLevel == "debug" {
 		s.apiOptions = append(s.apiOptions, httpapi.WithRequestLog(s.logger))
 	}
-	if s.trustedProxies == "" {
-		return nil
+	if s.trustedProxies != "" {
+		trusted, err := parseProxies(s.trustedProxies)
+		if err != nil {
+			return err
+		}
+		s.apiOptions = append(s.apiOptions, httpapi.WithClientAddress(trusted.clientAddress))
 	}
-	trusted, err := parseProxies(s.trustedProxies)
-	if err != nil {
+	if s.signersFile != "" {
+		resolver, err := s.openSigners(ctx)
+		if err != nil {
+			return err
+		}
+		s.managerOptions = append(s.managerOptions, resolver)
+	}
+	if s.keys, err = s.openKeys(ctx); err != nil {
 		return err
 	}
-	s.apiOptions = append(s.apiOptions, httpapi.WithClientAddress(trusted.clientAddress))
+	s.certificate, err = s.openCertificate(ctx)
+	return err
+}
+
+// apiKeyName is the name of API_KEY, and of a generated token, in logs.
+const apiKeyName = "api-key"
+
+// openAccess uses the tokens file, API_KEY, or a token that it generates for a person at a terminal.
+func (s *server) openAccess(ctx context.Context) (err error) {
+	if s.tokensFile != "" {
+		s.tokens, err = s.openTokensFile(ctx)
+		s.apiOptions = append(s.apiOptions, httpapi.WithAuthorizer(s.tokens.authorize), httpapi.WithEngineOperations())
+		return err
+	}
+	if s.apiKey == "" {
+		if !isTerminal(s.stdout) {
+			return errors.New("there is no token: set API_KEY, for example to the output of openssl rand -hex 16, or use --tokens-file")
+		}
+		s.generated = rand.Text()
+		s.apiKey = s.generated
+	}
+	table := newTokenTable()
+	if err := table.add([]string{apiKeyName, s.apiKey, string(roleWrite)}); err != nil {
+		return fmt.Errorf("API_KEY: %w", err)
+	}
+	s.tokens = new(tokensFile)
+	s.tokens.Store(table)
 	return nil
 }
 
@@ -173,66 +171,31 @@ func (s *server) openPorts(context.Context) error {
 		listener = tls.NewListener(listener, s.certificate.config())
 	}
 	s.listener = listener
-	if s.metrics, err = openMetrics(s.config, s.certificate, s.logger); err != nil {
+	if err := s.openMetrics(); err != nil {
 		return err
 	}
-	s.onClose(s.metrics.stop)
 	s.managerOptions = append(s.managerOptions, relayer.WithObserver(s.metrics.observer))
-	return nil
+	return s.serveMetrics()
 }
-
-// openAccess uses the tokens file, API_KEY, or a generated token.
-func (s *server) openAccess(ctx context.Context) (err error) {
-	switch {
-	case s.tokensFile != "":
-		file, err := s.openTokensFile(ctx)
-		if err != nil {
-			return err
-		}
-		s.authenticate, s.seesAll = file.authenticate, file.seesAll
-		s.apiOptions = append(s.apiOptions, httpapi.WithAuthorizer(file.authorize), httpapi.WithEngineOperations())
-		return nil
-	case s.apiKey != "":
-		keys := newTokenTable()
-		if err := keys.add([]string{apiKeyName, s.apiKey, string(roleWrite)}); err != nil {
-			return fmt.Errorf("API_KEY: %w", err)
-		}
-		s.authenticate = keys.authenticate
-		return nil
-	default:
-		s.generated = rand.Text()
-		s.authenticate, err = httpapi.Tokens(map[string][]string{apiKeyName: {s.generated}})
-		return err
-	}
-}
-
-// apiKeyName is the name of API_KEY, and of a generated token, in logs.
-const apiKeyName = "api-key"
 
 // openStore opens the database, and starts the backups of --backup.
-func (s *server) openStore(ctx context.Context) error {
-	var store relayer.Store
-	var closeStore func() error
-	var err error
-	if isPostgres(s.database) {
-		retained := time.Duration(-1) // as the database has it
-		if s.isHistorySet {
-			retained = s.history
+func (s *server) openStore(ctx context.Context) (err error) {
+	if s.backup.directory != "" {
+		if err := s.backup.checkDirectory(); err != nil {
+			return fmt.Errorf("--backup: %w", err)
 		}
-		store, closeStore, err = openPostgres(ctx, "--db", s.database, postgres.WithLogger(s.logger), postgres.WithHistory(-1, retained))
-	} else {
-		store, closeStore, err = openStore(ctx, "--db", s.database, s.history, bolt.WithLogger(s.logger))
+		warnIfReadable(s.logger, "backup directory", s.backup.directory)
 	}
-	if err != nil {
+	if s.store, err = (database{"--db", s.database}).forServer(ctx, s.history, s.isHistorySet, s.logger); err != nil {
 		return err
 	}
-	s.store, s.closers = store, append(s.closers, closeStore)
-	file, isFile := store.(*bolt.Store)
-	relayers, err := newRelayersMetric(store)
+	s.closers = append(s.closers, s.store.Close)
+	relayers, err := newRelayersMetric(s.store)
 	if err != nil {
 		return err
 	}
 	s.metrics.registry.MustRegister(relayers)
+	file, isFile := s.store.(*bolt.Store)
 	if !isFile {
 		return nil
 	}
@@ -252,22 +215,16 @@ func (s *server) openStore(ctx context.Context) error {
 
 // openManager starts to seal in the background if there are keys.
 func (s *server) openManager(ctx context.Context) error {
-	store, err := s.sealing.store(ctx, s.store, s.keys, s.logger)
+	store, err := s.sealedStore(ctx)
 	if err != nil {
 		return err
 	}
 	audit := newAuditLog(s.logger)
+	s.onClose(audit.stop)
 	s.manager, err = relayer.New(store, append(s.managerOptions, relayer.WithObserver(audit.observe))...)
 	if err == nil && s.keys != nil {
-		s.inBackground(ctx, resealer{store.(*sealed.Store), s.keys, s.unseal, s.reloadKeys}.run)
-		s.onChange(ctx, s.keysFile, s.keysVersion, func() {
-			select {
-			case s.reloadKeys <- syscall.SIGHUP:
-			default: // the keys are reloaded soon
-			}
-		})
+		s.inBackground(ctx, resealer{store.(*sealed.Store), s.keys, s.unseal, s.logger}.run)
 	}
-	s.onClose(audit.stop)
 	return err
 }
 
@@ -291,7 +248,7 @@ func listen(flag, address string) (net.Listener, error) {
 	return nil, fmt.Errorf("cannot listen on %s: %w (choose another address with %s)", address, err, flag)
 }
 
-// printToken prints the generated token. No other code prints a token.
+// printToken prints the generated token on the terminal. No other code prints a token.
 func (s *server) printToken() {
 	if s.generated == "" {
 		return
@@ -300,16 +257,18 @@ func (s *server) printToken() {
 	if s.certificate != nil {
 		scheme = "https"
 	}
-	fmt.Fprintf(s.stdout, "API_KEY is not set. The bearer token of this run is %s\n\n", s.generated)
-	fmt.Fprintf(s.stdout, "  curl -H 'Authorization: Bearer %s' %s://%s/api/v1/relayers\n\n", s.generated, scheme, s.listener.Addr())
+	fmt.Fprintf(s.stdout, "API_KEY is not set. Open %s://%s/ with the token of this run: %s\n", scheme, s.listener.Addr(), s.generated)
 }
+
+// responseTimeout bounds the time to write a response.
+const responseTimeout = 30 * time.Second
 
 func newServer(handler http.Handler, logger *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       30 * time.Second,
-		WriteTimeout:      30 * time.Second,
+		WriteTimeout:      responseTimeout,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 		// The handler responds to "OPTIONS *" as to any other request.

@@ -11,16 +11,21 @@ import (
 	"github.com/go-relayer/relayer/page"
 )
 
-// newSite adds the web page, health checks and metrics to the API. The page and the health
-// checks need no token and show no relayer. The API handles every other path and method: a
-// ServeMux would respond to some of them in plain text.
-func newSite(ctx context.Context, api http.Handler, store relayer.Store, metrics http.Handler) http.Handler {
-	handlers := map[string]http.Handler{
-		"/":             page.Handler("api/v1"),
-		"/healthz/live": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { writeHealth(w, http.StatusOK, "live") }),
-		readinessPath:   readiness(ctx, store),
-		"/metrics":      metrics,
-	}
+// site adds the web page, health checks, metrics and backups to the API.
+func (s *server) site(ctx context.Context, api http.Handler) http.Handler {
+	return newSite(ctx, api, s.store, map[string]http.Handler{
+		"/":        page.Handler("api/v1", page.WithName(s.name)),
+		"/metrics": s.publicMetrics(api),
+		backupPath: s.download(api),
+	})
+}
+
+// newSite adds handlers and health checks to the API. The page and the health checks need no token
+// and show no relayer. The API handles every other path and method: a ServeMux would respond to
+// some of them in plain text.
+func newSite(ctx context.Context, api http.Handler, store relayer.Store, handlers map[string]http.Handler) http.Handler {
+	handlers["/healthz/live"] = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { writeHealth(w, http.StatusOK, "live") })
+	handlers[readinessPath] = readiness(ctx, store)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		handler := handlers[r.URL.Path]
 		if strings.HasPrefix(r.URL.Path, "/assets/") {

@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/go-relayer/relayer/page"
 	"github.com/go-relayer/relayer/store/memory"
 )
 
@@ -12,7 +13,7 @@ import (
 func TestSite_Page(t *testing.T) {
 	t.Parallel()
 	api := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
-	site := newSite(t.Context(), api, memory.New(), http.NotFoundHandler())
+	site := newSite(t.Context(), api, memory.New(), map[string]http.Handler{"/": page.Handler("api/v1")})
 	for _, c := range []struct {
 		method, path string
 		want         int

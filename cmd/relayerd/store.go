@@ -13,8 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/memory"
@@ -28,134 +26,125 @@ const (
 	inMemory = "memory"
 
 	filePathRule = "a path must not contain @, = or :"
-)
 
-const (
 	// historyChanges is how many changes of each relayer a file retains.
 	historyChanges = 1000
 
 	// defaultHistory is how long a store retains a change.
 	defaultHistory = 90 * 24 * time.Hour
-
-	// everything is the retention of commands: only a server deletes old changes.
-	everything time.Duration = math.MaxInt64
 )
 
-// openStore opens memory, a PostgreSQL database, or a file, which it creates if it
-// is missing. Errors begin with the name of the flag.
-func openStore(ctx context.Context, flag, name string, history time.Duration, options ...bolt.Option) (store relayer.Store, closeStore func() error, err error) {
+// database is what a flag names: a file, the URL of a database in PostgreSQL, or memory.
+type database struct{ flag, name string }
+
+// openedStore is a [bolt.Store], a [postgres.Store] or a memoryStore.
+type openedStore interface {
+	relayer.Store
+	Close() error
+}
+
+type memoryStore struct{ *memory.Store }
+
+func (memoryStore) Close() error { return nil }
+
+// forServer opens a database, and creates it if it is missing.
+func (d database) forServer(ctx context.Context, history time.Duration, isHistorySet bool, logger *slog.Logger) (openedStore, error) {
 	switch {
-	case name == inMemory:
-		return memory.New(), func() error { return nil }, nil
-	case isPostgres(name):
-		return openPostgres(ctx, flag, name)
+	case d.name == inMemory:
+		return memoryStore{memory.New()}, nil
+	case isPostgres(d.name) && isHistorySet:
+		return d.openPostgres(ctx, postgres.WithLogger(logger), postgres.WithHistory(-1, history))
+	case isPostgres(d.name):
+		return d.openPostgres(ctx, postgres.WithLogger(logger))
 	}
-	if err := checkParent(flag, name); err != nil {
-		return nil, nil, err
-	}
-	file, err := openFile(ctx, flag, name, history, options...)
-	if err != nil {
-		return nil, nil, err
-	}
-	return file, file.Close, nil
+	return d.openFile(ctx, bolt.WithLogger(logger), bolt.WithHistory(historyChanges, history))
 }
 
-func checkParent(flag, path string) error {
-	directory := filepath.Dir(path)
-	if _, err := os.Stat(directory); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s: the directory %s does not exist: create it first", flag, directory)
+// forCommand opens a database that no server has open, and creates it if it is missing. Only a
+// server deletes changes of the history.
+func (d database) forCommand(ctx context.Context) (openedStore, error) {
+	if isPostgres(d.name) {
+		return d.openPostgres(ctx)
 	}
-	return nil
+	return d.openFile(ctx, bolt.WithLockTimeout(0), bolt.WithHistory(math.MaxInt, math.MaxInt64))
 }
 
-func openExisting(ctx context.Context, flag, name string, options ...bolt.Option) (store relayer.Store, closeStore func() error, err error) {
-	if isPostgres(name) {
-		return openPostgres(ctx, flag, name, postgres.WithoutSetup())
-	}
-	file, err := openExistingFile(ctx, flag, name, options...)
-	if err != nil {
-		return nil, nil, err
-	}
-	return file, file.Close, nil
-}
-
-func openExistingFile(ctx context.Context, flag, path string, options ...bolt.Option) (*bolt.Store, error) {
-	if err := checkExists(flag, path); err != nil {
+// open is forCommand for an existing database.
+func (d database) open(ctx context.Context) (openedStore, error) {
+	if err := d.checkDurable(""); err != nil {
 		return nil, err
 	}
-	return openFile(ctx, flag, path, everything, options...)
+	if isPostgres(d.name) {
+		return d.openPostgres(ctx, postgres.WithoutSetup())
+	}
+	if err := d.checkExists(); err != nil {
+		return nil, err
+	}
+	return d.forCommand(ctx)
 }
 
-// checkExists checks that there is a database file.
-func checkExists(flag, path string) error {
-	if err := checkParent(flag, path); err != nil {
-		return err
+func (d database) checkExists() error {
+	_, err := os.Stat(d.name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: there is no file %s: name an existing database", d.flag, d.name)
 	}
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s: there is no file %s", flag, path)
-	} else if err != nil {
-		return fmt.Errorf("%s: %w", flag, err)
-	}
-	return nil
+	return d.fileError(err)
 }
 
-func openFile(ctx context.Context, flag, path string, history time.Duration, options ...bolt.Option) (*bolt.Store, error) {
-	changes := historyChanges
-	if history == everything {
-		changes = math.MaxInt
+func (d database) openFile(ctx context.Context, options ...bolt.Option) (openedStore, error) {
+	directory := filepath.Dir(d.name)
+	if _, err := os.Stat(directory); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: the directory %s does not exist: create it first", d.flag, directory)
 	}
-	file, err := bolt.Open(ctx, path, append(options, bolt.WithHistory(changes, history))...)
+	file, err := bolt.Open(ctx, d.name, options...)
 	if err != nil {
-		return nil, fileError(flag, path, err)
+		return nil, d.fileError(err)
 	}
 	return file, nil
 }
 
-func fileError(flag, path string, err error) error {
-	if err == nil {
-		return nil
-	}
-	if errors.Is(err, bolt.ErrLocked) {
-		return fmt.Errorf("%s: %s: %w: stop the server that has it open", flag, path, bolt.ErrLocked)
-	}
-	return fmt.Errorf("%s: %w", flag, err)
-}
-
 // openPostgres relies on the store: none of its errors contains the password.
-func openPostgres(ctx context.Context, flag, url string, options ...postgres.Option) (relayer.Store, func() error, error) {
-	database, err := postgres.Open(ctx, url, options...)
+func (d database) openPostgres(ctx context.Context, options ...postgres.Option) (openedStore, error) {
+	store, err := postgres.Open(ctx, d.name, options...)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", flag, err)
+		return nil, fmt.Errorf("%s: %w", d.flag, err)
 	}
-	return database, database.Close, nil
+	return store, nil
 }
 
-// warnIfReadable logs a warning if other users can read a file or directory with secrets. A
-// database contains full RPC URLs.
-func warnIfReadable(logger *slog.Logger, what, path string) {
-	info, err := os.Stat(path)
-	if err != nil || runtime.GOOS == "windows" {
-		return
+func (d database) fileError(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, bolt.ErrLocked):
+		return fmt.Errorf("%s: %s: %w: stop the server that has it open", d.flag, d.name, bolt.ErrLocked)
+	case errors.Is(err, fs.ErrExist):
+		return fmt.Errorf("%s: %s exists: move it to another name first", d.flag, d.name)
 	}
-	advice := "chmod 600"
-	if info.IsDir() {
-		advice = "chmod 700"
-	}
-	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		logger.Warn("other users can read the "+what+": run "+advice, "path", path, "mode", mode.String())
-	}
+	return fmt.Errorf("%s: %w", d.flag, err)
 }
 
-// checkNotWritable returns an error if every user can write a file or directory.
-func checkNotWritable(path string) error {
-	info, err := os.Stat(path)
-	if err != nil || runtime.GOOS == "windows" {
-		return err
+// check returns an error for what may be a malformed connection string, without it.
+func (d database) check() error {
+	if d.name == "postgres" || d.name == "postgresql" {
+		return fmt.Errorf("%s needs the URL of a PostgreSQL database, such as postgres://user@host/database (for a file of this name, write ./%s)", d.flag, d.name)
 	}
-	if mode := info.Mode().Perm(); mode&0o002 != 0 {
-		return fmt.Errorf("other users can write %s, which has the mode %#o: run chmod o-w", path, mode)
+	if !isPostgres(d.name) && !isFilePath(d.name) {
+		return fmt.Errorf("%s must be a file, or a URL that begins with postgres://: %s", d.flag, filePathRule)
 	}
 	return nil
+}
+
+// checkDurable checks a database that must outlive the process. If ofPostgres is not empty, it must
+// be a file, and ofPostgres does the same for PostgreSQL.
+func (d database) checkDurable(ofPostgres string) error {
+	switch {
+	case d.name == inMemory:
+		return fmt.Errorf("%s must be a file or a postgres:// URL: memory stores nothing", d.flag)
+	case ofPostgres != "" && isPostgres(d.name):
+		return fmt.Errorf("%s must be a file: use %s for PostgreSQL", d.flag, ofPostgres)
+	}
+	return d.check()
 }
 
 func isPostgres(name string) bool {
@@ -168,43 +157,6 @@ func isFilePath(path string) bool {
 	return !strings.ContainsAny(path[len(filepath.VolumeName(path)):], "@=:")
 }
 
-func checkDatabase(flag, name string) error {
-	if name == "postgres" || name == "postgresql" {
-		return fmt.Errorf("%s needs the URL of a PostgreSQL database, such as postgres://user@host/database (for a file of this name, write ./%s)", flag, name)
-	}
-	if !isPostgres(name) && !isFilePath(name) {
-		return fmt.Errorf("%s must be a file, or a URL that begins with postgres://: %s", flag, filePathRule)
-	}
-	return nil
-}
-
-// checkDatabaseFile checks a database that must be a file. The error names what does the same
-// for PostgreSQL.
-func checkDatabaseFile(flag, name, ofPostgres string) error {
-	if isPostgres(name) {
-		return fmt.Errorf("%s must be a file: use %s for PostgreSQL", flag, ofPostgres)
-	}
-	return checkFile(flag, name)
-}
-
-// inputError describes why a file of a flag cannot be read, and what to do.
-func inputError(flag, path, ifMissing string, err error) error {
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%s: there is no file %s: %s", flag, path, ifMissing)
-	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%s: this user cannot read %s: change its owner or mode", flag, path)
-	case isDirectory(path):
-		return fmt.Errorf("%s: %s is a directory: name a file", flag, path)
-	}
-	return fmt.Errorf("%s: %w", flag, err)
-}
-
-func isDirectory(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
-}
-
 func checkFile(flag, name string) error {
 	if name == inMemory || !isFilePath(name) {
 		return fmt.Errorf("%s must be a file: %s", flag, filePathRule)
@@ -212,42 +164,33 @@ func checkFile(flag, name string) error {
 	return nil
 }
 
-// checkDurable checks a database that must outlive the process.
-func checkDurable(flag, name string) error {
-	if name == inMemory {
-		return fmt.Errorf("%s must be a file or a postgres:// URL: memory stores nothing", flag)
+// inputError describes why a file of a flag cannot be read, and what to do.
+func inputError(flag, path, ifMissing string, err error) error {
+	switch info, statErr := os.Stat(path); {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s: there is no file %s: %s", flag, path, ifMissing)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%s: this user cannot read %s: change its owner or mode", flag, path)
+	case statErr == nil && info.IsDir():
+		return fmt.Errorf("%s: %s is a directory: name a file", flag, path)
 	}
-	return checkDatabase(flag, name)
+	return fmt.Errorf("%s: %w", flag, err)
 }
 
-func checkSource(flag, name, destinationFlag, destination string) error {
-	if err := checkDurable(flag, name); err != nil {
+// warnIfReadable logs a warning if users outside of its group can read a file or directory with
+// secrets. A database contains full RPC URLs.
+func warnIfReadable(logger *slog.Logger, what, path string) {
+	info, err := os.Stat(path)
+	if err == nil && info.Mode().Perm()&0o007 != 0 && runtime.GOOS != "windows" {
+		logger.Warn("other users can read the "+what+": run chmod o-rwx", "path", path, "mode", info.Mode().Perm().String())
+	}
+}
+
+// checkNotWritable returns an error if every user can write a file or directory.
+func checkNotWritable(path string) error {
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm()&0o002 == 0 || runtime.GOOS == "windows" {
 		return err
 	}
-	if isSame(name, destination) {
-		return fmt.Errorf("%s is the same as %s", flag, destinationFlag)
-	}
-	return nil
-}
-
-// isSame reports whether two names are known to mean the same database.
-func isSame(a, b string) bool {
-	if isPostgres(a) && isPostgres(b) {
-		return isSameDatabase(a, b)
-	}
-	one, err := os.Stat(a)
-	if err != nil {
-		return false
-	}
-	other, err := os.Stat(b)
-	return err == nil && os.SameFile(one, other)
-}
-
-func isSameDatabase(a, b string) bool {
-	one, err := pgx.ParseConfig(a)
-	if err != nil {
-		return false
-	}
-	other, err := pgx.ParseConfig(b)
-	return err == nil && one.Host == other.Host && one.Port == other.Port && one.Database == other.Database
+	return fmt.Errorf("other users can write %s, which has the mode %#o: run chmod o-w", path, info.Mode().Perm())
 }

@@ -1,11 +1,11 @@
 package main
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"mime"
 	"net/http"
 	"os"
 	"strings"
@@ -35,11 +35,11 @@ func (t *target) addFlags(command *cobra.Command) {
 }
 
 // open connects to nothing yet.
-func (t *target) open(apiKey string) (relayer.Registry, error) {
+func (t *target) open(apiKey string) (*client.Client, error) {
 	if apiKey == "" {
 		return nil, errors.New("API_KEY is not set: --server needs the token of the server")
 	}
-	if !bearerToken.MatchString(apiKey) {
+	if !isBearerToken(apiKey) {
 		return nil, errors.New("API_KEY: the token must consist of ASCII letters, digits and symbols")
 	}
 	transport, err := t.transport()
@@ -60,6 +60,20 @@ func (t *target) open(apiKey string) (relayer.Registry, error) {
 
 // serverProblem changes an error of the client into one of the command.
 var serverProblem = strings.NewReplacer("client: ", "", "see WithInsecureHTTP", "use --insecure-http to permit http")
+
+// orDatabase opens a database if no server is named.
+func (t *target) orDatabase(ctx context.Context, db database, apiKey string) (relayer.Registry, func(), error) {
+	if t.server != "" {
+		registry, err := t.open(apiKey)
+		return registry, func() {}, err
+	}
+	store, err := db.open(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	manager, err := relayer.New(store)
+	return manager, func() { _ = store.Close() }, err // nothing was written
+}
 
 // transport returns a transport that trusts the authority of --ca-file too.
 func (t *target) transport() (*http.Transport, error) {
@@ -104,24 +118,15 @@ type diagnosis struct {
 // RoundTrip implements [http.RoundTripper].
 func (d *diagnosis) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := d.transport.RoundTrip(request)
-	advice := ""
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
-		advice = "the authority of the certificate is not known: name its file with --ca-file"
+		d.advice.Store(new("the authority of the certificate is not known: name its file with --ca-file"))
 	}
 	if record, ok := errors.AsType[tls.RecordHeaderError](err); ok && string(record.RecordHeader[:]) == "HTTP/" {
-		advice = "the server speaks HTTP: change --server to an http URL, or to its HTTPS port"
+		d.advice.Store(new("the server speaks HTTP: change --server to an http URL, or to its HTTPS port"))
 	}
-	// An HTTPS port responds to an HTTP request with a text or a page.
-	if err == nil && request.URL.Scheme == "http" && response.StatusCode == http.StatusBadRequest && !isJSON(response) {
-		advice = "if the server speaks HTTPS, change --server to an https URL"
-	}
-	if advice != "" {
-		d.advice.Store(&advice)
+	// An HTTPS port responds to an HTTP request without the JSON of the API.
+	if err == nil && request.URL.Scheme == "http" && response.StatusCode == http.StatusBadRequest && response.Header.Get("Content-Type") != "application/json" {
+		d.advice.Store(new("if the server speaks HTTPS, change --server to an https URL"))
 	}
 	return response, err
-}
-
-func isJSON(response *http.Response) bool {
-	mediaType, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
-	return err == nil && mediaType == "application/json"
 }

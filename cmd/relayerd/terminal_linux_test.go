@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
 	"net/http"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -93,4 +95,31 @@ func TestApply_Conflict(t *testing.T) {
 	if !strings.Contains(exported, `"theirs"`) || !strings.Contains(exported, `"Renamed Solana Example"`) {
 		t.Errorf("stored %s", exported)
 	}
+}
+
+// A token is generated for a person at a terminal, and printed only there. Without a terminal, a
+// server without a token does not start.
+func TestServe_GeneratedToken(t *testing.T) {
+	t.Parallel()
+	terminal, screen := openTerminal(t)
+	server := &process{t: t, command: serverCommand("", "--addr", "127.0.0.1:0", "--db", "memory"), output: new(output)}
+	server.command.Stdout, server.command.Stderr = terminal, server.output
+	if err := server.command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.command.Process.Kill() })
+	line, err := bufio.NewReader(screen).ReadString('\n')
+	printed := regexp.MustCompile(`^API_KEY is not set. Open (http://\S+)/ with the token of this run: (\S+)\s+$`).FindStringSubmatch(line)
+	if err != nil || printed == nil {
+		t.Fatalf("printed %q, error %v: %s", line, err, server.output)
+	}
+	server.url = printed[1]
+	server.output.awaitText(t, "msg=serving", 1)
+	server.expectStatus("GET", collection, printed[2], "", http.StatusOK)
+	server.expectStatus("GET", collection, "x", "", http.StatusUnauthorized)
+	server.stop()
+	if strings.Contains(server.output.String(), printed[2]) {
+		t.Errorf("the token is in the log: %s", server.output)
+	}
+	expectFailure(t, "there is no token: set API_KEY, for example to the output of openssl rand -hex 16, or use --tokens-file", "serve", "--addr", "127.0.0.1:0", "--db", "memory")
 }

@@ -112,13 +112,13 @@ func TestTLS_ReloadsCertificate(t *testing.T) {
 			t.Fatalf("the log does not contain %q: %s", logged, server.output)
 		}
 	}
-	awaitHandshakes("certificate not reloaded: the earlier one stays in use")
+	awaitHandshakes(`stays in use" flag=--tls-cert`)
 	if name, err := servedName(t, server, firstCert); err != nil || name != "first" {
 		t.Errorf("certificate %q, error %v", name, err)
 	}
 
 	writeFiles(t, map[string][]byte{keyFile: secondKey})
-	awaitHandshakes(`"certificate reloaded"`)
+	awaitHandshakes(`"file reloaded" flag=--tls-cert`)
 	if name, err := servedName(t, server, secondCert); err != nil || name != "second" {
 		t.Errorf("certificate %q, error %v", name, err)
 	}
@@ -216,7 +216,7 @@ func TestTLS_FailedStart(t *testing.T) {
 	}{
 		{[]string{"--tls-cert", certFile}, "missing [tls-key] (relayerd serve --help lists the flags)"},
 		{[]string{"--tls-key", keyFile}, "missing [tls-cert] (relayerd serve --help lists the flags)"},
-		{[]string{"--tls-cert", certFile, "--tls-key", filepath.Join(directory, "none.pem")}, "none.pem: name existing PEM files"},
+		{[]string{"--tls-cert", certFile, "--tls-key", filepath.Join(directory, "none.pem")}, "none.pem: no such file or directory: name PEM files"},
 		{[]string{"--tls-cert", certFile, "--tls-key", otherKey}, "--tls-cert, --tls-key: tls: private key does not match public key"},
 		{[]string{"--tls-cert", keyFile, "--tls-key", keyFile}, "--tls-cert, --tls-key: "},
 		{[]string{"--tls-cert", "postgres://u:" + password + "@h/d", "--tls-key", keyFile}, "--tls-cert must be a file"},

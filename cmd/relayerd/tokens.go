@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"os"
 	"regexp"
@@ -25,27 +24,22 @@ const (
 	roleWrite  role = "write"  // everything that clients do
 	roleRead   role = "read"   // get, list and watch
 	roleEngine role = "engine" // what a relaying engine does
+	roleBackup role = "backup" // a copy of the database file, and no operation of the API
 )
 
-// permits reports whether one of the names has an action. None has those that it does not
-// know.
-func (r role) permits(action relayer.Action) bool {
-	for name := range strings.SplitSeq(string(r), "+") {
-		if role(name).permitsAlone(action) {
-			return true
-		}
-	}
-	return false
+func (r role) has(name role) bool {
+	return slices.Contains(strings.Split(string(r), "+"), string(name))
 }
 
-func (r role) permitsAlone(action relayer.Action) bool {
+// permits reports whether the role has an action. None has those that it does not know.
+func (r role) permits(action relayer.Action) bool {
 	switch action {
 	case relayer.ActionGet, relayer.ActionList, relayer.ActionWatch:
-		return true
+		return r != roleBackup
 	case relayer.ActionCreate, relayer.ActionUpdate, relayer.ActionDelete:
-		return r == roleWrite
+		return r.has(roleWrite)
 	case relayer.ActionReveal, relayer.ActionDisable, relayer.ActionEnable:
-		return r == roleEngine
+		return r.has(roleEngine)
 	default:
 		return false
 	}
@@ -67,10 +61,12 @@ func newTokenTable() *tokenTable {
 	return &tokenTable{names: make(map[[sha256.Size]byte]string), grants: make(map[string]grant)}
 }
 
-var (
-	principalName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
-	bearerToken   = regexp.MustCompile(`^[!-~]+$`)
-)
+var principalName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+
+// isBearerToken reports whether a text has only visible ASCII.
+func isBearerToken(text string) bool {
+	return text != "" && strings.IndexFunc(text, func(r rune) bool { return r < '!' || r > '~' }) < 0
+}
 
 // minTokenBytes is the shortest length of a token: one of 128 random bits is longer.
 const minTokenBytes = 16
@@ -79,9 +75,6 @@ const minTokenBytes = 16
 // numbers, and no part of the file. A line that was cut off could permit more than the whole
 // one, so that the last line must end.
 func parseTokens(text string) (*tokenTable, error) {
-	if hasByteOrderMark(text) {
-		return nil, errors.New("the file begins with a byte order mark: save it as UTF-8 without one")
-	}
 	table := newTokenTable()
 	number := 0
 	for line := range strings.Lines(text) {
@@ -103,14 +96,6 @@ func parseTokens(text string) (*tokenTable, error) {
 	return table, nil
 }
 
-// hasByteOrderMark reports whether a text begins with a mark of UTF-8 or UTF-16, which
-// editors hide.
-func hasByteOrderMark(text string) bool {
-	return slices.ContainsFunc([]string{"\xef\xbb\xbf", "\xff\xfe", "\xfe\xff"}, func(mark string) bool {
-		return strings.HasPrefix(text, mark)
-	})
-}
-
 func (t *tokenTable) add(fields []string) error {
 	if len(fields) < 3 || len(fields) > 4 {
 		return errors.New(`must be "name token role" or "name token role selector", with a role such as read or write`)
@@ -119,7 +104,7 @@ func (t *tokenTable) add(fields []string) error {
 	if !principalName.MatchString(name) {
 		return errors.New("the name must have 1 to 64 letters, digits, dots, hyphens or underscores")
 	}
-	if !bearerToken.MatchString(token) {
+	if !isBearerToken(token) {
 		return errors.New("the token must consist of ASCII letters, digits and symbols")
 	}
 	if len(token) < minTokenBytes {
@@ -150,12 +135,15 @@ func (t *tokenTable) add(fields []string) error {
 func parseGrant(fields []string) (grant, error) {
 	granted := grant{role: role(fields[0])}
 	for name := range strings.SplitSeq(string(granted.role), "+") {
-		if !slices.Contains([]role{roleWrite, roleRead, roleEngine}, role(name)) {
-			return grant{}, errors.New("the role must be read, write or engine, or several of them, such as write+engine")
+		if !slices.Contains([]role{roleWrite, roleRead, roleEngine, roleBackup}, role(name)) {
+			return grant{}, errors.New("the role must be read, write, engine or backup, or several of them, such as write+engine")
 		}
 	}
 	if len(fields) < 2 {
 		return granted, nil
+	}
+	if granted.role.has(roleBackup) {
+		return grant{}, errors.New("the role backup has no selector: a backup has all relayers")
 	}
 	within, err := relayer.ParseSelector(fields[1])
 	if err != nil {
@@ -174,41 +162,32 @@ func parseGrant(fields []string) (grant, error) {
 var errSelector = errors.New("the selector must have terms such as network=sepolia,label.team=payments|risk: " +
 	"the keys are the filters of a list, except search")
 
-type tokensFile struct {
-	path    string
-	logger  *slog.Logger
-	current atomic.Pointer[tokenTable]
-}
+// tokensFile is the current content of --tokens-file.
+type tokensFile struct{ atomic.Pointer[tokenTable] }
 
-// load reads the file. If it is invalid, the earlier tokens stay valid.
-func (f *tokensFile) load() error {
-	text, err := os.ReadFile(f.path)
-	if err != nil {
-		return inputError("--tokens-file", f.path, `create it with a line "name token role" for each client`, err)
-	}
-	if err := checkNotWritable(f.path); err != nil {
-		return fmt.Errorf("--tokens-file: %w", err)
-	}
-	table, err := parseTokens(string(text))
-	if err != nil {
-		return fmt.Errorf("--tokens-file: %s: %w", f.path, err)
-	}
-	warnIfReadable(f.logger, "tokens file", f.path)
-	f.current.Store(table)
-	return nil
-}
-
-func (f *tokensFile) reload() {
-	if err := f.load(); err != nil {
-		f.logger.Error("tokens not reloaded: the earlier tokens stay valid", "error", err.Error())
-		return
-	}
-	f.logger.Info("tokens reloaded", "tokens", len(f.current.Load().names))
+func (s *server) openTokensFile(ctx context.Context) (*tokensFile, error) {
+	file := new(tokensFile)
+	return file, s.reloading(ctx, "--tokens-file", func(context.Context) error {
+		text, err := os.ReadFile(s.tokensFile)
+		if err != nil {
+			return inputError("--tokens-file", s.tokensFile, `create it with a line "name token role" for each client`, err)
+		}
+		if err := checkNotWritable(s.tokensFile); err != nil {
+			return fmt.Errorf("--tokens-file: %w", err)
+		}
+		table, err := parseTokens(string(text))
+		if err != nil {
+			return fmt.Errorf("--tokens-file: %s: %w", s.tokensFile, err)
+		}
+		warnIfReadable(s.logger, "tokens file", s.tokensFile)
+		file.Store(table)
+		return nil
+	}, s.tokensFile)
 }
 
 // authenticate is an [httpapi.Authenticator] for the tokens of the current file.
 func (f *tokensFile) authenticate(r *http.Request) (relayer.Actor, error) {
-	return f.current.Load().authenticate(r)
+	return f.Load().authenticate(r)
 }
 
 // authenticate is an [httpapi.Authenticator]. It looks up a digest, so that the duration
@@ -225,29 +204,17 @@ func (t *tokenTable) authenticate(r *http.Request) (relayer.Actor, error) {
 	return relayer.Actor{ID: name}, nil
 }
 
-// seesAll reports whether the tokens of an actor have no selector.
-func (f *tokensFile) seesAll(actor relayer.Actor) bool {
-	granted, ok := f.current.Load().grants[actor.ID]
-	return ok && granted.within.String() == ""
+// grantOf returns what an actor may do. A reload may have removed the name since the request was
+// authenticated.
+func (f *tokensFile) grantOf(actor relayer.Actor) (grant, bool) {
+	granted, ok := f.Load().grants[actor.ID]
+	return granted, ok
 }
 
-// authorize is an [httpapi.Authorizer]. A reload may have removed the name since the
-// request was authenticated.
+// authorize is an [httpapi.Authorizer].
 func (f *tokensFile) authorize(_ context.Context, access httpapi.Access) (httpapi.Decision, error) {
-	granted, ok := f.current.Load().grants[access.Actor.ID]
-	if ok && granted.role.permits(access.Action) {
+	if granted, ok := f.grantOf(access.Actor); ok && granted.role.permits(access.Action) {
 		return httpapi.Allow(granted.within), nil
 	}
 	return httpapi.Decision{}, nil
-}
-
-// openTokensFile loads a tokens file, and reloads it when it has changed.
-func (s *server) openTokensFile(ctx context.Context) (*tokensFile, error) {
-	file := &tokensFile{path: s.tokensFile, logger: s.logger}
-	version := versionOf(s.tokensFile)
-	if err := file.load(); err != nil {
-		return nil, err
-	}
-	s.onChange(ctx, s.tokensFile, version, file.reload)
-	return file, nil
 }

@@ -204,12 +204,12 @@ func TestTokensFile_RotationUnderLoad(t *testing.T) {
 	}
 	awaitRequests()
 	writeTokens(t, path, "alice "+oldToken+" write", "alice "+newToken+" write")
-	server.reload("tokens reloaded")
+	server.reload(`msg="file reloaded" flag=--tokens-file`)
 	awaitRequests()
 	current.Store(newToken)
 	awaitRequests()
 	writeTokens(t, path, "alice "+newToken+" write")
-	server.reload("tokens reloaded")
+	server.reload(`msg="file reloaded" flag=--tokens-file`)
 	awaitRequests()
 	close(done)
 	clients.Wait()
@@ -230,25 +230,24 @@ func TestServe_ReloadsChangedFiles(t *testing.T) {
 	if err := os.WriteFile(signers, []byte(`{"s":{"evm":"`+evmAddress+`"}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	server.output.awaitText(t, `msg="signers reloaded" signers=1`, 1)
+	server.output.awaitText(t, `msg="file reloaded" flag=--signers`, 1)
 	server.expectStatus("POST", collection, oldToken, definition, http.StatusCreated)
 	runCommand(t, "keys", "add", "--keys", keys, "--id", "k2")
-	server.output.awaitText(t, `msg="keys reloaded" keys=2`, 1)
+	server.output.awaitText(t, `msg="keys read" keys=2`, 1)
 
 	writeTokens(t, tokens, "alice")
-	server.output.awaitText(t, "tokens not reloaded", 1)
+	server.output.awaitText(t, `stays in use" flag=--tokens-file`, 1)
 	server.expectStatus("GET", collection, oldToken, "", http.StatusOK)
 	if err := os.WriteFile(signers, []byte(`[]`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	server.output.awaitText(t, "signers not reloaded", 1)
-	server.output.awaitText(t, "signers reloaded", 1)
+	server.output.awaitText(t, `stays in use" flag=--signers`, 1)
 	writeTokens(t, tokens, "alice sha256:"+fmt.Sprintf("%x", sha256.Sum256([]byte(newToken)))+" write")
-	server.output.awaitText(t, "tokens reloaded", 1)
+	server.output.awaitText(t, "file reloaded\" flag=--tokens-file", 1)
 	server.expectStatus("GET", collection, newToken, "", http.StatusOK)
 	server.expectStatus("GET", collection, oldToken, "", http.StatusUnauthorized)
 	server.stop()
-	if log := server.output.String(); strings.Count(log, "tokens not reloaded") != 1 || strings.Count(log, "signers not reloaded") != 1 {
+	if log := server.output.String(); strings.Count(log, `stays in use" flag=--tokens-file`) != 1 || strings.Count(log, `stays in use" flag=--signers`) != 1 {
 		t.Errorf("an invalid file is not logged once: %s", log)
 	}
 }
@@ -290,7 +289,7 @@ func TestTokensFile_InvalidReload(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	server.reload("tokens not reloaded")
+	server.reload("stays in use\" flag=--tokens-file")
 	server.expectStatus("GET", collection, oldToken, "", http.StatusOK)
 	server.stop()
 	expectNoPassword(t, server.output.String())
@@ -348,7 +347,7 @@ func TestTokensFile_Readable(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "tokens")
 	writeTokens(t, path, "alice "+oldToken+" write")
-	const warning = "other users can read the tokens file: run chmod 600"
+	const warning = "other users can read the tokens file: run chmod o-rwx"
 	server := start(t, "", "--db", "memory", "--tokens-file", path)
 	if strings.Contains(server.output.String(), warning) {
 		t.Errorf("warning for mode 600: %s", server.output)
@@ -380,9 +379,9 @@ func TestTokensFile_FailedStart(t *testing.T) {
 		"comments":          {"# nobody\n", "the file contains no token"},
 		"name only":         {"alice", "line 1: must be"},
 		"token only":        {"alice " + oldToken + " write\n" + newToken, "line 2: must be"},
-		"unknown role":      {"alice " + oldToken + " admin", "line 1: the role must be read, write or engine"},
+		"unknown role":      {"alice " + oldToken + " admin", "line 1: the role must be read, write, engine or backup"},
 		"no role":           {"alice " + oldToken, `line 1: must be "name token role" or "name token role selector", with a role such as read or write`},
-		"selector, no role": {"alice " + oldToken + " label.team=payments", "line 1: the role must be read, write or engine"},
+		"selector, no role": {"alice " + oldToken + " label.team=payments", "line 1: the role must be read, write, engine or backup"},
 		"two tokens":        {"alice " + oldToken + " read " + newToken, "line 1: the selector must have"},
 		"unknown key":       {"bob " + newToken + " write\nalice " + oldToken + " read team=payments", "line 2: the selector must have"},
 		"invalid value":     {"alice " + oldToken + " read network_type=" + newToken, "line 1: the selector must have"},
@@ -392,8 +391,8 @@ func TestTokensFile_FailedStart(t *testing.T) {
 		"long name":         {strings.Repeat("a", 65) + " " + oldToken + " write", "line 1: the name must"},
 		"token not ASCII":   {"alice é" + oldToken + " write", "line 1: the token must"},
 		"short token":       {"alice " + oldToken + " write\nbob only-15-letters write", "line 2: the token has fewer than 16 bytes: generate one with openssl rand -hex 16"},
-		"UTF-8 mark":        {"\ufeffalice " + oldToken, "the file begins with a byte order mark: save it as UTF-8 without one"},
-		"UTF-16 mark":       {"\xff\xfea\x00l\x00", "the file begins with a byte order mark"},
+		"UTF-8 mark":        {"\ufeffalice " + oldToken, "line 1: must be"},
+		"UTF-16 mark":       {"\xff\xfea\x00l\x00", "line 1: must be"},
 		"token twice":       {"alice " + oldToken + " write\nbob " + oldToken + " write", "line 2: an earlier line has the same token"},
 		"two roles":         {"alice " + oldToken + " write\nalice " + newToken + " read", "line 2: an earlier line gives this name another role"},
 		"two selectors":     {"alice " + oldToken + " read network=x\nalice " + newToken + " read", "line 2: an earlier line gives this name another role or selector"},

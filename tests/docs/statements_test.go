@@ -55,7 +55,7 @@ var proven = []struct {
 
 	{"docs/migrating.md", "| `STORAGE_ENCRYPTION_KEY` | packages `store/sealed` and `keyring`, `relayerd serve --keys`: [sealing](security.md#sealing) encrypts RPC URLs.",
 		"cmd/relayerd", []string{"TestServe_Keys"}},
-	{"docs/relayerd.md", "Unless RPC URLs are [sealed](security.md#sealing), it contains them in clear.", "cmd/relayerd", []string{"TestReseal_Commands"}},
+	{"docs/relayerd.md", "Unless RPC URLs are [sealed](security.md#sealing), it contains them in clear.", "cmd/relayerd", []string{"TestServe_SealAndUnseal"}},
 	{"docs/security.md", "The rest of a relayer, and the masked URLs, are not encrypted.", ".", []string{"TestSealed_SameDocument", "TestSealed_StoresNoURLInClear"}},
 	{"docs/security.md", "the table `relayers` of PostgreSQL, its dumps, replicas and write-ahead log have the URLs in clear",
 		"store/postgres", []string{"TestSchema_Catalog", `"tables with RPC URLs"`}},

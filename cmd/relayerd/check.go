@@ -9,16 +9,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/sealed"
 	"github.com/go-relayer/relayer/store/transfer"
 )
 
-// lockOnce makes a command fail at once if a server has the file open.
-func lockOnce() bolt.Option { return bolt.WithLockTimeout(0) }
-
 func newCheckCommand() *cobra.Command {
-	var database string
+	db := database{"--db", defaultDatabase}
 	var keys sealing
 	command := &cobra.Command{
 		Use:     "check",
@@ -29,10 +25,7 @@ contradict each other, and relayers by whose fields a list would not find them. 
 URLs are sealed, it counts them by key, which needs no keys. With --keys it also opens
 them. It changes no relayer.`,
 		RunE: func(command *cobra.Command, _ []string) error {
-			if err := checkDurable("--db", database); err != nil {
-				return err
-			}
-			total, counts, err := check(command.Context(), database, keys)
+			total, counts, err := check(command.Context(), db, keys)
 			if err != nil {
 				return err
 			}
@@ -40,38 +33,35 @@ them. It changes no relayer.`,
 			return nil
 		},
 	}
-	command.Flags().StringVar(&database, "db", defaultDatabase, "database `file` that no server has open, or a postgres:// URL")
-	keys.addCheckFlags(command)
+	command.Flags().StringVar(&db.name, "db", db.name, "database `file` that no server has open, or a postgres:// URL")
+	keys.addFlags(command)
 	return command
 }
 
-func check(ctx context.Context, database string, keys sealing) (total int, counts sealed.Counts, err error) {
-	used, err := keys.loadOrNone()
+func check(ctx context.Context, db database, keys sealing) (total int, counts sealed.Counts, err error) {
+	used, err := keys.keys()
 	if err != nil {
 		return 0, counts, err
 	}
-	db, closeStore, err := openExisting(ctx, "--db", database, lockOnce())
+	opened, err := db.open(ctx)
 	if err != nil {
 		return 0, counts, err
 	}
-	defer func() { err = errors.Join(err, closeStore()) }()
-	if err := db.(transfer.Checker).Check(ctx); err != nil {
-		return 0, counts, fmt.Errorf("--db: %w", err)
+	defer func() { err = errors.Join(err, opened.Close()) }()
+	store, err := sealed.New(opened, used, keys.options()...)
+	if err == nil {
+		err = opened.(transfer.Checker).Check(ctx)
 	}
-	store, err := sealed.New(db, used, keys.options()...)
+	if err == nil {
+		err = checkRelayers(ctx, store)
+	}
 	if err != nil {
+		return 0, counts, fmt.Errorf("%s: %w", db.flag, err)
+	}
+	if counts, err = countSealed(ctx, opened, used); err != nil {
 		return 0, counts, err
 	}
-	if err := checkRelayers(ctx, store); err != nil {
-		return 0, counts, fmt.Errorf("--db: %w", err)
-	}
-	if counts, err = countSealed(ctx, db, used); err != nil {
-		return 0, counts, err
-	}
-	if err := checkKeyNames(counts); err != nil {
-		return 0, counts, err
-	}
-	all, err := db.List(ctx, relayer.StoreQuery{})
+	all, err := opened.List(ctx, relayer.StoreQuery{})
 	return all.Total, counts, err
 }
 
