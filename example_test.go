@@ -273,6 +273,31 @@ func ExampleWithAdmission() {
 	// Output: relayer: delete treasury: invalid relayer: 3 transactions are pending
 }
 
+// In an incident everything of a team is paused, and later exactly that is resumed.
+func ExampleManager_PauseAll() {
+	ctx := context.Background()
+	manager := twoTeams()
+	if _, err := manager.Pause(ctx, "oracle"); err != nil { // before the incident
+		log.Fatal(err)
+	}
+
+	sepolia := relayer.Selector{}.Where("network", "sepolia")
+	paused, err := manager.PauseAll(ctx, sepolia, relayer.Reason("incident 42"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(paused.Changed, "paused,", paused.Unchanged, "paused before,", len(paused.Failed), "failed")
+
+	resumed, err := manager.ResumeAll(ctx, relayer.Selector{}, relayer.AllRelayers(), relayer.PausedBy(paused.RequestID))
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(resumed.Changed, "resumed,", resumed.Unchanged, "unchanged")
+	// Output:
+	// 1 paused, 1 paused before, 0 failed
+	// 1 resumed, 1 unchanged
+}
+
 // A dry run returns what the write would return.
 func ExampleDryRun() {
 	ctx := context.Background()

@@ -234,6 +234,28 @@ func DryRun() WriteOption {
 	}}
 }
 
+// AllRelayers permits a [Manager.PauseAll] or a [Manager.ResumeAll] with the zero [Selector], which
+// selects all relayers. Other writes ignore it.
+func AllRelayers() WriteOption {
+	return WriteOption{func(s *WriteSettings) error {
+		s.All = true
+		return nil
+	}}
+}
+
+// PausedBy limits a [Manager.ResumeAll] to the relayers that a request has paused, such as that of
+// a [Manager.PauseAll]: see [BulkResult.RequestID] and [Relayer.PausedBy]. What was paused before,
+// or was resumed and paused again, stays paused. An empty ID, and the option for another write, is
+// a [*ValidationError].
+func PausedBy(requestID string) WriteOption {
+	return WriteOption{func(s *WriteSettings) error {
+		if s.PausedBy = requestID; requestID == "" {
+			return invalid("paused_by", "must not be empty")
+		}
+		return nil
+	}}
+}
+
 // Reason stores the text with the change, with every URL masked like an [RPCURL]. The text has at
 // most 256 characters on one line; otherwise the write returns a [*ValidationError] on
 // change_reason. What is longer with masked URLs is cut off. Of several reasons the last counts.
@@ -259,6 +281,12 @@ type WriteSettings struct {
 
 	// Reason is the text of the last valid [Reason].
 	Reason string
+
+	// All permits the zero selector. See [AllRelayers].
+	All bool
+
+	// PausedBy is the request ID of the last [PausedBy].
+	PausedBy string
 }
 
 // NewWriteSettings combines options. It returns [ErrNoRevision] if a condition has
@@ -273,6 +301,14 @@ func NewWriteSettings(options ...WriteOption) (s WriteSettings, err error) {
 		err = cmp.Or(err, option.apply(&s))
 	}
 	return s, err
+}
+
+// notBulk returns the error of an option that only a [Manager.ResumeAll] has.
+func (s WriteSettings) notBulk() error {
+	if s.PausedBy != "" {
+		return invalid("paused_by", "is only possible for a resume of several relayers")
+	}
+	return nil
 }
 
 func (s WriteSettings) check(revision uint64) error {

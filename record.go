@@ -488,9 +488,14 @@ func newNote(ctx context.Context, action Action, reason string, changed []string
 	n[noteTime] = strconv.FormatInt(time.Now().UnixMilli(), 10)
 	n[noteAction], n[noteReason] = string(action), reason
 	n[noteActor] = mask.Shortened(withoutSeparators(actor.ID), maxActorLength)
-	n[noteRequestID] = mask.Shortened(withoutSeparators(actor.RequestID), maxRequestIDLength)
+	n[noteRequestID] = requestIDOf(actor)
 	n[noteChanged] = joinedPaths(changed)
 	return n
+}
+
+// requestIDOf returns the request ID of an actor as a note has it.
+func requestIDOf(actor Actor) string {
+	return mask.Shortened(withoutSeparators(actor.RequestID), maxRequestIDLength)
 }
 
 func withoutSeparators(text string) string {

@@ -42,6 +42,8 @@ type Registry interface {
 	Patch(ctx context.Context, id string, patch []byte, options ...WriteOption) (*Relayer, error)
 	Pause(ctx context.Context, id string, options ...WriteOption) (*Relayer, error)
 	Resume(ctx context.Context, id string, options ...WriteOption) (*Relayer, error)
+	PauseAll(ctx context.Context, selector Selector, options ...WriteOption) (BulkResult, error)
+	ResumeAll(ctx context.Context, selector Selector, options ...WriteOption) (BulkResult, error)
 	Disable(ctx context.Context, id string, reason DisabledReason, options ...WriteOption) (*Relayer, error)
 	Enable(ctx context.Context, id string, options ...WriteOption) (*Relayer, error)
 	Delete(ctx context.Context, id string, options ...WriteOption) error

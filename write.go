@@ -2,14 +2,17 @@ package relayer
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
+	mathrand "math/rand/v2"
 	"reflect"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/go-relayer/relayer/internal/mask"
@@ -96,6 +99,220 @@ func (m *Manager) Enable(ctx context.Context, id string, options ...WriteOption)
 func (m *Manager) Delete(ctx context.Context, id string, options ...WriteOption) error {
 	_, err := remove(ctx, m, id, options, func(context.Context, Record) (struct{}, error) { return struct{}{}, nil })
 	return err
+}
+
+// BulkResult is what a [Manager.PauseAll] or a [Manager.ResumeAll] has done. Each relayer that was
+// selected during the whole call is counted once, or is in Failed.
+type BulkResult struct {
+	// RequestID is the [ChangeInfo.RequestID] of every change, and the argument of [PausedBy]
+	// with which [Manager.ResumeAll] resumes what a [Manager.PauseAll] paused.
+	RequestID string
+
+	// Changed is how many relayers have changed, also by an earlier call with this request ID:
+	// a repetition after a lost response counts what the first attempt changed, if it is still
+	// selected and nobody has changed it back.
+	Changed int
+
+	// Unchanged is how many selected relayers stayed as they were: those that were in that
+	// state before, and with [PausedBy] those that the request has not paused.
+	Unchanged int
+
+	// Failed has the error of each relayer that could not be changed, by its ID. Those of a
+	// client have the message of the server.
+	Failed map[string]error
+}
+
+// PauseAll pauses every relayer that the selector selects. Each is a change of its own, like
+// [Manager.Pause], with the same request ID and reason: that of the [Actor], or a generated one.
+// A relayer that is created, deleted, or moved into or out of the selection meanwhile is either
+// changed or not. Other writes go on meanwhile, because each change is stored on its own.
+//
+// The zero Selector is a [*ValidationError] unless [AllRelayers] is given, and so is [IfRevision].
+// A relayer that cannot be changed is in [BulkResult.Failed], and the others are changed. If the
+// store fails, ctx ends, or more than 10,000 relayers fail, PauseAll ends with an error and with
+// the result until then; it matches [ErrOutcomeUnknown] if relayers have been changed. A
+// repetition completes it.
+//
+// Observers get a list for each page that is read, and a pause for each relayer that is to be
+// changed.
+func (m *Manager) PauseAll(ctx context.Context, selector Selector, options ...WriteOption) (BulkResult, error) {
+	return m.setAll(ctx, ActionPause, selector, options)
+}
+
+// ResumeAll is [Manager.PauseAll] for [Manager.Resume]. With [PausedBy] it resumes only those
+// that a request has paused.
+func (m *Manager) ResumeAll(ctx context.Context, selector Selector, options ...WriteOption) (BulkResult, error) {
+	return m.setAll(ctx, ActionResume, selector, options)
+}
+
+// bulk is the state of a [Manager.PauseAll] or a [Manager.ResumeAll].
+type bulk struct {
+	manager  *Manager
+	action   Action
+	selector Selector
+	settings WriteSettings
+
+	mu       sync.Mutex
+	result   BulkResult
+	err      error // ends it
+	panicked any   // of a hook
+}
+
+const (
+	// bulkWrites is how many writes of a bulk are in flight at once, for the group commit of
+	// the store.
+	bulkWrites = 16
+
+	maxBulkFailures = 10_000
+)
+
+func (m *Manager) setAll(ctx context.Context, action Action, selector Selector, options []WriteOption) (BulkResult, error) {
+	settings, err := NewWriteSettings(options...)
+	switch {
+	case err != nil:
+	case settings.Revisions != nil:
+		err = invalid("", "a change of several relayers cannot have the condition of a revision")
+	case action == ActionPause && settings.PausedBy != "":
+		err = settings.notBulk()
+	case selector.IsZero() && !settings.All:
+		err = invalid("", "at least one filter, or all=true, is required")
+	}
+	if err != nil {
+		return BulkResult{}, operationError(action, "", err)
+	}
+	actor, _ := ActorFrom(ctx)
+	if actor.RequestID = requestIDOf(actor); actor.RequestID == "" {
+		actor.RequestID = rand.Text()
+	}
+	b := &bulk{manager: m, action: action, selector: selector, settings: settings, result: BulkResult{RequestID: actor.RequestID}}
+	b.run(WithActor(ctx, actor))
+	if b.panicked != nil {
+		panic(b.panicked)
+	}
+	if b.err != nil && b.result.Changed > 0 && !settings.DryRun {
+		b.err = fmt.Errorf("%w: %d relayers were changed, and then: %w", ErrOutcomeUnknown, b.result.Changed, b.err)
+	}
+	return b.result, operationError(action, "", b.err)
+}
+
+// run changes the relayers. A page is read while the writes of the one before it are in flight.
+func (b *bulk) run(ctx context.Context) {
+	var writes sync.WaitGroup
+	defer writes.Wait()
+	slots := make(chan struct{}, bulkWrites)
+	newest, err := b.manager.newest(ctx)
+	if err != nil {
+		b.end(err)
+	}
+	for rec, err := range b.manager.allRecords(ctx, b.selector) {
+		if rec.Sequence > newest {
+			return // others may create relayers without an end
+		}
+		corrupt, isDamaged := errors.AsType[*CorruptError](err)
+		switch {
+		case isDamaged:
+			b.add(Record{ID: corrupt.ID}, err)
+		case err != nil:
+			b.end(err)
+		case !b.isToChange(rec):
+			b.add(rec, nil)
+		default:
+			slots <- struct{}{}
+			writes.Go(func() {
+				defer func() { <-slots }()
+				b.change(ctx, rec.ID)
+			})
+		}
+		if b.isOver() {
+			return
+		}
+	}
+}
+
+// isToChange reports whether the relayer of a selected record has to be changed.
+func (b *bulk) isToChange(rec Record) bool {
+	if b.action == ActionPause {
+		return !isPaused(rec)
+	}
+	return isPaused(rec) && (b.settings.PausedBy == "" || b.settings.PausedBy == pausedByOf(rec).RequestID)
+}
+
+// change changes one relayer, unless another writer has made that unnecessary.
+func (b *bulk) change(ctx context.Context, id string) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.panicked = cause
+		}
+	}()
+	settings := WriteOption{func(s *WriteSettings) error {
+		s.DryRun, s.Reason = b.settings.DryRun, b.settings.Reason
+		return nil
+	}}
+	set := b.manager.setPaused(b.action == ActionPause)
+	before := Record{ID: id} // the last attempt
+	edit := func(ctx context.Context, current Record) (Record, error) {
+		if before = current; !b.selector.selects(current) || !b.isToChange(current) {
+			return current, nil
+		}
+		return set(ctx, current)
+	}
+	asStored := func(_ context.Context, rec Record) (Record, error) { return rec, nil }
+	_, err := update(ctx, b.manager, b.action, id, []WriteOption{settings}, asStored, edit)
+	b.add(before, err)
+}
+
+// add adds the result of a relayer, whose record was rec before the change. One that was deleted,
+// or left the selection, does not count.
+func (b *bulk) add(rec Record, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case errors.Is(err, ErrNotFound), err == nil && !b.selector.selects(rec):
+	case err == nil && (b.isToChange(rec) || b.isOwn(rec)):
+		b.result.Changed++
+	case err == nil:
+		b.result.Unchanged++
+	case !isOfRelayer(err), len(b.result.Failed) == maxBulkFailures:
+		b.err = cmp.Or(b.err, err)
+	default:
+		if b.result.Failed == nil {
+			b.result.Failed = make(map[string]error)
+		}
+		b.result.Failed[rec.ID] = err
+	}
+}
+
+// isOwn reports whether an earlier attempt of the request has changed the relayer.
+func (b *bulk) isOwn(rec Record) bool {
+	if b.action == ActionPause {
+		return pausedByOf(rec).RequestID == b.result.RequestID
+	}
+	info := changeInfoOf(rec)
+	return info.RequestID == b.result.RequestID && info.Action == ActionResume
+}
+
+// isOfRelayer reports whether an error is one of a single relayer.
+func isOfRelayer(err error) bool {
+	for _, general := range []error{ErrUnavailable, ErrOutcomeUnknown, context.Canceled, context.DeadlineExceeded} {
+		if errors.Is(err, general) {
+			return false
+		}
+	}
+	return true
+}
+
+func (b *bulk) end(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.err = cmp.Or(b.err, err)
+}
+
+func (b *bulk) isOver() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.err != nil || b.panicked != nil
 }
 
 // create stores a new relayer. Decode completes it, and reports false if its fields are unknown.
@@ -514,6 +731,7 @@ type write struct {
 func observeWrite[T any](ctx context.Context, m *Manager, action Action, id *string, options []WriteOption, run func(context.Context, *write) (T, error)) (T, error) {
 	w := &write{store: m.store}
 	settings, err := NewWriteSettings(options...)
+	err = cmp.Or(err, settings.notBulk())
 	if w.WriteSettings = settings; settings.DryRun {
 		w.store = withoutWrites(m.store)
 	}
@@ -636,7 +854,7 @@ func backOff(ctx context.Context, lost int) error {
 	const longest = 10 * time.Millisecond
 	limit := min(longest, 50*time.Microsecond<<min(lost, 10))
 	select {
-	case <-time.After(rand.N(limit)):
+	case <-time.After(mathrand.N(limit)):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"net/url"
 	"reflect"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -1286,5 +1288,394 @@ func TestWrites_UnknownOutcomeAndDoneContext(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// fleet creates the relayers r-000, r-001 and so on. Every third one is of the team risk, the others
+// are of payments.
+func fleet(t testing.TB, store relayer.Store, count int, options ...relayer.Option) *relayer.Manager {
+	t.Helper()
+	m, err := relayer.New(store, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range count {
+		req := minimal(fmt.Sprintf("r-%03d", i))
+		req.Labels = map[string]string{"team": "payments"}
+		if i%3 == 0 {
+			req.Labels["team"] = "risk"
+		}
+		mustCreate(t, m, req)
+	}
+	return m
+}
+
+var ofPayments = relayer.Selector{}.Where("label.team", "payments")
+
+// pausedIDs returns the IDs of the paused relayers.
+func pausedIDs(t testing.TB, m *relayer.Manager) (ids []string) {
+	t.Helper()
+	for r, err := range m.All(t.Context(), relayer.Selector{}.Where("paused", "true")) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, r.ID)
+	}
+	return ids
+}
+
+func wantBulk(t testing.TB, result relayer.BulkResult, err error, changed, unchanged int) {
+	t.Helper()
+	if err != nil || result.Changed != changed || result.Unchanged != unchanged || len(result.Failed) > 0 || result.RequestID == "" {
+		t.Errorf("the result is %+v, error %v, want %d changed and %d unchanged", result, err, changed, unchanged)
+	}
+}
+
+// Each relayer of the selection is a change of its own, in the history and the feed, with the request
+// ID and the reason.
+func TestPauseAll(t *testing.T) {
+	eachStore(t, func(t *testing.T, store relayer.Store) {
+		m := fleet(t, store, 250)
+		if _, err := m.Pause(t.Context(), "r-001"); err != nil {
+			t.Fatal(err)
+		}
+		page, err := m.List(t.Context(), relayer.ListQuery{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx := relayer.WithActor(t.Context(), relayer.Actor{ID: "ann", RequestID: "request-1"})
+		dry, err := m.PauseAll(ctx, ofPayments, relayer.DryRun())
+		wantBulk(t, dry, err, 165, 1)
+		if ids := pausedIDs(t, m); len(ids) != 1 {
+			t.Errorf("a dry run has paused %q", ids)
+		}
+		result, err := m.PauseAll(ctx, ofPayments, relayer.Reason("incident 42"))
+		wantBulk(t, result, err, 165, 1)
+		if result.RequestID != "request-1" {
+			t.Errorf("the request ID is %q", result.RequestID)
+		}
+		if ids := pausedIDs(t, m); len(ids) != 166 || slices.Contains(ids, "r-000") {
+			t.Errorf("paused are %d: %q", len(ids), ids)
+		}
+		seen := make(map[string]bool)
+		for change, err := range m.Watch(t.Context(), relayer.WatchQuery{After: page.Position}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			past, _, err := m.History(t.Context(), relayer.HistoryQuery{ID: change.ID, Limit: 1})
+			if err != nil && !errors.Is(err, errors.ErrUnsupported) { // a map has no history
+				t.Fatal(err)
+			}
+			for _, info := range append(infosOf(past), change.Info, change.Relayer.LastChange) {
+				if info.Actor != "ann" || info.Action != relayer.ActionPause || info.Reason != "incident 42" || info.RequestID != "request-1" || !slices.Equal(info.Changed, []string{"paused"}) {
+					t.Fatalf("the change of %s is %+v", change.ID, info)
+				}
+			}
+			if seen[change.ID] = true; len(seen) == 165 {
+				break
+			}
+		}
+		again, err := m.PauseAll(t.Context(), ofPayments)
+		wantBulk(t, again, err, 0, 166)
+		resumed, err := m.ResumeAll(t.Context(), relayer.Selector{}, relayer.AllRelayers())
+		wantBulk(t, resumed, err, 166, 84)
+		if ids := pausedIDs(t, m); len(ids) != 0 {
+			t.Errorf("still paused: %q", ids)
+		}
+	})
+}
+
+func infosOf(changes []relayer.Change) (infos []relayer.ChangeInfo) {
+	for _, change := range changes {
+		infos = append(infos, change.Info)
+	}
+	return infos
+}
+
+// A selection that is empty by mistake changes nothing, and options that have no meaning are errors.
+func TestPauseAll_InvalidOptions(t *testing.T) {
+	m := fleet(t, memory.New(), 3)
+	ctx := t.Context()
+	for name, call := range map[string]func() error{
+		"nothing selected": func() error { return second(m.PauseAll(ctx, relayer.Selector{})) },
+		"invalid selector": func() error {
+			return second(m.PauseAll(ctx, relayer.Selector{}.Where("x", "y"), relayer.AllRelayers()))
+		},
+		"revision":               func() error { return second(m.PauseAll(ctx, ofPayments, relayer.IfRevision(1))) },
+		"reason of two lines":    func() error { return second(m.PauseAll(ctx, ofPayments, relayer.Reason("a\nb"))) },
+		"no request":             func() error { return second(m.ResumeAll(ctx, ofPayments, relayer.PausedBy(""))) },
+		"pause of a request":     func() error { return second(m.PauseAll(ctx, ofPayments, relayer.PausedBy("x"))) },
+		"one pause of a request": func() error { return second(m.Pause(ctx, "r-000", relayer.PausedBy("x"))) },
+		"resume of a request":    func() error { return second(m.Resume(ctx, "r-000", relayer.PausedBy("x"))) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := call()
+			if fieldErrors(t, err); !strings.HasPrefix(err.Error(), "relayer: pause") && !strings.HasPrefix(err.Error(), "relayer: resume") {
+				t.Errorf("the error is %v", err)
+			}
+			if ids := pausedIDs(t, m); len(ids) > 0 {
+				t.Errorf("paused are %q", ids)
+			}
+		})
+	}
+	none, err := m.PauseAll(ctx, relayer.Selector{}.Where("id"))
+	wantBulk(t, none, err, 0, 0)
+}
+
+// What a request has paused is resumed, whatever else was changed since.
+func TestResumeAll_PausedBy(t *testing.T) {
+	eachStore(t, func(t *testing.T, store relayer.Store) {
+		m, ctx := fleet(t, store, 30), t.Context()
+		if _, err := m.Pause(ctx, "r-001"); err != nil { // before
+			t.Fatal(err)
+		}
+		paused, err := m.PauseAll(ctx, relayer.Selector{}, relayer.AllRelayers())
+		wantBulk(t, paused, err, 29, 1)
+		if other, err := m.PauseAll(ctx, ofPayments); err != nil || other.RequestID == paused.RequestID {
+			t.Fatalf("another pause has the request ID %q, error %v", other.RequestID, err)
+		}
+		for _, change := range []func(id string) error{
+			func(string) error { return second(m.Resume(ctx, "r-002")) },
+			func(string) error { return second(m.Resume(ctx, "r-003")) },
+			func(string) error { return second(m.Pause(ctx, "r-003")) }, // again, by another request
+			func(id string) error { return second(m.Disable(ctx, id, relayer.DisabledReason{Type: "x"})) },
+			func(id string) error { return second(m.Patch(ctx, id, []byte(`{"name":"other"}`))) },
+			func(id string) error { return second(m.Patch(ctx, id, []byte(`{"labels":{"team":"new"}}`))) },
+		} {
+			if err := change("r-004"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		resumed, err := m.ResumeAll(ctx, relayer.Selector{}, relayer.AllRelayers(), relayer.PausedBy(paused.RequestID))
+		wantBulk(t, resumed, err, 27, 3)
+		if ids := pausedIDs(t, m); !slices.Equal(ids, []string{"r-001", "r-003"}) {
+			t.Errorf("still paused: %q", ids)
+		}
+		if info := mustGet(t, m, "r-004").LastChange; info.Action != relayer.ActionResume || info.RequestID != resumed.RequestID {
+			t.Errorf("the last change is %+v", info)
+		}
+		again, err := m.ResumeAll(ctx, relayer.Selector{}, relayer.AllRelayers(), relayer.PausedBy(paused.RequestID))
+		wantBulk(t, again, err, 0, 30)
+	})
+}
+
+// A repetition with the same request ID has the counts of the whole.
+func TestPauseAll_SameRequestID(t *testing.T) {
+	m := fleet(t, memory.New(), 30)
+	ctx := relayer.WithActor(t.Context(), relayer.Actor{RequestID: "request-1"})
+	for range 2 {
+		paused, err := m.PauseAll(ctx, ofPayments)
+		wantBulk(t, paused, err, 20, 0)
+	}
+	ctx = relayer.WithActor(t.Context(), relayer.Actor{RequestID: "request-2"})
+	for range 2 {
+		resumed, err := m.ResumeAll(ctx, relayer.Selector{}, relayer.AllRelayers())
+		wantBulk(t, resumed, err, 20, 10)
+	}
+}
+
+// A view pauses only its own relayers.
+func TestPauseAll_Within(t *testing.T) {
+	m := fleet(t, memory.New(), 30)
+	view := m.Within(ofPayments)
+	paused, err := view.PauseAll(t.Context(), relayer.Selector{}, relayer.AllRelayers())
+	wantBulk(t, paused, err, 20, 0)
+	if ids := pausedIDs(t, m); len(ids) != 20 || slices.Contains(ids, "r-000") {
+		t.Errorf("paused are %q", ids)
+	}
+	none, err := view.ResumeAll(t.Context(), relayer.Selector{}.Where("label.team", "risk"))
+	wantBulk(t, none, err, 0, 0)
+}
+
+// beforeUpdate is a store that calls a function before each update.
+type beforeUpdate struct {
+	relayer.Store
+	call func(relayer.Record) error
+}
+
+func (s beforeUpdate) Update(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
+	if err := s.call(rec); err != nil {
+		return relayer.Record{}, err
+	}
+	return s.Store.Update(ctx, rec)
+}
+
+// A relayer that is changed between its read and its write is judged again.
+func TestPauseAll_ChangedMeanwhile(t *testing.T) {
+	inner := memory.New()
+	other := fleet(t, inner, 6) // 1, 2, 4 and 5 are of payments
+	var once [6]sync.Once
+	m := managerOf(t, beforeUpdate{inner, func(rec relayer.Record) (err error) {
+		change := map[string]func() error{
+			"r-001": func() error { return second(other.Patch(t.Context(), rec.ID, []byte(`{"labels":{"team":"risk"}}`))) },
+			"r-002": func() error { return other.Delete(t.Context(), rec.ID) },
+			"r-004": func() error { return second(other.Pause(t.Context(), rec.ID, relayer.Reason("first"))) },
+			"r-005": func() error { return second(other.Patch(t.Context(), rec.ID, []byte(`{"name":"other"}`))) },
+		}[rec.ID]
+		once[rec.ID[4]-'0'].Do(func() { err = change() })
+		return err
+	}})
+	paused, err := m.PauseAll(t.Context(), ofPayments, relayer.Reason("second"))
+	wantBulk(t, paused, err, 1, 1)
+	if ids := pausedIDs(t, m); !slices.Equal(ids, []string{"r-004", "r-005"}) {
+		t.Errorf("paused are %q", ids)
+	}
+	if first, r := mustGet(t, m, "r-004"), mustGet(t, m, "r-005"); first.PausedBy.Reason != "first" || r.Name != "other" || r.PausedBy.Reason != "second" {
+		t.Errorf("r-004 is %+v, r-005 is %+v", first, r)
+	}
+}
+
+// One relayer that cannot be changed does not prevent the change of the others.
+func TestResumeAll_Failed(t *testing.T) {
+	store := memory.New()
+	m := fleet(t, store, 30, relayer.WithAdmission(func(_ context.Context, o relayer.Operation, _, _ *relayer.Relayer) error {
+		if o.Action == relayer.ActionResume && o.ID == "r-007" {
+			return relayer.Refuse("not synchronized")
+		}
+		return nil
+	}))
+	paused, err := m.PauseAll(t.Context(), relayer.Selector{}, relayer.AllRelayers())
+	wantBulk(t, paused, err, 30, 0) // no admission
+	rec := mustGetRecord(t, store, "r-009")
+	rec.Document = []byte(`{`)
+	if _, err := store.Update(t.Context(), rec); err != nil {
+		t.Fatal(err)
+	}
+	resumed, err := m.ResumeAll(t.Context(), relayer.Selector{}, relayer.AllRelayers())
+	if err != nil || resumed.Changed != 28 || resumed.Unchanged != 0 || len(resumed.Failed) != 2 {
+		t.Errorf("the result is %+v, error %v", resumed, err)
+	}
+	if err := resumed.Failed["r-007"]; !errors.Is(err, relayer.ErrInvalid) || !strings.Contains(err.Error(), "not synchronized") {
+		t.Errorf("r-007 failed with %v", err)
+	}
+	if err := resumed.Failed["r-009"]; err == nil {
+		t.Error("the damaged relayer is not in Failed")
+	}
+}
+
+// If the store fails, the result says what was changed, and a repetition completes it.
+func TestPauseAll_StoreFails(t *testing.T) {
+	inner, left := memory.New(), new(atomic.Int32)
+	fleet(t, inner, 250)
+	m := managerOf(t, beforeUpdate{inner, func(relayer.Record) error {
+		if left.Add(-1) < 0 {
+			return relayer.ErrUnavailable
+		}
+		return nil
+	}})
+	ctx := relayer.WithActor(t.Context(), relayer.Actor{RequestID: "request-1"})
+	paused, err := m.PauseAll(ctx, relayer.Selector{}, relayer.AllRelayers())
+	if !errors.Is(err, relayer.ErrUnavailable) || errors.Is(err, relayer.ErrOutcomeUnknown) || paused.Changed != 0 {
+		t.Errorf("a store that fails at once: %+v, %v", paused, err)
+	}
+	left.Store(120)
+	paused, err = m.PauseAll(ctx, relayer.Selector{}, relayer.AllRelayers())
+	if !errors.Is(err, relayer.ErrOutcomeUnknown) || paused.Changed != 120 || len(paused.Failed) > 0 {
+		t.Errorf("a store that fails later: %+v, %v", paused, err)
+	}
+	if ids := pausedIDs(t, m); len(ids) != 120 {
+		t.Errorf("%d are paused", len(ids))
+	}
+	left.Store(1000)
+	paused, err = m.PauseAll(ctx, relayer.Selector{}, relayer.AllRelayers())
+	wantBulk(t, paused, err, 250, 0)
+	canceled, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err := m.ResumeAll(canceled, relayer.Selector{}, relayer.AllRelayers()); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the end of the context: %v", err)
+	}
+}
+
+// Several writes are in flight at once, for group commit, but not many.
+func TestPauseAll_WritesInFlight(t *testing.T) { synctest.Test(t, testWritesInFlight) }
+
+func testWritesInFlight(t *testing.T) {
+	const most = 16
+	inner := memory.New()
+	fleet(t, inner, 250)
+	var inFlight, highest atomic.Int32
+	var once sync.Once
+	reached := make(chan struct{})
+	m := managerOf(t, beforeUpdate{inner, func(relayer.Record) error {
+		n := inFlight.Add(1)
+		defer inFlight.Add(-1)
+		for {
+			old := highest.Load()
+			if n <= old || highest.CompareAndSwap(old, n) {
+				break
+			}
+		}
+		if n == most {
+			once.Do(func() { close(reached) })
+		}
+		<-reached
+		return nil
+	}})
+	paused, err := m.PauseAll(t.Context(), relayer.Selector{}, relayer.AllRelayers())
+	wantBulk(t, paused, err, 250, 0)
+	if highest.Load() != most {
+		t.Errorf("%d writes were in flight, want %d", highest.Load(), most)
+	}
+}
+
+// A panic of a hook reaches the caller.
+func TestPauseAll_PanicOfHook(t *testing.T) {
+	m := fleet(t, memory.New(), 30, atEnd(func(operation relayer.Operation, _ error) {
+		if operation.ID == "r-020" && operation.Action == relayer.ActionPause {
+			panic("of a hook")
+		}
+	}))
+	defer func() {
+		if cause := recover(); cause != "of a hook" {
+			t.Errorf("the panic is %v", cause)
+		}
+	}()
+	_, err := m.PauseAll(t.Context(), relayer.Selector{}, relayer.AllRelayers())
+	t.Errorf("PauseAll returned %v", err)
+}
+
+// Observers get each change, and the pages that are read.
+func TestPauseAll_Observed(t *testing.T) {
+	var mu sync.Mutex
+	counts := make(map[string]int)
+	m := fleet(t, memory.New(), 150, atEnd(func(o relayer.Operation, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		counts[fmt.Sprint(o.Action, o.Actor.RequestID, o.Reason, o.DryRun, o.Paused != nil && *o.Paused, err)]++
+	}))
+	if _, err := m.Pause(t.Context(), "r-000"); err != nil {
+		t.Fatal(err)
+	}
+	clear(counts)
+	ctx := relayer.WithActor(t.Context(), relayer.Actor{RequestID: "request-1"})
+	paused, err := m.PauseAll(ctx, relayer.Selector{}, relayer.AllRelayers(), relayer.Reason("why"))
+	wantBulk(t, paused, err, 149, 1)
+	if want := map[string]int{"pauserequest-1whyfalse true <nil>": 149, "listrequest-1false false <nil>": 2}; !maps.Equal(counts, want) {
+		t.Errorf("observed were %v, want %v", counts, want)
+	}
+}
+
+// PauseAll ends although others create relayers faster than it pauses them.
+func TestPauseAll_RelayersCreatedMeanwhile(t *testing.T) {
+	inner := memory.New()
+	other := fleet(t, inner, 250)
+	var created atomic.Int32
+	m := managerOf(t, beforeUpdate{inner, func(relayer.Record) error {
+		mustCreate(t, other, minimal(""))
+		mustCreate(t, other, minimal(""))
+		created.Add(2)
+		if created.Load() > 5000 {
+			return errors.New("the selection has no end")
+		}
+		return nil
+	}})
+	paused, err := m.PauseAll(t.Context(), relayer.Selector{}, relayer.AllRelayers())
+	if err != nil || paused.Changed < 250 || len(paused.Failed) > 0 {
+		t.Errorf("changed are %d, failed %d, error %v", paused.Changed, len(paused.Failed), err)
+	}
+	for r, err := range m.All(t.Context(), relayer.Selector{}.Where("paused", "false")) {
+		if err != nil || r.Name != "n" || strings.HasPrefix(r.ID, "r-") {
+			t.Fatalf("%v is not paused, error %v", r, err)
+		}
 	}
 }

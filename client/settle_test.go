@@ -192,7 +192,7 @@ var others = map[string]func(t *testing.T, m *relayer.Manager){
 	},
 }
 
-func second(_ *relayer.Relayer, err error) error { return err }
+func second[T any](_ T, err error) error { return err }
 
 func ignoreMissing(t *testing.T, err error) {
 	t.Helper()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"time"
 
@@ -60,6 +61,9 @@ func createBody(ctx context.Context, req relayer.CreateRequest) ([]byte, error) 
 // perform runs a write with its options, and names it in its error.
 func perform(action relayer.Action, id string, options []relayer.WriteOption, run func(relayer.WriteSettings) (*relayer.Relayer, error)) (*relayer.Relayer, error) {
 	settings, err := relayer.NewWriteSettings(options...)
+	if err == nil && settings.PausedBy != "" {
+		err = &relayer.ValidationError{Fields: []relayer.FieldError{{Field: "paused_by", Message: "is only possible for a resume of several relayers"}}}
+	}
 	if err != nil {
 		return named[*relayer.Relayer](action, id, nil, err)
 	}
@@ -182,6 +186,84 @@ func (c *Client) setPaused(ctx context.Context, action relayer.Action, id string
 	return perform(action, id, options, func(settings relayer.WriteSettings) (*relayer.Relayer, error) {
 		return c.patch(ctx, id, fmt.Appendf(nil, `{"paused":%t}`, paused), settings)
 	})
+}
+
+// PauseAll pauses relayers like [relayer.Manager.PauseAll]. It sends the request again if the
+// response is lost, with the same request ID, so that the counts are those of all attempts. An
+// error matches [relayer.ErrOutcomeUnknown] if relayers may have been changed: call PauseAll
+// again. It matches [errors.ErrUnsupported] if the server does not offer the operation.
+//
+// The server goes on after the end of ctx, or of [WithTimeout].
+func (c *Client) PauseAll(ctx context.Context, selector relayer.Selector, options ...relayer.WriteOption) (relayer.BulkResult, error) {
+	return c.setAll(ctx, relayer.ActionPause, selector, options)
+}
+
+// ResumeAll resumes relayers like [relayer.Manager.ResumeAll]. Errors are those of
+// [Client.PauseAll].
+func (c *Client) ResumeAll(ctx context.Context, selector relayer.Selector, options ...relayer.WriteOption) (relayer.BulkResult, error) {
+	return c.setAll(ctx, relayer.ActionResume, selector, options)
+}
+
+func (c *Client) setAll(ctx context.Context, action relayer.Action, selector relayer.Selector, options []relayer.WriteOption) (result relayer.BulkResult, err error) {
+	settings, err := relayer.NewWriteSettings(options...)
+	if err = cmp.Or(err, selector.Err()); err == nil {
+		result, err = c.sendBulk(ctx, action, selector, settings)
+	}
+	return named(action, "", result, err)
+}
+
+func (c *Client) sendBulk(ctx context.Context, action relayer.Action, selector relayer.Selector, settings relayer.WriteSettings) (result relayer.BulkResult, err error) {
+	req := newRequest(http.MethodPost, collectionPath+":"+string(action), nil)
+	req.query = url.Values{}
+	addFilters(req.query, selector)
+	for name, value := range map[string]string{"all": flag(settings.All), "dry_run": flag(settings.DryRun), "paused_by": settings.PausedBy} {
+		if value != "" {
+			req.query.Set(name, value)
+		}
+	}
+	req.ifMatch, req.reason, req.isOptional = ifMatch(settings.Revisions), settings.Reason, true
+	req.decode = func(resp *response) (err error) {
+		result, err = resp.decodeBulk()
+		return err
+	}
+	attempts, isLost := c.newAttempts(), false
+	for {
+		_, failed := c.attempt(ctx, req)
+		if failed == nil {
+			return result, nil
+		}
+		isLost = isLost || failed.isUnknown && !settings.DryRun
+		if (failed.isUnknown || failed.isTemporary) && attempts.next(ctx, failed.wait) {
+			continue
+		}
+		if failed.withContextError(ctx); isLost {
+			return relayer.BulkResult{}, &unknownOutcome{failed.err}
+		}
+		return relayer.BulkResult{}, failed.err
+	}
+}
+
+// flag returns the value of a parameter, or "" to omit it.
+func flag(isSet bool) string {
+	if isSet {
+		return "true"
+	}
+	return ""
+}
+
+func (p *response) decodeBulk() (result relayer.BulkResult, err error) {
+	var sent wire.Bulk
+	if json.Unmarshal(p.envelope.Data, &sent) != nil || sent.RequestID == "" {
+		return result, errNoData
+	}
+	result = relayer.BulkResult{RequestID: sent.RequestID, Changed: sent.Changed, Unchanged: sent.Unchanged}
+	for _, failure := range sent.Failed {
+		if result.Failed == nil {
+			result.Failed = make(map[string]error)
+		}
+		result.Failed[failure.ID] = errors.New(p.request.sanitize(failure.Message))
+	}
+	return result, nil
 }
 
 // Disable sets SystemDisabled and DisabledReason like [relayer.Manager.Disable]. It returns an

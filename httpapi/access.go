@@ -18,8 +18,9 @@ type Access struct {
 
 	// Action is what the request does: [relayer.ActionGet], [relayer.ActionList],
 	// [relayer.ActionWatch], [relayer.ActionCreate], [relayer.ActionUpdate],
-	// [relayer.ActionDelete], and those of [WithEngineOperations]. HEAD is the action of
-	// GET. A pause over HTTP is an update, a dry run is the action of its write, and the
+	// [relayer.ActionDelete], [relayer.ActionPause] and [relayer.ActionResume] of several
+	// relayers, and those of [WithEngineOperations]. HEAD is the action of GET. A pause of one
+	// relayer is an update, a dry run is the action of its write, and the
 	// history of a relayer is a get, that of all a list. A read of full RPC URLs asks twice: about the
 	// read, and about [relayer.ActionReveal].
 	Action relayer.Action

@@ -32,6 +32,8 @@ var authorizedRequests = []struct {
 	{"PATCH", one, `{"paused":true}`, "r-1", []relayer.Action{relayer.ActionUpdate}},
 	{"HEAD", one + "/history", "", "r-1", []relayer.Action{relayer.ActionGet}},
 	{"GET", one + "/history", "", "r-1", []relayer.Action{relayer.ActionGet}},
+	{"POST", pause + "?all=true", "", "", []relayer.Action{relayer.ActionPause}},
+	{"POST", resume + "?all=true", "", "", []relayer.Action{relayer.ActionResume}},
 	{"GET", allHistory, "", "", []relayer.Action{relayer.ActionList}},
 	{"HEAD", allHistory, "", "", []relayer.Action{relayer.ActionList}},
 	{"GET", one + "?rpc_urls=full", "", "r-1", []relayer.Action{relayer.ActionGet, relayer.ActionReveal}},
@@ -233,11 +235,11 @@ func TestAccess(t *testing.T) {
 		want      string
 	}{
 		"no authorizer": {
-			want: `{"principal":"alice","actions":["list","create","watch","get","update","delete"],"selector":""}`,
+			want: `{"principal":"alice","actions":["list","create","watch","pause","resume","get","update","delete"],"selector":""}`,
 		},
 		"no authorizer, engine": {
 			options: []httpapi.Option{engine},
-			want:    `{"principal":"alice","actions":["list","create","watch","get","update","delete","disable","enable","reveal"],"selector":""}`,
+			want:    `{"principal":"alice","actions":["list","create","watch","pause","resume","get","update","delete","disable","enable","reveal"],"selector":""}`,
 		},
 		"read within a team": {
 			authorize: func(_ context.Context, access httpapi.Access) (httpapi.Decision, error) {
@@ -255,8 +257,8 @@ func TestAccess(t *testing.T) {
 				}
 				return httpapi.Allow(team), nil
 			},
-			want: `{"principal":"alice","actions":["list","create","watch","get","update","delete"],"selector":"",` +
-				`"selectors":{"create":"label.team=payments","delete":"label.team=payments","update":"label.team=payments"}}`,
+			want: `{"principal":"alice","actions":["list","create","watch","pause","resume","get","update","delete"],"selector":"",` +
+				`"selectors":{"create":"label.team=payments","delete":"label.team=payments","pause":"label.team=payments","resume":"label.team=payments","update":"label.team=payments"}}`,
 		},
 		"nothing": {
 			authorize: func(context.Context, httpapi.Access) (httpapi.Decision, error) { return refuse() },

@@ -79,7 +79,7 @@ func ExampleAuthenticator() {
 	w := httptest.NewRecorder()
 	handler.ServeHTTP(w, r)
 	fmt.Println(w.Code, w.Body)
-	// Output: 200 {"success":true,"data":{"principal":"alice","actions":["list","create","watch","get","update","delete"],"selector":""}}
+	// Output: 200 {"success":true,"data":{"principal":"alice","actions":["list","create","watch","pause","resume","get","update","delete"],"selector":""}}
 }
 
 // The dashboard may read everything, and the payments team may do everything with its own
@@ -103,7 +103,7 @@ func ExampleWithAuthorizer() {
 			}
 		case "payments":
 			switch access.Action {
-			case relayer.ActionGet, relayer.ActionList, relayer.ActionWatch, relayer.ActionCreate, relayer.ActionUpdate, relayer.ActionDelete:
+			case relayer.ActionGet, relayer.ActionList, relayer.ActionWatch, relayer.ActionCreate, relayer.ActionUpdate, relayer.ActionPause, relayer.ActionResume, relayer.ActionDelete:
 				return httpapi.Allow(payments), nil
 			}
 		}
@@ -119,6 +119,6 @@ func ExampleWithAuthorizer() {
 	request(handler, "payments-0123456789", "/api/v1/relayers/risk-1")
 	// Output:
 	// 200 {"success":true,"data":{"principal":"dashboard","actions":["list","watch","get"],"selector":""}}
-	// 200 {"success":true,"data":{"principal":"payments","actions":["list","create","watch","get","update","delete"],"selector":"label.team=payments"}}
+	// 200 {"success":true,"data":{"principal":"payments","actions":["list","create","watch","pause","resume","get","update","delete"],"selector":"label.team=payments"}}
 	// 404 {"success":false,"data":null,"message":"Relayer with ID risk-1 not found"}
 }

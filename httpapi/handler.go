@@ -185,7 +185,7 @@ type route struct {
 	parameters       []parameter // of the query
 	hasFilters       bool        // the keys of a selector are parameters too
 	ignoresMalformed bool        // of the query, because it is not essential
-	buildsPages      bool
+	limit            *limit      // of the requests that are handled at once, or nil
 	isStream         bool
 	isPublic         bool // needs no token
 }
@@ -208,16 +208,20 @@ func (a *API) routes() []route {
 		{"before", isRevision}, {"per_page", isNumber}, {"actor", isActor}, {"action", isChange}, {"since", isTime}, {"until", isTime},
 	}
 	write := []parameter{{"changes", isFlag}, {"dry_run", isFlag}}
+	pause := []parameter{{"all", isFlag}, {"dry_run", isFlag}}
+	resume := append([]parameter{{"paused_by", isText}}, pause...)
 
 	routes := []route{
-		{method: "GET", path: collection, action: relayer.ActionList, handle: a.listRelayers, parameters: list, hasFilters: true, buildsPages: true},
+		{method: "GET", path: collection, action: relayer.ActionList, handle: a.listRelayers, parameters: list, hasFilters: true, limit: a.pages},
 		{method: "POST", path: collection, action: relayer.ActionCreate, handle: a.createRelayer, parameters: write},
 		{method: "GET", path: collection + ":watch", action: relayer.ActionWatch, handle: a.watchRelayers, parameters: read, hasFilters: true, isStream: true},
-		{method: "GET", path: collection + ":history", action: relayer.ActionList, handle: a.getHistory, parameters: past, buildsPages: true},
+		{method: "GET", path: collection + ":history", action: relayer.ActionList, handle: a.getHistory, parameters: past, limit: a.pages},
+		{method: "POST", path: collection + ":pause", action: relayer.ActionPause, handle: a.pauseRelayers, parameters: pause, hasFilters: true, limit: a.bulk},
+		{method: "POST", path: collection + ":resume", action: relayer.ActionResume, handle: a.resumeRelayers, parameters: resume, hasFilters: true, limit: a.bulk},
 		{method: "GET", path: single, action: relayer.ActionGet, handle: a.getRelayer, parameters: read, ignoresMalformed: true},
 		{method: "PATCH", path: single, action: relayer.ActionUpdate, handle: a.patchRelayer, parameters: write},
 		{method: "DELETE", path: single, action: relayer.ActionDelete, handle: a.deleteRelayer, parameters: write},
-		{method: "GET", path: single + "/history", action: relayer.ActionGet, handle: a.getHistory, parameters: past, buildsPages: true},
+		{method: "GET", path: single + "/history", action: relayer.ActionGet, handle: a.getHistory, parameters: past, limit: a.pages},
 		{method: "GET", path: accessPath, handle: a.getAccess, ignoresMalformed: true},
 		{method: "GET", path: openAPIPath, handle: serveOpenAPI, isPublic: true},
 	}
@@ -230,7 +234,7 @@ func (a *API) routes() []route {
 }
 
 // endpoint returns the endpoint of a route with what applies to it before. The order is that of
-// the checks: rate, permission and query, pages, bytes.
+// the checks: rate, permission and query, limit of the route, bytes.
 func (a *API) endpoint(route route) endpoint {
 	handle := route.handle
 	if route.isPublic {
@@ -239,8 +243,8 @@ func (a *API) endpoint(route route) endpoint {
 	if !route.isStream {
 		handle = a.bytesLimited(handle)
 	}
-	if route.buildsPages {
-		handle = a.pagesLimited(handle)
+	if route.limit != nil {
+		handle = a.limited(route.limit, handle)
 	}
 	handle = a.authorized(route, handle)
 	if route.method == http.MethodGet {

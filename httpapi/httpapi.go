@@ -5,6 +5,8 @@
 //	POST   /api/v1/relayers               create a relayer
 //	GET    /api/v1/relayers:watch         the changes of relayers, as Server-Sent Events
 //	GET    /api/v1/relayers:history       the changes of the past, newest first
+//	POST   /api/v1/relayers:pause         pause the relayers that the filters select
+//	POST   /api/v1/relayers:resume        resume the relayers that the filters select
 //	GET    /api/v1/relayers/{relayer_id}  one relayer
 //	PATCH  /api/v1/relayers/{relayer_id}  change a relayer by a JSON Merge Patch
 //	DELETE /api/v1/relayers/{relayer_id}  delete a relayer
@@ -19,7 +21,7 @@
 //
 // and a get, a list and a change stream return full RPC URLs with rpc_urls=full.
 //
-// A list and a change stream take the keys of [relayer.Selector] as query parameters:
+// A list, a change stream, a pause and a resume take the keys of [relayer.Selector] as query parameters:
 //
 //	GET /api/v1/relayers?network=sepolia&label.team=payments&label.team=risk
 //
@@ -95,6 +97,7 @@ type settings struct {
 	inFlight         *limit // in requests
 	pages            *limit // that are built
 	watchers         *limit // in streams
+	bulk             *limit // in pauses and resumes of several relayers
 	pending          *limit // in bytes
 	warnings         *rate  // of repeated log lines
 	maxBodyBytes     int64
@@ -150,6 +153,7 @@ func New(manager *relayer.Manager, authenticate Authenticator, options ...Option
 			inFlight:     newLimit("in_flight", 1024),
 			pages:        newLimit("pages", 8),
 			watchers:     newLimit("watchers", 1000),
+			bulk:         newLimit("bulk", 8),
 			pending:      newLimit("pending_bytes", 128<<20), // five pages of the largest relayers
 			warnings:     newRate(1.0/60, 1),                 // one a minute
 			maxBodyBytes: defaultMaxBodyBytes,

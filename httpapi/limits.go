@@ -39,7 +39,7 @@ func WithMaxPendingBytes(limit int64) Option {
 // address if the actor is not known yet.
 type caller struct{ actor, address string }
 
-// limit is a limit of the server: of requests, pages, streams or bytes. Each caller has a share
+// limit is a limit of the server: of requests, pages, streams, bulks or bytes. Each caller has a share
 // of an eighth.
 type limit struct {
 	cause string // of its refusals
@@ -148,28 +148,28 @@ func (a *API) bytesLimited(handle endpoint) endpoint {
 	}
 }
 
-// pagesLimited limits how many pages an endpoint builds concurrently.
-func (a *API) pagesLimited(handle endpoint) endpoint {
+// limited limits how many requests an endpoint handles concurrently.
+func (a *API) limited(l *limit, handle endpoint) endpoint {
 	return func(x *exchange, r *http.Request) response {
-		if !a.pages.tryAcquire(x.caller, 1) {
+		if !l.tryAcquire(x.caller, 1) {
 			ctx, cancel := context.WithTimeout(x, 5*time.Second)
 			defer cancel()
-			if !a.pages.wait(ctx, x.caller) {
-				return a.refuse(x, r, a.pages)
+			if !l.wait(ctx, x.caller) {
+				return a.refuse(x, r, l)
 			}
 		}
-		defer a.pages.add(x.caller, -1)
+		defer l.add(x.caller, -1)
 		return handle(x, r)
 	}
 }
 
 // Refusals returns how many requests and streams each limit of the server has refused, by
 // its cause: "in_flight" ([WithMaxInFlight]), "pages" and "pending_bytes"
-// ([WithMaxPendingBytes]), and "watchers" ([WithMaxWatchers]). Every cause is in the map,
-// and its count only grows.
+// ([WithMaxPendingBytes]), "watchers" ([WithMaxWatchers]), and "bulk" (8 pauses and resumes of
+// several relayers). Every cause is in the map, and its count only grows.
 func (a *API) Refusals() map[string]uint64 {
 	counts := make(map[string]uint64)
-	for _, l := range []*limit{a.inFlight, a.pages, a.pending, a.watchers} {
+	for _, l := range []*limit{a.inFlight, a.pages, a.pending, a.watchers, a.bulk} {
 		l.mu.Lock()
 		counts[l.cause] = l.refused
 		l.mu.Unlock()

@@ -110,7 +110,7 @@ func (root node) at(t *testing.T, names ...string) node {
 type examples struct {
 	*service
 	document node
-	refusal  error           // of deletes, by the host
+	refusal  error           // of deletes and a resume, by the host
 	unseen   map[string]bool // example responses that no request has returned
 }
 
@@ -121,8 +121,8 @@ func serveExamples(t *testing.T) *examples {
 	e.service = serveAs(t, validTokens, []relayer.Option{
 		relayer.WithNetworkRules(),
 		relayer.WithAddressResolver(exampleAddress),
-		relayer.WithAdmission(func(_ context.Context, o relayer.Operation, _, _ *relayer.Relayer) error {
-			if o.Action == relayer.ActionDelete {
+		relayer.WithAdmission(func(_ context.Context, o relayer.Operation, old, _ *relayer.Relayer) error {
+			if o.Action == relayer.ActionDelete || o.Action == relayer.ActionResume && old.ID == "sepolia-1" {
 				return e.refusal
 			}
 			return nil
@@ -199,6 +199,7 @@ func TestOpenAPI_Examples(t *testing.T) {
 	e.checkInvalidRequests()
 	e.checkRefusals()
 	e.checkDeletes()
+	e.checkBulk()
 	delete(e.unseen, "Document document") // an excerpt
 	if len(e.unseen) > 0 {
 		t.Errorf("no request returned these examples: %v", e.unseen)
@@ -303,6 +304,14 @@ func (e *examples) checkDeletes() {
 	e.expect("RelayerDeleted", "deleted", e.do("DELETE", example, ""))
 }
 
+func (e *examples) checkBulk() {
+	e.recreate()
+	const filters = "?id=sepolia-1&id=solana-1&id=stellar-1"
+	e.expect("Bulk", "paused", e.do("POST", collection+":pause"+filters, ""))
+	e.refusal = relayer.Refuse("the nonce is not synchronized")
+	e.expect("Bulk", "refused", e.do("POST", collection+":resume"+filters, ""))
+}
+
 func responseExamples(root node, response string) map[string]any {
 	components := root["components"].(map[string]any)["responses"].(map[string]any)
 	content, _ := components[response].(map[string]any)["content"].(map[string]any)
@@ -327,6 +336,10 @@ var everyRequest = []struct{ method, path, contentType, body string }{
 	{"HEAD", allHistory, "", ""},
 	{"PUT", allHistory, "", ""},
 	{"POST", collection + "?dry_run=true", "application/json", minimal("")},
+	{"POST", collection + ":pause?all=true", "", ""},
+	{"GET", collection + ":pause", "", ""},
+	{"POST", collection + ":resume?all=true", "", ""},
+	{"GET", collection + ":resume", "", ""},
 	{"GET", access, "", ""},
 	{"HEAD", access, "", ""},
 	{"PUT", access, "", ""},

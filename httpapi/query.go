@@ -178,4 +178,11 @@ func isFull(value string) (problem string) {
 	return ""
 }
 
+func isText(value string) (problem string) {
+	if value == "" {
+		return "must not be empty"
+	}
+	return ""
+}
+
 func isAny(string) (problem string) { return "" }

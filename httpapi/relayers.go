@@ -1,9 +1,11 @@
 package httpapi
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"mime"
 	"net/http"
@@ -187,6 +189,46 @@ func (a *API) deleteRelayer(x *exchange, r *http.Request) response {
 		body = x.appendChange(body, document)
 	}
 	return x.success(http.StatusOK, body)
+}
+
+func (a *API) pauseRelayers(x *exchange, r *http.Request) response {
+	return a.setAll(x, r, x.manager.PauseAll)
+}
+
+func (a *API) resumeRelayers(x *exchange, r *http.Request) response {
+	return a.setAll(x, r, x.manager.ResumeAll)
+}
+
+// setAll pauses or resumes the relayers that the filters select. A client that goes away does not
+// stop it.
+func (a *API) setAll(x *exchange, r *http.Request, set func(context.Context, relayer.Selector, ...relayer.WriteOption) (relayer.BulkResult, error)) response {
+	options, err := x.writeOptions(r)
+	if err != nil {
+		return a.errorResponse(x, r, err)
+	}
+	if x.query.is("all", "true") {
+		options = append(options, relayer.AllRelayers())
+	}
+	if x.query.values.Has("paused_by") {
+		options = append(options, relayer.PausedBy(x.query.values.Get("paused_by")))
+	}
+	result, err := set(context.WithoutCancel(x.Context), x.query.selector, options...)
+	if err != nil {
+		return a.errorResponse(x, r, err)
+	}
+	sent := wire.Bulk{RequestID: result.RequestID, Changed: result.Changed, Unchanged: result.Unchanged, Failed: []wire.BulkFailure{}}
+	for _, id := range slices.Sorted(maps.Keys(result.Failed)) {
+		sent.Failed = append(sent.Failed, wire.BulkFailure{ID: id, Message: a.failedMessage(x, r, result.Failed[id])})
+	}
+	return x.success(http.StatusOK, append(x.startBody(), encodeJSON(sent)...))
+}
+
+// failedMessage returns the message about a relayer that could not be changed. It logs a fault.
+func (a *API) failedMessage(x *exchange, r *http.Request, err error) string {
+	if invalid, ok := errors.AsType[*relayer.ValidationError](err); ok {
+		return strings.TrimPrefix(invalid.Error(), relayer.ErrInvalid.Error()+": ")
+	}
+	return wire.Message(a.conditionalErrorResponse(x, r, err).status, "")
 }
 
 // writeOptions returns the condition and the reason of the header, and the dry run of the

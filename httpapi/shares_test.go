@@ -103,6 +103,9 @@ func occupy(t *testing.T, name string) *occupation {
 		close(store.release)
 	case "pages":
 		store.release = o.release
+	case "bulk":
+		store.release = o.release
+		o.method, o.path = "POST", collection+":pause?all=true"
 	case "pending_bytes":
 		close(store.release)
 		options = append(options, httpapi.WithMaxPendingBytes(16*emptyPageBytes))
@@ -133,11 +136,11 @@ func (o *occupation) end() {
 // TestShares: one caller can use half of each limit. The other half is for callers that use
 // less than an eighth.
 func TestShares(t *testing.T) {
-	for name, total := range map[string]int{"in_flight": 16, "pages": 8, "pending_bytes": 16, "watchers": 16} {
+	for name, total := range map[string]int{"in_flight": 16, "pages": 8, "pending_bytes": 16, "watchers": 16, "bulk": 8} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				o := occupy(t, name)
-				waits := name == "pages" // its requests wait for 5 seconds before they are refused
+				waits := name == "pages" || name == "bulk" // its requests wait for 5 seconds before they are refused
 				const refused, blocked = http.StatusServiceUnavailable, 0
 				expect := func(actor string, want int) {
 					t.Helper()
@@ -167,7 +170,7 @@ func TestShares(t *testing.T) {
 					}
 				}
 				expect("late", refused)
-				want := map[string]uint64{"in_flight": 0, "pages": 0, "pending_bytes": 0, "watchers": 0}
+				want := map[string]uint64{"in_flight": 0, "pages": 0, "pending_bytes": 0, "watchers": 0, "bulk": 0}
 				want[name] = 3
 				if counts := o.api.Refusals(); !maps.Equal(counts, want) {
 					t.Errorf("the refusals are %v, want %v", counts, want)

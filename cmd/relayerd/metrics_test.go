@@ -40,7 +40,7 @@ func TestMetrics_Responses(t *testing.T) {
 		`relayerd_responses_total{code="200"}`: 0,
 		`relayerd_responses_total{code="503"}`: 0,
 	})
-	for _, cause := range []string{"in_flight", "pages", "pending_bytes", "watchers"} {
+	for _, cause := range []string{"in_flight", "pages", "pending_bytes", "watchers", "bulk"} {
 		server.expectMetrics(map[string]float64{`relayerd_refusals_total{cause="` + cause + `"}`: 0})
 	}
 	server.expectStatus("POST", collection, token, definition, http.StatusCreated)

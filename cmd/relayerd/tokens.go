@@ -36,7 +36,7 @@ func (r role) permits(action relayer.Action) bool {
 	switch action {
 	case relayer.ActionGet, relayer.ActionList, relayer.ActionWatch:
 		return r != roleBackup
-	case relayer.ActionCreate, relayer.ActionUpdate, relayer.ActionDelete:
+	case relayer.ActionCreate, relayer.ActionUpdate, relayer.ActionPause, relayer.ActionResume, relayer.ActionDelete:
 		return r.has(roleWrite)
 	case relayer.ActionReveal, relayer.ActionDisable, relayer.ActionEnable:
 		return r.has(roleEngine)

@@ -27,6 +27,20 @@ type PausedBy struct {
 	RequestID string `json:"request_id,omitempty"`
 }
 
+// Bulk is the JSON form of a [relayer.BulkResult].
+type Bulk struct {
+	RequestID string        `json:"request_id"`
+	Changed   int           `json:"changed"`
+	Unchanged int           `json:"unchanged"`
+	Failed    []BulkFailure `json:"failed"`
+}
+
+// BulkFailure is a relayer that could not be changed.
+type BulkFailure struct {
+	ID      string `json:"id"`
+	Message string `json:"message"`
+}
+
 // timeFormat is RFC 3339 in UTC, with milliseconds.
 const timeFormat = "2006-01-02T15:04:05.000Z"
 

@@ -61,6 +61,19 @@ var operations = []operation{
 		responses:   []string{"200 RelayerChanges", "400 InvalidQuery", "403", "429"},
 	},
 	{
+		method: "post", path: collection + ":pause", id: "pauseRelayers", tag: "relayers", summary: "Pause the relayers that the filters select",
+		parameters:  []string{"ChangeReason", "All", "DryRun", filters},
+		description: "Pauses every relayer that exists and is selected during the whole request, except those in `failed`. " + bulkDescription,
+		responses:   []string{"200 Bulk", "400 InvalidQuery", "403"},
+	},
+	{
+		method: "post", path: collection + ":resume", id: "resumeRelayers", tag: "relayers", summary: "Resume the relayers that the filters select",
+		parameters: []string{"ChangeReason", "All", "PausedByRequest", "DryRun", filters},
+		description: "Resumes every relayer that exists and is selected during the whole request, except those in `failed`. " +
+			"With `paused_by` only those that a request paused. " + bulkDescription,
+		responses: []string{"200 Bulk", "400 InvalidQuery", "403"},
+	},
+	{
 		method: "get", path: single, id: "getRelayer", tag: "relayers", summary: "Get a relayer", parameters: []string{"IfNoneMatch", "Changes", "RpcUrls"},
 		description: "Returns one relayer. An ID that is not valid is unknown (404).",
 		responses:   []string{"200 RelayerFound", "304 NotModified", "400 InvalidQuery", "403", "404 RelayerNotFound", "429"},
@@ -111,6 +124,10 @@ var operations = []operation{
 		responses: []string{"200 Document", "304 DocumentNotModified"},
 	},
 }
+
+const bulkDescription = "At least one filter, or `all=true`, is required. Each relayer is a change of its own, with the same request ID and reason. " +
+	"A client that goes away does not stop it. After an error some relayers may be changed: repeat the request, with the same X-Request-Id " +
+	"for the same counts. Has no rate limit; 8 such requests are carried out at once."
 
 const historyDescription = "RPC URLs are masked. A caller whose permission is for some relayers gets the changes before or after which the relayer is one of them. " +
 	"A store without a history makes the path unknown (404)."

@@ -21,6 +21,7 @@ var answers = []answer{
 	{name: "RelayerValid", description: "The relayer as the dry run of a create would create it. A generated ID is only an example.", schema: "RelayerEnvelope"},
 	{name: "RelayerUpdated", description: "The changed relayer. The ETag is the same as before if nothing changed.", schema: "RelayerEnvelope", headers: []string{"ETag"}},
 	{name: "RelayerDeleted", description: "The relayer is deleted.", schema: "DeletedEnvelope"},
+	{name: "Bulk", description: "The request has ended. Each selected relayer is counted once, or is in `failed`.", schema: "BulkEnvelope"},
 	{name: "History", description: "Changes, newest first.", schema: "HistoryEnvelope"},
 	{name: "Access", description: "The permissions of the caller.", schema: "AccessEnvelope"},
 	{name: "RelayerChanges", description: changesDescription, headers: []string{"X-Accel-Buffering"}},
