@@ -17,6 +17,7 @@
 package pgserver
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -27,6 +28,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/go-relayer/relayer/store/postgres/internal/process"
 )
@@ -286,11 +289,33 @@ func (s *Server) run(name string, arguments ...string) error {
 	return nil
 }
 
-// query runs SQL in a new session and returns its output.
-func (s *Server) query(sql string) (string, error) {
-	output, err := s.command("psql", "-XAtq", "-d", s.ConnString(), "-c", sql).CombinedOutput()
+// connect begins a session. Not every distribution of the server has psql.
+func (s *Server) connect() (*pgconn.PgConn, error) {
+	conn, err := pgconn.Connect(context.Background(), s.ConnString()+"&connect_timeout=30")
 	if err != nil {
-		return "", fmt.Errorf("pgserver: %s: %w\n%s", sql, err, output)
+		return nil, fmt.Errorf("pgserver: %w", err)
 	}
-	return strings.TrimSpace(string(output)), nil
+	return conn, nil
+}
+
+// query runs SQL in a new session and returns the first column of its result.
+func (s *Server) query(sql string) (string, error) {
+	conn, err := s.connect()
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	return ask(conn, sql)
+}
+
+func ask(conn *pgconn.PgConn, sql string) (string, error) {
+	results, err := conn.Exec(context.Background(), sql).ReadAll()
+	if err != nil {
+		return "", fmt.Errorf("pgserver: %s: %w", sql, err)
+	}
+	var lines []string
+	for _, row := range results[len(results)-1].Rows {
+		lines = append(lines, string(row[0]))
+	}
+	return strings.Join(lines, "\n"), nil
 }

@@ -3,9 +3,14 @@
 package pgserver
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -46,12 +51,11 @@ func (s *Server) Follow(primary *Server) error {
 	if err := os.RemoveAll(s.data()); err != nil {
 		return fmt.Errorf("pgserver: %w", err)
 	}
-	err := s.run("pg_basebackup", "-D", s.data(), "-R", "-X", "stream", "-c", "fast", "--no-sync",
-		"-h", primary.directory, "-p", "5432", "-U", "postgres")
-	if err != nil {
+	if err := s.copyRunning(primary); err != nil {
 		return err
 	}
-	err = s.configure(s.socketSetting(), "synchronous_standby_names = ''", "wal_retrieve_retry_interval = 100ms")
+	err := s.configure(s.socketSetting(), "synchronous_standby_names = ''", "wal_retrieve_retry_interval = 100ms",
+		"primary_conninfo = 'host="+primary.directory+" user=postgres'")
 	if err != nil {
 		return err
 	}
@@ -65,6 +69,46 @@ func (s *Server) Follow(primary *Server) error {
 		return err
 	}
 	return primary.awaitQuery("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'", "1")
+}
+
+// copyRunning copies the files of a running server, as pg_basebackup does, which not every
+// distribution of the server has. The standby streams the write-ahead log from the primary.
+func (s *Server) copyRunning(primary *Server) error {
+	conn, err := primary.connect()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	if _, err := ask(conn, "SELECT pg_backup_start('standby', true)"); err != nil {
+		return err
+	}
+	archive := filepath.Join(s.directory, "base.tar")
+	defer func() { _ = os.Remove(archive) }()
+	// The status is 1 if files have changed meanwhile.
+	output, err := process.Command(s.account, s.directory, "/bin/tar", "-C", primary.directory, "-cf", archive,
+		"--exclude=data/pg_wal/*", "--exclude=data/pg_dynshmem/*", "--exclude=data/postmaster.*", "data").CombinedOutput()
+	if exit := new(exec.ExitError); err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1) {
+		return fmt.Errorf("pgserver: %w\n%s", err, output)
+	}
+	label, err := ask(conn, "SELECT labelfile FROM pg_backup_stop(false)")
+	if err != nil {
+		return err
+	}
+	output, err = process.Command(s.account, s.directory, "/bin/tar", "-C", s.directory, "-xpf", archive).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("pgserver: %w\n%s", err, output)
+	}
+	return errors.Join(s.addFile("backup_label", label), s.addFile("standby.signal", ""))
+}
+
+// addFile creates a file of the user of the server among its data.
+func (s *Server) addFile(name, content string) error {
+	add := process.Command(s.account, s.directory, "/usr/bin/tee", filepath.Join(s.data(), name))
+	add.Stdin = strings.NewReader(content)
+	if output, err := add.CombinedOutput(); err != nil {
+		return fmt.Errorf("pgserver: %w\n%s", err, output)
+	}
+	return nil
 }
 
 // Promote turns a standby into a primary and returns when it accepts writes. Its
