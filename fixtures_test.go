@@ -133,6 +133,7 @@ var fields = map[string]field{
 	"custom_rpc_urls[].url":    {urlText, true},
 	"custom_rpc_urls[].weight": {kind: weight},
 	"policies":                 {kind: object},
+	"settings":                 {kind: object},
 
 	"evm policies.eip1559_pricing":       {kind: boolean},
 	"evm policies.gas_limit_estimation":  {kind: boolean},
@@ -308,7 +309,8 @@ var fullRelayers = []fullRelayer{
 			],
 			"allowed_programs": ["p"],
 			"allowed_accounts": ["a", "b"]
-		}
+		},
+		"settings": {}
 	}`, `{"id":"full-solana","name":"Full","network":"devnet","network_type":"solana","address":"0xfeed","paused":false,"system_disabled":false,` +
 		`"signer_id":"signer-1","notification_id":"alerts","custom_rpc_urls":[{"url":"http://sol.example/","weight":0}],` +
 		`"policies":{"allowed_accounts":["a","b"],"allowed_programs":["p"],"allowed_tokens":[` +
@@ -317,7 +319,7 @@ var fullRelayers = []fullRelayer{
 		`"disallowed_accounts":[],"fee_margin_percentage":0.1,"fee_payment_strategy":"relayer","max_allowed_fee_lamports":5,"max_signatures":0,` +
 		`"max_tx_data_size":2147483647,"min_balance":9223372036854775807,"swap_config":{"strategy":"jupiter-swap","cron_schedule":"0 */6 * * *",` +
 		`"min_balance_threshold":0,"jupiter_swap_options":{"priority_fee_max_lamports":18446744073709551615,"priority_level":"veryHigh",` +
-		`"dynamic_compute_unit_limit":false}}}}`},
+		`"dynamic_compute_unit_limit":false}}},"settings":{}}`},
 
 	{relayer.Stellar, `{
 		"id": "full-stellar",

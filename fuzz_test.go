@@ -76,7 +76,7 @@ func requestText(t *testing.T, r *relayer.Relayer) []byte {
 	}
 	members := map[string]any{
 		"id": r.ID, "name": r.Name, "network": r.Network, "network_type": r.NetworkType, "paused": r.Paused, "signer_id": r.SignerID,
-		"custom_rpc_urls": endpoints, "policies": r.Policy, "notification_id": r.NotificationID, "labels": r.Labels,
+		"custom_rpc_urls": endpoints, "policies": r.Policy, "notification_id": r.NotificationID, "labels": r.Labels, "settings": r.Settings,
 	}
 	if r.NotificationID == "" {
 		members["notification_id"] = nil

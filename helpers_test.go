@@ -334,7 +334,7 @@ func newFullManager(t testing.TB) *relayer.Manager {
 func requestFor(r *relayer.Relayer) relayer.CreateRequest {
 	return relayer.CreateRequest{
 		ID: r.ID, Name: r.Name, Network: r.Network, NetworkType: r.NetworkType, Paused: r.Paused, SignerID: r.SignerID,
-		NotificationID: r.NotificationID, CustomRPCURLs: r.CustomRPCURLs, Policy: r.Policy, Labels: r.Labels,
+		NotificationID: r.NotificationID, CustomRPCURLs: r.CustomRPCURLs, Policy: r.Policy, Labels: r.Labels, Settings: r.Settings,
 	}
 }
 

@@ -3,6 +3,7 @@ package relayer
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -35,6 +36,7 @@ type settings struct {
 	rpcPolicy        *rpcguard.Policy
 	maxPerPage       int
 	maxRelayerSize   int
+	checkType        func(settings json.RawMessage, found *problems) // of WithSettings; nil accepts any
 }
 
 func newSettings(options []Option) (settings, error) {

@@ -33,6 +33,7 @@ func (s *settings) newRecord(r *Relayer) (Record, error) {
 	complete.CustomRPCURLs = withDefaultWeights(r.CustomRPCURLs)
 	complete.Policy = withPolicyDefaults(r.Policy, r.NetworkType)
 	complete.DisabledReason = maskedReason(r.DisabledReason)
+	complete.Settings = canonicalSettings(r.Settings)
 	document, err := strictjson.Encode(complete)
 	if err != nil {
 		return Record{}, fmt.Errorf("relayer: encoding %s: %w", r.ID, err)

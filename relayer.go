@@ -1,6 +1,7 @@
 package relayer
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -73,6 +74,14 @@ type Relayer struct {
 	// It is nil if there are none: make the map before you assign to a key.
 	Labels map[string]string `json:"labels,omitempty" wire:"optional"`
 
+	// Settings are settings of the host, a JSON object of at most 16 KiB and 32 levels. They are
+	// shown to every reader and kept in the history: they must hold no secret, and a URL with
+	// user information is refused. They are stored with sorted names and without members that are
+	// null.
+	//
+	// It is nil if there are none. Replace it as a whole. See [WithSettings] and [SettingsOf].
+	Settings json.RawMessage `json:"settings,omitempty"`
+
 	// Revision grows with every change of the relayer and is never reused for its ID.
 	// It is the ETag of the HTTP API, and not part of the JSON form.
 	Revision uint64 `json:"-" validate:"-"`
@@ -84,6 +93,18 @@ type Relayer struct {
 	// zero unless Paused is true, and if the change is unknown. The create of a paused relayer
 	// counts as a pause. It is not part of the JSON form.
 	PausedBy ChangeInfo `json:"-" validate:"-"`
+}
+
+// SettingsOf decodes the settings of a relayer. They are the zero value of T if the relayer has
+// none. Members that T does not have are ignored: another version may have stored them.
+func SettingsOf[T any](r *Relayer) (value T, err error) {
+	if len(r.Settings) == 0 {
+		return value, nil
+	}
+	if err := json.Unmarshal(r.Settings, &value); err != nil {
+		return *new(T), fmt.Errorf("relayer: settings of %s: %w", r.ID, err)
+	}
+	return value, nil
 }
 
 // Format prints the JSON form of the relayer and its revision, for every verb. URLs
@@ -174,6 +195,9 @@ type CreateRequest struct {
 
 	// Labels is optional: see [Relayer.Labels].
 	Labels map[string]string `json:"labels,omitempty"`
+
+	// Settings is optional: see [Relayer.Settings].
+	Settings json.RawMessage `json:"settings,omitempty"`
 }
 
 // ChangeInfo says who made a change of a relayer, when and why, and what it changed. What is
@@ -264,32 +288,13 @@ func isIDByte(c byte) bool {
 }
 
 func newRelayer(req CreateRequest) *Relayer {
-	return &Relayer{
-		ID:             req.ID,
-		Name:           req.Name,
-		Network:        req.Network,
-		NetworkType:    req.NetworkType,
-		Paused:         req.Paused,
-		SignerID:       req.SignerID,
-		NotificationID: req.NotificationID,
-		CustomRPCURLs:  req.CustomRPCURLs,
-		Policy:         req.Policy,
-		Labels:         req.Labels,
-	}
+	r := new(Relayer)
+	strictjson.CopyFields(r, &req)
+	return r
 }
 
 // requestOf returns the request for a new relayer. It shares memory with the relayer.
-func requestOf(r *Relayer) CreateRequest {
-	return CreateRequest{
-		ID:             r.ID,
-		Name:           r.Name,
-		Network:        r.Network,
-		NetworkType:    r.NetworkType,
-		Paused:         r.Paused,
-		SignerID:       r.SignerID,
-		NotificationID: r.NotificationID,
-		CustomRPCURLs:  r.CustomRPCURLs,
-		Policy:         r.Policy,
-		Labels:         r.Labels,
-	}
+func requestOf(r *Relayer) (req CreateRequest) {
+	strictjson.CopyFields(&req, r)
+	return req
 }

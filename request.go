@@ -2,10 +2,12 @@ package relayer
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -112,10 +114,13 @@ func (s *settings) addressProblem(address string, networkType NetworkType) strin
 // MarshalUnmasked returns the JSON body of the HTTP request that creates the relayer, as
 // [Documents.Create] reads it. Unlike every other encoding of the request it
 // has the RPC URLs in full: it is for a server, not for a log. It returns a
-// [*ValidationError] if a text is not UTF-8.
+// [*ValidationError] if a text is not UTF-8, or the settings are not JSON.
 func (r CreateRequest) MarshalUnmasked() ([]byte, error) {
 	if isNil(r.Policy) {
 		r.Policy = nil
+	}
+	if r.Settings != nil && !(json.Valid(r.Settings) && utf8.Valid(r.Settings)) {
+		return nil, invalid(settingsMember, strictjson.Check(r.Settings))
 	}
 	masked, err := strictjson.Encode(r)
 	if err != nil {

@@ -1,6 +1,9 @@
 package relayer
 
 import (
+	"cmp"
+	"encoding"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -190,6 +193,7 @@ func isFinite(number float64) bool {
 func (s *settings) check(r *Relayer, found *problems) {
 	checkRules(structRules(), r, "", found)
 	checkLabels(r.Labels, found)
+	s.checkSettings(r.Settings, found)
 	if s.rpcPolicy != nil {
 		checkURLs(*s.rpcPolicy, r.CustomRPCURLs, found)
 	}
@@ -329,6 +333,212 @@ func labelValueProblem(value string) string {
 		return "must not contain control characters"
 	default:
 		return ""
+	}
+}
+
+// WithSettings registers the type of [Relayer.Settings], a struct. A create, update or patch then
+// returns a [*ValidationError] with every problem of the settings, each with its path, such as
+// settings.max_in_flight: values of other types, members that T does not have, and violations of
+// its validate tags, which are those of github.com/go-playground/validator. T is decoded by
+// encoding/json, with names that match exactly.
+//
+// Settings remain optional: a relayer without settings is valid. Stored settings are not checked
+// until the relayer is changed; pause, resume, disable, enable and delete are always possible.
+// Without this option every object is accepted.
+func WithSettings[T any]() Option {
+	return Option{func(s *settings) error {
+		if kind := reflect.TypeFor[T]().Kind(); kind != reflect.Struct {
+			return fmt.Errorf("relayer: the type of the settings must be a struct, not a %s", kind)
+		}
+		if err := tagsError(new(T)); err != nil {
+			return err
+		}
+		s.checkType = func(raw json.RawMessage, found *problems) { checkType(raw, new(T), found) }
+		return nil
+	}}
+}
+
+// tagsError returns an error if the validate tags of a struct have an unknown rule, for which the
+// validator panics.
+func tagsError(zero any) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("relayer: the validate tags of the settings: %v", cause)
+		}
+	}()
+	_ = structRules().Struct(zero)
+	return nil
+}
+
+const (
+	settingsMember  = "settings"
+	maxSettingsSize = 16 << 10
+)
+
+// isOmitted reports whether there are no settings. Null is what encoding/json decodes a null into.
+func isOmitted(raw json.RawMessage) bool { return raw == nil || string(raw) == "null" }
+
+// canonicalSettings returns the stored form of valid settings: with sorted names, and without
+// members that are null, so that every patch has the same result whoever makes it.
+func canonicalSettings(raw json.RawMessage) json.RawMessage {
+	if isOmitted(raw) {
+		return nil
+	}
+	canonical, _ := strictjson.MergePatch(nil, raw)
+	return canonical
+}
+
+// checkSettings reports why settings cannot be stored.
+func (s *settings) checkSettings(raw json.RawMessage, found *problems) {
+	if isOmitted(raw) {
+		return
+	}
+	if problem := strictjson.Check(raw); problem != "" {
+		found.Add(settingsMember, problem)
+		return
+	}
+	d := strictjson.Decoder{Reporter: found}
+	if !d.Member(settingsMember, raw).Free(settingsTextProblem) {
+		return
+	}
+	canonical := canonicalSettings(raw)
+	if len(canonical) > maxSettingsSize {
+		found.Report(settingsMember, strictjson.OutOfRange, fmt.Sprintf("must be at most %d bytes as stored, not %d", maxSettingsSize, len(canonical)))
+	} else if s.checkType != nil {
+		s.checkType(canonical, found)
+	}
+}
+
+// settingsTextProblem returns why a text cannot be in settings, or "".
+func settingsTextProblem(text string) string {
+	_, rest, isURL := strings.Cut(text, "://")
+	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
+		rest = rest[:end]
+	}
+	if isURL && strings.Contains(rest, "@") {
+		return "must not be a URL with user information: settings are shown to every reader"
+	}
+	return ""
+}
+
+// checkType reports what of settings does not fit the type that value points to.
+func checkType(raw json.RawMessage, value any, found *problems) {
+	if !checkShape(settingsMember, raw, reflect.TypeOf(value), found) {
+		return
+	}
+	if err := json.Unmarshal(raw, value); err != nil {
+		found.Report(settingsMember, strictjson.WrongType, shapeProblem(reflect.TypeOf(value).Elem(), err))
+		return
+	}
+	var violations validator.ValidationErrors
+	_ = errors.As(structRules().Struct(value), &violations)
+	for _, violation := range violations {
+		_, path, _ := strings.Cut(violation.Namespace(), ".")
+		found.Report(strictjson.Join(settingsMember, path), ruleCodes[violation.Tag()], settingsRuleMessage(violation))
+	}
+}
+
+// settingsRuleMessage returns what a value must be, for the sender of the request.
+func settingsRuleMessage(violation validator.FieldError) string {
+	unit := map[reflect.Kind]string{reflect.String: " characters", reflect.Slice: " elements", reflect.Array: " elements", reflect.Map: " members"}[violation.Kind()]
+	switch tag := violation.Tag(); {
+	case tag == "required" || tag == "oneof":
+		return ruleMessage(violation)
+	case tag == "gte" || tag == "min":
+		return "must be " + violation.Param() + unit + " or more"
+	case tag == "lte" || tag == "max":
+		return "must be at most " + violation.Param() + unit
+	case violation.Param() != "":
+		return fmt.Sprintf("must satisfy the rule %s=%s", tag, violation.Param())
+	default:
+		return "must satisfy the rule " + tag
+	}
+}
+
+var (
+	jsonDecoder = reflect.TypeFor[json.Unmarshaler]()
+	textDecoder = reflect.TypeFor[encoding.TextUnmarshaler]()
+)
+
+func decodesItself(t reflect.Type) bool {
+	return reflect.PointerTo(t).Implements(jsonDecoder) || reflect.PointerTo(t).Implements(textDecoder)
+}
+
+// checkShape reports every member that a Go type does not have, and every value that it cannot
+// hold: encoding/json reports the first one only, and no paths of unknown members.
+func checkShape(path string, raw []byte, t reflect.Type, found *problems) (fits bool) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	fits = true
+	switch first, kind := raw[0], t.Kind(); {
+	case decodesItself(t):
+	case first == '{' && kind == reflect.Struct:
+		for name, value := range strictjson.InOrder(raw) {
+			field, isKnown := fieldOf(t, name)
+			if below := strictjson.Join(path, name); !isKnown {
+				found.ReportUnknown(below, strictjson.UnknownField, "is not a known field")
+				fits = false
+			} else if !strings.HasSuffix(field.Tag.Get("json"), ",string") {
+				fits = checkShape(below, value, field.Type, found) && fits
+			}
+		}
+		return fits
+	case first == '{' && kind == reflect.Map && t.Key().Kind() == reflect.String:
+		for name, value := range strictjson.InOrder(raw) {
+			fits = checkShape(strictjson.Join(path, name), value, t.Elem(), found) && fits
+		}
+		return fits
+	case first == '[' && (kind == reflect.Slice || kind == reflect.Array):
+		var list []json.RawMessage
+		_ = json.Unmarshal(raw, &list) // it is valid JSON
+		for i, value := range list {
+			fits = checkShape(fmt.Sprintf("%s[%d]", path, i), value, t.Elem(), found) && fits
+		}
+		return fits
+	}
+	if err := json.Unmarshal(raw, reflect.New(t).Interface()); err != nil {
+		found.Report(path, strictjson.WrongType, shapeProblem(t, err))
+		return false
+	}
+	return true
+}
+
+// fieldOf returns the field of a struct that encoding/json decodes a member into.
+func fieldOf(t reflect.Type, name string) (reflect.StructField, bool) {
+	for _, field := range reflect.VisibleFields(t) {
+		tagged := jsonName(field)
+		if field.IsExported() && tagged != "-" && cmp.Or(tagged, field.Name) == name && (tagged != "" || !field.Anonymous) {
+			return field, true
+		}
+	}
+	return reflect.StructField{}, false
+}
+
+// shapeProblem returns what a value must be that a type cannot hold.
+func shapeProblem(t reflect.Type, err error) string {
+	switch kind := t.Kind(); {
+	case decodesItself(t):
+		return "is not valid: " + mask.Text(err.Error())
+	case kind == reflect.Bool:
+		return "must be true or false"
+	case kind == reflect.String:
+		return "must be a string"
+	case kind == reflect.Struct || kind == reflect.Map:
+		return "must be an object"
+	case kind == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
+		return "must be a string in base64"
+	case kind == reflect.Slice || kind == reflect.Array:
+		return "must be an array"
+	case kind == reflect.Float32 || kind == reflect.Float64:
+		return "must be a number"
+	case kind >= reflect.Uint && kind <= reflect.Uintptr:
+		return fmt.Sprintf("must be a whole number from 0 to %d, without a point or an exponent", uint64(math.MaxUint64)>>(64-t.Bits()))
+	case kind >= reflect.Int && kind <= reflect.Int64:
+		most := int64(math.MaxInt64) >> (64 - t.Bits())
+		return fmt.Sprintf("must be a whole number from %d to %d, without a point or an exponent", -most-1, most)
+	default:
+		return "has a form that is not supported"
 	}
 }
 

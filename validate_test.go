@@ -7,10 +7,13 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"math/rand/v2"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/internal/patchtest"
@@ -760,5 +763,303 @@ func TestRPCPolicy_EnabledLater(t *testing.T) {
 	}
 	if err := m.Delete(ctx, "a"); err != nil {
 		t.Error(err)
+	}
+}
+
+// engineSettings has a field of each kind that encoding/json decodes in another way.
+type engineSettings struct {
+	MaxInFlight int               `json:"max_in_flight" validate:"omitempty,gte=1,lte=100"`
+	Tip         *float64          `json:"tip" validate:"omitnil,gt=0"`
+	Mode        string            `json:"mode" validate:"omitempty,oneof=fast safe"`
+	Timeouts    map[string]uint16 `json:"timeouts"`
+	Contracts   []contract        `json:"contracts" validate:"max=2,dive"`
+	Started     time.Time         `json:"started,omitzero"`
+	Strict      bool
+	Hidden      string `json:"-"`
+	common
+}
+
+type common struct {
+	Owner string `json:"owner"`
+}
+
+type contract struct {
+	Address string `json:"address" validate:"required"`
+	Key     []byte `json:"key"`
+}
+
+func withSettings(id, settings string) relayer.CreateRequest {
+	req := minimal(id)
+	req.Settings = json.RawMessage(settings)
+	return req
+}
+
+// Settings are the last member of the document, with sorted names and without nulls, however they
+// were written, and have their paths in the history and the feed.
+func TestSettings_EveryWrite(t *testing.T) {
+	ctx := t.Context()
+	m := newManager(t)
+	document := mustCreateDocument(t, m, evmBody(`"settings":{"b":{"y":1.50,"x":null,"w":[ null, {"b":1,"a":2} ]},"a":"é"},"labels":{"team":"a"},"id":"r"`))
+	const stored = `,"labels":{"team":"a"},"settings":{"a":"é","b":{"w":[null,{"b":1,"a":2}],"y":1.50}}}`
+	if !strings.HasSuffix(string(document.JSON), stored) {
+		t.Errorf("stored %s", document.JSON)
+	}
+	same, err := m.Update(ctx, "r", func(r *relayer.Relayer) error {
+		r.Settings = json.RawMessage(` {"b":{"y":1.50,"w":[null,{"b":1,"a":2}]},"a":"é"}`)
+		return nil
+	})
+	if err != nil || same.Revision != document.Revision {
+		t.Errorf("the same settings made revision %d, error %v", same.Revision, err)
+	}
+	patched, err := m.Patch(ctx, "r", []byte(`{"settings":{"b":{"w":null,"z":true},"c":null}}`))
+	if err != nil || string(patched.Settings) != `{"a":"é","b":{"y":1.50,"z":true}}` {
+		t.Errorf("patched to %s, error %v", patched.Settings, err)
+	}
+	if want := []string{"settings.b.w", "settings.b.z"}; !reflect.DeepEqual(patched.LastChange.Changed, want) {
+		t.Errorf("changed %v, want %v", patched.LastChange.Changed, want)
+	}
+	cleared, err := m.Patch(ctx, "r", []byte(`{"settings":null}`))
+	if err != nil || cleared.Settings != nil {
+		t.Errorf("cleared to %s, error %v", cleared.Settings, err)
+	}
+	past, _, err := m.History(ctx, relayer.HistoryQuery{ID: "r"})
+	if err != nil || len(past) != 3 || past[0].Relayer.Settings != nil || string(past[1].Relayer.Settings) != string(patched.Settings) {
+		t.Errorf("history %+v, error %v", past, err)
+	}
+}
+
+func TestSettings_Refused(t *testing.T) {
+	text := strings.Repeat("x", 16<<10-len(`{"a":""}`))
+	for settings, want := range map[string]string{
+		`[]`:                               "settings",
+		`"x"`:                              "settings",
+		`5`:                                "settings",
+		`{"a":{"b":1,"b":1}}`:              "settings.a.b",
+		`{"a":[{},{"b":1,"b":1}]}`:         "settings.a[1].b",
+		`{"a":"\ud800"}`:                   "settings.a",
+		`{"a":["\u0000"]}`:                 "settings.a[0]",
+		`{"":{"a\u0000":1}}`:               "settings.a\x00",
+		`{"\udc00":1}`:                     "settings.\ufffd",
+		`{"a":"https://me:KEY@h.example"}`: "settings.a",
+		`{"a":["wss://KEY@h.example/p"]}`:  "settings.a[0]",
+		`{"a":"` + text + `x"}`:            "settings",
+		`{"a":` + strings.Repeat("[", 32) + strings.Repeat("]", 32) + `}`:   "settings",
+		`{"a":` + strings.Repeat("[", 900) + strings.Repeat("]", 900) + `}`: "settings",
+	} {
+		problems := problemsOf(t, evmBody(`"settings":`+settings))
+		wantFields(t, problems, want)
+		if strings.Contains(problems[0].Message, "KEY") {
+			t.Errorf("the message %q repeats a secret", problems[0].Message)
+		}
+		m := newManager(t)
+		mustCreateDocument(t, m, evmBody(`"id":"r","settings":{"c":1}`))
+		_, err := m.Patch(t.Context(), "r", []byte(`{"settings":`+settings+`}`))
+		wantFields(t, fieldErrors(t, err), want)
+		_, err = m.Create(t.Context(), withSettings("other", settings))
+		wantFields(t, fieldErrors(t, err), want)
+	}
+	for _, settings := range []string{
+		`{}`, `{"":1}`, `{"a":"` + text + `"}`, `{"a":` + strings.Repeat("[", 31) + strings.Repeat("]", 31) + `}`,
+		`{"a":"mail me@h.example, or https://h.example/a@b?c=d@e"}`,
+	} {
+		document := mustCreateDocument(t, newManager(t), evmBody(`"settings":`+settings))
+		if !strings.HasSuffix(string(document.JSON), `,"settings":`+settings+`}`) {
+			t.Errorf("%.100s is stored as %.600s", settings, document.JSON)
+		}
+	}
+	if r := mustCreate(t, newManager(t), withSettings("r", "null")); r.Settings != nil {
+		t.Errorf("null is stored as %s", r.Settings)
+	}
+	// Not JSON, and texts that no request in JSON has.
+	for _, settings := range []string{`{`, `{"a":1} {}`, "{\"a\":\"\xff\"}", ` `} {
+		_, err := newManager(t).Create(t.Context(), withSettings("r", settings))
+		wantFields(t, fieldErrors(t, err), "settings")
+		_, err = withSettings("r", settings).MarshalUnmasked()
+		wantFields(t, fieldErrors(t, err), "settings")
+	}
+}
+
+// Patches are those of RFC 7396, of which mergeModel is the pseudocode.
+func TestSettings_PatchModel(t *testing.T) {
+	m := newManager(t)
+	mustCreateDocument(t, m, evmBody(`"id":"r"`))
+	random := rand.New(rand.NewPCG(7, 396))
+	var model any
+	for range 2000 {
+		patch := randomPatch(random, 0)
+		body, err := json.Marshal(map[string]any{"settings": patch})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if model = mergeModel(model, patch); patch == nil {
+			model = nil
+		}
+		r, err := m.Patch(t.Context(), "r", body)
+		if err != nil {
+			t.Fatalf("%s: %v", body, err)
+		}
+		var got any
+		if r.Settings != nil {
+			if err := json.Unmarshal(r.Settings, &got); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !reflect.DeepEqual(got, model) {
+			t.Fatalf("%s\ngave %s\nwant %v", body, r.Settings, model)
+		}
+	}
+}
+
+func mergeModel(target, patch any) any {
+	changes, isObject := patch.(map[string]any)
+	if !isObject {
+		return patch
+	}
+	merged := make(map[string]any)
+	if old, isObject := target.(map[string]any); isObject {
+		for name, value := range old {
+			merged[name] = value
+		}
+	}
+	for name, value := range changes {
+		if value == nil {
+			delete(merged, name)
+		} else {
+			merged[name] = mergeModel(merged[name], value)
+		}
+	}
+	return merged
+}
+
+// randomPatch returns an object, and null in a few cases; below the top also other values.
+func randomPatch(random *rand.Rand, depth int) any {
+	switch n := random.IntN(20); {
+	case n == 0:
+		return nil
+	case depth > 0 && n < 4:
+		return nil
+	case depth > 0 && n < 7:
+		return float64(random.IntN(3))
+	case depth > 0 && n < 9:
+		return []any{nil, map[string]any{"a": nil, "b": float64(random.IntN(2))}, "x"}
+	}
+	object := make(map[string]any)
+	for range random.IntN(4 - min(depth, 3)) {
+		object[string(rune('a'+random.IntN(4)))] = randomPatch(random, depth+1)
+	}
+	return object
+}
+
+func TestWithSettings(t *testing.T) {
+	ctx := t.Context()
+	m := newManager(t, relayer.WithSettings[engineSettings]())
+	const valid = `{"max_in_flight":5,"tip":0.5,"mode":"fast","timeouts":{"send":3},"contracts":[{"address":"a","key":"AAE="}],` +
+		`"started":"2026-01-02T03:04:05Z","Strict":true,"owner":"o"}`
+	created := mustCreate(t, m, withSettings("r", valid))
+	got, err := relayer.SettingsOf[engineSettings](created)
+	want := engineSettings{
+		5, new(0.5), "fast", map[string]uint16{"send": 3}, []contract{{"a", []byte{0, 1}}}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), true, "", common{"o"},
+	}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("settings %+v, error %v, want %+v", got, err, want)
+	}
+	if none, err := relayer.SettingsOf[engineSettings](mustCreate(t, m, minimal("none"))); err != nil || !reflect.DeepEqual(none, engineSettings{}) {
+		t.Errorf("no settings are %+v, error %v", none, err)
+	}
+	for settings, want := range map[string][]string{
+		`{"max_in_flight":101,"mode":"slow","tip":0}`:                        {"settings.max_in_flight", "settings.mode", "settings.tip"},
+		`{"max_in_flight":1.5,"tip":"x","mode":5,"Strict":"true"}`:           {"settings.max_in_flight", "settings.tip", "settings.mode", "settings.Strict"},
+		`{"unknown":1,"MAX_IN_FLIGHT":1,"strict":true,"Hidden":"","-":""}`:   {"settings.unknown", "settings.MAX_IN_FLIGHT", "settings.strict", "settings.Hidden", "settings.-"},
+		`{"timeouts":{"send":65536,"get":-1},"common":{},"started":"today"}`: {"settings.timeouts.send", "settings.timeouts.get", "settings.common", "settings.started"},
+		`{"contracts":[{"address":"a"},{"addres":"a"},{"key":"%"}]}`:         {"settings.contracts[1].addres", "settings.contracts[2].key"},
+		`{"contracts":[{},{"address":"a"},{"address":""}]}`:                  {"settings.contracts"},
+		`{"contracts":[{"address":""}],"timeouts":[],"owner":{}}`:            {"settings.timeouts", "settings.owner"},
+		`{"contracts":[{"address":""},{}]}`:                                  {"settings.contracts[0].address", "settings.contracts[1].address"},
+		`{"max_in_flight":99999999999999999999,"contracts":{"0":{}}}`:        {"settings.max_in_flight", "settings.contracts"},
+	} {
+		t.Run(settings, func(t *testing.T) {
+			wantFields(t, problemsOf(t, evmBody(`"settings":`+settings), relayer.WithSettings[engineSettings]()), want...)
+			_, err := m.Create(ctx, withSettings("new", settings))
+			wantFields(t, fieldErrors(t, err), want...)
+			wantFields(t, fieldErrors(t, withSettings("new", settings).Validate(ctx, relayer.WithSettings[engineSettings]())), want...)
+			_, err = m.Update(ctx, "none", func(r *relayer.Relayer) error {
+				r.Settings = json.RawMessage(settings)
+				return nil
+			})
+			wantFields(t, fieldErrors(t, err), want...)
+			_, err = m.Patch(ctx, "none", []byte(`{"settings":`+settings+`}`))
+			wantFields(t, fieldErrors(t, err), want...)
+		})
+	}
+	// A patch is checked with what it is merged into.
+	if _, err := m.Patch(ctx, "r", []byte(`{"settings":{"contracts":[],"mode":null,"max_in_flight":100}}`)); err != nil {
+		t.Error(err)
+	}
+}
+
+// Stored settings that a new type does not accept do not block the switches.
+func TestWithSettings_StoredBefore(t *testing.T) {
+	ctx := t.Context()
+	eachStore(t, func(t *testing.T, store relayer.Store) {
+		before, err := relayer.New(store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		created := mustCreate(t, before, withSettings("r", `{"old":1}`))
+		m, err := relayer.New(store, relayer.WithSettings[engineSettings]())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Pause(ctx, "r"); err != nil {
+			t.Error(err)
+		}
+		if _, err := m.Resume(ctx, "r"); err != nil {
+			t.Error(err)
+		}
+		if _, err := relayer.SettingsOf[engineSettings](created); err != nil {
+			t.Error(err)
+		}
+		if _, err := relayer.SettingsOf[struct{ Old string }](created); err == nil || errors.Is(err, relayer.ErrInvalid) {
+			t.Errorf("settings of another type: error %v", err)
+		}
+		_, err = m.Patch(ctx, "r", []byte(`{"name":"x"}`))
+		wantFields(t, fieldErrors(t, err), "settings.old")
+		if r, err := m.Patch(ctx, "r", []byte(`{"name":"x","settings":{"old":null}}`)); err != nil || string(r.Settings) != `{}` {
+			t.Errorf("%v, %v", r, err)
+		}
+	})
+}
+
+func TestWithSettings_InvalidType(t *testing.T) {
+	for name, option := range map[string]relayer.Option{
+		"not a struct": relayer.WithSettings[map[string]int](),
+		"unknown rule": relayer.WithSettings[struct {
+			A string `validate:"no_such_rule"`
+		}](),
+	} {
+		if _, err := relayer.New(memory.New(), option); err == nil {
+			t.Error(name, "is accepted")
+		}
+	}
+}
+
+// BenchmarkSettings compares creates, patches and pages with 4 KiB of settings with those without.
+func BenchmarkSettings(b *testing.B) {
+	for _, size := range []int{0, 4 << 10} {
+		m := newManager(b)
+		for i := range 3000 {
+			req := minimal(fmt.Sprint("r", i))
+			if size > 0 {
+				req.Settings = json.RawMessage(`{"a":"` + strings.Repeat("x", size) + `"}`)
+			}
+			mustCreate(b, m, req)
+		}
+		b.Run(fmt.Sprint("list/bytes=", size), func(b *testing.B) {
+			for b.Loop() {
+				if _, err := listDocuments(b.Context(), m, relayer.ListQuery{PerPage: 100}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

@@ -30,9 +30,11 @@ func TestUpdate_SendsDifference(t *testing.T) {
 		"a cleared field": {func(r *relayer.Relayer) { r.Policy.(*relayer.EVMPolicy).GasPriceCap = nil }, `{"policies":{"gas_price_cap":null}}`},
 		"a list": {func(r *relayer.Relayer) { r.Policy.(*relayer.EVMPolicy).WhitelistReceivers[0] = "0x2" },
 			`{"policies":{"whitelist_receivers":["0x2"]}}`},
-		"no policy": {func(r *relayer.Relayer) { r.Policy = nil }, `{"policies":null}`},
-		"labels":    {func(r *relayer.Relayer) { delete(r.Labels, "team"); r.Labels["owner"] = "ci" }, `{"labels":{"owner":"ci","team":null}}`},
-		"no labels": {func(r *relayer.Relayer) { r.Labels = nil }, `{"labels":null}`},
+		"no policy":   {func(r *relayer.Relayer) { r.Policy = nil }, `{"policies":null}`},
+		"labels":      {func(r *relayer.Relayer) { delete(r.Labels, "team"); r.Labels["owner"] = "ci" }, `{"labels":{"owner":"ci","team":null}}`},
+		"no labels":   {func(r *relayer.Relayer) { r.Labels = nil }, `{"labels":null}`},
+		"settings":    {func(r *relayer.Relayer) { r.Settings = []byte(`{"a":{"b":2},"d":[null]}`) }, `{"settings":{"a":{"b":2,"c":null},"d":[null],"e":null}}`},
+		"no settings": {func(r *relayer.Relayer) { r.Settings = nil }, `{"settings":null}`},
 		"URLs": {func(r *relayer.Relayer) {
 			r.CustomRPCURLs = []relayer.RPCConfig{{URL: "https://other.example/key", Weight: new(5.0)}}
 		}, `{"custom_rpc_urls":[{"url":"https://other.example/key","weight":5}]}`},
@@ -44,7 +46,7 @@ func TestUpdate_SendsDifference(t *testing.T) {
 			`{"disabled_reason":{"details":"","type":"x"},"system_disabled":true}`},
 	}
 	req := evm("a")
-	req.Labels = map[string]string{"team": "payments"}
+	req.Labels, req.Settings = map[string]string{"team": "payments"}, []byte(`{"a":{"b":1,"c":1},"e":{}}`)
 	for name, test := range tests {
 		c, s := scripted(t, nil, stored(t, req, 200, 7), stored(t, req, 200, 8))
 		_, err := c.Update(t.Context(), "a", func(r *relayer.Relayer) error { test.change(r); return nil })

@@ -76,6 +76,44 @@ func TestNew_OmittedFields(t *testing.T) {
 	}
 }
 
+// Settings are compared member by member, in exports and files too, and removed as a whole.
+func TestNew_Settings(t *testing.T) {
+	m := newManager(t)
+	with := func(settings string) relayer.CreateRequest {
+		req := minimal("a")
+		req.Settings = []byte(settings)
+		return req
+	}
+	create(t, m, with(`{"b":{"x":1,"y":[1]},"c":true}`))
+	exported, err := plan.Export(t.Context(), m, relayer.Selector{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := plan.Parse(exported, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expectActions(t, newPlan(t, m, config.Relayers), plan.Unchanged)
+	expectActions(t, newPlan(t, m, []relayer.CreateRequest{with(` {"c":true, "b":{"y":[1],"x":1,"z":null}} `)}), plan.Unchanged)
+
+	p := newPlan(t, m, []relayer.CreateRequest{with(`{"b":{"x":2,"z":"é"}}`)})
+	expectChanges(t, p.Entries()[0],
+		plan.Change{Path: "settings.b.x", Old: "1", New: "2"},
+		plan.Change{Path: "settings.b.y", Old: "[1]"},
+		plan.Change{Path: "settings.b.z", New: `"é"`},
+		plan.Change{Path: "settings.c", Old: "true"})
+	mustApply(t, p)
+	if got := get(t, m, "a"); string(got.Settings) != `{"b":{"x":2,"z":"é"}}` {
+		t.Errorf("settings %s", got.Settings)
+	}
+	p = newPlan(t, m, []relayer.CreateRequest{minimal("a")})
+	expectChanges(t, p.Entries()[0], plan.Change{Path: "settings", Old: `{"b":{"x":2,"z":"é"}}`})
+	mustApply(t, p)
+	if got := get(t, m, "a"); got.Settings != nil {
+		t.Errorf("settings %s", got.Settings)
+	}
+}
+
 func TestNew_KeepPaused(t *testing.T) {
 	m := newManager(t)
 	paused, running := minimal("paused"), minimal("running")

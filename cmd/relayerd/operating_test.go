@@ -149,7 +149,7 @@ func newOperator(t *testing.T) operator {
 	t.Setenv("GOBIN", absolute(t, "bin"))
 	cert, key := newCertificate(t, "operator")
 	writeFiles(t, map[string][]byte{"relayers.db": database, "cert.pem": cert, "key.pem": key, "tokens": []byte("alice " + oldToken + " write\n"),
-		"signers.json": []byte(signers)})
+		"signers.json": []byte(signers), "schema.json": []byte(`{"type":"object"}`)})
 	if err := os.Mkdir("backups", 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ type rules struct {
 	exclusiveSigners bool
 	rpcHosts         string
 	rpcPublicOnly    bool
+	settingsSchema   string
 }
 
 func (r *rules) addFlags(command *cobra.Command) {
@@ -24,6 +25,7 @@ func (r *rules) addFlags(command *cobra.Command) {
 	flags.StringVar(&r.signersFile, "signers", "", "JSON `file` of the signers that exist, with addresses")
 	flags.BoolVar(&r.networkRules, "network-rules", false, "check addresses, assets and schedules of networks")
 	flags.BoolVar(&r.exclusiveSigners, "exclusive-signers", false, "allow each signer one relayer per network")
+	flags.StringVar(&r.settingsSchema, "settings-schema", "", "`file` with the JSON Schema of settings of relayers")
 	flags.StringVar(&r.rpcHosts, "rpc-hosts", "", "`hosts` of RPC URLs, such as *.example.org,10.0.0.0/8")
 	flags.BoolVar(&r.rpcPublicOnly, "rpc-public-only", false, "refuse private hosts that --rpc-hosts does not list")
 }
@@ -42,6 +44,13 @@ func (r rules) managerOptions() (options []relayer.Option, err error) {
 	}
 	if r.exclusiveSigners {
 		options = append(options, relayer.WithExclusiveSigners())
+	}
+	if r.settingsSchema != "" {
+		rule, err := settingsRule(r.settingsSchema)
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, rule)
 	}
 	return options, nil
 }

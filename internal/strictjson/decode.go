@@ -1,6 +1,7 @@
 package strictjson
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
@@ -120,6 +121,65 @@ func (v Value) Text() (text, problem string) {
 // Object decodes an object into the struct that into points to. A value that is
 // not an object is reported.
 func (v Value) Object(into any) { v.object(reflect.ValueOf(into).Elem()) }
+
+// Member returns a member of the document at the top.
+func (d *Decoder) Member(name string, data []byte) Value {
+	return Value{decoder: d, data: data, path: path{parent: new(path), name: name}}
+}
+
+// maxFreeDepth is the deepest nesting that Free accepts.
+const maxFreeDepth = 32
+
+// Free reports what cannot be stored in a value of any shape: too many levels, a name that is
+// given twice, a text that cannot be stored, and one that refuse, if it is not nil, returns a problem
+// of. It reports false if there is any.
+func (v Value) Free(refuse func(text string) (problem string)) (isValid bool) {
+	if depth(v.data) > maxFreeDepth {
+		v.ReportAs(OutOfRange, fmt.Sprintf("must not nest deeper than %d levels", maxFreeDepth))
+		return false
+	}
+	return v.free(refuse)
+}
+
+func (v Value) free(refuse func(string) string) bool {
+	parent, isValid := &v.path, true
+	report := func(at Value, code, problem string) {
+		if problem != "" {
+			at.reportMember(code, problem)
+			isValid = false
+		}
+	}
+	switch v.First() {
+	case '"':
+		text, problem := unquote(v.data)
+		if problem == "" && refuse != nil {
+			problem = refuse(text)
+		}
+		report(v, "", problem)
+	case '[':
+		i := 0
+		for data := range elements(v.data) {
+			isValid = Value{v.decoder, data, path{parent: parent, isElement: true, index: i}, false}.free(refuse) && isValid
+			i++
+		}
+	case '{':
+		given := make(map[string]bool)
+		c := cursor{data: v.data}
+		c.accept('{')
+		for !c.accept('}') {
+			name, problem := unquote(c.next())
+			c.accept(':')
+			member := v.member(parent, name, c.next())
+			if report(member, "", problem); given[name] {
+				report(member, Duplicate, "must not be given more than once")
+			}
+			given[name] = true
+			isValid = member.free(refuse) && isValid
+			c.accept(',')
+		}
+	}
+	return isValid
+}
 
 // path is the path of a value, formatted only if there is a problem to report. That of the
 // document is zero.
@@ -284,6 +344,10 @@ func (v Value) decode(target reflect.Value) {
 	if v.decoder.Hook != nil && v.decoder.Hook(v, target.Addr().Interface()) {
 		return
 	}
+	if object, isFree := target.Addr().Interface().(*json.RawMessage); isFree {
+		v.freeObject(object)
+		return
+	}
 	switch target.Kind() {
 	case reflect.String:
 		v.text(target)
@@ -308,6 +372,14 @@ func (v Value) expect(first byte, message string) bool {
 	}
 	v.ReportAs(WrongType, message)
 	return false
+}
+
+// freeObject decodes an object of any shape, without members that are null, into what a merge
+// patch changes.
+func (v Value) freeObject(target *json.RawMessage) {
+	if v.expect('{', "must be a JSON object") && v.Free(nil) {
+		*target, _ = MergePatch(*target, v.data) // both are valid JSON
+	}
 }
 
 // texts decodes an object into a map[string]string. In a merge patch, null removes a member.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"reflect"
 )
 
 // Encode encodes value as it is served: without the escapes for HTML and
@@ -16,6 +17,17 @@ func Encode(value any) ([]byte, error) {
 		return nil, err
 	}
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+}
+
+// CopyFields sets the fields of the struct that to points to from those of the same name of the
+// struct that from points to.
+func CopyFields(to, from any) {
+	target, source := reflect.ValueOf(to).Elem(), reflect.ValueOf(from).Elem()
+	for i := range target.NumField() {
+		if field := source.FieldByName(target.Type().Field(i).Name); field.IsValid() {
+			target.Field(i).Set(field)
+		}
+	}
 }
 
 // Print prints the JSON form of value, and so values instead of the addresses that fmt prints

@@ -9,13 +9,14 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth is the deepest nesting of objects and arrays that Check accepts.
-const maxDepth = 32
+// maxDepth is the deepest nesting of objects and arrays that Check accepts. It is the limit of
+// encoding/json. The types of a document, and [Value.Free], have smaller ones.
+const maxDepth = 10_000
 
 const space = " \t\r\n"
 
 // Check returns a message if data is not exactly one JSON object in UTF-8,
-// nested at most 32 levels deep, and "" otherwise. It does not check names:
+// nested at most 10,000 levels deep, and "" otherwise. It does not check names:
 // a [Decoder] finds unknown and duplicate names, with their paths.
 func Check(data []byte) (problem string) {
 	if !utf8.Valid(data) {

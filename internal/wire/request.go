@@ -5,14 +5,13 @@ import (
 	"reflect"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
 // RequestOf returns the request that creates a relayer.
-func RequestOf(r *relayer.Relayer) relayer.CreateRequest {
-	return relayer.CreateRequest{
-		ID: r.ID, Name: r.Name, Network: r.Network, NetworkType: r.NetworkType, Paused: r.Paused, SignerID: r.SignerID,
-		NotificationID: r.NotificationID, CustomRPCURLs: r.CustomRPCURLs, Policy: r.Policy, Labels: r.Labels,
-	}
+func RequestOf(r *relayer.Relayer) (req relayer.CreateRequest) {
+	strictjson.CopyFields(&req, r)
+	return req
 }
 
 // WithDefaults returns a copy of a valid request, with what a [relayer.Manager] stores for

@@ -37,6 +37,7 @@ func TestWithDefaults_Copy(t *testing.T) {
 		CustomRPCURLs: []relayer.RPCConfig{{URL: "https://a.example/key", Weight: new(1.0)}},
 		Policy:        &relayer.EVMPolicy{GasPriceCap: new(relayer.Gwei(1)), WhitelistReceivers: []string{}},
 		Labels:        map[string]string{"team": "x"},
+		Settings:      []byte(`{"a":1}`),
 	}
 	for field, value := range reflect.ValueOf(req).Fields() {
 		if value.IsZero() {

@@ -60,6 +60,7 @@ var named = map[string]string{
 	"WeiInput":         "integer or string of decimal digits, 0 to 2^256−1",
 	"StellarTokenKind": "`\"native\"`, `{\"classic\":{…}}` or `{\"contract\":{…}}`",
 	"Labels":           "object of strings",
+	"Settings":         "object",
 }
 
 // describe returns the type and the range of a value.

@@ -49,6 +49,7 @@ var writtenSchemas = []typeSchema{
 	{reflect.TypeFor[relayer.StellarTokenKind](), "StellarTokenKind", "StellarTokenKindResponse"},
 	{reflect.TypeFor[relayer.DisabledReason](), "DisabledReason", ""},
 	{reflect.TypeFor[map[string]string](), "Labels", ""},
+	{reflect.TypeFor[json.RawMessage](), "Settings", ""},
 }
 
 func (s typeSchema) name(f form) string {

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 
@@ -54,10 +55,11 @@ func drawCreate(random *rand.Rand, id string) operation {
 	req.Network, req.Paused = pick(random, "sepolia", "mainnet"), random.IntN(2) == 0
 	req.Labels["team"] = pick(random, "payments", "risk", "")
 	req.CustomRPCURLs = pick(random, nil, []relayer.RPCConfig{{URL: "https://rpc.example/v2/key"}, {URL: "wss://user:pw@b.example/?k=1", Weight: new(2.5)}})
+	req.Settings = pick(random, nil, json.RawMessage(`{"a":{"b":1},"c":null}`), json.RawMessage(`{}`))
 	if req.NetworkType == relayer.EVM {
 		req.Policy = &relayer.EVMPolicy{GasPriceCap: new(relayer.Gwei(7)), WhitelistReceivers: []string{"x"}}
 	}
-	fault := pick(random, "", "", "", "", "", "", "", "", "signer", "name", "policy", "masked", "label", "many")
+	fault := pick(random, "", "", "", "", "", "", "", "", "signer", "name", "policy", "masked", "label", "settings", "many")
 	switch fault {
 	case "signer":
 		req.SignerID = "signer of " + pick(random, ids...)
@@ -70,6 +72,8 @@ func drawCreate(random *rand.Rand, id string) operation {
 		req.CustomRPCURLs = []relayer.RPCConfig{{URL: "https://rpc.example/***"}}
 	case "label":
 		req.Labels["-"] = "x"
+	case "settings":
+		req.Settings = json.RawMessage(pick(random, `[]`, `5`, `{"a":1,"a":2}`, `{"a":"https://u:p@h.example"}`))
 	case "many":
 		req.Name, req.Network, req.SignerID, req.Labels["é"] = "", "", "", "\n"
 	}
@@ -121,6 +125,12 @@ func drawUpdate(random *rand.Rand, id string) operation {
 		"notification": func(r *relayer.Relayer) error { r.NotificationID = name; return nil },
 		"team":         func(r *relayer.Relayer) error { r.Labels = map[string]string{label: "yes", "team": team}; return nil },
 		"no team":      func(r *relayer.Relayer) error { r.Labels = map[string]string{label: "yes"}; return nil },
+		"settings": func(r *relayer.Relayer) error {
+			r.Settings = json.RawMessage(`{"a":{"` + team + `":1},"d":null}`)
+			return nil
+		},
+		"no settings":  func(r *relayer.Relayer) error { r.Settings = nil; return nil },
+		"not settings": func(r *relayer.Relayer) error { r.Settings = json.RawMessage(`[]`); return nil },
 		"ID":           func(r *relayer.Relayer) error { r.ID = "other"; return nil },
 		"network":      func(r *relayer.Relayer) error { r.Network = "other"; return nil },
 		"URLs": func(r *relayer.Relayer) error {
@@ -136,7 +146,7 @@ func drawUpdate(random *rand.Rand, id string) operation {
 		},
 		"no policy": func(r *relayer.Relayer) error { r.Policy = nil; return nil },
 	}
-	what := pick(random, "nothing", "fail", "name", "empty name", "pause", "notification", "team", "no team", "ID", "network", "URLs", "no URLs", "policy", "no policy")
+	what := pick(random, "nothing", "fail", "name", "empty name", "pause", "notification", "team", "no team", "settings", "no settings", "not settings", "ID", "network", "URLs", "no URLs", "policy", "no policy")
 	return withOptions(random, "update", id, what+" "+name+" "+team, func(ctx context.Context, s *session, options []relayer.WriteOption) string {
 		r, err := s.registry.Update(ctx, id, changes[what], options...)
 		return s.result(r, err, id)
@@ -150,6 +160,7 @@ func drawPatch(random *rand.Rand, id string) operation {
 		patchtest.JSON(map[string]any{"policies": map[string]any{"gas_price_cap": relayer.Gwei(9)}}), patchtest.JSON(map[string]any{"policies": nil}),
 		patchtest.JSON(map[string]any{"custom_rpc_urls": []relayer.RPCConfig{{URL: "https://patched.example/key"}}}), patchtest.JSON(map[string]any{"custom_rpc_urls": nil}),
 		patchtest.JSON(map[string]any{"custom_rpc_urls": []relayer.RPCConfig{{URL: "https://patched.example/***"}}}),
+		[]byte(`{"settings":{"a":{"b":null,"c":2}}}`), []byte(`{"settings":null}`), []byte(`{"settings":{"a":1,"a":2}}`),
 		patchtest.JSON(map[string]any{"unknown": 1, "network": "other", "system_disabled": true}), patchtest.JSON(map[string]any{"labels": map[string]any{"é": "x"}, "paused": "yes"}))
 	if random.IntN(10) == 0 { // without conditions: a client checks the type of the policy first
 		patch = patchtest.JSON(map[string]any{"policies": &relayer.SolanaPolicy{MinBalance: new(int64(5))}})
