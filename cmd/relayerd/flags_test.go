@@ -3,6 +3,7 @@ package main
 import (
 	"net/http"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -91,6 +92,26 @@ func TestServe_EnvironmentOfProcess(t *testing.T) {
 		command.Env = append(command.Env, variable)
 		if done := finish(t, "", command); done.status != 1 || !strings.Contains(done.stderr, want) {
 			t.Errorf("%s: %+v, want %s", variable, done, want)
+		}
+	}
+}
+
+// The variables of the manifests for Kubernetes are those of flags.
+func TestKubernetes_Variables(t *testing.T) {
+	t.Parallel()
+	serve, _, err := newRootCommand("").Find([]string{"serve"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"one.yaml", "several.yaml"} {
+		found := regexp.MustCompile(`name: RELAYERD_(\w+)`).FindAllStringSubmatch(deployed(t, "kubernetes/"+name), -1)
+		for _, variable := range found {
+			if serve.Flag(strings.ToLower(strings.ReplaceAll(variable[1], "_", "-"))) == nil {
+				t.Errorf("%s has the variable RELAYERD_%s, which is no flag", name, variable[1])
+			}
+		}
+		if len(found) < 5 {
+			t.Errorf("%s has %d variables", name, len(found))
 		}
 	}
 }
