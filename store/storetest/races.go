@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/go-relayer/relayer"
 )
@@ -16,6 +17,9 @@ import (
 const (
 	racers = 32
 	rounds = 30
+
+	// readersTime is how long readers read at most beside a writer that has ended its least work.
+	readersTime = time.Second
 )
 
 // race runs a function in many goroutines concurrently and returns their errors.
@@ -153,16 +157,16 @@ func repeatUntilStopped(t *testing.T, call func() error) (stop func()) {
 
 // readersSeeSnapshots lists while records are created and deleted. The writer keeps the
 // IDs in a contiguous window that only moves forward, so that a page and a total from
-// different moments are detected. It continues until there were enough reads.
+// different moments are detected. It continues until there were enough reads, or for a time.
 func readersSeeSnapshots(t *testing.T, store relayer.Store) {
-	const window, fewestMoves, mostMoves, reads = 8, 60, 5000, 4000
+	const window, fewestMoves, reads = 8, 60, 4000
 	live := createMany(t, store, window)
 	var listed atomic.Int64
 	stop := repeatUntilStopped(t, func() error {
 		listed.Add(1)
 		return snapshotError(t, store, window)
 	})
-	for i := 0; i < fewestMoves || i < mostMoves && listed.Load() < reads && !t.Failed(); i++ {
+	for i, begun := 0, time.Now(); i < fewestMoves || time.Since(begun) < readersTime && listed.Load() < reads && !t.Failed(); i++ {
 		live = append(live, mustCreate(t, store, sample(numbered(window+i))))
 		// Otherwise a writer in memory finishes before a reader is scheduled, or always
 		// between two moves, which do not change the total.
@@ -211,7 +215,7 @@ func snapshotError(t *testing.T, store relayer.Store, window int) error {
 // readersSeeSelections lists while each record changes between two terms, and between two texts with
 // them. A record always has one of them, and never both.
 func readersSeeSelections(t *testing.T, store relayer.Store) {
-	const records, fewest, most, reads = 8, 60, 3000, 2000
+	const records, fewest, reads = 8, 60, 2000
 	all := createMany(t, store, records)
 	change := func(at int, term string) {
 		all[at].Terms, all[at].Text = []string{term}, term
@@ -248,7 +252,7 @@ func readersSeeSelections(t *testing.T, store relayer.Store) {
 		}
 		return nil
 	})
-	for i := 0; i < fewest || i < most && listed.Load() < reads && !t.Failed(); i++ {
+	for i, begun := 0, time.Now(); i < fewest || time.Since(begun) < readersTime && listed.Load() < reads && !t.Failed(); i++ {
 		change(i*5%records, string("ba"[i/records%2]))
 	}
 	stop()
@@ -269,8 +273,8 @@ func walkDuringWrites(t *testing.T, store relayer.Store) {
 	})
 	defer stop()
 	var staying, leaving []relayer.Record
-	for _, limit := range []int{1, 3, 10} {
-		for i := range 45 {
+	for _, limit := range []int{1, 4} {
+		for i := range 30 {
 			rec := mustCreate(t, store, sample(fmt.Sprintf("%d-%d", limit, i)))
 			if random.IntN(3) == 0 {
 				staying = append(staying, rec)
