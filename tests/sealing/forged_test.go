@@ -28,7 +28,7 @@ const (
 	ownURL     = "https://rpc.example/own"
 	earlierURL = "https://rpc.example/earlier"
 	stagingURL = "https://rpc.example/staging"
-	forgedURL  = "https://evil.example/forged"
+	forgedURL  = "https://rpc.example/forged"
 )
 
 // outcomes are what operations return. Masked is the relayer with masked URLs, and sealed and

@@ -9,7 +9,7 @@ import (
 	"github.com/go-relayer/relayer/tests/internal/child"
 )
 
-var rounds = flag.Int("rounds", 10, "kills, or rotations, of each test")
+var rounds = flag.Int("rounds", 4, "kills, or rotations, of each test")
 
 func TestMain(m *testing.M) {
 	child.Main(rotateUntilKilled)

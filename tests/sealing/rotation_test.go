@@ -157,7 +157,7 @@ func TestRotation_UnderWritersWithKills(t *testing.T) {
 	eachLocation(t, func(t *testing.T, location string, settled func()) {
 		createFixed(t, location)
 		known, interrupted := new(ledger), 0
-		for round := 1; round <= *rounds; round++ {
+		for round := 1; round <= *rounds || interrupted == 0 && round <= 10**rounds; round++ {
 			rotate(t, task{Round: round, Location: location}, known)
 			settled()
 			if finishRotation(t, location, round) {
