@@ -21,9 +21,6 @@ func (m *Mirror) run(ctx context.Context) {
 	for failures := 0; ; failures++ {
 		began := time.Now()
 		err := m.follow(ctx)
-		m.mu.Lock()
-		m.err = err
-		m.mu.Unlock()
 		if !m.isOpen() && !errors.Is(err, relayer.ErrGap) {
 			m.endErr = err
 			return
@@ -166,7 +163,7 @@ func (s *session) publish(caughtUp time.Time) {
 	m := s.mirror
 	differing := s.next.adopt(m.view)
 	m.mu.Lock()
-	m.view, m.caughtUp, m.err = s.next, caughtUp, nil
+	m.view, m.caughtUp = s.next, caughtUp
 	m.mu.Unlock()
 	s.next, s.isNew = nil, true
 	if !m.isOpen() {
@@ -180,7 +177,7 @@ func (s *session) publish(caughtUp time.Time) {
 func (m *Mirror) apply(change relayer.Change) {
 	m.mu.Lock()
 	m.view.apply(change)
-	if m.err = nil; !change.Time.IsZero() {
+	if !change.Time.IsZero() {
 		m.caughtUp = change.Time
 	}
 	m.mu.Unlock()

@@ -24,7 +24,6 @@ var ErrClosed = errors.New("mirror: the view is closed")
 type Mirror struct {
 	source   relayer.Registry
 	selector relayer.Selector
-	settings
 
 	consuming sync.Mutex // protects consumers
 	consumers map[*consumer]struct{}
@@ -32,7 +31,6 @@ type Mirror struct {
 	mu       sync.RWMutex // the only writer, a session, reads the view without it
 	view     *view
 	caughtUp time.Time
-	err      error // of the source, since caughtUp
 
 	end    context.CancelCauseFunc
 	opened chan struct{} // closed when the view is complete for the first time
@@ -47,7 +45,7 @@ var _ relayer.Reader = (*Mirror)(nil)
 // and returns the error of that read, or one that matches [errors.ErrUnsupported] if the
 // source has no cursors or positions. The view follows the source until [Mirror.Close], also
 // after ctx is done.
-func Open(ctx context.Context, source relayer.Registry, selector relayer.Selector, options ...Option) (*Mirror, error) {
+func Open(ctx context.Context, source relayer.Registry, selector relayer.Selector) (*Mirror, error) {
 	if source == nil {
 		return nil, errors.New("mirror: source is nil")
 	}
@@ -57,14 +55,6 @@ func Open(ctx context.Context, source relayer.Registry, selector relayer.Selecto
 	m := &Mirror{
 		source: source, selector: selector, view: newView(), consumers: make(map[*consumer]struct{}),
 		opened: make(chan struct{}), done: make(chan struct{}),
-	}
-	for _, option := range options {
-		if option.apply == nil {
-			return nil, errors.New("mirror: option is empty")
-		}
-		if err := option.apply(&m.settings); err != nil {
-			return nil, err
-		}
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("mirror: first read: %w", err)
@@ -80,9 +70,6 @@ func Open(ctx context.Context, source relayer.Registry, selector relayer.Selecto
 	case <-m.done:
 		end(nil)
 		return nil, fmt.Errorf("mirror: first read: %w", m.endErr)
-	}
-	if m.onStale != nil {
-		go m.watchAge(life)
 	}
 	return m, nil
 }
@@ -181,7 +168,9 @@ func (m *Mirror) List(_ context.Context, query relayer.ListQuery) (*relayer.Page
 // A program that takes changes from a queue of its own, such as the loop body of
 // [Mirror.Changes], is behind the view: CaughtUp says nothing about what it has processed.
 func (m *Mirror) CaughtUp() time.Time {
-	caughtUp, _ := m.state()
+	m.mu.RLock()
+	caughtUp := m.caughtUp
+	m.mu.RUnlock()
 	now := time.Now()
 	step := now.Round(0).Sub(caughtUp.Round(0)) - now.Sub(caughtUp)
 	if step > time.Millisecond { // less is the resolution of the two clocks

@@ -42,9 +42,9 @@ func mustCreate(t testing.TB, m *relayer.Manager, req relayer.CreateRequest) *re
 	return r
 }
 
-func open(t testing.TB, source relayer.Registry, selector relayer.Selector, options ...mirror.Option) *mirror.Mirror {
+func open(t testing.TB, source relayer.Registry, selector relayer.Selector) *mirror.Mirror {
 	t.Helper()
-	m, err := mirror.Open(context.Background(), source, selector, options...)
+	m, err := mirror.Open(context.Background(), source, selector)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -501,54 +501,28 @@ func TestChanges_SlowConsumer(t *testing.T) {
 	})
 }
 
-// An unreachable registry leaves the view as it is. CaughtUp returns its age, and the hook
-// of WithMaxAge is called once each time it becomes too old.
-func TestMirror_MaxAge(t *testing.T) {
+// An unreachable registry leaves the view as it is. CaughtUp returns its age.
+func TestMirror_Unreachable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &faultySource{Manager: newManager(t)}
 		mustCreate(t, source.Manager, request("a", "sepolia", nil))
-		ctx, unreachable := t.Context(), errors.New("unreachable")
-		var stale atomic.Int32
-		m := open(t, source, relayer.Selector{}, mirror.WithMaxAge(time.Minute, func(caughtUp time.Time, err error) {
-			stale.Add(1)
-			if age := time.Since(caughtUp); age < time.Minute || age > time.Minute+10*time.Second || !errors.Is(err, unreachable) {
-				t.Errorf("stale after %v with error %v", age, err)
-			}
-		}))
+		m := open(t, source, relayer.Selector{})
 		time.Sleep(time.Hour)
-		if age := time.Since(m.CaughtUp()); age > 10*time.Second || stale.Load() != 0 {
-			t.Errorf("without changes the view is %v old, and was stale %d times", age, stale.Load())
+		if age := time.Since(m.CaughtUp()); age > 10*time.Second {
+			t.Errorf("without changes the view is %v old", age)
 		}
-		for round := range int32(2) {
-			source.setRefuse(unreachable)
-			time.Sleep(time.Hour)
-			if _, err := m.Get(ctx, "a"); err != nil {
-				t.Errorf("while the registry is unreachable: %v", err)
-			}
-			if age := time.Since(m.CaughtUp()); age < 59*time.Minute || stale.Load() != round+1 {
-				t.Errorf("round %d: the view is %v old, and was stale %d times", round, age, stale.Load())
-			}
-			source.setRefuse(nil)
-			time.Sleep(10 * time.Second)
-			if age := time.Since(m.CaughtUp()); age > 10*time.Second {
-				t.Errorf("round %d: after the repair the view is %v old", round, age)
-			}
+		source.setRefuse(errors.New("unreachable"))
+		time.Sleep(time.Hour)
+		if _, err := m.Get(t.Context(), "a"); err != nil || m.Err() != nil {
+			t.Errorf("while the registry is unreachable: %v, %v", err, m.Err())
 		}
-	})
-}
-
-// While all relayers are read again, the error of a stale view matches ErrGap.
-func TestMirror_MaxAgeWhileReadAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		source := newHookedSource(t)
-		mustCreate(t, source.Manager, request("a", "sepolia", nil))
-		stale := make(chan error, 1)
-		open(t, source, relayer.Selector{}, mirror.WithMaxAge(time.Minute, func(_ time.Time, err error) { stale <- err }))
-		synctest.Wait() // until it watches
-		source.onPage(func(*relayer.Page) { time.Sleep(2 * time.Minute) })
-		source.fail(relayer.ErrGap)
-		if err := <-stale; !errors.Is(err, relayer.ErrGap) {
-			t.Errorf("error is %v", err)
+		if age := time.Since(m.CaughtUp()); age < 59*time.Minute {
+			t.Errorf("the view is %v old", age)
+		}
+		source.setRefuse(nil)
+		time.Sleep(10 * time.Second)
+		if age := time.Since(m.CaughtUp()); age > 10*time.Second {
+			t.Errorf("after the repair the view is %v old", age)
 		}
 	})
 }
@@ -681,7 +655,7 @@ func TestMirror_Close(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		manager := newManager(t)
 		mustCreate(t, manager, request("a", "sepolia", nil))
-		m := open(t, manager, relayer.Selector{}, mirror.WithMaxAge(time.Minute, func(time.Time, error) { t.Error("a closed view is reported as stale") }))
+		m := open(t, manager, relayer.Selector{})
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
@@ -758,8 +732,7 @@ func withMonotonic(t time.Time, add time.Duration) time.Time {
 func TestMirror_ClockSteps(t *testing.T) {
 	for step, want := range map[time.Duration]time.Duration{time.Hour: time.Hour, -time.Hour: 0, 0: 0} {
 		source := stepped{&faultySource{Manager: newManager(t)}, step}
-		var stale atomic.Bool
-		m := open(t, source, relayer.Selector{}, mirror.WithMaxAge(time.Minute, func(caughtUp time.Time, _ error) { stale.Store(time.Since(caughtUp) > time.Minute) }))
+		m := open(t, source, relayer.Selector{})
 		created := mustCreate(t, source.Manager, request("a", "sepolia", nil))
 		for change := range m.Changes(t.Context()) {
 			if change.After.Revision == created.Revision {
@@ -768,11 +741,6 @@ func TestMirror_ClockSteps(t *testing.T) {
 		}
 		if age := time.Since(m.CaughtUp()); age < want || age > want+30*time.Second {
 			t.Errorf("after a step of %v the view is %v old, want %v", step, age, want)
-		}
-		for deadline := time.Now().Add(time.Minute); want > 0 && !stale.Load(); time.Sleep(10 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("after a step of %v the view is not reported as stale", step)
-			}
 		}
 	}
 }
@@ -790,15 +758,6 @@ func TestOpen_Fails(t *testing.T) {
 		cancel()
 		if _, err := mirror.Open(canceled, newManager(t), relayer.Selector{}); !errors.Is(err, context.Canceled) {
 			t.Errorf("with a canceled context: %v", err)
-		}
-		for name, options := range map[string][]mirror.Option{
-			"zero option":    {{}},
-			"short age":      {mirror.WithMaxAge(time.Second, func(time.Time, error) {})},
-			"without a hook": {mirror.WithMaxAge(time.Minute, nil)},
-		} {
-			if _, err := mirror.Open(t.Context(), newManager(t), relayer.Selector{}, options...); err == nil {
-				t.Errorf("%s: no error", name)
-			}
 		}
 		if _, err := mirror.Open(t.Context(), newManager(t), relayer.Selector{}.Where("color", "red")); !errors.Is(err, relayer.ErrInvalid) {
 			t.Errorf("with an invalid selector: %v", err)
