@@ -31,12 +31,16 @@ type eventStream struct {
 	maxSize int64
 	silence *time.Timer
 
-	// began is the time before the request was sent.
-	began time.Time
+	// began is the time before the request was sent. The times of the stream are too early by the
+	// time that the request took to the server, which is known to be short unless isLate is set.
+	began       time.Time
+	isLate      bool
+	replaceAt   time.Time
+	replaceWait time.Duration
 }
 
 func newEventStream(body io.ReadCloser, cancel context.CancelCauseFunc, maxSize int64, began time.Time) *eventStream {
-	s := &eventStream{body: body, cancel: cancel, maxSize: maxSize, began: began}
+	s := &eventStream{body: body, cancel: cancel, maxSize: maxSize, began: began, isLate: time.Since(began) > lateResponse, replaceWait: replaceWait}
 	s.lines = bufio.NewReader(s)
 	s.silence = time.AfterFunc(maxSilence, func() { cancel(errSilence) })
 	s.silence.Stop()

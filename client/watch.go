@@ -26,7 +26,9 @@ import (
 // delays the stream. It is zero until the server reports a duration.
 //
 // Watch reconnects when the connection is lost, or silent for three heartbeats, and resumes
-// after the last change that it has yielded. It does not end while
+// after the last change that it has yielded. If the response took longer than a second, the times
+// are too early by as much: Watch then replaces the connection by one whose response is faster,
+// and uses the old one until then. It does not end while
 // the server is unavailable, nor if a load balancer responds in its place, for example with
 // 404 or a web page. Only before the first connection, such a response ends Watch after the
 // time of [WithRetries]. A Retry-After counts as at most 5 minutes.
@@ -115,6 +117,7 @@ func (w *watcher) next(ctx context.Context) (*relayer.Change, *failure) {
 			return nil, failed
 		}
 	}
+	w.replaceLate(ctx)
 	e, err := w.stream.next()
 	if err == nil {
 		change, err := w.change(e)
@@ -141,36 +144,69 @@ func (w *watcher) disconnect() {
 }
 
 // connect opens a stream that begins after the last event.
-func (w *watcher) connect(ctx context.Context) *failure {
+func (w *watcher) connect(ctx context.Context) (failed *failure) {
+	w.stream, failed = w.open(ctx, w.client.timeout)
+	return failed
+}
+
+// The time of the response after which a stream is late, and the first wait between two
+// attempts to replace it.
+const (
+	lateResponse = time.Second
+	replaceWait  = 5 * time.Second
+)
+
+// replaceLate replaces a stream whose response was late. Events that the old stream has not
+// returned are in the new one, which begins after the last event.
+func (w *watcher) replaceLate(ctx context.Context) {
+	old := w.stream
+	if !old.isLate || w.lastID == "" || time.Now().Before(old.replaceAt) {
+		return
+	}
+	stream, failed := w.open(ctx, lateResponse)
+	if failed != nil {
+		old.replaceAt = time.Now().Add(old.replaceWait)
+		old.replaceWait *= 2
+		return
+	}
+	w.disconnect()
+	w.stream = stream
+}
+
+// open opens a stream, whose response it awaits for a time.
+func (w *watcher) open(ctx context.Context, timeout time.Duration) (*eventStream, *failure) {
 	c := w.client
 	req := c.urls.of(newRequest(http.MethodGet, watchPath, nil))
 	req.isOptional = true
 	addFilters(req.query, w.selector)
-	began := time.Now()
 	streamCtx, cancel := context.WithCancelCause(ctx)
 	sent, err := req.http(streamCtx, c)
 	if err != nil {
 		cancel(nil)
-		return &failure{err: err}
+		return nil, &failure{err: err}
 	}
 	sent.Header.Set("Accept", eventStreamType)
 	if w.lastID != "" && isHeaderValue(w.lastID) {
 		sent.Header.Set("Last-Event-ID", w.lastID)
 	}
 	// A stream has no deadline. The body of a failure has one.
-	timer := time.AfterFunc(c.timeout, func() { cancel(context.DeadlineExceeded) })
+	began := time.Now()
+	timer := time.AfterFunc(timeout, func() { cancel(context.DeadlineExceeded) })
 	defer timer.Stop()
 	received, err := c.stream.Do(sent)
+	if err == nil && streamCtx.Err() != nil {
+		_ = received.Body.Close()
+		err = context.Cause(streamCtx)
+	}
 	if err == nil && received.StatusCode == http.StatusOK && hasMediaType(received.Header, eventStreamType) {
 		w.hasConnected = true
-		w.stream = newEventStream(received.Body, cancel, c.maxResponseBytes, began)
-		return nil
+		return newEventStream(received.Body, cancel, c.maxResponseBytes, began), nil
 	}
 	defer cancel(nil)
 	if err != nil {
-		return w.tolerate(c.transportFailure(ctx, req, withoutURL(err), false))
+		return nil, w.tolerate(c.transportFailure(ctx, req, withoutURL(err), false))
 	}
-	return w.rejection(ctx, req, received)
+	return nil, w.rejection(ctx, req, received)
 }
 
 const (

@@ -353,19 +353,120 @@ func TestWatch_Time(t *testing.T) {
 		}
 		second := got[4].Truncate(time.Second) // when the second request was sent, less the backoff
 		want := []time.Duration{-1, 1500 * time.Millisecond, 7 * time.Second, 7 * time.Second}
-		if !slices.Equal(got[:4], want) || second != 23*time.Second || kinds[2] != relayer.ChangeHeartbeat {
-			t.Errorf("the times are %v, want %v and 23s", got, want)
+		if !slices.Equal(got[:4], want) || second != 20*time.Second || kinds[2] != relayer.ChangeHeartbeat {
+			t.Errorf("the times are %v, want %v and 20s", got, want)
 		}
 	})
 }
 
-// slow is a transport that takes long until the response.
+// slow is a transport that takes a while until the response.
 type slow struct{ http.RoundTripper }
 
 func (s slow) RoundTrip(r *http.Request) (*http.Response, error) {
-	time.Sleep(3 * time.Second)
+	time.Sleep(time.Second / 2)
 	return s.RoundTripper.RoundTrip(r)
 }
+
+// stalled is a transport that holds requests until a moment, or until their context is done.
+type stalled struct {
+	http.RoundTripper
+	until func() time.Time
+}
+
+func (s stalled) RoundTrip(r *http.Request) (*http.Response, error) {
+	select {
+	case <-time.After(time.Until(s.until())):
+		return s.RoundTripper.RoundTrip(r)
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
+}
+
+// After a stall of any duration the age of a view is that of a fast connection within 15
+// seconds, with and without a position at the start.
+func TestWatch_AgeAfterStall(t *testing.T) {
+	for _, stall := range []time.Duration{time.Second / 2, 2 * time.Second, 12 * time.Second, 45 * time.Second} {
+		for _, after := range []string{"", "p0"} {
+			synctest.Test(t, func(t *testing.T) {
+				live := func(c *connection) {
+					for arrived := time.Now(); ; {
+						select {
+						case <-time.After(5 * time.Second):
+							passed := time.Since(arrived).Milliseconds()
+							c.send(beat(int(passed), fmt.Sprint("p", passed)))
+						case <-c.ctx.Done():
+							return
+						}
+					}
+				}
+				f := &feed{scripts: slices.Repeat([]func(*connection){live}, 10)}
+				ctx, cancel := context.WithCancel(t.Context())
+				defer synctest.Wait()
+				defer cancel()
+				end := time.Now().Add(stall)
+				transport := stalled{f, func() time.Time { return end }}
+				c := newClient(t, "https://relayers.example", client.WithHTTPClient(&http.Client{Transport: transport}))
+				caughtUp := time.Now()
+				for change, err := range c.Watch(ctx, relayer.WatchQuery{After: after, Heartbeats: true}) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					if age := time.Since(caughtUp); time.Since(end) > 15*time.Second && age > 6*time.Second {
+						t.Errorf("%v after a stall of %v the age is %v", time.Since(end), stall, age)
+					}
+					if caughtUp = change.Time; time.Since(end) > time.Minute {
+						break
+					}
+				}
+				if f.closed != len(f.opened) || f.closed > 2 {
+					t.Errorf("after a stall of %v: %d of %d connections are closed", stall, f.closed, len(f.opened))
+				}
+			})
+		}
+	}
+}
+
+// A connection whose response was late is used until another one is fast. No change is lost or
+// repeated.
+func TestWatch_LateResponseIsUsed(t *testing.T) {
+	var delays []time.Duration
+	follow := func(r http.RoundTripper) roundTripper {
+		return func(sent *http.Request) (*http.Response, error) {
+			delay := delays[0]
+			delays = delays[1:]
+			return stalled{r, func() time.Time { return time.Now().Add(delay) }}.RoundTrip(sent)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		delays = []time.Duration{3 * time.Second, 2 * time.Second, 1500 * time.Millisecond, 0}
+		f := &feed{scripts: []func(*connection){func(c *connection) {
+			c.send(resync)
+			for i := range 10 {
+				c.change(i)
+				select {
+				case <-time.After(4 * time.Second):
+				case <-c.ctx.Done():
+				}
+			}
+		}, func(c *connection) {
+			c.change(100)
+			c.change(101)
+		}}}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer synctest.Wait()
+		defer cancel()
+		c := newClient(t, "https://relayers.example", client.WithHTTPClient(&http.Client{Transport: follow(f)}))
+		wantItems(t, c.Watch(ctx, relayer.WatchQuery{}),
+			"updated a 0", "updated a 1", "updated a 2", "updated a 3", "updated a 4", "updated a 5", "updated a 100", "updated a 101")
+		if len(f.opened) != 2 || f.opened[1].Get("Last-Event-Id") != "p5" || len(delays) > 0 {
+			t.Errorf("the connections are %v, and %d were not made", f.opened, len(delays))
+		}
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // A connection whose times may no longer be right is replaced.
 func TestWatch_OldConnection(t *testing.T) {
