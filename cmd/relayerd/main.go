@@ -80,7 +80,7 @@ func newRootCommand(apiKey string) *cobra.Command {
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(newServeCommand(apiKey), newCheckCommand(), newBackupCommand(apiKey), newRestoreCommand(), newCompactCommand(),
 		newCopyCommand(), newKeysCommand(apiKey), newPlanCommand(apiKey), newApplyCommand(apiKey), newExportCommand(apiKey),
-		newHistoryCommand(apiKey), newHealthcheckCommand())
+		newHistoryCommand(apiKey), newPauseCommand(apiKey), newResumeCommand(apiKey), newHealthcheckCommand())
 	root.InitDefaultCompletionCmd()
 	// The default help command prints its arguments. --help exists on every command.
 	root.SetHelpCommand(&cobra.Command{Hidden: true, RunE: root.RunE})
