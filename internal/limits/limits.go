@@ -12,3 +12,6 @@ const (
 	Note     = 4096
 	Position = 128
 )
+
+// Revision is the greatest revision that a store must accept in an import.
+const Revision uint64 = 1 << 62

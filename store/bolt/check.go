@@ -97,7 +97,7 @@ type comparison struct {
 	ctx      context.Context
 	closing  context.Context
 	state    state
-	want     []table.Record
+	want     []*table.Record
 	next     int // index of the record that the file must have next
 	problems []error
 	damage   error // the first problem that was not known before
@@ -141,7 +141,7 @@ func (c *comparison) record(key, value []byte) (more bool, err error) {
 		c.found("a record has no key")
 		return true, nil
 	}
-	at, isThere := slices.BinarySearchFunc(c.want[c.next:], found.Sequence, func(r table.Record, sequence uint64) int {
+	at, isThere := slices.BinarySearchFunc(c.want[c.next:], found.Sequence, func(r *table.Record, sequence uint64) int {
 		return cmp.Compare(r.Sequence(), sequence)
 	})
 	c.missing(c.next + at)
@@ -149,7 +149,7 @@ func (c *comparison) record(key, value []byte) (more bool, err error) {
 		c.found("record %d is in the file and not in memory", found.Sequence)
 		return true, nil
 	}
-	switch want := &c.want[c.next]; {
+	switch want := c.want[c.next]; {
 	case want.IsDamaged():
 		c.report(fmt.Errorf("record %d, ID %q, does not match its checksum: delete it", want.Sequence(), want.ID()))
 	case found.IsDamaged || string(found.ID()) != want.ID() || found.Revision != want.Revision() || found.Checksum != want.Checksum:

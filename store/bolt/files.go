@@ -148,7 +148,7 @@ func writeTempFile(ctx context.Context, path string, from *table.Table, history 
 
 // verifyAll verifies that a file has the state, the records and no other ones, and as many changes
 // of the history, and removes what follows its last page.
-func verifyAll(ctx context.Context, file *os.File, records []table.Record, written state) error {
+func verifyAll(ctx context.Context, file *os.File, records []*table.Record, written state) error {
 	header, _, err := pages.ReadHeaders(file)
 	if err != nil {
 		return err
@@ -164,7 +164,7 @@ func verifyAll(ctx context.Context, file *os.File, records []table.Record, writt
 }
 
 // writeAll writes a history and records to an empty file, and returns its state.
-func writeAll(ctx context.Context, name string, records []table.Record, counters table.Counters, history copyHistory) (now state, err error) {
+func writeAll(ctx context.Context, name string, records []*table.Record, counters table.Counters, history copyHistory) (now state, err error) {
 	now.counters = counters
 	for _, r := range records {
 		if err := r.Err(); err != nil {
@@ -230,12 +230,12 @@ func createMeta(tx *bbolt.Tx, now state) error {
 }
 
 // putSome writes records of some megabytes and returns the others.
-func putSome(tx *bbolt.Tx, records []table.Record) ([]table.Record, error) {
+func putSome(tx *bbolt.Tx, records []*table.Record) ([]*table.Record, error) {
 	bucket := tx.Bucket([]byte(recordsBucket))
 	bucket.FillPercent = appendFill
 	for size := 0; size < tempBatch && len(records) > 0; records = records[1:] {
 		size += records[0].Size()
-		if err := bucket.Put(recordKey(&records[0]), recordValue(&records[0])); err != nil {
+		if err := bucket.Put(recordKey(records[0]), recordValue(records[0])); err != nil {
 			return nil, err
 		}
 	}

@@ -117,8 +117,8 @@ type loader struct {
 	opts options
 
 	content
-	batch          []table.Record         // read and not sent
-	batches        chan []table.Record    // for fill
+	batch          []*table.Record        // read and not sent
+	batches        chan []*table.Record   // for fill
 	termSets       map[string]table.Terms // by the joined terms
 	next           uint64                 // lowest sequence number that the next record can have
 	records        tally                  // that were read
@@ -197,7 +197,7 @@ func (l *loader) readRecords(file *pages.File) error {
 	// A damaged total must not reserve more memory than the file can need.
 	most := uint64(l.info.Size() / (partsAt + numberSize + sumSize))
 	l.table = table.New(l.state.counters, int(min(l.state.records.total, most)))
-	l.batches = make(chan []table.Record, 4)
+	l.batches = make(chan []*table.Record, 4)
 	filled, changes := make(chan error, 1), make(chan error, 1)
 	go func() { filled <- l.fill() }()
 	l.history = newHistory(l.opts.historyChanges)
@@ -282,7 +282,7 @@ func (l *loader) terms(joined []byte) table.Terms {
 
 func (l *loader) send() {
 	l.batches <- l.batch
-	l.batch = make([]table.Record, 0, loadBatch)
+	l.batch = make([]*table.Record, 0, loadBatch)
 }
 
 // fill puts the records into the table while the next ones are read: with many relayers, the
@@ -290,7 +290,7 @@ func (l *loader) send() {
 func (l *loader) fill() (err error) {
 	for batch := range l.batches {
 		for i := range batch {
-			if !l.table.Load(&batch[i]) && err == nil {
+			if !l.table.Load(batch[i]) && err == nil {
 				err = corruptFile(fmt.Sprintf("record %d contradicts others", batch[i].Sequence()))
 			}
 		}

@@ -1,6 +1,7 @@
 package memory_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -44,6 +45,65 @@ func TestList_AfterDeletes(t *testing.T) {
 			offset := random.IntN(len(ids) + 1)
 			wantIDs(t, store, offset, ids)
 		}
+	}
+}
+
+// callingContext calls a function at its second check, which is in the middle of a search.
+type callingContext struct {
+	context.Context
+	checks int
+	call   func()
+}
+
+func (c *callingContext) Err() error {
+	if c.checks++; c.checks == 2 {
+		c.call()
+	}
+	return c.Context.Err()
+}
+
+// A search holds up no write, returns the records of one moment, and ends with its context.
+func TestList_SearchInTheMiddle(t *testing.T) {
+	store := memory.New()
+	const total = 5000
+	var first relayer.Record
+	for i := range total {
+		rec, err := store.Create(t.Context(), relayer.Record{ID: fmt.Sprint(i), Text: "text", Terms: []string{"a", "b"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			first = rec
+		}
+	}
+	for name, query := range map[string]relayer.StoreQuery{
+		"all":              {Contains: []string{"text"}, Limit: 1},
+		"of a term":        {Contains: []string{"text"}, Terms: [][]string{{"a"}}, Limit: 1},
+		"of several terms": {Terms: [][]string{{"a"}, {"b"}}, Limit: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var err error
+			ctx := &callingContext{Context: t.Context(), call: func() {
+				first.Text = "other"
+				if first, err = store.Update(t.Context(), first); err != nil {
+					t.Error(err)
+				}
+			}}
+			before := first
+			found, listErr := store.List(ctx, query)
+			if listErr != nil || found.Total != total || found.Records[0].Revision != before.Revision || first.Revision == before.Revision {
+				t.Errorf("%d records, the first of revision %d, error %v; want %d, %d", found.Total, found.Records[0].Revision, listErr, total, before.Revision)
+			}
+			canceled, cancel := context.WithCancel(t.Context())
+			ending := &callingContext{Context: canceled, call: cancel}
+			if found, err := store.List(ending, query); !errors.Is(err, context.Canceled) || len(found.Records) > 0 {
+				t.Errorf("%d records, error %v, want %v", len(found.Records), err, context.Canceled)
+			}
+			first.Text = "text"
+			if first, err = store.Update(t.Context(), first); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 

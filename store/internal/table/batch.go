@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/limits"
 	"github.com/go-relayer/relayer/store/storeutil"
-	"github.com/go-relayer/relayer/store/transfer"
 )
 
 // Change is one validated write: Old is nil for a create, and New for a delete.
@@ -54,16 +54,12 @@ type Batch struct {
 // Begin returns an empty batch.
 func (t *Table) Begin() *Batch { return &Batch{Counters: t.counters, table: t} }
 
-// record returns a record that applying the batch does not change, or nil.
+// record returns a record, or nil.
 func (b *Batch) record(id string) *Record {
 	if found, isChanged := b.byID[id]; isChanged {
 		return found
 	}
-	if found := b.table.byID[id]; found != nil {
-		unchanged := *found
-		return &unchanged
-	}
-	return nil
+	return b.table.byID[id]
 }
 
 // holder returns the record that holds a claim. The empty claim has no holder.
@@ -114,9 +110,9 @@ func (b *Batch) Import(added []*Record) error {
 // CheckImport returns an error that names the record if it cannot be imported.
 func CheckImport(rec relayer.Record) error {
 	err := storeutil.Check(rec, MaxSize)
-	if rec.Revision < 1 || rec.Revision > transfer.MaxRevision {
+	if rec.Revision < 1 || rec.Revision > limits.Revision {
 		err = &relayer.ValidationError{Fields: []relayer.FieldError{{
-			Field: "revision", Message: fmt.Sprintf("must be from 1 to %d", uint64(transfer.MaxRevision)),
+			Field: "revision", Message: fmt.Sprintf("must be from 1 to %d", limits.Revision),
 		}}}
 	}
 	if err != nil {
@@ -229,32 +225,25 @@ func (t *Table) Apply(b *Batch) {
 }
 
 func (t *Table) apply(c Change) {
-	r := t.byID[c.Record().ID()]
-	if c.Old != nil {
-		if holder := t.byClaim[c.Old.Claim()]; holder != nil && holder.sequence == c.Old.sequence {
-			delete(t.byClaim, c.Old.Claim())
-		}
+	old := c.Old
+	if old == nil {
+		old = &Record{}
 	}
-	switch {
-	case c.New == nil:
-		delete(t.byID, r.ID())
-		t.order.remove(r)
-		t.byTerm.move(r, r.terms, nil)
-		if r.isDamaged {
-			t.damaged.remove(r)
+	if holder := t.byClaim[old.Claim()]; holder != nil && holder.sequence == old.sequence {
+		delete(t.byClaim, old.Claim())
+	}
+	if c.New != nil {
+		t.put(old, c.New)
+		if c.New.claimSize > 0 { // the empty claim has no holder
+			t.byClaim[c.New.Claim()] = c.New
 		}
-		*r = Record{} // others may share its allocation
 		return
-	case c.Old == nil:
-		r = new(*c.New)
-		t.add(r)
-	default:
-		t.byID[c.New.ID()] = r // the key had the memory of the old content
-		*r = *c.New
-		r.terms = t.byTerm.move(r, c.Old.terms, c.New.terms)
 	}
-	if r.claimSize > 0 { // the empty claim has no holder
-		t.byClaim[r.Claim()] = r
+	delete(t.byID, old.ID())
+	t.order.remove(old)
+	t.byTerm.move(old, &Record{})
+	if old.isDamaged {
+		t.damaged.remove(old)
 	}
 }
 

@@ -1,6 +1,7 @@
 package table
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -32,7 +33,7 @@ func TestList_Random(t *testing.T) {
 		for range random.IntN(min(200, len(free))) {
 			s := sequenced(uint64(free[0]))
 			free = free[1:]
-			records.insert(s)
+			records.put(s)
 			want = slices.Insert(want, position(s.sequence), s)
 		}
 		for range random.IntN(100) {
@@ -43,73 +44,46 @@ func TestList_Random(t *testing.T) {
 		if at := random.IntN(len(want) + 1); random.IntN(20) == 0 {
 			remove(at, (len(want)-at)*random.IntN(4)/3)
 		}
-		wantRecords(t, &records, want, random)
+		wantRecords(t, records, want, random)
 	}
 	remove(0, len(want))
-	wantRecords(t, &records, nil, random)
+	wantRecords(t, records, nil, random)
 }
 
-func wantRecords(t *testing.T, records *list, want []*Record, random *rand.Rand) {
+func wantRecords(t *testing.T, records list, want []*Record, random *rand.Rand) {
 	t.Helper()
-	if records.size != len(want) {
-		t.Fatalf("size is %d, want %d", records.size, len(want))
-	}
-	if got := records.appendRange(nil, 0, len(want)+1); !slices.Equal(got, want) {
-		t.Fatalf("the list differs: %d records, want %d", len(got), len(want))
+	if !slices.Equal(records, want) {
+		t.Fatalf("the list has %d records, want %d", len(records), len(want))
 	}
 	for range 5 {
-		offset, limit := random.IntN(len(want)+10), random.IntN(1500)
-		start := min(offset, len(want))
-		page := want[start:min(start+limit, len(want))]
-		if got := records.appendRange(nil, offset, limit); !slices.Equal(got, page) {
-			t.Fatalf("page %d+%d of %d has %d records, want %d", offset, limit, len(want), len(got), len(page))
+		offset, limit, after := random.IntN(len(want)+10), random.IntN(1500), uint64(random.IntN(2)*random.IntN(20_010))
+		rest := slices.DeleteFunc(slices.Clone(want), func(r *Record) bool { return r.sequence <= after && after > 0 })
+		start := min(offset, len(rest))
+		page := rest[start:min(start+limit, len(rest))]
+		if got := records.page(relayer.StoreQuery{After: after, Offset: offset, Limit: limit}); !slices.Equal(got, page) {
+			t.Fatalf("page %d+%d after %d of %d has %d records, want %d", offset, limit, after, len(want), len(got), len(page))
 		}
 	}
-	wantSeeks(t, records, want, random)
-}
-
-// wantSeeks moves a cursor by small and large steps.
-func wantSeeks(t *testing.T, records *list, want []*Record, random *rand.Rand) {
-	t.Helper()
-	c := cursor{list: records}
-	for sequence := uint64(0); sequence < 20_010; sequence += 1 << random.IntN(12) {
-		at, _ := slices.BinarySearchFunc(want, sequence, func(r *Record, sequence uint64) int { return int(r.sequence) - int(sequence) })
-		if got := c.seek(sequence); at == len(want) && got != nil || at < len(want) && got != want[at] {
-			t.Fatalf("record %v from %d on", got, sequence)
+	var first, second list
+	for _, r := range records {
+		in := random.IntN(3)
+		if in < 2 {
+			first = append(first, r)
+		}
+		if in > 0 {
+			second = append(second, r)
 		}
 	}
-}
-
-// If few records of each chunk remain, they are merged into one chunk.
-func TestList_MergesChunks(t *testing.T) {
-	for _, fromEnd := range []bool{false, true} {
-		var records list
-		var removed []*Record
-		for i := range 4 * maxChunk {
-			r := sequenced(uint64(i))
-			records.insert(r)
-			if i%64 != 0 {
-				removed = append(removed, r)
-			}
-		}
-		if fromEnd {
-			slices.Reverse(removed)
-		}
-		for _, r := range removed {
-			records.remove(r)
-		}
-		if len(records.chunks) != 1 || records.size != 4*maxChunk/64 {
-			t.Errorf("from the end %t: %d records in %d chunks, want one chunk", fromEnd, records.size, len(records.chunks))
-		}
+	if got := merged(first, second); !slices.Equal(got, records) {
+		t.Fatalf("%d and %d records of %d are merged to %d", len(first), len(second), len(records), len(got))
 	}
 }
 
 func TestList_OutsideRange(t *testing.T) {
-	var records list
-	records.insert(sequenced(7))
-	for _, page := range [][2]int{{-1, 1}, {1, 1}, {0, 0}, {0, -1}} {
-		if got := records.appendRange(nil, page[0], page[1]); len(got) != 0 {
-			t.Errorf("page %v has %d records", page, len(got))
+	records := list{sequenced(7)}
+	for _, page := range []relayer.StoreQuery{{Offset: -1, Limit: 1}, {Offset: 1, Limit: 1}, {}, {Limit: -1}, {After: 7, Limit: 1}, {After: math.MaxUint64, Limit: 1}} {
+		if got := records.page(page); len(got) != 0 {
+			t.Errorf("page %+v has %d records", page, len(got))
 		}
 	}
 }

@@ -13,8 +13,8 @@ import (
 // above any relayer, and the same for every store on a table, so that each record can be moved.
 const MaxSize = 1 << 30
 
-// Record is one record. In a table, an update changes all of it under the lock of the table.
-// Its parts share one allocation, which halves the work of the garbage collector.
+// Record is one record. In a table it is immutable: an update replaces it. Its parts share one
+// allocation, which halves the work of the garbage collector.
 type Record struct {
 	// What a page reads comes first, so that it is in one line of the cache.
 	parts      string // ID, text, claim, note, document, private part
@@ -73,12 +73,12 @@ func (t Terms) contains(term string) bool {
 func NewRecord(rec relayer.Record) *Record {
 	r := pack(rec.ID, rec.Claim, rec.Text, view(rec.Note), view(rec.Document), view(rec.Private))
 	r.terms, r.revision = NewTerms(slices.Clone(rec.Terms)), rec.Revision
-	return &r
+	return r
 }
 
 // pack copies parts into one allocation.
-func pack(id, claim, text, note, document, private string) Record {
-	r := Record{idSize: uint8(len(id)), claimSize: uint8(len(claim)), textSize: uint16(len(text)), signature: signatureOf(text)}
+func pack(id, claim, text, note, document, private string) *Record {
+	r := &Record{idSize: uint8(len(id)), claimSize: uint8(len(claim)), textSize: uint16(len(text)), signature: signatureOf(text)}
 	rest, beginsWithID := strings.CutPrefix(text, id)
 	if !beginsWithID {
 		r.textAt = r.idSize
@@ -111,7 +111,7 @@ type Stored struct {
 func (s Stored) ID() []byte { return s.Parts[:s.IDSize] }
 
 // Record copies the record for [Table.Load]. The terms of a damaged record are not known.
-func (s Stored) Record(terms Terms) Record {
+func (s Stored) Record(terms Terms) *Record {
 	if s.IsDamaged {
 		terms = nil
 	}

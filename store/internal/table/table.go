@@ -8,6 +8,7 @@ package table
 import (
 	"context"
 	"iter"
+	"slices"
 	"sync"
 
 	"github.com/go-relayer/relayer"
@@ -17,8 +18,8 @@ import (
 // Table is a set of records. Its methods are safe for concurrent use, except that only
 // one goroutine at a time may use a [Batch] of the table or call Apply or Load.
 type Table struct {
-	mu       sync.RWMutex       // guards the fields below; the only writer reads them without it
-	byID     map[string]*Record // an update changes the record, so that no list changes
+	mu       sync.RWMutex // guards the fields below; the only writer reads them without it
+	byID     map[string]*Record
 	byClaim  map[string]*Record
 	byTerm   index
 	order    list
@@ -48,8 +49,8 @@ func New(next Counters, expected int) *Table {
 // then not be used. The claim and the revision of a damaged record are not checked: they
 // may differ from what was stored.
 func (t *Table) Load(r *Record) bool {
-	t.add(r)
-	isNew := len(t.byID) == t.order.size // a lookup before would cost a fifth of the load
+	t.put(&Record{}, r)
+	isNew := len(t.byID) == len(t.order) // a lookup before would cost a fifth of the load
 	holder := t.byClaim[r.Claim()]
 	if r.claimSize > 0 && (holder == nil || holder.isDamaged) {
 		t.byClaim[r.Claim()], holder = r, nil
@@ -58,30 +59,22 @@ func (t *Table) Load(r *Record) bool {
 		(r.isDamaged || holder == nil && r.revision < t.counters.NextRevision)
 }
 
-// add adds a record without its claim.
-func (t *Table) add(r *Record) {
+// put adds a record without its claim, or replaces one.
+func (t *Table) put(old, r *Record) {
 	t.byID[r.ID()] = r
-	t.order.insert(r)
-	r.terms = t.byTerm.move(r, nil, r.terms)
+	t.order.put(r)
+	t.byTerm.move(old, r)
 	if r.isDamaged {
-		t.damaged.insert(r)
+		t.damaged.put(r)
 	}
 }
 
 // Snapshot returns all records at one moment, and the counters. It returns an error if the
 // table is closed.
-func (t *Table) Snapshot() ([]Record, Counters, error) {
+func (t *Table) Snapshot() ([]*Record, Counters, error) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return values(t.order.appendRange(nil, 0, t.order.size)), t.counters, t.closed
-}
-
-func values(records []*Record) []Record {
-	copied := make([]Record, len(records))
-	for i, r := range records {
-		copied[i] = *r
-	}
-	return copied
+	return slices.Clone(t.order), t.counters, t.closed
 }
 
 // Watch returns the changes of applied batches. It is [relayer.Store.Watch].
@@ -118,18 +111,17 @@ func (t *Table) Get(ctx context.Context, id string) (relayer.Record, error) {
 }
 
 // List returns a page of a selection, with the position of the feed. It is
-// [relayer.Store.List].
+// [relayer.Store.List]. A page of one term is found by its offset. For several terms and for a
+// search, the records are compared one by one, without the lock: writes do not wait.
 func (t *Table) List(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
 	if err := ctx.Err(); err != nil {
 		return relayer.Listing{}, err
 	}
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	if t.closed != nil {
-		return relayer.Listing{}, t.closed
+	found, listing, err := t.selected(ctx, query)
+	if err != nil {
+		return relayer.Listing{}, err
 	}
-	found, total := t.selected(make([]*Record, 0, min(query.Limit, 128)), query)
-	listing := relayer.Listing{Records: make([]relayer.Record, len(found)), Total: total, Position: t.changes.Position()}
+	listing.Records = make([]relayer.Record, len(found))
 	for i, r := range found {
 		if r.isDamaged {
 			listing.Records = listing.Records[:i]
@@ -142,4 +134,26 @@ func (t *Table) List(ctx context.Context, query relayer.StoreQuery) (relayer.Lis
 		}
 	}
 	return listing, nil
+}
+
+// selected returns the records of a page, and a listing without them.
+func (t *Table) selected(ctx context.Context, query relayer.StoreQuery) (page list, found relayer.Listing, err error) {
+	t.mu.RLock()
+	s := t.selection(query)
+	var all list
+	if found.Position, err = t.changes.Position(), t.closed; s.isExact && len(s.lists) > 0 {
+		all = s.lists[0]
+		page = slices.Clone(all.page(query))
+	} else {
+		for i := range s.lists {
+			s.lists[i] = slices.Clone(s.lists[i])
+		}
+	}
+	found.Total = len(all)
+	t.mu.RUnlock()
+	if err == nil && !s.isExact {
+		all, err = s.records(ctx)
+		page, found.Total = all.page(query), len(all)
+	}
+	return page, found, err
 }
