@@ -368,6 +368,27 @@ func TestServe_RotateKeys(t *testing.T) {
 	expectNoSecretIn(t, directory)
 }
 
+// A reload of the keys while the database is away is repeated until it is back.
+func TestServe_KeysWhileDatabaseAway(t *testing.T) {
+	t.Parallel()
+	postgres, keys := startPostgres(t), keysFileIn(t, t.TempDir())
+	server := start(t, token, "--db", location(t, postgres, "postgres"), "--keys", keys)
+	server.expectStatus("POST", collection, token, sealedURL("one"), http.StatusCreated)
+	if err := postgres.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	runCommand(t, "keys", "add", "--keys", keys, "--id", "k2")
+	server.reload(`stays in use" flag=--keys`)
+	if err := postgres.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	server.output.awaitText(t, "stored=1 primary=k2", 1)
+	server.stop()
+	if count := strings.Count(server.output.String(), `stays in use" flag=--keys`); count > 2 { // the change of the file, and SIGHUP
+		t.Errorf("the log has the failure %d times", count)
+	}
+}
+
 // An operator who rotates by restarts waits for this line too.
 func TestServe_KeysNothingToSeal(t *testing.T) {
 	server := start(t, token, "--db", "memory", "--keys", keysFileIn(t, t.TempDir()))
