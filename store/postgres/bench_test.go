@@ -195,6 +195,50 @@ func createRate(b *testing.B, store relayer.Store, clients, first, n int) float6
 	return float64(n) / time.Since(start).Seconds()
 }
 
+// BenchmarkHistory_Writes compares creates, each with an update, of a Store that retains a history
+// with those of one whose changes are pruned soon after they have been made.
+func BenchmarkHistory_Writes(b *testing.B) {
+	if testing.Short() {
+		turns = 1
+	}
+	feed := postgres.WithChangeRetention(100 * time.Millisecond)
+	for _, clients := range []int{1, 64} {
+		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) {
+			var stores [2]relayer.Store
+			for i, history := range []postgres.Option{postgres.WithHistory(1000, time.Hour), postgres.WithHistory(0, 0)} {
+				store, err := postgres.New(b.Context(), benchPool(b), newSchema(), feed, history)
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.Cleanup(func() { _ = store.Close() })
+				stores[i] = withUpdate{store}
+			}
+			var ratios []float64
+			next, n := 0, 300+50*clients
+			for b.Loop() {
+				for range 2 * turns {
+					with, without := createRate(b, stores[0], clients, next, n), createRate(b, stores[1], clients, next, n)
+					ratios = append(ratios, with/without)
+					next += n
+				}
+			}
+			b.ReportMetric(median(ratios), "with/without")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// withUpdate updates each record that it has created.
+type withUpdate struct{ relayer.Store }
+
+func (s withUpdate) Create(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
+	made, err := s.Store.Create(ctx, rec)
+	if err != nil {
+		return made, err
+	}
+	return s.Update(ctx, made)
+}
+
 // BenchmarkReads reads random IDs, and pages of 10 at both ends.
 func BenchmarkReads(b *testing.B) {
 	for _, size := range []int{1_000, 100_000, 1_000_000} {

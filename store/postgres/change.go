@@ -1,16 +1,15 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/store/storeutil"
 	"github.com/go-relayer/relayer/store/transfer"
 )
 
@@ -21,13 +20,37 @@ var (
 
 // outcome is the result of a write within its transaction.
 type outcome struct {
-	refused error // why it changes nothing, as [relayer.Store] defines it
-	changes bool
+	refused      error // why it changes nothing, as [relayer.Store] defines it
+	number       int64 // of its change; 0 if it changes nothing
+	gained, lost entries
+}
 
-	first, count int64 // the sequence numbers that it fills, or frees if count is negative
-	number       int64 // the number of its change
+// entries are records and terms in the counts and in the index of terms, by sequence number.
+type entries struct {
+	records []int64
+	terms   []string
+	of      []int64 // the record of each term
+}
 
-	gained, lost []posting
+func (e *entries) add(more entries) {
+	e.records, e.terms, e.of = append(e.records, more.records...), append(e.terms, more.terms...), append(e.of, more.of...)
+}
+
+// termsOf are the entries of the terms of a record that others does not have.
+func termsOf(sequence int64, terms, others []string) (e entries) {
+	for _, term := range terms {
+		if !slices.Contains(others, term) {
+			e.terms, e.of = append(e.terms, term), append(e.of, sequence)
+		}
+	}
+	return e
+}
+
+// recordOf are the entries of a record.
+func recordOf(sequence int64, terms []string) entries {
+	e := termsOf(sequence, terms, nil)
+	e.records = []int64{sequence}
+	return e
 }
 
 // Create adds a record and returns it with its revision after the commit. It returns
@@ -53,7 +76,7 @@ func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record,
 			switch {
 			case created != nil:
 				rec.Revision, rec.Sequence = uint64(*created), uint64(*sequence)
-				return outcome{first: *sequence, count: 1, number: *created, changes: true, gained: postingsOf(*sequence, rec.Terms)}, nil
+				return outcome{number: *created, gained: recordOf(*sequence, rec.Terms)}, nil
 			case exists:
 				return outcome{refused: relayer.ErrExists}, nil
 			case claimed:
@@ -90,8 +113,7 @@ func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record,
 			}
 			if updated != nil {
 				rec.Revision, rec.Sequence = uint64(*updated), uint64(*sequence)
-				gained, lost := postingsOf(*sequence, without(rec.Terms, terms)), postingsOf(*sequence, without(terms, rec.Terms))
-				return outcome{number: *updated, changes: true, gained: gained, lost: lost}, nil
+				return outcome{number: *updated, gained: termsOf(*sequence, rec.Terms, terms), lost: termsOf(*sequence, terms, rec.Terms)}, nil
 			}
 			return refusal(stored, based, claimed)
 		},
@@ -121,7 +143,7 @@ func (s *Store) Delete(ctx context.Context, id string, revision uint64, note []b
 				return outcome{}, err
 			}
 			if number != nil {
-				return outcome{first: *sequence, count: -1, number: *number, changes: true, lost: postingsOf(*sequence, terms)}, nil
+				return outcome{number: *number, lost: recordOf(*sequence, terms)}, nil
 			}
 			return refusal(stored, based, false)
 		},
@@ -169,9 +191,9 @@ func (s *Store) Import(ctx context.Context, records []relayer.Record) error {
 			case isDropped:
 				return outcome{}, errDropped
 			case before != nil:
-				o := outcome{first: *before + 1, count: int64(len(records)), number: *number, changes: true}
+				o := outcome{number: *number}
 				for i, rec := range records {
-					o.gained = append(o.gained, postingsOf(o.first+int64(i), rec.Terms)...)
+					o.gained.add(recordOf(*before+1+int64(i), rec.Terms))
 				}
 				return o, nil
 			case exists != nil && *exists:
@@ -194,8 +216,11 @@ type importColumns struct {
 func importColumnsOf(records []relayer.Record) (importColumns, error) {
 	var columns importColumns
 	for _, rec := range records {
-		if err := cmp.Or(storeutil.Check(rec, maxRecordSize), checkID(rec.ID), checkRevision(rec.Revision)); err != nil {
+		if err := checkLimits(rec); err != nil {
 			return importColumns{}, err
+		}
+		if rec.Revision < 1 || rec.Revision > transfer.MaxRevision {
+			return importColumns{}, invalid("revision", fmt.Sprintf("must be from 1 to %d", uint64(transfer.MaxRevision)))
 		}
 		columns.ids = append(columns.ids, rec.ID)
 		columns.revisions = append(columns.revisions, int64(rec.Revision))

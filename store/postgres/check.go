@@ -16,15 +16,15 @@ var _ transfer.Checker = (*Store)(nil)
 // contradictions are the inconsistencies that Check looks for. Each statement counts
 // one kind of them.
 var contradictions = []struct{ what, sql string }{
-	{"missing or additional rows of state", `SELECT abs(count(*) - 1) FROM $schema.state`},
-	{"missing or additional rows of pruning", `SELECT abs(count(*) - 1) FROM $schema.pruning`},
+	{"missing or additional rows of state or pruning", `
+		SELECT (SELECT abs(count(*) - 1) FROM $schema.state) + (SELECT abs(count(*) - 1) FROM $schema.pruning)`},
 	{"counts that differ from the number of relayers", `
 		WITH real AS (
 			SELECT level, sequence >> (7 * level) AS node, count(*) AS live
 			FROM $schema.relayers CROSS JOIN generate_series(1, 3) AS level GROUP BY 1, 2
 		)
 		SELECT count(*) FROM real FULL JOIN $schema.counts AS stored USING (level, node)
-		WHERE coalesce(real.live, 0) <> coalesce(stored.live, 0)`},
+		WHERE real.live IS DISTINCT FROM stored.live`},
 	{"postings that differ from the terms of relayers", `
 		WITH real AS (
 			SELECT term, sequence >> 9 AS chunk, bit_or(` + bitAt + `) AS bits
@@ -32,17 +32,12 @@ var contradictions = []struct{ what, sql string }{
 		)
 		SELECT count(*) FROM real FULL JOIN $schema.postings AS stored USING (term, chunk)
 		WHERE real.bits IS DISTINCT FROM stored.bits`},
-	{"counts below 1", `SELECT count(*) FROM $schema.counts WHERE live < 1`},
 	{"counters that are negative", `
 		SELECT count(*) FROM $schema.state, $schema.pruning WHERE least(last_sequence, last_revision, pruned, history_pruned, displaced, feed_age, history_age, history_changes) < 0`},
-	{"relayers with an impossible ID or claim", `
-		SELECT count(*) FROM $schema.relayers WHERE octet_length(id) NOT BETWEEN 1 AND 64 OR octet_length(claim) NOT BETWEEN 1 AND 128`},
-	{"relayers with a sequence number or revision below 1", `
-		SELECT count(*) FROM $schema.relayers WHERE least(sequence, revision) < 1`},
-	{"relayers above the last sequence number", `
-		SELECT count(*) FROM $schema.relayers WHERE sequence > (SELECT last_sequence FROM $schema.state)`},
-	{"revisions above the last revision", `
-		SELECT count(*) FROM $schema.relayers WHERE revision > (SELECT last_revision FROM $schema.state)`},
+	{"relayers with an impossible ID, claim, sequence number or revision", `
+		SELECT count(*) FROM $schema.relayers, $schema.state
+		WHERE octet_length(id) NOT BETWEEN 1 AND 64 OR octet_length(claim) NOT BETWEEN 1 AND 128
+		OR sequence NOT BETWEEN 1 AND last_sequence OR revision NOT BETWEEN 1 AND last_revision`},
 	// The changes of the feed are numbered without holes, except that an import may skip numbers,
 	// and those of a relayer are counted without holes.
 	{"holes in the changes", `
@@ -57,10 +52,8 @@ var contradictions = []struct{ what, sql string }{
 	{"missing last changes", `
 		SELECT count(*) FROM $schema.state, $schema.pruning
 		WHERE last_revision > greatest(history_pruned, (SELECT max(number) FROM $schema.changes))`},
-	{"changes above the last revision", `
-		SELECT count(*) FROM $schema.changes WHERE number > (SELECT last_revision FROM $schema.state)`},
-	{"changes that should be pruned", `
-		SELECT count(*) FROM $schema.changes WHERE number <= (SELECT history_pruned FROM $schema.pruning)`},
+	{"changes that should be pruned, or above the last revision", `
+		SELECT count(*) FROM $schema.changes, $schema.pruning, $schema.state WHERE number <= history_pruned OR number > last_revision`},
 	{"pruned changes above the last revision", `
 		SELECT count(*) FROM $schema.pruning WHERE pruned > (SELECT last_revision FROM $schema.state) OR greatest(history_pruned, displaced) > pruned`},
 	{"positions that differ from the last change", `

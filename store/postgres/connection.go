@@ -26,6 +26,7 @@ type connections struct {
 	known          *timelines
 	prober         *prober
 	slots          chan struct{} // one for each connection that may be in use
+	attempts       int           // of a call: after a restart of the server, each connection of the pool may be lost
 }
 
 // prober lets one caller at a time look for a primary while none can be reached. Otherwise all
@@ -71,11 +72,6 @@ func (c *conn) Release() {
 func (c *connections) acquire(ctx context.Context) (*conn, error) {
 	waiting, cancel := context.WithTimeout(ctx, c.connectTimeout)
 	defer cancel()
-	return c.acquireWithin(ctx, waiting)
-}
-
-// acquireWithin is acquire for a caller with ctx, from which waiting is derived.
-func (c *connections) acquireWithin(ctx, waiting context.Context) (*conn, error) {
 	late := fmt.Errorf("no connection within %v", c.connectTimeout)
 	select {
 	case c.slots <- struct{}{}:
@@ -121,7 +117,7 @@ func (c *connections) probe(ctx, waiting context.Context, late error) (*pooled, 
 		case errors.Is(err, errOtherCluster):
 			late = errOtherCluster
 		case errors.Is(err, errNoPrimary):
-			late = c.hint(errNoPrimary)
+			late = errNoPrimary
 		case !mayPass(err):
 			return nil, err
 		case waiting.Err() == nil:
@@ -146,15 +142,6 @@ func isAway(err error) bool {
 }
 
 const maxAcquirePause = 25 * time.Millisecond
-
-// hint adds what a host application can do if its pool keeps to the first server that
-// accepts the connection.
-func (c *connections) hint(err error) error {
-	if config := c.pool.Config().ConnConfig; len(config.Fallbacks) > 0 && config.ValidateConnect == nil {
-		return fmt.Errorf("%w, or the pool does not look for it: set target_session_attrs=primary", err)
-	}
-	return err
-}
 
 // acquirePrimary returns errNoPrimary if the pool has connected to another server. Idle
 // connections that have been lost, or lead to a former primary, are discarded.
@@ -222,20 +209,6 @@ func release(conn *conn, err error) {
 		closeNow(conn.pooled)
 	}
 	conn.Release()
-}
-
-// acquireAlive is acquire after a connection was lost: others that were idle may be
-// lost as well, so it takes one that responds.
-func (c *connections) acquireAlive(ctx context.Context) (*conn, error) {
-	waiting, cancel := context.WithTimeout(ctx, c.connectTimeout)
-	defer cancel()
-	for {
-		conn, err := c.acquireWithin(ctx, waiting)
-		if err != nil || conn.Ping(waiting) == nil {
-			return conn, err
-		}
-		conn.Release()
-	}
 }
 
 // connConfig returns the settings of a new connection, as the pool makes them.

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -93,9 +94,14 @@ func literal(text string) string {
 	return "E'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(text) + "'"
 }
 
+// rulesMu is held while the rules of the server are changed: another test would read a part of them.
+var rulesMu sync.Mutex
+
 // askForPasswords makes the server ask the members of a role for a password.
 func askForPasswords(t *testing.T, group string) {
 	t.Helper()
+	rulesMu.Lock()
+	defer rulesMu.Unlock()
 	admin := newPool(t, server.ConnString())
 	probe := roleName()
 	execute(t, admin, "CREATE ROLE "+group, "CREATE ROLE "+probe+" LOGIN IN ROLE "+group)

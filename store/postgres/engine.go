@@ -10,12 +10,8 @@ import (
 // errUnsupported is not [relayer.ErrUnavailable]: a retry cannot succeed.
 var errUnsupported = errors.New("unsupported database")
 
-// unsupportedEngines speak PostgreSQL's protocol and lack what the Store depends
-// on. Each is recognized by a part of version().
-var unsupportedEngines = []struct{ mark, reason string }{
-	{"CockroachDB", "CockroachDB has no advisory locks, which order writes, and no LISTEN/NOTIFY"},
-	{"-YB-", "YugabyteDB has no advisory locks, which order writes, and no LISTEN/NOTIFY, or not by default"},
-}
+// unsupportedEngines speak PostgreSQL's protocol. Each is recognized by a part of version().
+var unsupportedEngines = map[string]string{"CockroachDB": "CockroachDB", "-YB-": "YugabyteDB"}
 
 // checkEngine returns an error if the server is not PostgreSQL but an engine that
 // cannot order writes as PostgreSQL does, or if the database lacks characters.
@@ -24,9 +20,9 @@ func checkEngine(ctx context.Context, conn *conn) error {
 	if err := conn.QueryRow(ctx, `SELECT version(), current_setting('server_encoding')`).Scan(&version, &encoding); err != nil {
 		return err
 	}
-	for _, engine := range unsupportedEngines {
-		if strings.Contains(version, engine.mark) {
-			return fmt.Errorf("%w: %s; use PostgreSQL", errUnsupported, engine.reason)
+	for mark, engine := range unsupportedEngines {
+		if strings.Contains(version, mark) {
+			return fmt.Errorf("%w: %s has no advisory locks, which order writes, and no LISTEN/NOTIFY, or not by default; use PostgreSQL", errUnsupported, engine)
 		}
 	}
 	if encoding != "UTF8" {

@@ -37,6 +37,7 @@ const (
 	tooManyConnections   = "53300"
 	undefinedTable       = "42P01"
 	undefinedColumn      = "42703"
+	undefinedFunction    = "42883"
 	programLimitExceeded = "54000"
 	duplicateTable       = "42P07"
 	duplicateFunction    = "42723"

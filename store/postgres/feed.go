@@ -51,9 +51,9 @@ type feed struct {
 	base     *mark // of the change before the first of recent; nil if unknown
 	recent   []storedChange
 	bytes    int
-	complete time.Time     // recent has all changes that were acknowledged before
-	failing  time.Time     // when the first of the reads began that have failed since the last success
-	updated  chan struct{} // closed and replaced when recent changes
+	complete time.Time // recent has all changes that were acknowledged before
+	failing  time.Time // when the first of the reads began that have failed since the last success
+	updated  broadcast // when recent has changed
 }
 
 type storedChange struct {
@@ -100,7 +100,7 @@ func parseMark(position string) (m mark, ok bool) {
 }
 
 func newFeed(s *Store) *feed {
-	return &feed{store: s, listener: &listener{store: s, awake: make(chan struct{})}, updated: make(chan struct{})}
+	return &feed{store: s, listener: &listener{store: s}}
 }
 
 // join counts one more watcher, until leave is called.
@@ -142,13 +142,6 @@ func (f *feed) close() {
 	f.running.Wait()
 }
 
-// next returns a channel that is closed when there is more to read.
-func (f *feed) next() <-chan struct{} {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.updated
-}
-
 // after returns the changes after one that was seen. It returns false if the buffer
 // no longer has all of them.
 func (f *feed) after(seen mark) (batch, bool) {
@@ -182,7 +175,7 @@ func (f *feed) failingSince() time.Time {
 func (f *feed) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		// Before the read, so that what is written after it is noticed.
-		written := f.listener.next()
+		written := f.listener.awake.next()
 		if f.readOnce(ctx) {
 			continue
 		}
@@ -199,52 +192,41 @@ func (f *feed) readOnce(ctx context.Context) bool {
 	begun := time.Now()
 	reading, cancel := context.WithTimeout(ctx, unreachableLimit)
 	defer cancel()
+	var begin mark
+	var found batch
+	var err error
 	last := f.last()
 	if last == nil {
-		begin, err := f.store.lastChange(reading)
-		f.note(ctx, begun, err)
-		if err == nil {
-			f.update(ctx, func() { f.base, f.complete = &begin, begun })
-		}
-		return err == nil
+		begin, err = f.store.lastChange(reading)
+	} else {
+		found, err = f.store.changesAfter(reading, *last)
 	}
-	found, err := f.store.changesAfter(reading, *last)
-	f.note(ctx, begun, err)
-	switch {
-	case errors.Is(err, relayer.ErrGap) || err != nil && isPermanent(err):
-		// Each watcher reads from the database, and gets the gap or the error there.
-		f.update(ctx, f.reset)
-		return errors.Is(err, relayer.ErrGap)
-	case err != nil:
-		return false
-	case len(found.changes) == 0:
-		f.confirm(ctx, found.complete)
-		return false
-	}
-	f.update(ctx, func() { f.add(found) })
-	return true
-}
-
-// note keeps since when reads fail.
-func (f *feed) note(ctx context.Context, begun time.Time, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	isGap := errors.Is(err, relayer.ErrGap)
 	switch {
-	case err == nil || errors.Is(err, relayer.ErrGap):
+	case ctx.Err() != nil:
+		return false
+	case err == nil || isGap:
 		f.failing = time.Time{}
-	case ctx.Err() == nil && f.failing.IsZero():
+	case f.failing.IsZero():
 		f.failing = begun
 	}
-}
-
-// confirm notes that there are no more changes, unless the reader has been stopped. It wakes
-// no watcher: heartbeats have time.
-func (f *feed) confirm(ctx context.Context, complete time.Time) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if ctx.Err() == nil {
-		f.complete = complete
+	switch {
+	case isGap || last != nil && err != nil && isPermanent(err):
+		f.reset() // each watcher reads from the database, and gets the gap or the error there
+	case err != nil:
+		return false
+	case last == nil:
+		f.base, f.complete = &begin, begun
+	case len(found.changes) == 0:
+		f.complete = found.complete // heartbeats have time: no watcher is woken
+		return false
+	default:
+		f.add(found)
 	}
+	f.updated.wake()
+	return err == nil || isGap
 }
 
 func (f *feed) last() *mark {
@@ -255,18 +237,6 @@ func (f *feed) last() *mark {
 		return &last
 	}
 	return f.base
-}
-
-// update changes what is in memory, unless the reader has been stopped.
-func (f *feed) update(ctx context.Context, change func()) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if ctx.Err() != nil {
-		return
-	}
-	change()
-	close(f.updated)
-	f.updated = make(chan struct{})
 }
 
 func (f *feed) reset() {

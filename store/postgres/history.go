@@ -64,7 +64,7 @@ func (s *Store) ImportHistory(ctx context.Context, changes []relayer.RecordChang
 			case last == nil:
 				return outcome{refused: relayer.ErrConflict}, nil
 			}
-			return outcome{number: *last, changes: true}, nil
+			return outcome{number: *last}, nil
 		},
 	}, columns.ids...)
 }

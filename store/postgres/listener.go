@@ -19,27 +19,36 @@ const (
 // listener receives the notifications of all instances on a separate connection.
 type listener struct {
 	store *Store
+	awake broadcast // after a notification
+}
 
-	mu    sync.Mutex
-	awake chan struct{} // closed at the next wake
+// broadcast wakes all goroutines that wait for an event. The zero value is ready to use.
+type broadcast struct {
+	mu   sync.Mutex
+	done chan struct{} // nil if nobody waits
+}
+
+// next returns a channel that is closed at the next wake.
+func (b *broadcast) next() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.done == nil {
+		b.done = make(chan struct{})
+	}
+	return b.done
+}
+
+func (b *broadcast) wake() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.done != nil {
+		close(b.done)
+		b.done = nil
+	}
 }
 
 // channel is the name of the channel on which instances notify each other.
 func (o options) channel() string { return o.schema + "_changes" }
-
-// next returns a channel that is closed at the next wake.
-func (l *listener) next() <-chan struct{} {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.awake
-}
-
-func (l *listener) wake() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	close(l.awake)
-	l.awake = make(chan struct{})
-}
 
 // listen listens until ctx is done, on a new connection whenever one is lost.
 func (l *listener) listen(ctx context.Context) {
@@ -57,7 +66,7 @@ func (l *listener) listen(ctx context.Context) {
 }
 
 // listenOnce reports whether the LISTEN succeeded. It returns when the connection is
-// lost.
+// lost, or leads to a former primary.
 func (l *listener) listenOnce(ctx context.Context) bool {
 	conn, err := l.connect(ctx)
 	if err != nil {
@@ -69,27 +78,23 @@ func (l *listener) listenOnce(ctx context.Context) bool {
 	}
 	for {
 		// Also after the LISTEN: notifications before it were not received.
-		l.wake()
-		if !l.await(ctx, conn) {
+		l.awake.wake()
+		waiting, cancel := context.WithTimeout(ctx, maxSilence)
+		_, err := conn.WaitForNotification(waiting)
+		cancel()
+		if err == nil {
+			continue
+		}
+		checking, cancel := context.WithTimeout(ctx, longestPause)
+		err = l.store.known.requirePrimary(checking, conn.PgConn())
+		if err == nil {
+			err = conn.Ping(checking)
+		}
+		cancel()
+		if err != nil {
 			return true
 		}
 	}
-}
-
-// await waits for a notification, for a limited time. It returns false if the connection
-// is lost.
-func (l *listener) await(ctx context.Context, conn *pgx.Conn) bool {
-	waiting, cancel := context.WithTimeout(ctx, maxSilence)
-	defer cancel()
-	if _, err := conn.WaitForNotification(waiting); err == nil {
-		return true
-	}
-	if ctx.Err() != nil || conn.IsClosed() {
-		return false
-	}
-	checking, cancelCheck := context.WithTimeout(ctx, longestPause)
-	defer cancelCheck()
-	return l.check(checking, conn) == nil
 }
 
 func closeSoon(conn *pgx.Conn) {
@@ -117,13 +122,4 @@ func (l *listener) connect(ctx context.Context) (*pgx.Conn, error) {
 		return nil, err
 	}
 	return conn, nil
-}
-
-// check returns an error if the connection is lost, or if its server has become a former
-// primary.
-func (l *listener) check(ctx context.Context, conn *pgx.Conn) error {
-	if err := l.store.known.requirePrimary(ctx, conn.PgConn()); err != nil {
-		return err
-	}
-	return conn.Ping(ctx)
 }

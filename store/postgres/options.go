@@ -85,8 +85,8 @@ func WithTimeout(timeout time.Duration) Option {
 // WithChangeRetention sets how long changes are stored for watchers. It is stored in the
 // database and applies to all instances; without the option it stays as it is. A new schema has
 // 10 minutes. A watcher that is cut off for longer receives [relayer.ErrGap]. Nothing is pruned
-// while no instance runs. After the clock of the server was ahead, changes are kept for up to
-// twice the retention.
+// while no instance runs. After the clock of the server was ahead, changes are kept until it has
+// reached their times.
 func WithChangeRetention(age time.Duration) Option {
 	return Option{func(o *options) error {
 		o.retention.feedAge = new(age.Microseconds())

@@ -94,7 +94,7 @@ func TestWrite_ConnectionAlwaysLost(t *testing.T) {
 			if !errors.Is(err, relayer.ErrUnavailable) || isCarriedOut {
 				t.Errorf("error %v, carried out: %t; want ErrUnavailable", err, isCarriedOut)
 			}
-			if met.Load() > 10 {
+			if met.Load() > 20 {
 				t.Errorf("%d transactions", met.Load())
 			}
 			wantNoDriver(t, name, err)

@@ -171,18 +171,3 @@ func TestPruning_ReadOnlySessions(t *testing.T) {
 		t.Errorf("revision %d, want 1", rec.Revision)
 	}
 }
-
-// TestPruning_ClockAhead has old changes behind more changes of a time to come than one
-// step prunes, as after the clock of the server was ahead.
-func TestPruning_ClockAhead(t *testing.T) {
-	t.Parallel()
-	schema := schemaName()
-	admin := newPool(t, server.ConnString())
-	store := open(t, postgres.WithSchema(schema), pruneSoon)
-	execute(t, admin, fmt.Sprintf(`WITH advanced AS (UPDATE %s.state SET last_revision = 2701)
-		INSERT INTO %[1]s.changes (number, kind, changed_at, sequence, id, nth, terms, text, note, document)
-		SELECT n, 'updated', CASE WHEN n < 702 THEN extract(epoch FROM clock_timestamp() + interval '1 hour') * 1000000 ELSE 0 END,
-			1, 'old', n, '{}', '', '', '' FROM generate_series(1, 2701) AS n`, schema))
-	eventually(t, "the changes are pruned", func() bool { return changesIn(t, admin, schema) == 0 })
-	wantConsistent(t, store)
-}

@@ -9,9 +9,6 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// readAttempts bounds the attempts of a read, each on another connection.
-const readAttempts = 5
-
 // read runs one statement and passes its rows to use. It returns the error of the
 // context or one of package relayer: ErrNotFound and ErrCorrupt of use unchanged.
 func (s *Store) read(ctx context.Context, sql string, args []any, use func(pgx.Rows) error) error {
@@ -29,12 +26,11 @@ func (s *Store) read(ctx context.Context, sql string, args []any, use func(pgx.R
 // the driver unchanged.
 func (s *Store) tryRead(ctx context.Context, sql string, args []any, use func(pgx.Rows) error) error {
 	var err error
-	acquire := s.acquire
-	for range readAttempts {
+	for range s.attempts {
 		if err := s.stopped(ctx); err != nil {
 			return err
 		}
-		err = s.readOnce(ctx, acquire, sql, args, use)
+		err = s.readOnce(ctx, sql, args, use)
 		if err == nil || errors.Is(err, relayer.ErrNotFound) || errors.Is(err, relayer.ErrCorrupt) {
 			return err
 		}
@@ -44,13 +40,12 @@ func (s *Store) tryRead(ctx context.Context, sql string, args []any, use func(pg
 		if _, ok := errors.AsType[noConnection](err); ok || !isTransient(err) {
 			return s.explain(ctx, err)
 		}
-		acquire = s.acquireAlive
 	}
 	return err
 }
 
-func (s *Store) readOnce(ctx context.Context, acquire func(context.Context) (*conn, error), sql string, args []any, use func(pgx.Rows) error) error {
-	conn, err := acquire(ctx)
+func (s *Store) readOnce(ctx context.Context, sql string, args []any, use func(pgx.Rows) error) error {
+	conn, err := s.acquire(ctx)
 	if err != nil {
 		return err
 	}

@@ -17,14 +17,6 @@ import (
 // reads and writes.
 const schemaVersion = 1
 
-// The counts form a tree of three levels: a node of level 1 counts the records
-// of 1<<nodeShift sequence numbers, and a node of a higher level covers 1<<nodeShift
-// nodes of the level below.
-const (
-	levels    = 3
-	nodeShift = 7
-)
-
 // schemaSQL creates the schema.
 //
 // The table state has one row. Its counters are the last sequence number and the last
@@ -54,9 +46,10 @@ const (
 // another one and filter it by ID. The column elsewhere marks changes that were made in another
 // store: see [Store.ImportHistory].
 //
-// The counts change with every create and delete, so their pages have
-// room for new versions of a row (heap-only tuple updates). Rows of zero are deleted: there
-// would be one for each 128 creates.
+// The counts form a tree of three levels: a node of level 1 counts the records of 128 sequence
+// numbers, and a node of a higher level covers 128 nodes of the level below. They change with
+// every create and delete, so their pages have room for new versions of a row (heap-only tuple
+// updates). Rows of zero are deleted: there would be one for each 128 creates.
 //
 // The table postings is the index of terms: for each term and chunk of 512 sequence numbers,
 // the bits of the records that have the term (an inverted index of bitmaps). A
@@ -265,7 +258,7 @@ BEGIN
 END
 $body$;
 
-CREATE FUNCTION $schema.search(sought text[], wanted text[], conditions integer[], ids text[], needed integer, after bigint, first bigint, most bigint)
+CREATE FUNCTION $schema.search(patterns text[], wanted text[], conditions integer[], ids text[], needed integer, after bigint, first bigint, most bigint)
 RETURNS TABLE (total bigint, last_number bigint, last_changed_at bigint, $record)
 LANGUAGE plpgsql STABLE $joining AS $body$
 #variable_conflict use_column
@@ -281,24 +274,12 @@ BEGIN
 			FROM searched, LATERAL (
 				SELECT r.sequence FROM $schema.relayers AS r
 				WHERE r.sequence BETWEEN searched.chunk << 9 AND searched.chunk << 9 | 511
-				AND get_bit(searched.bits, (r.sequence & 511)::integer) = 1 AND ($contained) OFFSET 0) AS found
+				AND get_bit(searched.bits, (r.sequence & 511)::integer) = 1 AND r.text LIKE ANY (patterns) OFFSET 0) AS found
 			GROUP BY searched.chunk
 		), $pageOfSelected;
 END
 $body$;
 `
-
-// contained is the condition of a search. A loop over the texts takes twice as long as their
-// names, so that only those after the eighth are in a loop.
-func contained() string {
-	const named = 8
-	var condition strings.Builder
-	for i := range named {
-		fmt.Fprintf(&condition, "strpos(r.text, sought[%d]) > 0 OR ", i+1)
-	}
-	fmt.Fprintf(&condition, "cardinality(sought) > %d AND EXISTS (SELECT FROM unnest(sought[%[1]d + 1:]) AS more WHERE strpos(r.text, more) > 0)", named)
-	return condition.String()
-}
 
 // Parts of the functions.
 const (
@@ -374,7 +355,7 @@ const primaryOnly = `
 var parts = []*strings.Replacer{
 	strings.NewReplacer("$held", held, "$pageOfSelected", pageOfSelected),
 	strings.NewReplacer("$settings", functionSettings, "$following", followSettings, "$joining", joinSettings, "$primaryOnly", primaryOnly,
-		"$noHistory", noHistory, "$bitAt", bitAt, "$contained", contained(), "$record", record, "$columns", columns, "$changeColumns", changeColumns, "$oldColumns", oldColumns),
+		"$noHistory", noHistory, "$bitAt", bitAt, "$record", record, "$columns", columns, "$changeColumns", changeColumns, "$oldColumns", oldColumns),
 }
 
 func inSchema(schema, sql string) string {
@@ -387,7 +368,7 @@ func prepareSchema(ctx context.Context, connections *connections, opts options) 
 	conn, err := connections.acquire(ctx)
 	if err == nil {
 		defer conn.Release()
-		err = prepareSchemaOn(ctx, conn, opts)
+		err = openSchema(ctx, conn, opts)
 	}
 	if err == nil {
 		err = setRetention(ctx, conn, opts)
@@ -412,32 +393,14 @@ func setRetention(ctx context.Context, conn *conn, opts options) error {
 	})
 }
 
-func prepareSchemaOn(ctx context.Context, conn *conn, opts options) error {
-	err := openSchema(ctx, conn, opts)
-	if !isUnknownFormat(err) {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, opts.timeout)
-	defer cancel()
-	var hasRelayers bool
-	failed := conn.QueryRow(ctx, `
-		SELECT count(*) = 3 FROM pg_attribute WHERE attrelid = to_regclass($1) AND attname IN ('id', 'document', 'private')`,
-		inSchema(opts.schema, "$schema.relayers")).Scan(&hasRelayers)
-	if failed == nil && hasRelayers {
-		return errEarlierVersion
-	}
-	return err
-}
-
-// errEarlierVersion is the error of a schema that a development version created. Its table state
-// has other columns.
-var errEarlierVersion = fmt.Errorf("%w: an earlier development version created it: export the relayers with that version and apply them to a new schema",
+// errUnknownFormat is the error of a schema that this version did not create.
+var errUnknownFormat = fmt.Errorf("%w: another program or an earlier development version created it: export the relayers with that version and apply them to a new schema",
 	relayer.ErrUnknownFormat)
 
 // isUnknownFormat reports whether something in the schema is missing or has another form.
 func isUnknownFormat(err error) bool {
 	return errors.Is(err, relayer.ErrUnknownFormat) ||
-		hasCode(err, undefinedTable, undefinedColumn, duplicateTable, duplicateFunction, duplicateObject)
+		hasCode(err, undefinedTable, undefinedColumn, undefinedFunction, duplicateTable, duplicateFunction, duplicateObject)
 }
 
 func openSchema(ctx context.Context, conn *conn, opts options) error {
@@ -461,7 +424,8 @@ func openSchema(ctx context.Context, conn *conn, opts options) error {
 	if err := found.permits(schemaVersion); err != nil || found.version > schemaVersion {
 		return err
 	}
-	return checkShape(ctx, conn, opts)
+	_, err = conn.Exec(waiting, inSchema(opts.schema, shape))
+	return err
 }
 
 // errSession is an error of Open and New, because the Store could not read or write
@@ -476,45 +440,17 @@ func checkSession(ctx context.Context, conn *conn) error {
 			return fmt.Errorf("%w: %s must be %s, and is %s", errSession, name, want, is)
 		}
 	}
-	if err := checkEngine(ctx, conn); err != nil {
-		return err
-	}
-	mode := conn.Conn().Config().DefaultQueryExecMode
-	if mode != pgx.QueryExecModeExec && mode != pgx.QueryExecModeSimpleProtocol {
-		return nil
-	}
-	var output string
-	err := conn.QueryRow(ctx, `SELECT current_setting('bytea_output')`).Scan(&output)
-	if err == nil && output != "hex" {
-		return fmt.Errorf("%w: with default_query_exec_mode exec or simple_protocol bytea_output must be hex", errSession)
-	}
-	return err
+	return checkEngine(ctx, conn)
 }
 
-// checkShape fails if tables or functions are missing, or if the tables belong to
-// something else that also has a table state.
-func checkShape(ctx context.Context, conn *conn, opts options) error {
-	ctx, cancel := context.WithTimeout(ctx, opts.timeout)
-	defer cancel()
-	var functions int
-	err := conn.QueryRow(ctx, inSchema(opts.schema, `
-		SELECT count(to_regprocedure(name)) FROM unnest($1::text[]) AS name WHERE NOT EXISTS (
-			SELECT state.last_changed_at, pruning.history_changes, relayers.note, counts.live, postings.bits, changes.elsewhere
-			FROM $schema.state, $schema.pruning, $schema.relayers, $schema.counts, $schema.postings, $schema.changes WHERE false)`),
-		[]string{
-			inSchema(opts.schema, `$schema.relayer(text)`),
-			inSchema(opts.schema, `$schema.page(bigint, bigint, bigint)`),
-			inSchema(opts.schema, `$schema.selection(text[], integer[], text[], integer, bigint, bigint, bigint)`),
-			inSchema(opts.schema, `$schema.search(text[], text[], integer[], text[], integer, bigint, bigint, bigint)`),
-			inSchema(opts.schema, `$schema.last_change()`),
-			inSchema(opts.schema, `$schema.changes_after(bigint, bigint)`),
-			inSchema(opts.schema, `$schema.history(text, bigint, bigint)`),
-		}).Scan(&functions)
-	if err == nil && functions != 7 {
-		return fmt.Errorf("%w: functions are missing", relayer.ErrUnknownFormat)
-	}
-	return err
-}
+// shape fails if tables or functions are missing, or if the tables belong to something else that
+// also has a table state.
+const shape = `
+	SELECT state.last_changed_at, pruning.history_changes, relayers.note, counts.live, postings.bits, changes.elsewhere
+	FROM $schema.state, $schema.pruning, $schema.relayers, $schema.counts, $schema.postings, $schema.changes,
+		$schema.relayer(''), $schema.page(0, 0, 0), $schema.selection('{}', '{}', '{}', 0, 0, 0, 0),
+		$schema.search('{}', '{}', '{}', '{}', 0, 0, 0, 0), $schema.last_change(), $schema.changes_after(0, 0), $schema.history('', 0, 0)
+	WHERE false`
 
 type querier interface {
 	QueryRow(ctx context.Context, sql string, arguments ...any) pgx.Row
@@ -532,7 +468,7 @@ func readFormat(ctx context.Context, db querier, schema string) (found format, e
 		found.minWriter, err = strconv.Atoi(minWriter)
 	}
 	if err != nil || found.version < 1 {
-		return format{}, fmt.Errorf("%w: no version", relayer.ErrUnknownFormat)
+		return format{}, errUnknownFormat
 	}
 	return found, nil
 }
@@ -587,11 +523,11 @@ func setupError(ctx context.Context, config *pgx.ConnConfig, opts options, err e
 			return fmt.Errorf("postgres: the server refuses the setting %s of the connection string%s", setting, source)
 		}
 		return errors.New("postgres: the connection string contains a setting that the server refuses")
-	case isUnknownFormat(err) && !errors.Is(err, relayer.ErrUnknownFormat):
-		return fmt.Errorf("postgres: schema %s: %w", schema, relayer.ErrUnknownFormat)
+	case isUnknownFormat(err):
+		return fmt.Errorf("postgres: schema %s: %w", schema, errUnknownFormat)
 	case errors.Is(err, errNoSchema):
 		return fmt.Errorf("postgres: schema %s: %w", schema, err)
-	case errors.Is(err, relayer.ErrUnknownFormat) || errors.Is(err, relayer.ErrNewerFormat) || errors.Is(err, errSession) ||
+	case errors.Is(err, relayer.ErrNewerFormat) || errors.Is(err, errSession) ||
 		errors.Is(err, errUnsupported) || isFault(err):
 		return fmt.Errorf("postgres: schema %s: %w", schema, withoutDriver(err))
 	}

@@ -150,3 +150,19 @@ func TestSelection_UnstorableTexts(t *testing.T) {
 		}
 	}
 }
+
+// TestSearch_PatternCharacters: the characters of patterns are characters of texts.
+func TestSearch_PatternCharacters(t *testing.T) {
+	t.Parallel()
+	store := open(t, newSchema())
+	texts := []string{"a%b", "a_b", `a\b`, `a\%b`, "axb", "a"}
+	for i, text := range texts {
+		create(t, store, relayer.Record{ID: numbered(i), Text: text})
+	}
+	for i, text := range texts[:5] {
+		recs, total, err := list(t.Context(), store, relayer.StoreQuery{Contains: []string{text, "nothing"}, Limit: 10})
+		if err != nil || total != 1 || len(recs) != 1 || recs[0].ID != numbered(i) {
+			t.Errorf("search for %s: %d records %v, error %v", text, total, recs, err)
+		}
+	}
+}

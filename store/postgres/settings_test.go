@@ -109,12 +109,6 @@ func TestOpen_SessionFormats(t *testing.T) {
 			}
 		})
 	}
-	for _, mode := range []string{"exec", "simple_protocol"} {
-		_, err := postgres.Open(t.Context(), parameter(t, escaping, "default_query_exec_mode", mode), longTimeouts, newSchema())
-		if err == nil || !strings.Contains(err.Error(), "bytea_output") || errors.Is(err, relayer.ErrUnavailable) {
-			t.Errorf("%s: error %v", mode, err)
-		}
-	}
 }
 
 // TestImport_ArrayNulls imports records without claims in sessions that read NULL in an

@@ -8,15 +8,14 @@ type statements struct {
 	lock, state            string
 	create, update, remove string
 	importAll, importPast  string
-	finish                 string
-	dropBits, dropCounts   string
+	finish, dropEmpty      string
 
 	get, history                           string
 	list, listDocuments, selection, search string
 
 	lastChange, changes                        string
 	lockPruning, prune, displace, pruneHistory string
-	feedAge, setRetention                      string
+	setRetention                               string
 }
 
 // The counters of a transaction are settings that end with it; the stored counters
@@ -153,41 +152,45 @@ func statementsIn(schema string) statements {
 
 		// The commit must not end by
 		// the timeout of the server, which would report success without having waited for
-		// the synchronous standby. A full queue of notifications would refuse the commit,
-		// so none is sent if the queue is half full: watchers then poll.
+		// the synchronous standby. While the queue of notifications is full, it would refuse the
+		// commit, and none is sent: watchers poll.
 		finish: in(`
 			WITH counted AS (
 				INSERT INTO $schema.counts (level, node, live)
-				SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::integer[])
+				SELECT level, sequence >> 7 * level, sum(by)::integer
+				FROM (
+					SELECT unnest($1::bigint[]) AS sequence, 1 AS by UNION ALL SELECT unnest($2::bigint[]), -1
+				) AS changed, generate_series(1, 3) AS level
+				GROUP BY 1, 2 HAVING sum(by) <> 0
 				ON CONFLICT (level, node) DO UPDATE SET live = counts.live + excluded.live
 			), flipped AS (
 				INSERT INTO $schema.postings (term, chunk, bits)
 				SELECT term, sequence >> 9, bit_xor(` + bitAt + `)
-				FROM unnest($8::text[], $9::bigint[]) AS flipped (term, sequence)
+				FROM unnest($3::text[], $4::bigint[]) AS flipped (term, sequence)
 				GROUP BY 1, 2 HAVING bit_xor(` + bitAt + `) <> 0::bit(512)
 				ON CONFLICT (term, chunk) DO UPDATE SET bits = postings.bits # excluded.bits
 			), advanced AS (
-				UPDATE $schema.state SET last_sequence = $4::bigint, last_revision = $5::bigint,
-					last_changed_at = coalesce((SELECT changed_at FROM $schema.changes WHERE number = $5::bigint), last_changed_at)
-				WHERE last_revision = $6::bigint
+				UPDATE $schema.state SET last_sequence = $5::bigint, last_revision = $6::bigint,
+					last_changed_at = coalesce((SELECT changed_at FROM $schema.changes WHERE number = $6::bigint), last_changed_at)
+				WHERE last_revision = $7::bigint
 			)
-			SELECT CASE WHEN $10::boolean THEN pg_notify($7::text, '') END, set_config('statement_timeout', '0', true)`),
+			SELECT CASE WHEN $9::boolean THEN pg_notify($8::text, '') END, set_config('statement_timeout', '0', true)`),
 
-		// A join could read the whole index, if the statistics say that the table is empty.
+		// A join could read the whole index, if the statistics say that a table is empty.
 		// No row moves under the write lock.
-		dropBits: in(`
+		dropEmpty: in(`
+			WITH uncounted AS (
+				DELETE FROM $schema.counts WHERE ctid = ANY (ARRAY(
+					SELECT stored.ctid
+					FROM unnest($1::bigint[]) AS lost (sequence), generate_series(1, 3) AS level, LATERAL (
+						SELECT c.ctid FROM $schema.counts AS c
+						WHERE c.level = level.level AND c.node = lost.sequence >> 7 * level.level AND c.live = 0 OFFSET 0) AS stored))
+			)
 			DELETE FROM $schema.postings WHERE ctid = ANY (ARRAY(
 				SELECT stored.ctid
-				FROM unnest($1::text[], $2::bigint[]) AS lost (term, sequence), LATERAL (
+				FROM unnest($2::text[], $3::bigint[]) AS lost (term, sequence), LATERAL (
 					SELECT p.ctid FROM $schema.postings AS p
 					WHERE p.term = lost.term AND p.chunk = lost.sequence >> 9 AND p.bits = 0::bit(512) OFFSET 0) AS stored))`),
-
-		dropCounts: in(`
-			DELETE FROM $schema.counts WHERE ctid = ANY (ARRAY(
-				SELECT stored.ctid
-				FROM unnest($1::smallint[], $2::bigint[]) AS changed (level, node), LATERAL (
-					SELECT c.ctid FROM $schema.counts AS c
-					WHERE c.level = changed.level AND c.node = changed.node AND c.live = 0 OFFSET 0) AS stored))`),
 
 		get: in(`SELECT ` + recordColumns + ` FROM $schema.relayer($1::text)`),
 		history: in(`
@@ -213,12 +216,11 @@ func statementsIn(schema string) statements {
 			FOR UPDATE OF pruning SKIP LOCKED`),
 
 		// The scan begins at the last pruned number, past the deleted rows that a long
-		// transaction keeps. A change is old by its time, or by the time at which a Store has
-		// read its number ($5). Nothing is pruned if a newer version forbids it.
+		// transaction keeps. Nothing is pruned if a newer version forbids it.
 		prune: in(`
 			WITH ` + oldest + `, last AS (
 				SELECT number, changed_at FROM oldest
-				WHERE number <= $5::bigint OR changed_at < extract(epoch FROM clock_timestamp()) * 1000000 - $3::bigint
+				WHERE changed_at < extract(epoch FROM clock_timestamp()) * 1000000 - $3::bigint
 				ORDER BY number DESC LIMIT 1
 			)
 			UPDATE $schema.pruning SET pruned = last.number, pruned_at = last.changed_at FROM last`),
@@ -248,8 +250,6 @@ func statementsIn(schema string) statements {
 				DELETE FROM $schema.changes WHERE number > $1::bigint AND number <= (SELECT last.number FROM last)
 			)
 			UPDATE $schema.pruning SET history_pruned = last.number FROM last`),
-
-		feedAge: in(`SELECT feed_age FROM $schema.pruning`),
 
 		// Another number of changes applies to those that are stored too.
 		setRetention: in(`

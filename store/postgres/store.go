@@ -36,8 +36,8 @@ type Store struct {
 	// seen is the highest revision that this Store has seen in the database.
 	seen atomic.Int64
 
-	// isQueueFull is true if the queue of notifications of the server was more than half full
-	// when it was last asked, or refused a commit.
+	// isQueueFull is true after the queue of notifications of the server has refused a commit,
+	// until the next pruning.
 	isQueueFull atomic.Bool
 
 	// ended is done when Close has begun.
@@ -149,13 +149,16 @@ func New(ctx context.Context, pool *pgxpool.Pool, options ...Option) (*Store, er
 }
 
 func newStore(ctx context.Context, pool *pgxpool.Pool, known *timelines, opts options) (*Store, error) {
-	readers := &connections{pool: pool, connectTimeout: opts.connectTimeout, known: known, prober: newProber(), slots: make(chan struct{}, max(1, pool.Config().MaxConns-1))}
+	size := int(pool.Config().MaxConns)
+	readers := &connections{pool: pool, connectTimeout: opts.connectTimeout, known: known, prober: newProber(), slots: make(chan struct{}, max(1, size-1)), attempts: max(5, size+1)}
+	writer := *readers
+	writer.slots = make(chan struct{}, 1)
 	if err := prepareSchema(ctx, readers, opts); err != nil {
 		return nil, err
 	}
 	s := &Store{
 		connections: readers,
-		writer:      &connections{pool: pool, connectTimeout: opts.connectTimeout, known: known, prober: readers.prober, slots: make(chan struct{}, 1)},
+		writer:      &writer,
 		opts:        opts,
 		sql:         statementsIn(opts.schema),
 	}
@@ -262,8 +265,15 @@ func (s *Store) listing(query relayer.StoreQuery) (sql string, parameters []any,
 	if len(query.Contains) == 0 {
 		return s.sql.selection, parameters, (*row).columns
 	}
-	return s.sql.search, append(parameters, storable(query.Contains)), (*row).columns
+	patterns := storable(query.Contains)
+	for i, text := range patterns {
+		patterns[i] = "%" + patternEscaper.Replace(text) + "%"
+	}
+	return s.sql.search, append(parameters, patterns), (*row).columns
 }
+
+// patternEscaper makes a text a pattern of LIKE that matches it.
+var patternEscaper = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
 
 // storable returns the texts that a record can have.
 func storable(texts []string) []string {

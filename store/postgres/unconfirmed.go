@@ -11,10 +11,6 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// maxUnconfirmed bounds the ids that are remembered. Above it, all ids count as
-// unconfirmed.
-const maxUnconfirmed = 10_000
-
 // unconfirmed are the ids of writes of unknown outcome. Such a write may be visible
 // and yet be lost in a failover, because its commit did not wait for the synchronous
 // standby. The next commit that succeeds confirms all of them: it waits for the
@@ -25,7 +21,6 @@ const maxUnconfirmed = 10_000
 type unconfirmed struct {
 	mu  sync.Mutex
 	ids map[string]struct{}
-	all bool
 }
 
 func (u *unconfirmed) add(ids ...string) {
@@ -37,28 +32,25 @@ func (u *unconfirmed) add(ids ...string) {
 	for _, id := range ids {
 		u.ids[id] = struct{}{}
 	}
-	if len(u.ids) > maxUnconfirmed {
-		u.ids, u.all = nil, true
-	}
 }
 
 func (u *unconfirmed) has(id string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	_, found := u.ids[id]
-	return found || u.all
+	return found
 }
 
 func (u *unconfirmed) any() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return len(u.ids) > 0 || u.all
+	return len(u.ids) > 0
 }
 
 func (u *unconfirmed) clear() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.ids, u.all = nil, false
+	u.ids = nil
 }
 
 // write queues a write that concerns the ids, and waits for its result.

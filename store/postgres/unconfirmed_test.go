@@ -242,3 +242,7 @@ func TestSynchronousStandby_PoolCancels(t *testing.T) {
 	}
 	wantUnknown(t, func() error { _, err := store.Create(context.Background(), record("one")); return err })
 }
+
+func requestFor(id string) relayer.CreateRequest {
+	return relayer.CreateRequest{ID: id, Name: id, Network: "sepolia", NetworkType: relayer.EVM, SignerID: "s"}
+}

@@ -77,7 +77,7 @@ func (w *watcher) start(ctx context.Context, after string) {
 func (w *watcher) run(ctx context.Context, yield func(relayer.RecordChange, error) bool) {
 	for ctx.Err() == nil {
 		// Before the read, so that what is added after it is noticed.
-		next := w.store.feed.next()
+		next := w.store.feed.updated.next()
 		found, err := w.read(ctx)
 		if errors.Is(err, relayer.ErrGap) {
 			yield(relayer.RecordChange{}, relayer.ErrGap)

@@ -74,70 +74,6 @@ func TestWatch_TwoStores(t *testing.T) {
 	}
 }
 
-// TestWatch_TwoManagers: watchers of both Managers receive every change, secrets
-// included, and nothing of refused requests.
-func TestWatch_TwoManagers(t *testing.T) {
-	t.Parallel()
-	schema := newSchema()
-	var managers [2]*relayer.Manager
-	var changes [2]func() (relayer.Change, error, bool)
-	ctx, stop := context.WithTimeout(t.Context(), waitLimit)
-	for i := range managers {
-		manager, err := relayer.New(open(t, schema))
-		if err != nil {
-			t.Fatal(err)
-		}
-		managers[i] = manager
-		next, end := iter.Pull2(manager.Watch(ctx, relayer.WatchQuery{}))
-		t.Cleanup(end)
-		changes[i] = next
-	}
-	t.Cleanup(stop)
-	want := func(kind relayer.ChangeKind, want *relayer.Relayer) {
-		t.Helper()
-		for i, next := range changes {
-			change, err, ok := next()
-			if err != nil || !ok {
-				t.Fatalf("manager %d: error %v, ended is %t", i, err, !ok)
-			}
-			got := change.Relayer
-			if change.Kind != kind || got.ID != want.ID || got.Revision != want.Revision || got.Name != want.Name || got.Paused != want.Paused ||
-				len(got.CustomRPCURLs) != 1 || string(got.CustomRPCURLs[0].URL) != string(want.CustomRPCURLs[0].URL) {
-				t.Fatalf("manager %d: received %s %+v, want %s %+v", i, change.Kind, got, kind, want)
-			}
-		}
-	}
-	request := relayer.CreateRequest{
-		ID: "one", Name: "One", Network: "sepolia", NetworkType: relayer.EVM, SignerID: "s",
-		CustomRPCURLs: []relayer.RPCConfig{{URL: "https://rpc.example/v2/" + secret}},
-	}
-	made, err := managers[0].Create(ctx, request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := string(made.CustomRPCURLs[0].URL); got != "https://rpc.example/v2/"+secret {
-		t.Fatalf("RPC URL %s", got)
-	}
-	want(relayer.ChangeCreated, made)
-	if _, err := managers[1].Create(ctx, request); !errors.Is(err, relayer.ErrExists) {
-		t.Errorf("error %v, want ErrExists", err)
-	}
-	paused, err := managers[1].Pause(ctx, "one")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want(relayer.ChangeUpdated, paused)
-	if err := managers[0].Delete(ctx, "one", relayer.IfRevision(made.Revision)); !errors.Is(err, relayer.ErrConflict) {
-		t.Errorf("error %v, want ErrConflict", err)
-	}
-	if err := managers[0].Delete(ctx, "one"); err != nil {
-		t.Fatal(err)
-	}
-	paused.Revision++                                       // of the delete
-	paused.CustomRPCURLs[0].URL = "https://rpc.example/***" // they are not retained
-	want(relayer.ChangeDeleted, paused)
-}
-
 // listeners counts the connections that listen for changes of a schema; endListeners
 // closes them.
 const (
@@ -377,24 +313,6 @@ func TestWatch_OneReader(t *testing.T) {
 	most := int64(4*writes + 2 + int(time.Since(begun).Seconds()))
 	if count := reads.count.Load() - before; count < writes || count > most {
 		t.Errorf("%d reads of changes for %d writes and %d watchers, want at most %d", count, writes, watchers, most)
-	}
-}
-
-func TestWatch_Import(t *testing.T) {
-	t.Parallel()
-	p := newPair(t, both(server.ConnString()))
-	for round := range 3 {
-		rec := record(fmt.Sprintf("imported-%d", round))
-		rec.Revision = uint64(1000 * (round + 1))
-		if err := p.stores[round%2].Import(t.Context(), []relayer.Record{rec}); err != nil {
-			t.Fatal(err)
-		}
-		for _, changes := range p.changes {
-			changes.wantGap(t)
-		}
-		rec = update(t, p.stores[1], rec)
-		p.want(t, relayer.ChangeUpdated, rec)
-		p.wantLife(t, numbered(round))
 	}
 }
 

@@ -16,9 +16,6 @@ import (
 	"github.com/go-relayer/relayer/store/storeutil"
 )
 
-// writeAttempts bounds how often a batch is tried that has not been committed.
-const writeAttempts = 5
-
 // A batch is bounded, so that many waiting writes neither delay the first of them
 // nor keep other instances waiting for the write lock. A single write may exceed
 // maxBatchBytes.
@@ -122,15 +119,15 @@ func (s *Store) tryTransactions(conn *conn, taken []*write) error {
 	for attempt := 1; ; attempt++ {
 		err := s.tryTransaction(conn, taken)
 		release(conn, err)
-		if err == nil || errors.Is(err, relayer.ErrOutcomeUnknown) || !isTransient(err) || attempt == writeAttempts {
+		if err == nil || errors.Is(err, relayer.ErrOutcomeUnknown) || !isTransient(err) || attempt == s.attempts {
 			return err
 		}
-		// If no notification was sent, it is another limit.
+		// If no notification was sent, it is another limit. The next pruning tries it again.
 		if hasCode(err, programLimitExceeded) && s.isQueueFull.Swap(true) {
 			return err
 		}
-		time.Sleep(time.Millisecond << attempt)
-		if conn, err = s.writer.acquireAlive(context.Background()); err != nil {
+		time.Sleep(time.Millisecond << min(attempt, 5))
+		if conn, err = s.writer.acquire(context.Background()); err != nil {
 			return err
 		}
 	}
@@ -142,7 +139,7 @@ func (s *Store) tryTransactions(conn *conn, taken []*write) error {
 // than [relayer.ErrOutcomeUnknown] means that nothing was written.
 func (s *Store) tryTransaction(conn *conn, taken []*write) error {
 	stored, outcomes, err := s.sendWrites(conn, taken)
-	if err == nil && (s.unconfirmed.any() || slices.ContainsFunc(outcomes, func(o outcome) bool { return o.changes })) {
+	if err == nil && (s.unconfirmed.any() || slices.ContainsFunc(outcomes, func(o outcome) bool { return o.number > 0 })) {
 		err = s.sendCommit(conn, stored, outcomes)
 	} else {
 		s.rollBack(conn)
@@ -196,10 +193,8 @@ func (o options) parameters(idle time.Duration) []any {
 // transact runs a transaction outside of the writer. Its settings do not depend on the
 // defaults of the session. It does not hold the write lock, so that its client may stall for
 // longer, but less than others wait for its own locks.
-func transact(ctx context.Context, db interface {
-	BeginTx(context.Context, pgx.TxOptions) (pgx.Tx, error)
-}, opts options, do func(pgx.Tx) error) error {
-	return pgx.BeginTxFunc(ctx, db, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}, func(tx pgx.Tx) error {
+func transact(ctx context.Context, conn *conn, opts options, do func(pgx.Tx) error) error {
+	return pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, settings, opts.parameters(opts.timeout/2)...); err != nil {
 			return err
 		}
@@ -216,9 +211,7 @@ type counters struct {
 // after returns the counters raised by what the outcomes have taken.
 func (c counters) after(outcomes []outcome) counters {
 	for _, o := range outcomes {
-		if o.count > 0 {
-			c.sequence = max(c.sequence, o.first+o.count-1)
-		}
+		c.sequence = max(c.sequence, slices.Max(append(o.gained.records, 0)))
 		c.revision = max(c.revision, o.number)
 	}
 	return c
@@ -274,22 +267,18 @@ func (s *Store) sendCommit(conn *conn, stored counters, outcomes []outcome) erro
 	ctx, stop := s.whilePrimary(conn.Conn().PgConn(), s.opts.timeout, s.opts.stallTimeout())
 	defer stop()
 	message := new(pgx.Batch)
-	depths, indexes, by := columnsOf(countChanges(outcomes))
 	// The counters are written also if nothing has changed: a commit waits for the
 	// disk and the standby only if it has written.
 	raised := stored.after(outcomes)
-	var gained, lost []posting
+	var gained, lost entries
 	for _, o := range outcomes {
-		gained, lost = append(gained, o.gained...), append(lost, o.lost...)
+		gained.add(o.gained)
+		lost.add(o.lost)
 	}
-	terms, sequences := postingColumns(append(gained, lost...))
-	message.Queue(s.sql.finish, depths, indexes, by, raised.sequence, raised.revision, stored.revision, s.opts.channel(), terms, sequences, !s.isQueueFull.Load())
-	if len(lost) > 0 {
-		terms, sequences := postingColumns(lost)
-		message.Queue(s.sql.dropBits, terms, sequences)
-	}
-	if slices.ContainsFunc(by, func(n int32) bool { return n < 0 }) {
-		message.Queue(s.sql.dropCounts, depths, indexes)
+	message.Queue(s.sql.finish, gained.records, lost.records, append(gained.terms, lost.terms...), append(gained.of, lost.of...),
+		raised.sequence, raised.revision, stored.revision, s.opts.channel(), !s.isQueueFull.Load())
+	if len(lost.terms)+len(lost.records) > 0 {
+		message.Queue(s.sql.dropEmpty, lost.records, lost.terms, lost.of)
 	}
 	message.Queue(`COMMIT`)
 	takeWarning(conn.Conn().PgConn())
@@ -304,7 +293,7 @@ func (s *Store) sendCommit(conn *conn, stored counters, outcomes []outcome) erro
 	if err == nil {
 		s.unconfirmed.clear()
 		s.see(stored.revision, raised.revision)
-		s.feed.listener.wake()
+		s.feed.listener.awake.wake()
 		return nil
 	}
 	s.rollBack(conn)
