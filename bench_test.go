@@ -3,9 +3,11 @@ package relayer_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/memory"
 )
 
@@ -50,6 +52,42 @@ func BenchmarkWrite(b *testing.B) {
 				if err := write(m, i); err != nil {
 					b.Fatal(err)
 				}
+			}
+		})
+	}
+}
+
+// BenchmarkPauseAll pauses all relayers of a file and resumes them.
+func BenchmarkPauseAll(b *testing.B) {
+	for _, count := range []int{1000, 10_000} {
+		b.Run(fmt.Sprint(count), func(b *testing.B) {
+			store, err := bolt.Open(b.Context(), b.TempDir()+"/relayers.db")
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer func() { _ = store.Close() }()
+			m, err := relayer.New(store)
+			if err != nil {
+				b.Fatal(err)
+			}
+			var creates sync.WaitGroup
+			for worker := range 64 {
+				creates.Go(func() {
+					for i := worker; i < count; i += 64 {
+						if _, err := m.Create(b.Context(), typical(fmt.Sprint("r-", i))); err != nil {
+							b.Error(err)
+						}
+					}
+				})
+			}
+			creates.Wait()
+			for b.Loop() {
+				paused, err := m.PauseAll(b.Context(), relayer.Selector{}, relayer.AllRelayers())
+				wantBulk(b, paused, err, count, 0)
+				b.StopTimer()
+				resumed, err := m.ResumeAll(b.Context(), relayer.Selector{}, relayer.AllRelayers())
+				wantBulk(b, resumed, err, count, 0)
+				b.StartTimer()
 			}
 		})
 	}

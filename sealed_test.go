@@ -1014,3 +1014,15 @@ func TestOpener_ClearParts(t *testing.T) {
 		t.Errorf("Get returned %v and %v", urlsOf(r.CustomRPCURLs), err)
 	}
 }
+
+// A pause of many needs no keys, and resealing keeps who paused a relayer.
+func TestSealed_PauseAll(t *testing.T) {
+	s := newSealed(t)
+	m := managerOn(t, sealing(t, s.store, ringOf(t, "k2", "k1")))
+	paused, err := managerOn(t, sealing(t, s.store, ringOf(t, "k3"))).PauseAll(t.Context(), relayer.Selector{}, relayer.AllRelayers())
+	wantBulk(t, paused, err, 1, 0)
+	reseal(t, sealing(t, s.store, ringOf(t, "k2", "k1")))
+	resumed, err := m.ResumeAll(t.Context(), relayer.Selector{}, relayer.AllRelayers(), relayer.PausedBy(paused.RequestID))
+	wantBulk(t, resumed, err, 1, 0)
+	expectURLs(t, m, "a", firstURL, secondURL)
+}

@@ -117,8 +117,9 @@ type BulkResult struct {
 	// state before, and with [PausedBy] those that the request has not paused.
 	Unchanged int
 
-	// Failed has the error of each relayer that could not be changed, by its ID. Those of a
-	// client have the message of the server.
+	// Failed has the error of each relayer that could not be changed, by its ID. The ID is empty
+	// for a damaged relayer whose ID is unknown, or which may be outside of the view. The errors
+	// of a client have the message of the server.
 	Failed map[string]error
 }
 
@@ -147,7 +148,7 @@ func (m *Manager) ResumeAll(ctx context.Context, selector Selector, options ...W
 
 // bulk is the state of a [Manager.PauseAll] or a [Manager.ResumeAll].
 type bulk struct {
-	manager  *Manager
+	*Manager
 	action   Action
 	selector Selector
 	settings WriteSettings
@@ -155,7 +156,7 @@ type bulk struct {
 	mu       sync.Mutex
 	result   BulkResult
 	err      error // ends it
-	panicked any   // of a hook
+	panicked any   // by a hook
 }
 
 const (
@@ -181,10 +182,8 @@ func (m *Manager) setAll(ctx context.Context, action Action, selector Selector, 
 		return BulkResult{}, operationError(action, "", err)
 	}
 	actor, _ := ActorFrom(ctx)
-	if actor.RequestID = requestIDOf(actor); actor.RequestID == "" {
-		actor.RequestID = rand.Text()
-	}
-	b := &bulk{manager: m, action: action, selector: selector, settings: settings, result: BulkResult{RequestID: actor.RequestID}}
+	actor.RequestID = cmp.Or(requestIDOf(actor), rand.Text())
+	b := &bulk{Manager: m, action: action, selector: selector, settings: settings, result: BulkResult{RequestID: actor.RequestID}}
 	b.run(WithActor(ctx, actor))
 	if b.panicked != nil {
 		panic(b.panicked)
@@ -195,37 +194,37 @@ func (m *Manager) setAll(ctx context.Context, action Action, selector Selector, 
 	return b.result, operationError(action, "", b.err)
 }
 
-// run changes the relayers. A page is read while the writes of the one before it are in flight.
+// run changes the selected relayers, except those that are created meanwhile: others may create
+// relayers faster than it changes them.
 func (b *bulk) run(ctx context.Context) {
+	newest, err := b.newest(ctx)
+	if err != nil {
+		b.err = err
+		return
+	}
 	var writes sync.WaitGroup
 	defer writes.Wait()
 	slots := make(chan struct{}, bulkWrites)
-	newest, err := b.manager.newest(ctx)
-	if err != nil {
-		b.end(err)
-	}
-	for rec, err := range b.manager.allRecords(ctx, b.selector) {
-		if rec.Sequence > newest {
-			return // others may create relayers without an end
-		}
-		corrupt, isDamaged := errors.AsType[*CorruptError](err)
-		switch {
-		case isDamaged:
-			b.add(Record{ID: corrupt.ID}, err)
-		case err != nil:
-			b.end(err)
-		case !b.isToChange(rec):
-			b.add(rec, nil)
-		default:
-			slots <- struct{}{}
-			writes.Go(func() {
-				defer func() { <-slots }()
-				b.change(ctx, rec.ID)
-			})
-		}
-		if b.isOver() {
+	for rec, err := range b.allRecords(ctx, b.selector) {
+		if rec.Sequence > newest || b.isOver() {
 			return
 		}
+		if err != nil || !b.isToChange(rec) {
+			b.add(rec, err)
+			continue
+		}
+		slots <- struct{}{}
+		writes.Go(func() {
+			defer func() { <-slots }()
+			defer func() {
+				if cause := recover(); cause != nil {
+					b.mu.Lock()
+					defer b.mu.Unlock()
+					b.err, b.panicked = errPanicked, cause
+				}
+			}()
+			b.add(b.change(ctx, rec.ID))
+		})
 	}
 }
 
@@ -237,21 +236,24 @@ func (b *bulk) isToChange(rec Record) bool {
 	return isPaused(rec) && (b.settings.PausedBy == "" || b.settings.PausedBy == pausedByOf(rec).RequestID)
 }
 
-// change changes one relayer, unless another writer has made that unnecessary.
-func (b *bulk) change(ctx context.Context, id string) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			b.mu.Lock()
-			defer b.mu.Unlock()
-			b.panicked = cause
-		}
-	}()
+// isChanged reports whether an earlier attempt of the request has changed the relayer.
+func (b *bulk) isChanged(rec Record) bool {
+	if b.action == ActionPause {
+		return pausedByOf(rec).RequestID == b.result.RequestID
+	}
+	last := changeInfoOf(rec)
+	return last.Action == ActionResume && last.RequestID == b.result.RequestID
+}
+
+// change changes a relayer, unless another writer has made that unnecessary. It returns the record
+// on which the last attempt was based.
+func (b *bulk) change(ctx context.Context, id string) (before Record, err error) {
+	before.ID = id
 	settings := WriteOption{func(s *WriteSettings) error {
 		s.DryRun, s.Reason = b.settings.DryRun, b.settings.Reason
 		return nil
 	}}
-	set := b.manager.setPaused(b.action == ActionPause)
-	before := Record{ID: id} // the last attempt
+	set := b.setPaused(b.action == ActionPause)
 	edit := func(ctx context.Context, current Record) (Record, error) {
 		if before = current; !b.selector.selects(current) || !b.isToChange(current) {
 			return current, nil
@@ -259,60 +261,46 @@ func (b *bulk) change(ctx context.Context, id string) {
 		return set(ctx, current)
 	}
 	asStored := func(_ context.Context, rec Record) (Record, error) { return rec, nil }
-	_, err := update(ctx, b.manager, b.action, id, []WriteOption{settings}, asStored, edit)
-	b.add(before, err)
+	_, err = update(ctx, b.Manager, b.action, id, []WriteOption{settings}, asStored, edit)
+	return before, err
 }
 
-// add adds the result of a relayer, whose record was rec before the change. One that was deleted,
-// or left the selection, does not count.
-func (b *bulk) add(rec Record, err error) {
+// add counts a relayer by its record before the change, or keeps its error. One that was deleted,
+// or has left the selection, does not count.
+func (b *bulk) add(before Record, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	corrupt, isDamaged := errors.AsType[*CorruptError](err)
+	if _, isView := b.store.(view); isDamaged && !isView { // it may be outside of the view
+		before.ID = corrupt.ID
+	}
 	switch {
-	case errors.Is(err, ErrNotFound), err == nil && !b.selector.selects(rec):
-	case err == nil && (b.isToChange(rec) || b.isOwn(rec)):
+	case errors.Is(err, ErrNotFound), err == nil && !b.selector.selects(before):
+	case err == nil && (b.isToChange(before) || b.isChanged(before)):
 		b.result.Changed++
 	case err == nil:
 		b.result.Unchanged++
-	case !isOfRelayer(err), len(b.result.Failed) == maxBulkFailures:
+	case !isDamaged && (before.ID == "" || isOfStore(err)), len(b.result.Failed) == maxBulkFailures:
 		b.err = cmp.Or(b.err, err)
 	default:
 		if b.result.Failed == nil {
 			b.result.Failed = make(map[string]error)
 		}
-		b.result.Failed[rec.ID] = err
+		b.result.Failed[before.ID] = err
 	}
 }
 
-// isOwn reports whether an earlier attempt of the request has changed the relayer.
-func (b *bulk) isOwn(rec Record) bool {
-	if b.action == ActionPause {
-		return pausedByOf(rec).RequestID == b.result.RequestID
-	}
-	info := changeInfoOf(rec)
-	return info.RequestID == b.result.RequestID && info.Action == ActionResume
-}
-
-// isOfRelayer reports whether an error is one of a single relayer.
-func isOfRelayer(err error) bool {
-	for _, general := range []error{ErrUnavailable, ErrOutcomeUnknown, context.Canceled, context.DeadlineExceeded} {
-		if errors.Is(err, general) {
-			return false
-		}
-	}
-	return true
-}
-
-func (b *bulk) end(err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.err = cmp.Or(b.err, err)
+// isOfStore reports whether the changes of other relayers are likely to return the error too.
+func isOfStore(err error) bool {
+	return slices.ContainsFunc([]error{ErrUnavailable, ErrOutcomeUnknown, context.Canceled, context.DeadlineExceeded}, func(target error) bool {
+		return errors.Is(err, target)
+	})
 }
 
 func (b *bulk) isOver() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.err != nil || b.panicked != nil
+	return b.err != nil
 }
 
 // create stores a new relayer. Decode completes it, and reports false if its fields are unknown.

@@ -1553,6 +1553,37 @@ func TestResumeAll_Failed(t *testing.T) {
 	}
 }
 
+// damagedList is a store whose lists end before the record with the sequence number 5, which is
+// damaged.
+type damagedList struct{ relayer.Store }
+
+func (s damagedList) List(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
+	listing, err := s.Store.List(ctx, query)
+	if i := slices.IndexFunc(listing.Records, func(rec relayer.Record) bool { return rec.Sequence == 5 }); i >= 0 {
+		err = &relayer.CorruptError{ID: listing.Records[i].ID, Sequence: 5, Err: relayer.ErrUnavailable}
+		listing.Records = listing.Records[:i]
+	}
+	return listing, err
+}
+
+// A damaged relayer is in Failed, and the others are paused. Its ID is hidden from a view.
+func TestPauseAll_DamagedRelayer(t *testing.T) {
+	for _, count := range []int{5, 30} { // the newest one, and one in the middle
+		store := damagedList{memory.New()}
+		m := fleet(t, store, count)
+		for _, c := range []struct {
+			manager *relayer.Manager
+			id      string
+			changed int
+		}{{m, "r-004", count - 1}, {m.Within(ofPayments), "", count*2/3 - 1}} {
+			paused, err := c.manager.PauseAll(t.Context(), relayer.Selector{}, relayer.AllRelayers(), relayer.DryRun())
+			if err != nil || paused.Changed != c.changed || len(paused.Failed) != 1 || !errors.Is(paused.Failed[c.id], relayer.ErrCorrupt) {
+				t.Errorf("the result is %+v, error %v, want %d changed", paused, err, c.changed)
+			}
+		}
+	}
+}
+
 // If the store fails, the result says what was changed, and a repetition completes it.
 func TestPauseAll_StoreFails(t *testing.T) {
 	inner, left := memory.New(), new(atomic.Int32)

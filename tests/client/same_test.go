@@ -51,11 +51,15 @@ func newManager(t *rapid.T) *relayer.Manager {
 }
 
 func newDirect(t *rapid.T, losesWrites bool) *client.Client {
+	return directTo(t, newManager(t), losesWrites)
+}
+
+func directTo(t *rapid.T, manager *relayer.Manager, losesWrites bool) *client.Client {
 	tokens, err := httpapi.Tokens(map[string][]string{"alice": {token}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	api, err := httpapi.New(newManager(t), tokens, httpapi.WithRateLimit(0, 0))
+	api, err := httpapi.New(manager, tokens, httpapi.WithRateLimit(0, 0))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ const (
 	boltStore     = "bolt"
 	earlyStore    = "bolt, acknowledging creates early"
 	postgresStore = "postgres"
+	pausingStore  = "bolt, whose relayers are paused"
 )
 
 // task says which store a child writes to.
@@ -31,6 +32,9 @@ type task struct {
 
 // writeUntilKilled is the work of a child. It returns if a write fails.
 func writeUntilKilled(t task) error {
+	if t.Store == pausingStore {
+		return pauseUntilKilled(t)
+	}
 	child.Send(event{Verb: opening})
 	store, err := t.open()
 	if err != nil {

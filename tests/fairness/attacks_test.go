@@ -149,6 +149,9 @@ var attacks = []struct {
 	{name: "patches of the largest body", one: repeat("PATCH", fixed(own), func(i int) string {
 		return patchBodies[i%len(patchBodies)]
 	})},
+	{name: "pauses and resumes of all", one: repeat("POST", func(_ *attacker, i int) string {
+		return collection + [...]string{":pause", ":resume"}[i%2] + "?all=true"
+	}, text(""))},
 	{name: "creates that are refused", one: repeat("POST", fixed(collection), text(relayerJSON("attacked")))},
 	{name: "guesses of tokens", one: func(ctx context.Context, a *attacker, i int) {
 		guessing := &attacker{url: a.url, token: fmt.Sprintf("a-token-that-nobody-has-%d", i), client: a.client}
