@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/client"
 )
 
 // publicServer responds to reads like OpenZeppelin Relayer: with its envelope, and without
@@ -98,7 +99,7 @@ func TestClient_OpenZeppelinRelayer(t *testing.T) {
 	if _, err := c.Get(ctx, "unknown"); !errors.Is(err, relayer.ErrNotFound) {
 		t.Errorf("an unknown relayer: error %v", err)
 	}
-	for _, err := range c.Watch(ctx, relayer.WatchQuery{}) {
+	for _, err := range clientOf(t, server, client.WithRetries(1, 0)).Watch(ctx, relayer.WatchQuery{}) {
 		if !errors.Is(err, errors.ErrUnsupported) {
 			t.Errorf("a watch: error %v", err)
 		}

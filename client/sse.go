@@ -3,9 +3,11 @@ package client
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
+	"math"
 	"strings"
 	"time"
 )
@@ -26,7 +28,7 @@ type event struct {
 // eventStream reads Server-Sent Events.
 type eventStream struct {
 	body    io.ReadCloser
-	lines   *bufio.Reader
+	lines   *bufio.Scanner
 	cancel  context.CancelCauseFunc // ends the request, and a blocked read with it
 	maxSize int64
 	silence *time.Timer
@@ -41,7 +43,8 @@ type eventStream struct {
 
 func newEventStream(body io.ReadCloser, cancel context.CancelCauseFunc, maxSize int64, began time.Time) *eventStream {
 	s := &eventStream{body: body, cancel: cancel, maxSize: maxSize, began: began, isLate: time.Since(began) > lateResponse, replaceWait: replaceWait}
-	s.lines = bufio.NewReader(s)
+	s.lines = bufio.NewScanner(s)
+	s.lines.Buffer(nil, int(min(maxSize, math.MaxInt32)))
 	s.silence = time.AfterFunc(maxSilence, func() { cancel(errSilence) })
 	s.silence.Stop()
 	return s
@@ -74,29 +77,31 @@ func (s *eventStream) close() {
 	_ = s.body.Close()
 }
 
-// next returns the next event. It returns an error if the stream ends, is silent
-// for too long, or sends an event that is too large. The time between two calls does not
-// count as silence.
+// next returns the next event. It returns an error if the stream ends, is silent for too long, or
+// sends an event that is too large. The time between two calls does not count as silence.
 func (s *eventStream) next() (event, error) {
 	s.silence.Reset(maxSilence)
 	defer s.silence.Stop()
 	var e event
-	var size int64
-	for {
-		line, err := s.line(s.maxSize - size)
-		if err != nil {
-			return event{}, err
+	for size := 0; s.lines.Scan(); {
+		line := s.lines.Bytes()
+		if size += len(line) + 1; int64(size) > s.maxSize {
+			return event{}, errTooLarge
 		}
-		size += int64(len(line))
-		if len(line) > 0 {
+		switch {
+		case len(line) > 0:
 			e.add(line)
-			continue
-		}
-		if e.data != nil {
+		case e.data != nil:
 			return e, nil
+		default:
+			e, size = event{}, 0 // an event without data is ignored
 		}
-		e, size = event{}, 0 // an event without data is ignored
 	}
+	err := cmp.Or(s.lines.Err(), io.EOF)
+	if errors.Is(err, bufio.ErrTooLong) {
+		err = errTooLarge
+	}
+	return event{}, err
 }
 
 // add adds a line of the event.
@@ -115,24 +120,6 @@ func (e *event) add(line []byte) {
 		e.data = append(e.data, value...)
 		if e.data == nil {
 			e.data = []byte{}
-		}
-	}
-}
-
-// line returns the next line without its end.
-func (s *eventStream) line(most int64) ([]byte, error) {
-	var line []byte
-	for {
-		part, err := s.lines.ReadSlice('\n')
-		if int64(len(line)+len(part)) > most {
-			return nil, errTooLarge
-		}
-		line = append(line, part...)
-		switch {
-		case err == nil:
-			return bytes.TrimRight(line, "\r\n"), nil
-		case !errors.Is(err, bufio.ErrBufferFull):
-			return nil, err
 		}
 	}
 }

@@ -276,8 +276,8 @@ func (w *watcher) change(e event) (*relayer.Change, error) {
 	if json.Unmarshal(e.data, &data) != nil {
 		return nil, errNoData
 	}
-	if err := w.ignored(warningsOf(data.Metadata)); err != nil {
-		return nil, err
+	if w.client.urls == fullURLs && strings.Contains(warningsOf(data.Metadata), wire.IgnoredParameter(rpcURLsParameter)) {
+		return nil, errNoFullURLs
 	}
 	if ms := data.CompleteMS; ms != nil && *ms < maxCompleteMS {
 		w.complete = w.stream.began.Add(time.Duration(*ms) * time.Millisecond)
@@ -302,19 +302,6 @@ func (w *watcher) change(e event) (*relayer.Change, error) {
 
 // maxCompleteMS is less than the longest duration.
 const maxCompleteMS = 1 << 43
-
-// ignored returns an error if a warning says that the server has ignored a parameter.
-func (w *watcher) ignored(warnings string) error {
-	if strings.Contains(warnings, wire.IgnoredParameter(rpcURLsParameter)) && w.client.urls == fullURLs {
-		return errNoFullURLs
-	}
-	for key := range w.selector.Terms() {
-		if strings.Contains(warnings, wire.IgnoredParameter(key)) {
-			return unsupportedSelector(w.selector)
-		}
-	}
-	return nil
-}
 
 // decodeRelayer returns the relayer of an event. One that ceases to match the selector has only
 // its ID.
