@@ -1,13 +1,12 @@
 package plan
 
 import (
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/go-relayer/relayer/internal/strictjson"
+	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/internal/wire"
 )
 
@@ -25,31 +24,15 @@ func hostOf(text string) string {
 
 // expand replaces the references in the RPC URLs of the relayer at path, and returns the
 // names of the variables. It adds a problem for each URL with a variable that has no value.
-func (c *Config) expand(data []byte, path string, found *wire.Problems) (expanded []byte, names []string) {
-	expanded = strictjson.ReplaceMember(data, "custom_rpc_urls", func(list []byte) []byte {
-		if list[0] != '[' {
-			return list
+func (c *Config) expand(list []relayer.RPCConfig, path string, found *wire.Problems) (names []string) {
+	for i, endpoint := range list {
+		expanded, used, problem := c.expandText(endpoint.URL.Unmasked())
+		list[i].URL, names = relayer.RPCURL(expanded), append(names, used...)
+		if problem != "" {
+			found.Add(fmt.Sprintf("%s.custom_rpc_urls[%d].url", path, i), problem)
 		}
-		i := -1
-		return strictjson.ReplaceElements(list, func(endpoint []byte) []byte {
-			i++
-			url := func(literal []byte) []byte {
-				return replaceText(literal, func(text string) string {
-					text, used, problem := c.expandText(text)
-					names = append(names, used...)
-					if problem != "" {
-						found.Add(fmt.Sprintf("%s.custom_rpc_urls[%d].url", path, i), problem)
-					}
-					return text
-				})
-			}
-			if endpoint[0] == '{' {
-				return strictjson.ReplaceMember(endpoint, "url", url)
-			}
-			return url(endpoint)
-		})
-	})
-	return expanded, names
+	}
+	return names
 }
 
 // expandText returns a text with the values of its variables, the names of the variables, and
@@ -87,22 +70,4 @@ func (c *Config) value(name string) (value, why string) {
 		return "", "whose value is not UTF-8"
 	}
 	return value, ""
-}
-
-// replaceText returns a literal without a replacement byte by byte, because decoding
-// would hide problems of its text. What is not a string has no replacement.
-func replaceText(literal []byte, replace func(string) string) []byte {
-	var text string
-	if literal[0] != '"' || json.Unmarshal(literal, &text) != nil {
-		return literal
-	}
-	replaced := replace(text)
-	if replaced == text {
-		return literal
-	}
-	encoded, err := strictjson.Encode(replaced)
-	if err != nil {
-		return literal
-	}
-	return encoded
 }

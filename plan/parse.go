@@ -33,7 +33,8 @@ type Config struct {
 //
 // With a lookup such as [os.LookupEnv], ${NAME} in the RPC URLs of the relayers is replaced by
 // the value that it returns. A variable that is not set is a problem, and so are API_KEY and
-// names that begin with RELAYERD_ or PG: they are credentials of programs that apply a file.
+// names that begin with RELAYERD_ or PG: they are credentials of programs that apply a file. The
+// variables of a relayer are looked up when its JSON has no problem.
 // Everywhere else, and if lookup is nil, ${NAME} is ordinary text.
 func Parse(data []byte, lookup func(name string) (value string, ok bool)) (*Config, error) {
 	c := &Config{lookup: lookup}
@@ -101,12 +102,11 @@ func (c *Config) parseRelayers(entries []entry, found *wire.Problems) {
 		path := relayerPath(i)
 		var req relayer.CreateRequest
 		if data != nil {
-			expanded, names := c.expand(data, path, found)
-			for _, name := range names {
-				references[name] = true
-			}
-			err := req.UnmarshalJSON(expanded)
+			err := req.UnmarshalJSON(data)
 			if err == nil {
+				for _, name := range c.expand(req.CustomRPCURLs, path, found) {
+					references[name] = true
+				}
 				err = req.Validate(context.Background())
 			}
 			ids.add(i, req.ID, err, found)
