@@ -180,19 +180,20 @@ func (w *watcher) open(ctx context.Context, timeout time.Duration) (*eventStream
 	req.isOptional = true
 	addFilters(req.query, w.selector)
 	streamCtx, cancel := context.WithCancelCause(ctx)
+	// A stream has no deadline. Its token, its response, and the body of a failure have one.
+	timer := time.AfterFunc(timeout, func() { cancel(context.DeadlineExceeded) })
+	defer timer.Stop()
 	sent, err := req.http(streamCtx, c)
 	if err != nil {
+		isLate := ctx.Err() == nil && streamCtx.Err() != nil
 		cancel(nil)
-		return nil, &failure{err: err}
+		return nil, &failure{err: err, isTemporary: isLate}
 	}
 	sent.Header.Set("Accept", eventStreamType)
 	if w.lastID != "" && isHeaderValue(w.lastID) {
 		sent.Header.Set("Last-Event-ID", w.lastID)
 	}
-	// A stream has no deadline. The body of a failure has one.
 	began := time.Now()
-	timer := time.AfterFunc(timeout, func() { cancel(context.DeadlineExceeded) })
-	defer timer.Stop()
 	received, err := c.stream.Do(sent)
 	if err == nil && streamCtx.Err() != nil {
 		_ = received.Body.Close()

@@ -464,6 +464,37 @@ func TestWatch_LateResponseIsUsed(t *testing.T) {
 	})
 }
 
+// A token that takes long neither makes a connection late nor delays the changes of a late one.
+func TestWatch_SlowToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &feed{scripts: []func(*connection){func(c *connection) { c.send(resync + changeEvent(1) + changeEvent(2)) }, end}}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer synctest.Wait()
+		defer cancel()
+		tokens, response := 0, 2*time.Second
+		wait := func(ctx context.Context) (string, error) {
+			if tokens++; tokens == 2 {
+				<-ctx.Done() // that of the replacement
+				return "", ctx.Err()
+			}
+			time.Sleep(3 * time.Second)
+			return token, nil
+		}
+		transport := stalled{f, func() time.Time { return time.Now().Add(response) }}
+		c := newClient(t, "https://relayers.example", client.WithTokenFunc(wait), client.WithHTTPClient(&http.Client{Transport: transport}))
+		start := time.Now()
+		wantItems(t, c.Watch(ctx, relayer.WatchQuery{}), "updated a 1", "updated a 2")
+		if took := time.Since(start); took != 6*time.Second || tokens != 2 {
+			t.Errorf("two changes took %v and %d tokens", took, tokens)
+		}
+		tokens, response, f.scripts = 2, 0, []func(*connection){func(c *connection) { c.send(resync + changeEvent(1) + changeEvent(2)) }}
+		wantItems(t, c.Watch(ctx, relayer.WatchQuery{}), "updated a 1", "updated a 2")
+		if tokens != 3 {
+			t.Errorf("a fast response was replaced: %d tokens", tokens-2)
+		}
+	})
+}
+
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
