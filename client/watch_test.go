@@ -584,33 +584,8 @@ func TestWatch_RetryAfter(t *testing.T) {
 	}
 }
 
-// A long connection ends a series of failures, even if nothing changed.
-func TestWatch_BackoffAfterLongConnection(t *testing.T) {
-	var ended, opened time.Time
-	scripts := make([]func(*connection), 12)
-	for i := range scripts {
-		scripts[i] = func(c *connection) { c.send(heartbeat); end(c) }
-	}
-	scripts = append(scripts, func(c *connection) {
-		for range 30 {
-			time.Sleep(5 * time.Second)
-			c.send(heartbeat)
-		}
-		ended = time.Now()
-		end(c)
-	}, func(c *connection) {
-		opened = time.Now()
-		c.change(1)
-	})
-	follow(t, func(t *testing.T, f *feed, changes iter.Seq2[relayer.Change, error]) {
-		take(1, changes)
-		if waited := opened.Sub(ended); opened.IsZero() || waited > 100*time.Millisecond {
-			t.Errorf("the next connection was opened after %s", waited)
-		}
-	}, scripts...)
-}
-
-// A proxy may limit the duration of a connection to a few heartbeats.
+// A connection of more than 10 seconds ends a series of failures, even if nothing changed: a proxy
+// may limit the duration of a connection to a few heartbeats.
 func TestWatch_BackoffAfterRepeatedCuts(t *testing.T) {
 	var ended, opened time.Time
 	scripts := make([]func(*connection), 12)
