@@ -327,27 +327,3 @@ func TestSignals_WithoutFlag(t *testing.T) {
 	server.expectStatus("GET", collection, token, "", http.StatusOK)
 	server.stop()
 }
-
-func TestBackups_FailedStart(t *testing.T) {
-	t.Parallel()
-	directory, file := t.TempDir(), makeFile(t, 1)
-	vacant := filepath.Join(t.TempDir(), "vacant.db")
-	for _, c := range []struct {
-		want string
-		args []string
-	}{
-		{"--backup requires a file in --db", []string{"--db", "memory", "--backup", directory}},
-		{"--backup requires a file in --db", []string{"--db", "postgres://u:" + password + "@h/d", "--backup", directory}},
-		{"--backup-every must be at least 1s", []string{"--db", vacant, "--backup", directory, "--backup-every", "10ms"}},
-		{"invalid value for --backup-every", []string{"--db", vacant, "--backup", directory, "--backup-every", "10"}},
-		{"--backup-keep must be at least 1", []string{"--db", vacant, "--backup", directory, "--backup-keep", "0"}},
-		{"--backup is empty", []string{"--db", vacant, "--backup", ""}},
-		{"--backup: open " + directory + "/none: no such file or directory", []string{"--db", vacant, "--backup", filepath.Join(directory, "none")}},
-		{"not a directory", []string{"--db", vacant, "--backup", file}},
-		{"--backup must be a directory", []string{"--db", vacant, "--backup", "postgres://u:" + password + "@h/d"}},
-	} {
-		expectFailedStart(t, c.want, c.args...)
-	}
-	expectFiles(t, filepath.Dir(vacant))
-	expectFiles(t, directory)
-}

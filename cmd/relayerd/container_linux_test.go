@@ -133,4 +133,17 @@ func TestContainer_EmptyFileSystem(t *testing.T) {
 		t.Errorf("error %v: %s", err, text)
 	}
 	expectFiles(t, image.root, "data", "relayerd")
+
+	// The day of an operator, with files that are replaced by another user.
+	data := filepath.Join(image.root, "data")
+	inside := func(apiKey string, args ...string) *exec.Cmd {
+		command := image.program(args...)
+		command.Env = []string{"API_KEY=" + apiKey}
+		return command
+	}
+	own := func(path string) error { return errors.Join(os.Chown(path, 0, int(image.gid)), os.Chmod(path, 0o440)) }
+	if err := os.Remove(filepath.Join(data, "relayers.db")); err != nil {
+		t.Fatal(err)
+	}
+	machine{t: t, program: inside, data: "/data", outside: data, own: own, printed: new(output)}.day("")
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"math"
 	"os"
-	"strconv"
 	"time"
 
 	promclient "github.com/prometheus/client_golang/prometheus"
@@ -33,72 +32,57 @@ const countInterval = 15 * time.Second
 
 // relayersMetric has the numbers of relayers by network type and state. There are none
 // while the store is unavailable.
-type relayersMetric struct {
-	manager     *relayer.Manager
-	description *promclient.Desc
-	counts      *cached[[]stateCount]
-}
+type relayersMetric struct{ counts cached[[]promclient.Metric] }
 
-type stateCount struct {
-	networkType                relayer.NetworkType
-	isPaused, isSystemDisabled bool
-	count                      int
-}
+var relayersDescription = promclient.NewDesc("relayerd_relayers", "Relayers by network type and state.", []string{"network_type", "paused", "system_disabled"}, nil)
 
 // newRelayersMetric counts with a separate Manager, so that its lists are not counted as
 // operations.
 func newRelayersMetric(store relayer.Store) (*relayersMetric, error) {
 	manager, err := relayer.New(store)
-	description := promclient.NewDesc("relayerd_relayers", "Relayers by network type and state.", []string{"network_type", "paused", "system_disabled"}, nil)
-	m := &relayersMetric{manager: manager, description: description}
-	m.counts = &cached[[]stateCount]{interval: countInterval, timeout: countInterval, load: m.count}
-	return m, err
+	return &relayersMetric{cached[[]promclient.Metric]{interval: countInterval, timeout: countInterval, load: func(ctx context.Context) []promclient.Metric {
+		return countRelayers(ctx, manager)
+	}}}, err
 }
 
 // Describe implements client_golang's Collector.
 func (m *relayersMetric) Describe(descriptions chan<- *promclient.Desc) {
-	descriptions <- m.description
+	descriptions <- relayersDescription
 }
 
 // Collect implements client_golang's Collector.
 func (m *relayersMetric) Collect(collected chan<- promclient.Metric) {
-	for _, s := range m.counts.get(context.Background()) {
-		collected <- promclient.MustNewConstMetric(m.description, promclient.GaugeValue, float64(s.count),
-			string(s.networkType), strconv.FormatBool(s.isPaused), strconv.FormatBool(s.isSystemDisabled))
+	for _, count := range m.counts.get(context.Background()) {
+		collected <- count
 	}
 }
 
-// count returns nil if the store fails.
-func (m *relayersMetric) count(ctx context.Context) (counts []stateCount) {
+// countRelayers returns nil if the store fails.
+func countRelayers(ctx context.Context, manager *relayer.Manager) (counts []promclient.Metric) {
+	total := func(selector relayer.Selector) (int, error) {
+		// A page past the end has the total, and no relayer that could be damaged.
+		page, err := manager.List(ctx, relayer.ListQuery{Selector: selector, Page: math.MaxInt32, PerPage: 1})
+		if err != nil {
+			return 0, err
+		}
+		return page.Pagination.TotalItems, nil
+	}
 	// No relayer has this label. In a file, every selection has the damaged relayers, because
 	// their fields are not known.
-	damaged, err := m.total(ctx, relayer.Selector{}.Where("label.none", rand.Text()))
-	if err != nil {
-		return nil
-	}
+	damaged, err := total(relayer.Selector{}.Where("label.none", rand.Text()))
 	for _, networkType := range relayer.NetworkTypes() {
-		for _, isPaused := range []bool{false, true} {
-			for _, isSystemDisabled := range []bool{false, true} {
-				selector := relayer.Selector{}.
-					Where("network_type", string(networkType)).
-					Where("paused", strconv.FormatBool(isPaused)).
-					Where("system_disabled", strconv.FormatBool(isSystemDisabled))
-				selected, err := m.total(ctx, selector)
-				if err != nil {
-					return nil
-				}
-				counts = append(counts, stateCount{networkType, isPaused, isSystemDisabled, max(0, selected-damaged)})
+		for _, state := range [][2]string{{"false", "false"}, {"false", "true"}, {"true", "false"}, {"true", "true"}} {
+			selector := relayer.Selector{}.Where("network_type", string(networkType)).Where("paused", state[0]).Where("system_disabled", state[1])
+			selected := 0
+			if err == nil {
+				selected, err = total(selector)
 			}
+			if err != nil {
+				return nil
+			}
+			counts = append(counts, promclient.MustNewConstMetric(relayersDescription, promclient.GaugeValue, float64(max(0, selected-damaged)),
+				string(networkType), state[0], state[1]))
 		}
 	}
 	return counts
-}
-
-func (m *relayersMetric) total(ctx context.Context, selector relayer.Selector) (int, error) {
-	// A page past the end has the total, and no relayer that could be damaged.
-	page, err := m.manager.List(ctx, relayer.ListQuery{Selector: selector, Page: math.MaxInt32, PerPage: 1})
-	if err != nil {
-		return 0, err
-	}
-	return page.Pagination.TotalItems, nil
 }

@@ -72,7 +72,7 @@ func (s *server) send(w http.ResponseWriter, r *http.Request, from *bolt.Store) 
 	return err
 }
 
-// download writes a backup of the server to a new file next to path, and returns its name and a
+// download writes a backup of the server to a new file next to path. It returns its name and a
 // function that removes it.
 func (t *target) download(ctx context.Context, apiKey, path string) (name string, remove func(), err error) {
 	if _, err := t.open(apiKey); err != nil { // checks the flags
@@ -101,7 +101,7 @@ func (t *target) download(ctx context.Context, apiKey, path string) (name string
 	}
 	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".download*")
 	if err != nil {
-		return "", nil, fmt.Errorf("--to: %w", err)
+		return "", nil, err
 	}
 	remove = func() { _ = os.Remove(file.Name()) }
 	_, err = io.Copy(file, response.Body)

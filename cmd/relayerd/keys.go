@@ -11,7 +11,16 @@ import (
 	"github.com/go-relayer/relayer/store/bolt"
 )
 
+// keyFlags are the flags of the commands of a key file.
+type keyFlags struct {
+	path, id string
+	db       database
+	target   target
+	apiKey   string
+}
+
 func newKeysCommand(apiKey string) *cobra.Command {
+	k := &keyFlags{db: database{flag: "--db"}, apiKey: apiKey}
 	command := &cobra.Command{
 		Use:   "keys",
 		Short: "Manage the file of the keys that seal RPC URLs",
@@ -20,17 +29,41 @@ sealed. To rotate: keys add, wait until the log of every server has the line "al
 are under the primary key" with the new key, keys remove. Several servers of one database
 need the new key before it is primary: docs/security.md describes it.`,
 	}
-	command.AddCommand(newKeysAddCommand(), newKeysListCommand(), newKeysRemoveCommand(apiKey))
+	add := &cobra.Command{
+		Use:     "add",
+		Example: "  relayerd keys add --keys relayer.keys --id 2026-07",
+		Short:   "Add a new random key and make it the primary key; the first one creates the file",
+		RunE:    k.add,
+	}
+	list := &cobra.Command{
+		Use:     "list",
+		Example: "  relayerd keys list --keys relayer.keys",
+		Short:   "List the names and fingerprints of the keys, the primary key first",
+		RunE:    k.list,
+	}
+	remove := &cobra.Command{
+		Use:     "remove",
+		Example: "  relayerd keys remove --keys relayer.keys --id 2026-01 --db backup.db",
+		Short:   "Remove a key under which a database has no RPC URLs",
+		Long: `Remove removes a key, unless it is primary or RPC URLs of the database are under it. With
+--server it looks at a backup of a running server, as relayerd backup does. Backups under
+the key cannot be read without it: keep a copy as long as they exist.`,
+		RunE: k.remove,
+	}
+	for _, each := range []*cobra.Command{add, list, remove} {
+		command.AddCommand(each)
+		each.Flags().StringVar(&k.path, "keys", "", "key `file`")
+		require(each, "keys")
+		if each != list {
+			each.Flags().StringVar(&k.id, "id", "", "`name` of the key, such as 2026-07")
+			require(each, "id")
+		}
+	}
+	remove.Flags().StringVar(&k.db.name, "db", "", "database `file` that no server has open, or a postgres:// URL")
+	k.target.addFlags(remove)
+	remove.MarkFlagsOneRequired("db", "server")
+	remove.MarkFlagsMutuallyExclusive("db", "server")
 	return command
-}
-
-// keyFlags are the flags of a command that changes a key file.
-type keyFlags struct{ path, id string }
-
-func (k *keyFlags) add(command *cobra.Command) {
-	command.Flags().StringVar(&k.path, "keys", "", "key `file`")
-	command.Flags().StringVar(&k.id, "id", "", "`name` of the key, such as 2026-07")
-	require(command, "keys", "id")
 }
 
 // readKeys reads a key file.
@@ -44,100 +77,61 @@ func readKeys(path string) (ring keyring.Keyring, err error) {
 	return ring, err
 }
 
-func newKeysAddCommand() *cobra.Command {
-	var k keyFlags
-	command := &cobra.Command{
-		Use:     "add",
-		Example: "  relayerd keys add --keys relayer.keys --id 2026-07",
-		Short:   "Add a new random key and make it the primary key; the first one creates the file",
-		RunE: func(command *cobra.Command, _ []string) error {
-			if err := checkFile("--keys", k.path); err != nil {
-				return err
-			}
-			err := keyring.AddKey(k.path, k.id)
-			if err == nil {
-				err = keyring.UseKey(k.path, k.id)
-			}
-			if err != nil {
-				return fmt.Errorf("--keys: %w", err)
-			}
-			command.Printf("added the primary key %s\n", k.id)
-			return nil
-		},
+func (k *keyFlags) add(command *cobra.Command, _ []string) error {
+	if err := checkFile("--keys", k.path); err != nil {
+		return err
 	}
-	k.add(command)
-	return command
+	err := keyring.AddKey(k.path, k.id)
+	if err == nil {
+		err = keyring.UseKey(k.path, k.id)
+	}
+	if err != nil {
+		return fmt.Errorf("--keys: %w", err)
+	}
+	command.Printf("added the primary key %s\n", k.id)
+	return nil
 }
 
-func newKeysListCommand() *cobra.Command {
-	var path string
-	command := &cobra.Command{
-		Use:     "list",
-		Example: "  relayerd keys list --keys relayer.keys",
-		Short:   "List the names and fingerprints of the keys, the primary key first",
-		RunE: func(command *cobra.Command, _ []string) error {
-			keys, err := readKeys(path)
-			if err != nil {
-				return err
-			}
-			role := " primary"
-			for _, key := range keys.Keys() {
-				command.Printf("%v%s\n", key, role)
-				role = ""
-			}
-			return nil
-		},
+func (k *keyFlags) list(command *cobra.Command, _ []string) error {
+	ring, err := readKeys(k.path)
+	if err != nil {
+		return err
 	}
-	command.Flags().StringVar(&path, "keys", "", "key `file`")
-	require(command, "keys")
-	return command
+	role := " primary"
+	for _, key := range ring.Keys() {
+		command.Printf("%v%s\n", key, role)
+		role = ""
+	}
+	return nil
 }
 
-func newKeysRemoveCommand(apiKey string) *cobra.Command {
-	var k keyFlags
-	var t target
-	db := database{flag: "--db"}
-	command := &cobra.Command{
-		Use:     "remove",
-		Example: "  relayerd keys remove --keys relayer.keys --id 2026-01 --db backup.db",
-		Short:   "Remove a key under which a database has no RPC URLs",
-		Long: `Remove removes a key, unless it is primary or RPC URLs of the database are under it. With
---server it looks at a backup of a running server, as relayerd backup does. Backups under
-the key cannot be read without it: keep a copy as long as they exist.`,
-		RunE: func(command *cobra.Command, _ []string) error {
-			if _, err := readKeys(k.path); err != nil {
-				return err
-			}
-			count, err := k.countUnder(command.Context(), db, &t, apiKey)
-			if errors.Is(err, bolt.ErrLocked) {
-				return fmt.Errorf("%w, or name it with --server", err)
-			}
-			if err != nil {
-				return err
-			}
-			if count > 0 {
-				return fmt.Errorf("key %s is in use by %s: start a server with another primary key, which seals them under it", k.id, relayers(count))
-			}
-			if err := keyring.RemoveKey(k.path, k.id); err != nil {
-				return fmt.Errorf("--keys: %w (relayerd keys list shows the keys)", err)
-			}
-			command.Printf("removed key %s\n", k.id)
-			return nil
-		},
+func (k *keyFlags) remove(command *cobra.Command, _ []string) error {
+	count, err := k.countUnder(command.Context())
+	switch {
+	case errors.Is(err, bolt.ErrLocked):
+		return fmt.Errorf("%w, or name it with --server", err)
+	case err != nil:
+		return err
+	case count > 0:
+		return fmt.Errorf("key %s is in use by %s: start a server with another primary key, which seals them under it", k.id, relayers(count))
 	}
-	k.add(command)
-	command.Flags().StringVar(&db.name, "db", "", "database `file` that no server has open, or a postgres:// URL")
-	t.addFlags(command)
-	command.MarkFlagsOneRequired("db", "server")
-	command.MarkFlagsMutuallyExclusive("db", "server")
-	return command
+	if err := keyring.RemoveKey(k.path, k.id); err != nil {
+		return fmt.Errorf("--keys: %w (relayerd keys list shows the keys)", err)
+	}
+	command.Printf("removed key %s\n", k.id)
+	return nil
 }
 
-// countUnder returns the number of relayers of a database, or of a server, whose RPC URLs are
+// countUnder returns the number of relayers of the database, or of the server, whose RPC URLs are
 // under the key.
-func (k keyFlags) countUnder(ctx context.Context, db database, t *target, apiKey string) (count int, err error) {
-	if t.server != "" {
-		path, remove, err := t.download(ctx, apiKey, "")
+func (k *keyFlags) countUnder(ctx context.Context) (count int, err error) {
+	ring, err := readKeys(k.path)
+	if err != nil {
+		return 0, err
+	}
+	db := k.db
+	if k.target.server != "" {
+		path, remove, err := k.target.download(ctx, k.apiKey, k.path)
 		if err != nil {
 			return 0, err
 		}
@@ -149,18 +143,12 @@ func (k keyFlags) countUnder(ctx context.Context, db database, t *target, apiKey
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	ring, err := keyring.Load(k.path)
-	if err != nil {
-		return 0, err
-	}
-	fingerprints := make(map[string]bool)
-	for _, key := range ring.Keys() {
-		fingerprints[key.Fingerprint] = key.ID == k.id
-	}
 	counts, err := countSealed(ctx, store, noKeys{})
-	for key, number := range counts.Keys {
-		if fingerprints[key.Fingerprint] {
-			count += number
+	for _, key := range ring.Keys() {
+		for used, number := range counts.Keys {
+			if key.ID == k.id && key.Fingerprint == used.Fingerprint {
+				count += number
+			}
 		}
 	}
 	return count, err

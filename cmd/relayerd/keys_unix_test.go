@@ -455,35 +455,6 @@ func TestKeysRemove_KeyInUse(t *testing.T) {
 	}
 }
 
-// A server with --require-sealed reports a private part that somebody without the keys has written
-// in clear.
-func TestServe_ForgedPart(t *testing.T) {
-	keys, directory := keysFileIn(t, t.TempDir()), t.TempDir()
-	database := filepath.Join(directory, "relayers.db")
-	const forgedURL = "https://forged.example/" + urlSecret
-	flags := []string{"--db", database, "--keys", keys}
-	server := start(t, token, flags...)
-	for _, id := range []string{"a", "forged"} {
-		server.expectStatus("POST", collection, token, sealedURL(id), http.StatusCreated)
-	}
-	server.stop()
-	store, err := bolt.Open(t.Context(), database)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rec, err := store.Get(t.Context(), "forged")
-	if err == nil {
-		rec.Private = []byte(`{"custom_rpc_urls":["` + forgedURL + `"]}`)
-		_, err = store.Update(t.Context(), rec)
-	}
-	if err := errors.Join(err, store.Close()); err != nil {
-		t.Fatal(err)
-	}
-	server = start(t, token, append(flags, "--require-sealed")...)
-	defer server.stop()
-	server.output.awaitText(t, `"a relayer is damaged" relayer_id=forged `, 1)
-}
-
 // A server seals and unseals what is stored. Unused pages keep the earlier form until compact.
 func TestServe_SealAndUnseal(t *testing.T) {
 	keys, database := keysFileIn(t, t.TempDir()), filepath.Join(t.TempDir(), "relayers.db")
@@ -505,30 +476,6 @@ func TestServe_SealAndUnseal(t *testing.T) {
 	if url := secretOf(t, database, "", "a"); url != fullURL {
 		t.Errorf("after --unseal the URL is %s", url)
 	}
-}
-
-func TestServe_KeysFailedStart(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "relayer.keys")
-	expectFailedStart(t, "--keys: there is no file ", "--keys", path)
-	if err := os.WriteFile(path, []byte("relayer-keyring 1\nkey k "+password+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	expectFailedStart(t, "line 2: key k must have a value of 32 bytes in base64", "--keys", path)
-	expectFailedStart(t, "--unseal", "--unseal")
-}
-
-// SIGHUP reloads the tokens too.
-func TestServe_KeysAndTokens(t *testing.T) {
-	keys, tokens := keysFileIn(t, t.TempDir()), filepath.Join(t.TempDir(), "tokens")
-	writeTokens(t, tokens, "alice "+oldToken+" write")
-	server := start(t, "", "--db", "memory", "--keys", keys, "--tokens-file", tokens)
-	writeTokens(t, tokens, "alice "+newToken+" write")
-	if err := server.command.Process.Signal(syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
-	server.output.awaitText(t, "file reloaded\" flag=--tokens-file", 1)
-	server.output.awaitText(t, "file reloaded\" flag=--keys", 1)
-	server.expectStatus("GET", collection, newToken, "", http.StatusOK)
 }
 
 // Sealing is turned on without a server that cannot open what another one has sealed.

@@ -2,10 +2,7 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"errors"
-	"flag"
-	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -117,42 +114,6 @@ func TestCommands_FileInUse(t *testing.T) {
 	expectFiles(t, filepath.Dir(path), filepath.Base(path))
 }
 
-func TestCommands_Arguments(t *testing.T) {
-	t.Parallel()
-	missing := filepath.Join(t.TempDir(), "missing.db")
-	vacant := filepath.Join(t.TempDir(), "vacant.db")
-	file := makeFile(t, 1)
-	url := "postgres://u:" + password + "@h:5432/d"
-	for name, c := range map[string]struct {
-		args []string
-		want string
-	}{
-		"check of a missing file":   {[]string{"check", "--db", missing}, "--db: there is no file " + missing},
-		"check of memory":           {[]string{"check", "--db", "memory"}, "--db must be a file or a postgres:// URL"},
-		"check of a bad URL":        {[]string{"check", "--db", "postgres://u:%zz" + password + "@h/d"}, "--db: postgres: invalid connection string"},
-		"check without a value":     {[]string{"check", "--db="}, "--db is empty"},
-		"backup without a target":   {[]string{"backup", "--db", file}, `required flag(s) "to" not set: write, for example, relayerd backup --server https://registry.internal --to backup.db (relayerd backup --help lists the flags)`},
-		"backup of PostgreSQL":      {[]string{"backup", "--db", url, "--to", vacant}, "--db must be a file"},
-		"backup to PostgreSQL":      {[]string{"backup", "--db", file, "--to", url}, "--to must be a file"},
-		"backup of a missing file":  {[]string{"backup", "--db", missing, "--to", vacant}, "--db: there is no file"},
-		"backup to no directory":    {[]string{"backup", "--db", file, "--to", filepath.Join(missing, "x.db")}, "--to: bolt: back up to " + filepath.Join(missing, "x.db") + ": cannot create a file in " + missing + ": no such file"},
-		"restore without a source":  {[]string{"restore", "--db", vacant}, `required flag(s) "from" not set: write, for example, relayerd restore --from backup.db --db relayers.db (relayerd restore --help lists the flags)`},
-		"restore of a missing file": {[]string{"restore", "--from", missing, "--db", vacant}, "--from: there is no file"},
-		"compact of PostgreSQL":     {[]string{"compact", "--db", url}, "--db must be a file"},
-		"compact of a missing file": {[]string{"compact", "--db", missing}, "--db: there is no file " + missing},
-		"copy without databases":    {[]string{"copy"}, `required flag(s) "from", "to" not set: write, for example, relayerd copy --from relayers.db --to postgres://registry@db.internal/registry?sslmode=verify-full (relayerd copy --help lists the flags)`},
-		"copy to itself":            {[]string{"copy", "--from", file, "--to", filepath.Dir(file) + "/./" + filepath.Base(file)}, "file is in use"},
-		"copy to memory":            {[]string{"copy", "--from", file, "--to", "memory"}, "--to must be a file or a postgres:// URL"},
-		"copy of a missing file":    {[]string{"copy", "--from", missing, "--to", vacant}, "--from: there is no file"},
-		"copy of keywords":          {[]string{"copy", "--from", "password=" + password, "--to", vacant}, "--from must be a file, or a URL"},
-	} {
-		t.Run(name, func(t *testing.T) { expectFailure(t, c.want, c.args...) })
-	}
-	for _, path := range []string{missing, vacant} {
-		expectFiles(t, filepath.Dir(path))
-	}
-}
-
 func TestCheck_File(t *testing.T) {
 	t.Parallel()
 	path := makeFile(t, 30)
@@ -207,26 +168,6 @@ func TestBackup_Restore(t *testing.T) {
 		t.Errorf("restored %v, want %v", after, before)
 	}
 	server.stop()
-}
-
-func TestBackup_ExistingFile(t *testing.T) {
-	t.Parallel()
-	source, existing := makeFile(t, 3), makeFile(t, 5)
-	text := filepath.Join(t.TempDir(), "notes.txt")
-	if err := os.WriteFile(text, []byte("notes"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range []string{existing, text, filepath.Dir(text)} {
-		want := path + " exists: move it to another name first"
-		expectFailure(t, "--to: "+want, "backup", "--db", source, "--to", path)
-		expectFailure(t, "--db: "+want, "restore", "--from", source, "--db", path)
-	}
-	if content := contentOf(t, existing); len(content) != 5 {
-		t.Errorf("the existing database has %d relayers, want 5", len(content))
-	}
-	if string(readFile(t, text)) != "notes" {
-		t.Error("the existing file was changed")
-	}
 }
 
 func TestBackup_DamagedFile(t *testing.T) {
@@ -303,61 +244,6 @@ func TestCompact_KeepsRelayersAndRevisions(t *testing.T) {
 	}
 }
 
-// updateAll updates all relayers of a file, several times each and concurrently, with
-// documents of different sizes.
-func updateAll(t *testing.T, path string, times int) {
-	t.Helper()
-	store, err := bolt.Open(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
-	all, err := store.List(t.Context(), relayer.StoreQuery{Limit: 1000})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var writers sync.WaitGroup
-	for writer, record := range all.Records {
-		writers.Go(func() {
-			for i := range times {
-				record.Document = fmt.Appendf(nil, `{"id":%q,"name":%q}`, record.ID, strings.Repeat("n", (writer*7+i*13)%600))
-				updated, err := store.Update(t.Context(), record)
-				if err != nil {
-					t.Errorf("update %d of %s: %v", i, record.ID, err)
-					return
-				}
-				record = updated
-			}
-		})
-	}
-	writers.Wait()
-}
-
-var updates = flag.Int("updates", 5_000, "updates of a file before it is compacted")
-
-func TestCompact_AfterUpdates(t *testing.T) {
-	t.Parallel()
-	const relayers = 1000
-	path := makeFile(t, relayers)
-	updateAll(t, path, *updates/relayers)
-	before := contentOf(t, path)
-	runCommand(t, "compact", "--db", path)
-	if after := contentOf(t, path); !reflect.DeepEqual(after, before) {
-		t.Errorf("%d relayers differ from %d before", len(after), len(before))
-	}
-	expectFiles(t, filepath.Dir(path), filepath.Base(path))
-
-	store, err := bolt.Open(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
-	created, err := store.Create(t.Context(), relayer.Record{ID: "new", Document: []byte(`{}`), Private: []byte(`{}`)})
-	if want := uint64(relayers + *updates/relayers*relayers + 1); err != nil || created.Revision != want {
-		t.Errorf("revision %d, error %v, want %d", created.Revision, err, want)
-	}
-}
-
 func TestCompact_Symlink(t *testing.T) {
 	t.Parallel()
 	path, _ := makeSparseFile(t)
@@ -378,57 +264,4 @@ func TestCompact_Symlink(t *testing.T) {
 		t.Fatal(err)
 	}
 	expectFailure(t, loop, "compact", "--db", loop)
-}
-
-// A failed compaction leaves the file as it was, and no other file.
-func TestCompact_Failure(t *testing.T) {
-	t.Parallel()
-	path, _ := makeSparseFile(t)
-	before := contentOf(t, path)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := run(ctx, []string{"compact", "--db", path}, "", strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}); !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v, want context.Canceled", err)
-	}
-	if after := contentOf(t, path); !reflect.DeepEqual(after, before) {
-		t.Error("the canceled compaction changed the file")
-	}
-	expectFiles(t, filepath.Dir(path), filepath.Base(path))
-
-	damaged := makeFile(t, 30)
-	damage(t, damaged)
-	bytesBefore := readFile(t, damaged)
-	expectFailure(t, "--db: bolt: check "+damaged, "compact", "--db", damaged)
-	if !bytes.Equal(readFile(t, damaged), bytesBefore) {
-		t.Error("the failed compaction changed the file")
-	}
-	expectFiles(t, filepath.Dir(damaged), filepath.Base(damaged))
-}
-
-func TestCopy_Command(t *testing.T) {
-	t.Parallel()
-	source, destination := makeFile(t, 1234), filepath.Join(t.TempDir(), "copy.db")
-	for range 2 { // a complete copy is only verified
-		output := runCommand(t, "copy", "--from", source, "--to", destination)
-		if !strings.Contains(output, "msg=verifying done=1234 total=1234") || !strings.Contains(output, "copied 1234 relayers\n") {
-			t.Errorf("output %q", output)
-		}
-		expectCopied(t, destination, source)
-	}
-	var stderr bytes.Buffer
-	command := program("", "copy", "--from", makeFile(t, 3), "--to", destination)
-	command.Stderr = &stderr
-	if err := command.Run(); err == nil || !strings.Contains(stderr.String(), "destination differs from source") {
-		t.Errorf("error %v: %s", err, &stderr)
-	}
-	expectCopied(t, destination, source)
-}
-
-func TestCopy_CommandPostgres(t *testing.T) {
-	t.Parallel()
-	source, database := makeFile(t, 100), location(t, startPostgres(t), "postgres")
-	back := filepath.Join(t.TempDir(), "back.db")
-	expectNoPassword(t, runCommand(t, "copy", "--from", source, "--to", database))
-	expectNoPassword(t, runCommand(t, "copy", "--from", database, "--to", back))
-	expectCopied(t, back, source)
 }

@@ -207,7 +207,11 @@ func (c *planConfig) apply(command *cobra.Command, changes *plan.Plan) error {
 			return err
 		}
 	}
-	results, err := changes.Apply(command.Context(), plan.ApplyOptions{Reason: c.changeReason()})
+	reason := filepath.Base(c.file)
+	if c.file == standardInput {
+		reason = "standard input"
+	}
+	results, err := changes.Apply(command.Context(), plan.ApplyOptions{Reason: cmp.Or(c.reason, reason)})
 	if len(results) == 0 {
 		return err
 	}
@@ -225,13 +229,6 @@ func (c *planConfig) apply(command *cobra.Command, changes *plan.Plan) error {
 	}
 	_, printErr := fmt.Fprintf(command.OutOrStdout(), "%d created, %d updated, %d deleted\n", counts[plan.Create], counts[plan.Update], counts[plan.Delete])
 	return errors.Join(err, printErr)
-}
-
-func (c *planConfig) changeReason() string {
-	if c.reason == "" && c.file == standardInput {
-		return "standard input"
-	}
-	return cmp.Or(c.reason, filepath.Base(c.file))
 }
 
 func confirm(command *cobra.Command) error {
@@ -302,21 +299,6 @@ creation order. RPC URLs are masked: plan and apply keep the stored URL of a mas
 	return command
 }
 
-// warnOfUserInfo prints a warning if relayers have URLs that do not look masked.
-func warnOfUserInfo(stderr io.Writer, relayers []relayer.CreateRequest) {
-	count := 0
-	for _, req := range relayers {
-		for _, endpoint := range req.CustomRPCURLs {
-			if !endpoint.URL.IsMasked() {
-				count++
-			}
-		}
-	}
-	if count > 0 {
-		fmt.Fprintf(stderr, "%d RPC URLs have no path: the server does not show whether they have user information\n", count)
-	}
-}
-
 // selection holds the flag that limits a command to some relayers.
 type selection struct{ terms string }
 
@@ -332,7 +314,7 @@ func (s *selection) selector() (relayer.Selector, error) {
 	return selector, nil
 }
 
-// warn prints warnings about an exported file.
+// warn prints warnings about an exported file: the selection is empty, or URLs do not look masked.
 func (s *selection) warn(stderr io.Writer, file []byte) error {
 	config, err := plan.Parse(file, nil)
 	if err != nil {
@@ -341,6 +323,16 @@ func (s *selection) warn(stderr io.Writer, file []byte) error {
 	if len(config.Relayers) == 0 && s.terms != "" {
 		fmt.Fprintf(stderr, "no relayer matches --selector %s\n", printable(s.terms))
 	}
-	warnOfUserInfo(stderr, config.Relayers)
+	count := 0
+	for _, req := range config.Relayers {
+		for _, endpoint := range req.CustomRPCURLs {
+			if !endpoint.URL.IsMasked() {
+				count++
+			}
+		}
+	}
+	if count > 0 {
+		fmt.Fprintf(stderr, "%d RPC URLs have no path: the server does not show whether they have user information\n", count)
+	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -172,15 +171,6 @@ func TestExport_RealRelayers(t *testing.T) {
 	}
 }
 
-// The warning needs the exported file to be one that plan and apply can read.
-func TestExport_UnreadableFile(t *testing.T) {
-	t.Parallel()
-	var stderr bytes.Buffer
-	if err := new(selection).warn(&stderr, []byte(`{"relayers":[{}`)); err == nil || stderr.Len() > 0 {
-		t.Errorf("error %v, output %q, want only an error", err, &stderr)
-	}
-}
-
 // User information without a path is not lost silently.
 func TestExport_UserInformation(t *testing.T) {
 	t.Parallel()
@@ -191,38 +181,6 @@ func TestExport_UserInformation(t *testing.T) {
 	expect(t, 1, on(flags, "plan", "-f", writeFile(t, exported.stdout))...)
 	if want := "1 RPC URLs have no path: the server does not show whether they have user information\n"; exported.stderr != want {
 		t.Errorf("warning %q, want %q", exported.stderr, want)
-	}
-}
-
-// Of two endpoints with the same mask, the one that a masked file keeps is unknown.
-func TestApply_EqualMasks(t *testing.T) {
-	t.Parallel()
-	url := emptyServer(t)
-	content := func(urls string) string {
-		return writeFile(t, `{"relayers":[{"id":"a","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s","custom_rpc_urls":[`+urls+`]}]}`)
-	}
-	full := content(`"https://h.example/v2/LEAKED","https://h.example/v2/GOOD"`)
-	expect(t, 0, "apply", "--yes", "--server", url, "-f", full)
-	done := expect(t, 1, "apply", "--yes", "--server", url, "-f", content(`"https://h.example/***"`))
-	if !strings.Contains(done.stderr, "custom_rpc_urls[0].url must be the full URL: masked URLs are kept only if") {
-		t.Errorf("output %+v", done)
-	}
-	expect(t, 0, "plan", "--server", url, "-f", full)
-}
-
-// A masked file creates no relayer, because the full URLs are unknown.
-func TestApply_MaskedFile(t *testing.T) {
-	t.Parallel()
-	masked := writeFile(t, strings.ReplaceAll(publicConfig, password, "***"))
-	url := emptyServer(t)
-	for _, args := range [][]string{{"plan"}, {"apply", "--yes"}} {
-		done := expect(t, 1, append(args, "--server", url, "-f", masked)...)
-		if !strings.Contains(done.stderr, "sepolia-example: invalid relayer: custom_rpc_urls[0].url must be the full URL") {
-			t.Errorf("%s: %+v", args, done)
-		}
-	}
-	if done := expect(t, 0, "export", "--server", url); strings.Contains(done.stdout, "sepolia-example") {
-		t.Errorf("output %s", done.stdout)
 	}
 }
 
@@ -252,26 +210,6 @@ func TestPlan_ExpandEnv(t *testing.T) {
 		t.Errorf("with the variable: %+v", done)
 	}
 	expect(t, 0, "plan", "--server", url, "-f", writeFile(t, strings.ReplaceAll(publicConfig, "${KEY}", password+"-2")))
-}
-
-// A file from a pull request cannot print the secrets of the runner.
-func TestPlan_ExpandEnvOnlyInRPCURLs(t *testing.T) {
-	t.Parallel()
-	url := emptyServer(t)
-	file := writeFile(t, strings.NewReplacer("Sepolia Example", "${GITHUB_TOKEN}", "${KEY}", "key").Replace(publicConfig))
-	command := program(token, "plan", "--expand-env", "--server", url, "-f", file)
-	command.Env = append(command.Env, "GITHUB_TOKEN="+password)
-	if done := finish(t, "", command); done.status != 2 || !strings.Contains(done.stdout, `name: "${GITHUB_TOKEN}"`) || strings.Contains(done.stdout+done.stderr, password) {
-		t.Errorf("a name: %+v", done)
-	}
-	for _, name := range []string{"API_KEY", "PGPASSWORD"} {
-		command := program(password, "plan", "--expand-env", "--server", url, "-f", writeFile(t, strings.ReplaceAll(publicConfig, "${KEY}", "${"+name+"}")))
-		command.Env = append(command.Env, "PGPASSWORD="+password)
-		want := "relayers[0].custom_rpc_urls[1].url refers to the environment variable " + name + ", which is a credential"
-		if done := finish(t, "", command); done.status != 1 || !strings.Contains(done.stderr, want) || strings.Contains(done.stdout+done.stderr, password) {
-			t.Errorf("%s: %+v", name, done)
-		}
-	}
 }
 
 func TestPlan_StandardInput(t *testing.T) {
@@ -471,42 +409,6 @@ func TestApply_SignerOfDeleted(t *testing.T) {
 	expect(t, 0, on(flags, "apply", "-f", content("new"))...)
 }
 
-func TestPlan_Arguments(t *testing.T) {
-	t.Parallel()
-	const url = "https://127.0.0.1:1"
-	file := writeFile(t, noRelayers)
-	missing := filepath.Join(t.TempDir(), "missing")
-	invalid := writeFile(t, `{"relayers":[{"id":"a","custom_rpc_urls":["`+password+`"]}]}`)
-	for name, c := range map[string]struct {
-		args []string
-		want string
-	}{
-		"no file":                {[]string{"plan", "--server", url}, `required flag(s) "file" not set`},
-		"missing file":           {[]string{"plan", "--server", url, "-f", missing}, "--file: there is no file " + missing + ": write one with relayerd export"},
-		"URL as file":            {[]string{"plan", "--server", url, "-f", "https://u:" + password + "@h"}, "--file must be a file"},
-		"invalid file":           {[]string{"apply", "--yes", "--server", url, "-f", invalid}, "--file: relayers[0].name is required; "},
-		"byte order mark":        {[]string{"plan", "--server", url, "-f", writeFile(t, "\ufeff"+noRelayers)}, "--file: the file must not begin with a byte order mark"},
-		"broken file":            {[]string{"plan", "--server", url, "-f", writeFile(t, "{\n \"relayers\": [\n  {\"ä\": }]}")}, "--file: the file must be valid JSON: the error is at or before line 3, column "},
-		"YAML":                   {[]string{"plan", "--server", url, "-f", writeFile(t, "# relayers\nrelayers:\n  - id: a\n")}, "--file: the file must be a JSON object, which begins with {: convert it if it is YAML"},
-		"no server":              {[]string{"plan", "-f", file}, `required flag(s) "server" not set`},
-		"a database":             {[]string{"plan", "--db", "x.db", "-f", file}, "unknown flag --db"},
-		"database and server":    {[]string{"history", "--db", "x.db", "--server", url}, "[db server] were all set"},
-		"missing authority":      {[]string{"export", "--server", "https://127.0.0.1:1", "--ca-file", missing}, "--ca-file: there is no file " + missing},
-		"no authority":           {[]string{"export", "--server", "https://127.0.0.1:1", "--ca-file", file}, "--ca-file: " + file + " contains no certificate in PEM format"},
-		"an unknown selector":    {[]string{"export", "--selector", "owner=ci", "--server", url}, "--selector: owner is not a known key of a selector"},
-		"an empty search":        {[]string{"plan", "--prune", "--selector", "search=", "--server", url, "-f", file}, "--selector: search must not be empty: it would select all relayers"},
-		"server without a token": {[]string{"export", "--server", "https://x"}, "API_KEY is not set"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			apiKey := token
-			if name == "server without a token" {
-				apiKey = ""
-			}
-			expectFailureWith(t, c.want, apiKey, c.args...)
-		})
-	}
-}
-
 // TestPlan_WrongScheme checks that an error names the scheme that the server has.
 func TestPlan_WrongScheme(t *testing.T) {
 	t.Parallel()
@@ -529,15 +431,6 @@ func TestPlan_WrongScheme(t *testing.T) {
 	plain.stop()
 }
 
-func TestPlan_MalformedServer(t *testing.T) {
-	t.Parallel()
-	for _, url := range []string{"postgres://u:" + password + "@h", "https://u:" + password + "@h", "u:" + password + "@h"} {
-		if done := expect(t, 1, "export", "--server", url); done.stdout != "" || !strings.HasPrefix(done.stderr, "relayerd: --server: the base URL must") {
-			t.Errorf("%s: %+v", url, done)
-		}
-	}
-}
-
 func TestPlan_InsecureHTTP(t *testing.T) {
 	t.Parallel()
 	server := start(t, token, "--db", "memory")
@@ -548,60 +441,6 @@ func TestPlan_InsecureHTTP(t *testing.T) {
 		t.Errorf("error %q, want %q", done.stderr, want)
 	}
 	expect(t, 0, "export", "--server", url, "--insecure-http")
-}
-
-// The token of a server is not printed, and a wrong one is an error.
-func TestPlan_WrongToken(t *testing.T) {
-	t.Parallel()
-	server := start(t, token, "--db", "memory")
-	defer server.stop()
-	command := program(password, "plan", "--server", server.url, "-f", writeFile(t, publicConfig))
-	if done := finish(t, "", command); done.status != 1 || !strings.Contains(done.stderr, "status 401") {
-		t.Errorf("output %+v", done)
-	}
-}
-
-func TestPlan_MalformedToken(t *testing.T) {
-	t.Parallel()
-	for _, url := range []string{"https://relayers.example", "http://relayers.example"} {
-		done := finish(t, "", program("two words "+password, "export", "--server", url))
-		if done.status != 1 || !strings.HasPrefix(done.stderr, "relayerd: API_KEY: the token must consist of ") {
-			t.Errorf("%s: %+v", url, done)
-		}
-	}
-}
-
-// An empty file, and one that lacks many relayers, delete nothing by mistake.
-func TestApply_MaxDeletes(t *testing.T) {
-	t.Parallel()
-	fleet := func(count int) string {
-		var entries []string
-		for i := range count {
-			entries = append(entries, fmt.Sprintf(`{"id":"r%d","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s"}`, i))
-		}
-		return writeFile(t, `{"relayers":[`+strings.Join(entries, ",")+`]}`)
-	}
-	flags := []string{"--server", emptyServer(t)}
-	expect(t, 0, on(flags, "apply", "--yes", "-f", fleet(12))...)
-	for want, file := range map[string]string{
-		"the plan deletes 11 relayers, and the maximum of deletes is 10: nothing is changed\n": fleet(1),
-		"the plan deletes 12 relayers, and the maximum of deletes is 10: nothing is changed\n": fleet(0),
-	} {
-		for _, args := range [][]string{{"plan"}, {"apply", "--yes"}} {
-			done := expect(t, 1, on(flags, args[0], append(args[1:], "--prune", "-f", file)...)...)
-			if !strings.HasSuffix(done.stdout, "apply would refuse this: "+want) || done.stderr != "relayerd: "+want {
-				t.Errorf("%s: %+v", args, done)
-			}
-		}
-	}
-	expect(t, 0, on(flags, "plan", "-f", fleet(12))...)
-	expect(t, 0, on(flags, "apply", "--yes", "--prune", "--max-deletes", "11", "-f", fleet(1))...)
-	done := expect(t, 1, on(flags, "apply", "--yes", "--prune", "-f", fleet(0))...)
-	if want := "relayerd: the file has no relayers, and the plan deletes 1 relayer: nothing is changed without a maximum of deletes\n"; done.stderr != want {
-		t.Errorf("output %+v", done)
-	}
-	expect(t, 1, on(flags, "plan", "--prune", "--max-deletes", "0", "-f", fleet(0))...)
-	expect(t, 0, on(flags, "apply", "--yes", "--prune", "--max-deletes", "1", "-f", fleet(0))...)
 }
 
 // A plan shows that a key in an RPC URL was rotated, and only then, to a token that may write but
@@ -676,36 +515,6 @@ func TestTarget_Connections(t *testing.T) {
 	}
 	if opened.Load() != parallel {
 		t.Errorf("%d connections were opened, want %d", opened.Load(), parallel)
-	}
-}
-
-// An apply that was killed at any time is resumed by the next one.
-func TestApply_Killed(t *testing.T) {
-	t.Parallel()
-	const count = 300
-	var relayers []string
-	for i := range count {
-		relayers = append(relayers, fmt.Sprintf(`{"id":"r-%d","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s"}`, i))
-	}
-	url, file := emptyServer(t), writeFile(t, `{"relayers":[`+strings.Join(relayers, ",")+`]}`)
-	killed := 0
-	for delay := 20 * time.Millisecond; delay < 200*time.Millisecond; delay += 20 * time.Millisecond {
-		command := program(token, "apply", "--yes", "--server", url, "-f", file)
-		if err := command.Start(); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(delay)
-		_ = command.Process.Kill()
-		if err := command.Wait(); err != nil {
-			killed++
-		}
-	}
-	if killed == 0 {
-		t.Error("no run was killed")
-	}
-	expect(t, 0, "apply", "--yes", "--server", url, "-f", file)
-	if done := expect(t, 0, "plan", "--prune", "--server", url, "-f", file); done.stdout != "0 to create, 0 to update, 0 to delete, 300 unchanged\n" {
-		t.Errorf("output %s", done.stdout)
 	}
 }
 

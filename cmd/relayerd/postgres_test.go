@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -214,52 +213,19 @@ func TestPostgres_RoleWithoutWrites(t *testing.T) {
 func TestDatabase_FailedStart(t *testing.T) {
 	t.Parallel()
 	postgres := startPostgres(t)
-	good := location(t, postgres, "postgres")
-	bolt := filepath.Join(t.TempDir(), "relayers.db")
-	start(t, token, "--db", bolt).stop()
-	empty := createDatabase(t, postgres, "empty")
-	nowhere, fresh := filepath.Join(t.TempDir(), "nowhere.db"), filepath.Join(t.TempDir(), "fresh.db")
-
-	for name, c := range map[string]struct {
-		args []string
-		want string
-	}{
-		"no server":         {[]string{"--db", "postgres://u:" + password + "@127.0.0.1:1/x"}, "connection refused"},
-		"no such database":  {[]string{"--db", location(t, postgres, "nowhere")}, `database "nowhere" does not exist`},
-		"port not a number": {[]string{"--db", "postgres://u:" + password + "@localhost:port/x"}, "connection string"},
-		"odd password":      {[]string{"--db", "postgres://u:%zz" + password + "@localhost/x"}, "connection string"},
-		"slash in password": {[]string{"--db", "postgres://u:a/" + password + "@localhost:1/x"}, "connection string"},
-		"unknown setting":   {[]string{"--db", "postgres://u:" + password + "@localhost/x?sslmode=perhaps"}, "connection string"},
-		"another scheme":    {[]string{"--db", "mysql://u:" + password + "@localhost/x"}, "--db must be a file, or a URL that begins with postgres://"},
-		"keywords":          {[]string{"--db", "host=localhost password=" + password}, "--db must be a file, or a URL that begins with postgres://"},
-		"no flag":           {[]string{good}, "unexpected argument"},
+	good, empty, fresh := location(t, postgres, "postgres"), createDatabase(t, postgres, "empty"), filepath.Join(t.TempDir(), "fresh.db")
+	for location, want := range map[string]string{
+		"postgres://u:" + password + "@127.0.0.1:1/x":               "connection refused",
+		location(t, postgres, "nowhere"):                            `database "nowhere" does not exist`,
+		"postgres://u:" + password + "@localhost:port/x":            "connection string",
+		"postgres://u:a/" + password + "@localhost:1/x":             "connection string",
+		"postgres://u:" + password + "@localhost/x?sslmode=perhaps": "connection string",
 	} {
-		t.Run(name, func(t *testing.T) {
-			expectFailedStart(t, c.want, c.args...)
-		})
+		expectFailedStart(t, want, "--db", location)
 	}
-	for name, c := range map[string]struct {
-		args []string
-		want string
-	}{
-		"no source":             {[]string{"copy", "--to", fresh, "--from", nowhere}, "--from: there is no file "},
-		"directory as source":   {[]string{"copy", "--to", good, "--from", t.TempDir()}, "--from"},
-		"memory as source":      {[]string{"copy", "--to", good, "--from", "memory"}, "--from must be a file or a postgres:// URL"},
-		"another source":        {[]string{"copy", "--to", good, "--from", "mysql://u:" + password + "@localhost/x"}, "--from must be a file"},
-		"file on itself":        {[]string{"copy", "--to", bolt, "--from", filepath.Dir(bolt) + "/./relayers.db"}, "file is in use"},
-		"source without schema": {[]string{"copy", "--to", good, "--from", empty}, "--from: postgres: schema relayer: no relayer schema"},
-		"source out of reach":   {[]string{"copy", "--to", good, "--from", "postgres://u:" + password + "@127.0.0.1:1/x"}, "--from: store unavailable"},
-		"password in a source":  {[]string{"copy", "--to", good, "--from", "postgres://u:%zz" + password + "@localhost/x"}, "connection string"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			expectFailure(t, c.want, c.args...)
-		})
-	}
-	for _, file := range []string{nowhere, fresh} {
-		if _, err := os.Stat(file); !os.IsNotExist(err) {
-			t.Errorf("%s was created, error %v", file, err)
-		}
-	}
+	expectFailure(t, "--from: postgres: schema relayer: no relayer schema", "copy", "--to", good, "--from", empty)
+	expectFailure(t, "--from: store unavailable", "copy", "--to", fresh, "--from", "postgres://u:"+password+"@127.0.0.1:1/x")
+	expectFiles(t, filepath.Dir(fresh))
 	if tables := query[int](t, empty, "SELECT count(*) FROM pg_namespace WHERE nspname NOT LIKE 'pg_%' AND nspname NOT IN ('public', 'information_schema')"); tables != 0 {
 		t.Errorf("%d schemas were created in a source", tables)
 	}

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"encoding/json"
 	"net/http"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 )
 
@@ -58,35 +56,4 @@ func TestMetrics_NeedToken(t *testing.T) {
 	server.expectStatus("GET", "/metrics", readerToken, "", http.StatusUnauthorized)
 	server.expectStatus("GET", "/metrics", oldToken, "", http.StatusOK)
 	server.stop()
-}
-
-func TestLogFormat_JSON(t *testing.T) {
-	t.Parallel()
-	command, log := serverCommand(token, "--addr", "127.0.0.1:0", "--db", "memory", "--log-format", "json"), new(output)
-	command.Stdout, command.Stderr = log, log
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = command.Process.Kill() })
-	log.awaitText(t, `"msg":"serving"`, 1)
-	if err := command.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if err := command.Wait(); err != nil {
-		t.Errorf("after SIGTERM: error %v", err)
-	}
-	var messages []string
-	for line := range strings.Lines(log.String()) {
-		var record struct {
-			Level, Msg string
-		}
-		if err := json.Unmarshal([]byte(line), &record); err != nil || record.Level != "INFO" {
-			t.Errorf("line %q, error %v", line, err)
-		}
-		messages = append(messages, record.Msg)
-	}
-	if strings.Join(messages, ",") != "serving,stopping,stopped" {
-		t.Errorf("messages %q", messages)
-	}
-	expectFailedStart(t, "--log-format must be text or json", "--db", "memory", "--log-format", "xml")
 }

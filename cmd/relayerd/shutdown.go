@@ -14,12 +14,8 @@ import (
 )
 
 const (
-	// drainTimeout bounds the wait for running requests.
-	drainTimeout = 15 * time.Second
-
-	// requestTimeout bounds how long a stopping server waits for the requests of connections
-	// that it has just accepted.
-	requestTimeout = time.Second
+	drainTimeout   = 15 * time.Second // bounds the wait for running requests
+	requestTimeout = time.Second      // bounds the wait for the requests of accepted connections
 )
 
 // httpServer is an HTTP server that stops without failing a request that it has accepted.

@@ -202,25 +202,3 @@ func isUnknownAuthority(err error) bool {
 	_, ok := errors.AsType[x509.UnknownAuthorityError](err)
 	return ok
 }
-
-func TestTLS_FailedStart(t *testing.T) {
-	t.Parallel()
-	directory := t.TempDir()
-	certFile, keyFile, otherKey := filepath.Join(directory, "cert.pem"), filepath.Join(directory, "key.pem"), filepath.Join(directory, "other.pem")
-	cert, key := newCertificate(t, "first")
-	_, other := newCertificate(t, "second")
-	writeFiles(t, map[string][]byte{certFile: cert, keyFile: key, otherKey: other})
-	for _, c := range []struct {
-		args []string
-		want string
-	}{
-		{[]string{"--tls-cert", certFile}, "missing [tls-key] (relayerd serve --help lists the flags)"},
-		{[]string{"--tls-key", keyFile}, "missing [tls-cert] (relayerd serve --help lists the flags)"},
-		{[]string{"--tls-cert", certFile, "--tls-key", filepath.Join(directory, "none.pem")}, "none.pem: no such file or directory: name PEM files"},
-		{[]string{"--tls-cert", certFile, "--tls-key", otherKey}, "--tls-cert, --tls-key: tls: private key does not match public key"},
-		{[]string{"--tls-cert", keyFile, "--tls-key", keyFile}, "--tls-cert, --tls-key: "},
-		{[]string{"--tls-cert", "postgres://u:" + password + "@h/d", "--tls-key", keyFile}, "--tls-cert must be a file"},
-	} {
-		expectFailedStart(t, c.want, append(c.args, "--db", "memory")...)
-	}
-}
