@@ -298,7 +298,7 @@ func processTime() time.Duration {
 // TestCosts: the worst input of each endpoint costs a bounded multiple of an ordinary one,
 // in calls of the store and in memory.
 func TestCosts(t *testing.T) {
-	c := newCosts(t, 2000)
+	c := newCosts(t, 1000)
 	ordinary := make(map[string]work)
 	for _, in := range c.inputs() {
 		if in.name == "" {

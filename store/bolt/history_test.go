@@ -258,7 +258,7 @@ func writeChanges(t *testing.T, store *bolt.Store, count int) (changes []relayer
 	return m.changes
 }
 
-var updates = flag.Int("updates", 3000, "how many updates of one relayer TestHistory_BoundedFile makes")
+var updates = flag.Int("updates", 2000, "how many updates of one relayer TestHistory_BoundedFile makes")
 
 // TestHistory_BoundedFile: one relayer is updated again and again, while others are updated
 // sometimes. The history has the latest changes of the one and all of the others, and the file

@@ -25,7 +25,7 @@ func TestList_AfterManyDeletes(t *testing.T) {
 	var current []relayer.Record
 	for part := range 10 {
 		var some []relayer.Record
-		for i := range 2000 {
+		for i := range 1000 {
 			rec := record(fmt.Sprintf("part%d-%d", part, i))
 			rec.Revision = uint64(1 + i)
 			some = append(some, rec)
@@ -41,7 +41,7 @@ func TestList_AfterManyDeletes(t *testing.T) {
 	wantPages(t, store, random, current, 200)
 
 	// All of a range, and a third of the rest.
-	isGone := func(i int) bool { return i > 8000 && i < 12000 || random.IntN(3) == 0 }
+	isGone := func(i int) bool { return i > 4000 && i < 6000 || random.IntN(3) == 0 }
 	var left []relayer.Record
 	var deleting sync.WaitGroup
 	slots := make(chan struct{}, 200)

@@ -95,7 +95,7 @@ func TestPruning_UnderLoad(t *testing.T) {
 	}
 	defer running.Wait()
 	defer close(stop)
-	for _, least := range []int64{2 * bound, 4 * bound, 6 * bound} {
+	for _, least := range []int64{2 * bound, 3 * bound} {
 		eventually(t, "the changes are pruned", func() bool {
 			return written.Load() >= least && changesIn(t, admin, schema) <= bound
 		})

@@ -264,7 +264,7 @@ func withReports(handle func(report)) transfer.Option {
 
 func TestCopy_Progress(t *testing.T) {
 	eachPair(t, func(t *testing.T, newDst, newSrc func(testing.TB) relayer.Store) {
-		for _, n := range []int{0, 1, 70, 1200} {
+		for _, n := range []int{0, 1, 70, 600} {
 			src, dst := newSrc(t), newDst(t)
 			fillWithGaps(t, src, n)
 			var reports []report
