@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/go-relayer/relayer"
 )
 
 // MarkPrimary marks a connection as one that led to a primary when it was asked.
@@ -61,3 +63,6 @@ func Options(all ...Option) Option {
 		return nil
 	}}
 }
+
+// SizeInFeed returns what a change counts in the memory of the feed.
+func SizeInFeed(change relayer.RecordChange) int { return storedChange{RecordChange: change}.size() }

@@ -6,11 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"testing"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/store/postgres"
 	"github.com/go-relayer/relayer/store/transfer"
 )
 
@@ -23,50 +21,6 @@ func imported(prefix string, count int, greatest uint64) []relayer.Record {
 		all = append(all, rec)
 	}
 	return all
-}
-
-// TestImport_Concurrent runs imports that conflict, through two instances. One of them
-// succeeds and the others import nothing.
-func TestImport_Concurrent(t *testing.T) {
-	t.Parallel()
-	schema := newSchema()
-	stores := [2]*postgres.Store{open(t, schema), open(t, schema)}
-	const racers = 6
-	for round := range 8 {
-		results := make([]error, racers)
-		var racing sync.WaitGroup
-		for racer := range racers {
-			racing.Go(func() {
-				// Each imports distinct records, and one that all have in common.
-				mine := imported(fmt.Sprintf("round%d-racer%d", round, racer), 9, uint64(1000*(round+1)))
-				mine[4].ID, mine[4].Claim = fmt.Sprintf("round%d", round), ""
-				results[racer] = stores[racer%2].Import(t.Context(), mine)
-			})
-		}
-		racing.Wait()
-		winners := 0
-		for racer, err := range results {
-			switch {
-			case err == nil:
-				winners++
-			case !errors.Is(err, relayer.ErrExists):
-				t.Errorf("round %d, racer %d: %v, want ErrExists", round, racer, err)
-			}
-		}
-		if winners != 1 {
-			t.Errorf("round %d: %d winners", round, winners)
-		}
-		recs, total, err := list(t.Context(), stores[0], relayer.StoreQuery{Offset: 9 * round, Limit: 100})
-		if err != nil || total != 9*(round+1) || len(recs) != 9 {
-			t.Fatalf("round %d: %d of %d relayers, error %v", round, len(recs), total, err)
-		}
-		for i, rec := range recs {
-			if i != 4 && !same(rec, imported(recs[0].ID[:len(recs[0].ID)-2], 9, uint64(1000*(round+1)))[i]) {
-				t.Errorf("round %d: record %d is %v", round, i, rec)
-			}
-		}
-	}
-	wantConsistent(t, stores[0])
 }
 
 // TestImport_SharedBatch has an import share its batch with other writes. Later writes

@@ -3,7 +3,6 @@
 package postgres_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -254,7 +253,6 @@ func TestSchema_Public(t *testing.T) {
 func TestSchema_NewerVersion(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]string{
-		"the version alone":         `UPDATE $.state SET version = version + 1, min_writer = version + 1`,
 		"tables that are not known": `UPDATE $.state SET version = 7, min_writer = 7; ALTER TABLE $.state DROP last_sequence; ALTER TABLE $.relayers RENAME TO entries`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -406,54 +404,6 @@ func TestSchema_Catalog(t *testing.T) {
 		if got := queryOne[string](t, pool, c.sql, schema); got != c.want {
 			t.Errorf("%s: %q, want %q", what, got, c.want)
 		}
-	}
-}
-
-// TestStore_AllBytes stores all byte values in every field and reads them in every way.
-func TestStore_AllBytes(t *testing.T) {
-	t.Parallel()
-	store := open(t, newSchema())
-	every := make([]byte, 0, 1<<20)
-	for i := range cap(every) {
-		every = append(every, byte(i*i>>8+i))
-	}
-	rec := relayer.Record{ID: "bytes", Claim: string(every[:128]), Document: every, Private: bytes.Repeat([]byte{0, 255}, 1<<19)}
-	changes := watch(t, store)
-	rec = create(t, store, rec)
-	changes.want(t, relayer.ChangeCreated, rec)
-	rec.Document, rec.Private = rec.Private, rec.Document
-	rec = update(t, store, rec)
-	changes.want(t, relayer.ChangeUpdated, rec)
-	if got := get(t, store, "bytes"); !same(got, rec) {
-		t.Error("Get returns other bytes")
-	}
-	if recs, _, err := list(t.Context(), store, relayer.StoreQuery{Limit: 1}); err != nil || len(recs) != 1 || !same(recs[0], rec) {
-		t.Errorf("List returns other bytes, error %v", err)
-	}
-	rec.Revision, rec.Sequence, rec.ID, rec.Claim = 77, 0, "imported", ""
-	if err := store.Import(t.Context(), []relayer.Record{rec}); err != nil {
-		t.Fatal(err)
-	}
-	if got := get(t, store, "imported"); !same(got, rec) {
-		t.Error("Get returns other bytes than were imported")
-	}
-}
-
-// TestSchema_NewerVersionWhileOpen: an older Store does not write to a schema that a
-// newer version has upgraded.
-func TestSchema_NewerVersionWhileOpen(t *testing.T) {
-	t.Parallel()
-	name := schemaName()
-	pool := newPool(t, server.ConnString())
-	store := openOn(t, pool, postgres.WithSchema(name))
-	made := create(t, store, record("one"))
-	execute(t, pool, `UPDATE `+name+`.state SET version = version + 1, min_writer = version + 1`)
-	_, err := store.Update(t.Context(), made)
-	if !errors.Is(err, relayer.ErrNewerFormat) || !errors.Is(err, relayer.ErrUnavailable) {
-		t.Errorf("error %v, want relayer.ErrNewerFormat and ErrUnavailable", err)
-	}
-	if got := get(t, store, "one"); !same(got, made) {
-		t.Errorf("stored %+v, want %+v", got, made)
 	}
 }
 

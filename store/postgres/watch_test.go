@@ -550,6 +550,24 @@ func TestWatch_WithoutPrivilege(t *testing.T) {
 	changes.wantEnd(t)
 }
 
+// TestFeed_Memory: every part of a change counts in the bound of the feed.
+func TestFeed_Memory(t *testing.T) {
+	long := strings.Repeat("x", 1000)
+	for name, change := range map[string]relayer.RecordChange{
+		"document":     {Record: relayer.Record{Document: []byte(long)}},
+		"private part": {Record: relayer.Record{Private: []byte(long)}},
+		"note":         {Record: relayer.Record{Note: []byte(long)}},
+		"text":         {Record: relayer.Record{Text: long}},
+		"text before":  {OldText: long},
+		"terms":        {Record: relayer.Record{Terms: []string{long}}},
+		"terms before": {OldTerms: []string{long}},
+	} {
+		if got := postgres.SizeInFeed(change); got < len(long) || got > 2*len(long) {
+			t.Errorf("%s of %d bytes: %d bytes", name, len(long), got)
+		}
+	}
+}
+
 // TestWatch_LargeChanges has changes that exceed the limit of one read and the memory
 // of the feed.
 func TestWatch_LargeChanges(t *testing.T) {
