@@ -10,8 +10,8 @@ import (
 // defaultHistoryLimit is the [HistoryQuery.Limit] of a [Manager] if it is 0.
 const defaultHistoryLimit = 20
 
-// History returns changes of the past, newest first, as far as the store retains them, also of
-// a relayer that was deleted. Next is the [HistoryQuery.Before] of the next page, or 0 if no
+// History returns changes of the past, newest first, as far as the store retains them. A deleted
+// relayer keeps its history. Next is the [HistoryQuery.Before] of the next page, or 0 if no
 // changes follow. Limit is lowered to the maximum of pages (see [WithMaxPerPage]). A page ends
 // before a change that is damaged in the store; the page that begins with it is a
 // [*CorruptError]. It returns [ErrNotFound] if the ID has no history, and an error that matches

@@ -24,10 +24,10 @@ type Change struct {
 // relayer that ceases to match the selector of the view is deleted.
 //
 // The changes of one relayer are in order. No writer waits for a consumer: the transitions of
-// one relayer are combined until the consumer takes them, also if it was deleted and created
+// one relayer are combined until the consumer takes them, even if it was deleted and created
 // again. Until then the IDs of changed relayers are in memory. If the view was read again, the
-// differences are reported, also of the revision alone, deletions first. That of a registry
-// that was restored can have a lower revision than before. Every range over the sequence begins
+// differences are reported, deletions first, and a difference of the revision alone too. In a
+// registry that was restored, a relayer can have a lower revision than before. Every range over the sequence begins
 // again with the relayers of the view.
 func (m *Mirror) Changes(ctx context.Context) iter.Seq[Change] {
 	return func(yield func(Change) bool) {

@@ -165,7 +165,7 @@ func refusal(stored *int64, based int64, claimed bool) (outcome, error) {
 
 // Import adds the records of another store with their revisions, in their order, all
 // or none. Watchers receive [relayer.ErrGap] for them. It returns
-// [relayer.ErrExists] and [relayer.ErrClaimed] as Create does, also if two of the
+// [relayer.ErrExists] and [relayer.ErrClaimed] as Create does, even if two of the
 // records conflict with each other. It refuses more than 256 MiB: import some
 // thousands at a time.
 func (s *Store) Import(ctx context.Context, records []relayer.Record) error {

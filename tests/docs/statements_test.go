@@ -43,7 +43,7 @@ var proven = []struct {
 	{"docs/http.md", "A page and its `total_items` are of one snapshot", "store/bolt", []string{"TestStore", "storetest.RunDurable("}},
 	{"docs/library.md", "A page, its total and its position in the feed are of one snapshot.", "store/postgres", []string{"TestStore", "storetest.RunDurable("}},
 
-	{"docs/relayerd.md", "For `--drain-delay`, 3 seconds by default, `/healthz/ready` returns 503, so that load balancers choose another server. Every request still works",
+	{"docs/relayerd.md", "For `--drain-delay`, 3 seconds by default, `/healthz/ready` returns 503, so load balancers choose another server. Every request still works",
 		"cmd/relayerd", []string{"TestShutdown_DrainDelay", `"drain-delay", 3*time.Second`}},
 	{"docs/relayerd.md", "Set the interval of a balancer's health check to a third of `--drain-delay` or less.", "cmd/relayerd", []string{"TestRestart_TwoServers"}},
 	{"docs/relayerd.md", "It asks the store at most once a second.", "cmd/relayerd", []string{"TestReadiness_AsksOncePerInterval", "probeInterval = time.Second\n"}},
@@ -105,7 +105,7 @@ func TestPages_BeforeRelease(t *testing.T) {
 		{"CONTRIBUTING.md", "Nothing has been released yet"},
 		{"docs/relayerd.md", "From a clone of the repository, as long as no version is released"},
 		{"docs/postgres.md", "Before a release it needs [a clone](library.md)."},
-		{"docs/library.md", "No version is released yet, so that `go get` returns the latest commit"},
+		{"docs/library.md", "No version is released yet, so `go get` returns the latest commit"},
 		{"docs/library.md", "are separate modules, for which `go get` fails before a release."},
 		{"store/postgres/go.mod", rootPackage + " v0.0.0"},
 		{"observe/otel/go.mod", rootPackage + " v0.0.0"},
