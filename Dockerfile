@@ -19,4 +19,6 @@ VOLUME /data
 EXPOSE 8080 9090
 HEALTHCHECK --interval=10s --timeout=10s --start-period=30s CMD ["/relayerd", "healthcheck", "--addr", "127.0.0.1:8080"]
 ENTRYPOINT ["/relayerd"]
-CMD ["serve", "--addr", ":8080", "--metrics-addr", ":9090", "--db", "/data/relayers.db"]
+# Each of them can be set to another value, as every flag of serve.
+ENV RELAYERD_ADDR=:8080 RELAYERD_METRICS_ADDR=:9090 RELAYERD_DB=/data/relayers.db
+CMD ["serve"]

@@ -106,8 +106,10 @@ func TestContainer_EmptyFileSystem(t *testing.T) {
 		t.Errorf("version %q", text)
 	}
 
-	server := &process{t: t, command: image.program(append(containerCommand(t), "--addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0")...), output: new(output)}
+	server := &process{t: t, command: image.program(containerCommand(t)...), output: new(output)}
+	server.command.Env = slices.Concat(server.command.Env, imageEnvironment(t), []string{"RELAYERD_ADDR=127.0.0.1:0", "RELAYERD_METRICS_ADDR=127.0.0.1:0"})
 	server.run()
+	server.expectStatus("GET", "/", "", "", http.StatusOK)
 	server.expectStatus("POST", collection, token, definition, http.StatusCreated)
 	address := strings.TrimPrefix(server.url, "http://")
 	if text := image.run(append(healthcheckCommand(t)[1:], "--addr", address)...); text != "ready\n" {
@@ -118,7 +120,7 @@ func TestContainer_EmptyFileSystem(t *testing.T) {
 		t.Errorf("the health check of a stopped server succeeded: %s", text)
 	}
 
-	database := flagValue(t, containerCommand(t), "db")
+	database := imageValue(t, "db")
 	if text := image.run("check", "--db", database); text != "no damage found in 1 relayer\n" {
 		t.Errorf("check %q", text)
 	}

@@ -117,7 +117,7 @@ func expectCommandExists(t *testing.T, args []string) {
 // The page names the arguments of the image, and commands that exist for containers.
 func TestOperatingPage_Container(t *testing.T) {
 	t.Parallel()
-	if command := "`" + strings.Join(containerCommand(t), " ") + "`"; !strings.Contains(string(readFile(t, "../../docs/relayerd.md")), command) {
+	if command := "`" + strings.Join(imageEnvironment(t), " ") + "`"; !strings.Contains(string(readFile(t, "../../docs/relayerd.md")), command) {
 		t.Errorf("the page does not contain %s", command)
 	}
 	count := 0
