@@ -111,7 +111,7 @@ const lockRetry = 50 * time.Millisecond
 func (o options) openEngine(ctx context.Context, path string, verify func(*os.File) (pages.Header, error)) (*os.File, *engine, error) {
 	deadline := time.Now().Add(o.lockTimeout)
 	for {
-		file, err := openFile(path)
+		file, err := os.OpenFile(path, os.O_RDWR, 0)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -137,14 +137,12 @@ func tryEngine(file *os.File, path string, verify func(*os.File) (pages.Header, 
 	}()
 	return startEngine(file, func(file *os.File) (pages.Header, error) {
 		locked, err := file.Stat()
-		if err == nil {
-			_, found, statErr := sizeAt(path, locked)
-			if err = statErr; err == nil && !found {
-				err = errInUse
-			}
-		}
-		if err != nil {
+		current, pathErr := os.Stat(path)
+		switch err = cmp.Or(err, pathErr); {
+		case err != nil:
 			return pages.Header{}, err
+		case !os.SameFile(locked, current):
+			return pages.Header{}, errInUse
 		}
 		return verify(file)
 	})

@@ -26,7 +26,7 @@ func (s *Store) Waiting() int { return s.queue.Len() }
 // OpenAndCloseEngine opens a file as Open does and closes it. It calls opened before it locks
 // the file, and verified before the engine reads the file.
 func OpenAndCloseEngine(path string, opened, verified func()) error {
-	file, err := openFile(path)
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func OpenAndCloseEngine(path string, opened, verified func()) error {
 
 // Panic panics while a batch with the write is validated.
 func (s *Store) Panic(ctx context.Context) error {
-	return s.do(ctx, 0, func(*table.Batch) error { panic("while a batch is validated") })
+	return s.queue.Do(ctx, 0, func(*table.Batch) error { panic("while a batch is validated") })
 }
 
 // PanicInApply creates a record and panics while its batch is applied. No other goroutine may
@@ -53,7 +53,7 @@ func (s *Store) PanicInApply(ctx context.Context, rec relayer.Record) error {
 	records := s.table
 	defer func() { s.table = records }()
 	r := newRecord(rec)
-	return s.do(ctx, 0, func(b *table.Batch) error {
+	return s.queue.Do(ctx, 0, func(b *table.Batch) error {
 		s.table = nil
 		return b.Create(r)
 	})

@@ -46,7 +46,6 @@ type Store struct {
 	needsRecovery bool       // a commit failed: recover before the next write
 	damage        error      // found in the file: no writes until a check finds none
 	probed        time.Time  // when the disk last had room; zero after a failed commit
-	lastShared    bool       // the last batch had several writes
 	commit        func(*bbolt.Tx) error
 
 	closeOnce sync.Once
@@ -62,11 +61,6 @@ var (
 	_ transfer.HistoryImporter = (*Store)(nil)
 	_ transfer.Checker         = (*Store)(nil)
 )
-
-// do queues a write and returns its result after its commit.
-func (s *Store) do(ctx context.Context, size int, validate write) error {
-	return s.queue.Do(ctx, size, validate)
-}
 
 // Create adds a record and returns it with its revision and sequence after the commit is
 // synced. It returns [relayer.ErrExists] if the ID is taken, and
@@ -89,7 +83,7 @@ func (s *Store) put(ctx context.Context, rec relayer.Record, validate func(*tabl
 		return relayer.Record{}, err
 	}
 	r := newRecord(rec)
-	if err := s.do(ctx, r.Size(), func(b *table.Batch) error { return validate(b, r) }); err != nil {
+	if err := s.queue.Do(ctx, r.Size(), func(b *table.Batch) error { return validate(b, r) }); err != nil {
 		return relayer.Record{}, err
 	}
 	rec.Revision, rec.Sequence = r.Revision(), r.Sequence()
@@ -100,7 +94,7 @@ func (s *Store) put(ctx context.Context, rec relayer.Record, validate func(*tabl
 // [relayer.ErrNotFound], or [relayer.ErrConflict] if the current revision is
 // another one. A damaged record is removed whatever the revision.
 func (s *Store) Delete(ctx context.Context, id string, revision uint64, note []byte) error {
-	return s.do(ctx, len(note), func(b *table.Batch) error { return b.Delete(id, revision, note) })
+	return s.queue.Do(ctx, len(note), func(b *table.Batch) error { return b.Delete(id, revision, note) })
 }
 
 // Import adds the records after all others, with the given revisions: all of them
@@ -119,7 +113,7 @@ func (s *Store) Import(ctx context.Context, records []relayer.Record) error {
 		added[i] = newRecord(rec)
 		size += added[i].Size()
 	}
-	return s.do(ctx, size, func(b *table.Batch) error { return b.Import(added) })
+	return s.queue.Do(ctx, size, func(b *table.Batch) error { return b.Import(added) })
 }
 
 // ImportHistory adds changes of another store to the history, in ascending order of their
@@ -134,7 +128,7 @@ func (s *Store) ImportHistory(ctx context.Context, changes []relayer.RecordChang
 	for _, c := range changes {
 		size += len(c.Record.Document) + len(c.Record.Note)
 	}
-	return s.do(ctx, size, func(b *table.Batch) error { return b.ImportHistory(changes) })
+	return s.queue.Do(ctx, size, func(b *table.Batch) error { return b.ImportHistory(changes) })
 }
 
 // Get returns the record, or [relayer.ErrNotFound]. If the record did not match its

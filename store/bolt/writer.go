@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"math"
 	"os"
-	"runtime"
 	"slices"
 	"time"
 
@@ -30,13 +29,7 @@ func (s *Store) writeBatch(ctx context.Context) {
 	if failure != nil && ctx.Err() != nil {
 		return // it may be the reason, which is none for the others
 	}
-	if s.lastShared {
-		// This goroutine runs before the callers that just got their results, and they are
-		// about to write again. If they run first, their next writes share a sync.
-		runtime.Gosched()
-	}
 	taken := s.queue.Take()
-	s.lastShared = len(taken) > 1
 	results, failed := make([]error, len(taken)), cmp.Or(failure, errPanic)
 	defer func() {
 		for i, w := range taken {
@@ -238,22 +231,16 @@ func (s *Store) verifyFile(next *commit) error {
 
 // checkPath returns the size of the file if it is still at its path.
 func (s *Store) checkPath() (int64, error) {
-	size, found, err := sizeAt(s.path, s.info)
+	info, err := os.Stat(s.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return 0, errMissing
-	case err == nil && !found:
+	case err != nil:
+		return 0, err
+	case !os.SameFile(s.info, info):
 		return 0, errReplaced
 	}
-	return size, err
-}
-
-func sizeByStat(path string, known fs.FileInfo) (size int64, found bool, err error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return 0, false, err
-	}
-	return info.Size(), os.SameFile(known, info), nil
+	return info.Size(), nil
 }
 
 // foundDamage refuses all writes from now on: they could spread the damage. Reads go on
