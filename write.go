@@ -280,8 +280,10 @@ func (b *bulk) add(before Record, err error) {
 		b.result.Changed++
 	case err == nil:
 		b.result.Unchanged++
-	case !isDamaged && (before.ID == "" || isOfStore(err)), len(b.result.Failed) == maxBulkFailures:
+	case !isDamaged && (before.ID == "" || isOfStore(err)):
 		b.err = cmp.Or(b.err, err)
+	case len(b.result.Failed) == maxBulkFailures:
+		b.err = cmp.Or(b.err, fmt.Errorf("relayer: more than %d relayers failed, one of them with: %v", maxBulkFailures, err))
 	default:
 		if b.result.Failed == nil {
 			b.result.Failed = make(map[string]error)

@@ -1553,6 +1553,23 @@ func TestResumeAll_Failed(t *testing.T) {
 	}
 }
 
+// The number of failures is bounded, and so is the memory for them.
+func TestResumeAll_ManyFailures(t *testing.T) {
+	const most = 10_000
+	m := fleet(t, memory.New(), most+50, relayer.WithAdmission(func(_ context.Context, o relayer.Operation, _, _ *relayer.Relayer) error {
+		if o.Action == relayer.ActionResume {
+			return relayer.Refuse("no")
+		}
+		return nil
+	}))
+	paused, err := m.PauseAll(t.Context(), relayer.Selector{}, relayer.AllRelayers())
+	wantBulk(t, paused, err, most+50, 0)
+	resumed, err := m.ResumeAll(t.Context(), relayer.Selector{}, relayer.AllRelayers())
+	if err == nil || errors.Is(err, relayer.ErrInvalid) || len(resumed.Failed) != most { // not an error of the request
+		t.Errorf("%d failures, error %v", len(resumed.Failed), err)
+	}
+}
+
 // damagedList is a store whose lists end before the record with the sequence number 5, which is
 // damaged.
 type damagedList struct{ relayer.Store }

@@ -40,7 +40,7 @@ func solanaRelayer() CreateSolanaRelayerRequest {
 			AllowedTokens: set([]SolanaAllowedTokensPolicy{{
 				Mint: account, Decimals: set(uint8(math.MaxUint8)), Symbol: set("USDC"), MaxAllowedFee: set(uint64(math.MaxUint64)), SwapConfig: set(tokenSwap()),
 			}}),
-			FeeMarginPercentage: set(0.1), FeePaymentStrategy: set(FeePaymentStrategyUser), MaxAllowedFeeLamports: set(int64(math.MaxInt64)),
+			FeeMarginPercentage: set(0.1), FeePaymentStrategy: set(User), MaxAllowedFeeLamports: set(int64(math.MaxInt64)),
 			MaxSignatures: set(int32(math.MaxInt32)), MaxTxDataSize: set(int32(1232)), MinBalance: set(int64(1<<53 + 1)),
 			SwapConfig: set(RelayerSolanaSwapConfig{
 				Strategy: set(JupiterSwap), CronSchedule: set("0 */6 * * *"), MinBalanceThreshold: set(uint64(math.MaxUint64)),
@@ -69,7 +69,7 @@ func stellarRelayer() CreateStellarRelayerRequest {
 	return CreateStellarRelayerRequest{
 		Id: set("stellar"), Name: "Stellar", Network: "mainnet", NetworkType: CreateStellarRelayerRequestNetworkTypeStellar, SignerId: "signer", Paused: true,
 		Policies: set(RelayerStellarPolicy{
-			AllowedTokens: set(tokens), ConcurrentTransactions: set(true), FeeMarginPercentage: set(2.5), FeePaymentStrategy: set(FeePaymentStrategyRelayer),
+			AllowedTokens: set(tokens), ConcurrentTransactions: set(true), FeeMarginPercentage: set(2.5), FeePaymentStrategy: set(Relayer),
 			MaxFee: set(int32(math.MaxInt32)), MinBalance: set(int64(math.MaxInt64)), SlippagePercentage: set(0.25), TimeoutSeconds: set(int64(30)),
 			SwapConfig: set(RelayerStellarSwapConfig{
 				Strategies: set([]StellarSwapStrategy{Soroswap, OrderBook}), CronSchedule: set("@daily"), MinBalanceThreshold: set(uint64(math.MaxUint64)),
