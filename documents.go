@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/go-relayer/relayer/internal/strictjson"
@@ -185,46 +187,45 @@ func (d Documents) read(ctx context.Context, rec Record) (Document, error) {
 // unmaskedDocument returns the document of a record, whose private part is in clear, with
 // its full URLs. It returns a [*CorruptError] if the two parts contradict each other.
 func unmaskedDocument(rec Record) ([]byte, error) {
-	urls, err := privateURLs(rec)
+	endpoints, err := privateEndpoints(rec)
 	if err != nil {
 		return nil, err
 	}
 	if !isObject(rec.Document) {
 		return nil, privateMismatch(rec)
 	}
-	left := urls
 	var encodeErr error
+	encode := func(value any) []byte {
+		encoded, err := strictjson.Encode(value)
+		encodeErr = errors.Join(encodeErr, err)
+		return encoded
+	}
+	left := endpoints
 	document := strictjson.ReplaceMember(rec.Document, urlsMember, func(list []byte) []byte {
 		return strictjson.ReplaceElements(list, func(endpoint []byte) []byte {
-			return strictjson.ReplaceMember(endpoint, "url", func(masked []byte) []byte {
-				if shown := ""; len(left) == 0 || json.Unmarshal(masked, &shown) != nil || shown != RPCURL(left[0]).String() {
-					return masked
-				}
-				full, err := strictjson.Encode(left[0])
-				left, encodeErr = left[1:], errors.Join(encodeErr, err)
-				return full
-			})
+			var masked RPCConfig
+			if len(left) == 0 || json.Unmarshal(endpoint, &masked) != nil || !masked.isMaskOf(left[0]) {
+				return endpoint
+			}
+			full := left[0].full()
+			left = left[1:]
+			endpoint = strictjson.ReplaceMember(endpoint, "url", func([]byte) []byte { return encode(full.URL) })
+			return strictjson.ReplaceMember(endpoint, headersMember, func([]byte) []byte { return encode(full.Headers) })
 		})
 	})
-	if !shows(document, urls) {
+	if !shows(document, endpoints) {
 		return nil, privateMismatch(rec)
 	}
 	return document, encodeErr
 }
 
-// shows reports whether a reader finds exactly the URLs in a document. A writer without the
+// shows reports whether a reader finds exactly the endpoints in a document. A writer without the
 // key can add members that other decoders accept in place of ours, such as "URL".
-func shows(document []byte, urls []string) bool {
+func shows(document []byte, endpoints []RPCConfig) bool {
 	var shown struct {
-		CustomRPCURLs []struct{ URL string } `json:"custom_rpc_urls"`
+		CustomRPCURLs []RPCConfig `json:"custom_rpc_urls"`
 	}
-	if err := json.Unmarshal(document, &shown); err != nil || len(shown.CustomRPCURLs) != len(urls) {
-		return false
-	}
-	for i, endpoint := range shown.CustomRPCURLs {
-		if endpoint.URL != urls[i] {
-			return false
-		}
-	}
-	return true
+	return json.Unmarshal(document, &shown) == nil && slices.EqualFunc(shown.CustomRPCURLs, endpoints, func(shown, full RPCConfig) bool {
+		return shown.URL == full.URL && (shown.Headers == nil || maps.Equal(shown.Headers, full.Headers))
+	})
 }

@@ -19,13 +19,6 @@ import (
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
-// privatePart is the part of a relayer that no response shows.
-type privatePart struct {
-	// CustomRPCURLs are the full URLs, in the order of the masked ones in the
-	// document.
-	CustomRPCURLs []string `json:"custom_rpc_urls,omitempty"`
-}
-
 // newRecord returns the record of a relayer, with defaults for what is not set. Its
 // private part is in clear.
 func (s *settings) newRecord(r *Relayer) (Record, error) {
@@ -38,7 +31,7 @@ func (s *settings) newRecord(r *Relayer) (Record, error) {
 	if err != nil {
 		return Record{}, fmt.Errorf("relayer: encoding %s: %w", r.ID, err)
 	}
-	private, err := encodePrivate(r)
+	private, err := encodePrivate(r.ID, r.CustomRPCURLs)
 	if err != nil {
 		return Record{}, err
 	}
@@ -58,21 +51,6 @@ func maskedReason(reason *DisabledReason) *DisabledReason {
 		return nil
 	}
 	return &DisabledReason{Type: DisabledReasonType(mask.Text(string(reason.Type))), Details: mask.Text(reason.Details)}
-}
-
-func encodePrivate(r *Relayer) ([]byte, error) {
-	if len(r.CustomRPCURLs) == 0 {
-		return nil, nil
-	}
-	var private privatePart
-	for _, endpoint := range r.CustomRPCURLs {
-		private.CustomRPCURLs = append(private.CustomRPCURLs, endpoint.URL.Unmasked())
-	}
-	encoded, err := strictjson.Encode(private)
-	if err != nil {
-		return nil, fmt.Errorf("relayer: encoding the private part of %s: %w", r.ID, err)
-	}
-	return encoded, nil
 }
 
 func withDefaultWeights(endpoints []RPCConfig) []RPCConfig {
@@ -138,29 +116,31 @@ func documentRelayer(rec Record) (*Relayer, error) {
 }
 
 // unmaskedRelayerOf decodes a record, whose private part is in clear, into a relayer with its
-// full URLs. It returns a [*CorruptError] unless the document shows exactly these URLs.
+// full URLs and headers. It returns a [*CorruptError] unless the document shows exactly these.
 func unmaskedRelayerOf(rec Record) (*Relayer, error) {
 	r, err := documentRelayer(rec)
 	if err != nil {
 		return nil, err
 	}
-	urls, err := privateURLs(rec)
+	endpoints, err := privateEndpoints(rec)
 	if err != nil {
 		return nil, err
 	}
-	isShown := func(masked RPCConfig, full string) bool { return string(masked.URL) == RPCURL(full).String() }
-	if !slices.EqualFunc(r.CustomRPCURLs, urls, isShown) {
+	if !slices.EqualFunc(r.CustomRPCURLs, endpoints, RPCConfig.isMaskOf) {
 		return nil, privateMismatch(rec)
 	}
-	for i, full := range urls {
-		r.CustomRPCURLs[i].URL = RPCURL(full)
+	for i, full := range endpoints {
+		endpoint := &r.CustomRPCURLs[i]
+		if endpoint.URL = full.URL; endpoint.Headers != nil {
+			endpoint.Headers = full.Headers
+		}
 	}
 	return r, nil
 }
 
-// privateURLs returns the full URLs of a record, whose private part is in clear, or a
-// [*CorruptError].
-func privateURLs(rec Record) ([]string, error) {
+// privateEndpoints returns the full URLs and headers of a record, whose private part is in clear,
+// or a [*CorruptError].
+func privateEndpoints(rec Record) ([]RPCConfig, error) {
 	if len(rec.Private) == 0 {
 		return nil, nil
 	}
@@ -169,7 +149,7 @@ func privateURLs(rec Record) ([]string, error) {
 		// The error of the decoder may quote secrets.
 		return nil, corruptPart(rec, "is not readable: "+urlsRemedy)
 	}
-	return private.CustomRPCURLs, nil
+	return private.endpoints(), nil
 }
 
 // urlsRemedy is what to do about a damaged private part.
@@ -365,13 +345,13 @@ func keepUnknown(rec *Record, changed *Relayer, current Record, stored *Relayer)
 	if err != nil {
 		return fmt.Errorf("relayer: encoding %s: %w", stored.ID, err)
 	}
-	knownPrivate, err := encodePrivate(stored)
+	knownPrivate, err := encodePrivate(stored.ID, stored.CustomRPCURLs)
 	if err != nil {
 		return err
 	}
-	var replaced []string
+	var replaced, replacedPrivate []string
 	if !bytes.Equal(rec.Private, knownPrivate) {
-		replaced = append(replaced, urlsMember) // the masked URLs may be equal
+		replaced, replacedPrivate = append(replaced, urlsMember), []string{headersMember} // the masked form may be equal
 	}
 	if isNil(changed.Policy) {
 		replaced = append(replaced, "policies")
@@ -383,7 +363,7 @@ func keepUnknown(rec *Record, changed *Relayer, current Record, stored *Relayer)
 	if len(current.Private) == 0 {
 		return nil
 	}
-	private := strictjson.KeepUnknown(current.Private, orEmptyObject(knownPrivate), orEmptyObject(rec.Private))
+	private := strictjson.KeepUnknown(current.Private, orEmptyObject(knownPrivate), orEmptyObject(rec.Private), replacedPrivate...)
 	if string(private) != "{}" {
 		rec.Private = private
 	}

@@ -120,24 +120,6 @@ func (r Relayer) Format(state fmt.State, _ rune) {
 // Format prints the JSON form of the request, for every verb. URLs are masked.
 func (r CreateRequest) Format(state fmt.State, _ rune) { strictjson.Print(state, r) }
 
-// Format prints the JSON form of the endpoint, for every verb. The URL is masked.
-func (c RPCConfig) Format(state fmt.State, _ rune) { strictjson.Print(state, c) }
-
-// RPCConfig is one custom RPC endpoint.
-type RPCConfig struct {
-	// URL is an absolute http, https, ws or wss URL with a host, which is not a known cloud
-	// metadata service. Responses have it masked.
-	URL RPCURL `json:"url" validate:"rpc_url"`
-
-	// Weight is the relative weight with which the engine chooses the endpoint, from 0 to 100.
-	//
-	// Nil means [DefaultRPCWeight].
-	Weight *float64 `json:"weight" validate:"omitnil,finite,gte=0,lte=100"`
-}
-
-// DefaultRPCWeight is the weight of an [RPCConfig] without one.
-const DefaultRPCWeight = 100.0
-
 // DisabledReason is the reason for which the host disabled a relayer. Every URL in it is
 // masked like an [RPCURL] before it is stored, so that Details may be the text of an error
 // that quotes a URL with a key.

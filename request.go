@@ -113,7 +113,7 @@ func (s *settings) addressProblem(address string, networkType NetworkType) strin
 
 // MarshalUnmasked returns the JSON body of the HTTP request that creates the relayer, as
 // [Documents.Create] reads it. Unlike every other encoding of the request it
-// has the RPC URLs in full: it is for a server, not for a log. It returns a
+// has the RPC URLs and their headers in full: it is for a server, not for a log. It returns a
 // [*ValidationError] if a text is not UTF-8, or the settings are not JSON.
 func (r CreateRequest) MarshalUnmasked() ([]byte, error) {
 	if isNil(r.Policy) {
@@ -127,7 +127,11 @@ func (r CreateRequest) MarshalUnmasked() ([]byte, error) {
 		// The error of the encoder may quote a URL.
 		return nil, errors.New("relayer: the request has a value that cannot be encoded as JSON")
 	}
-	urls, err := strictjson.Encode(fullRPCs(r.CustomRPCURLs))
+	full := make([]fullRPC, 0, len(r.CustomRPCURLs))
+	for _, endpoint := range r.CustomRPCURLs {
+		full = append(full, endpoint.full())
+	}
+	urls, err := strictjson.Encode(full)
 	if err != nil {
 		return nil, errors.New("relayer: the request has a weight that cannot be encoded as JSON")
 	}
@@ -150,20 +154,6 @@ func (r CreateRequest) checkUTF8() error {
 		}
 	}
 	return found.err()
-}
-
-// fullRPC is an [RPCConfig] that does not mask its URL.
-type fullRPC struct {
-	URL    string   `json:"url"`
-	Weight *float64 `json:"weight,omitempty"`
-}
-
-func fullRPCs(endpoints []RPCConfig) []fullRPC {
-	full := make([]fullRPC, 0, len(endpoints))
-	for _, endpoint := range endpoints {
-		full = append(full, fullRPC{endpoint.URL.Unmasked(), endpoint.Weight})
-	}
-	return full
 }
 
 // UnmarshalJSON reads a request, which must be strict JSON like that of

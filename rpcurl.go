@@ -2,10 +2,12 @@ package relayer
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
 	"strings"
 
 	"github.com/go-relayer/relayer/internal/mask"
+	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
 // RPCURL is the URL of an RPC endpoint. It often contains API keys, and is therefore
@@ -65,3 +67,140 @@ func (u RPCURL) Format(state fmt.State, verb rune) {
 
 // MarshalText returns the masked form, for JSON, slog and other encoders.
 func (u RPCURL) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
+
+// Secret is the value of a header of an endpoint. It is printed, logged and encoded as ***, with
+// the exceptions of an [RPCURL].
+type Secret string
+
+// Unmasked returns the value, for the code that sends it.
+func (s Secret) Unmasked() string { return string(s) }
+
+// IsMasked reports whether the value is ***: it is from a response or an exported file, and a
+// Manager never stores it.
+func (s Secret) IsMasked() bool { return s == mask.Hidden }
+
+// String returns ***.
+func (s Secret) String() string { return mask.Hidden }
+
+// Format prints ***, for every verb.
+func (s Secret) Format(state fmt.State, verb rune) {
+	fmt.Fprintf(state, fmt.FormatString(state, verb), mask.Hidden)
+}
+
+// MarshalText returns ***, for JSON, slog and other encoders.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(mask.Hidden), nil }
+
+// RPCConfig is one custom RPC endpoint.
+type RPCConfig struct {
+	// URL is an absolute http, https, ws or wss URL with a host, which is not a known cloud
+	// metadata service. Responses have it masked.
+	URL RPCURL `json:"url" validate:"rpc_url"`
+
+	// Weight is the relative weight with which the engine chooses the endpoint, from 0 to 100.
+	//
+	// Nil means [DefaultRPCWeight].
+	Weight *float64 `json:"weight" validate:"omitnil,finite,gte=0,lte=100"`
+
+	// Headers are sent with each request to the endpoint: at most 16, of 4 KiB together. A name is
+	// that of an HTTP field, in any letter case, and not one that the connection uses, such as Host.
+	// A value is visible ASCII with inner spaces. Responses show the names, and `***` as values.
+	Headers map[string]Secret `json:"headers,omitempty" xml:"-" wire:"optional"`
+}
+
+// DefaultRPCWeight is the weight of an [RPCConfig] without one.
+const DefaultRPCWeight = 100.0
+
+// Format prints the JSON form of the endpoint, for every verb. The URL and headers are masked.
+func (c RPCConfig) Format(state fmt.State, _ rune) { strictjson.Print(state, c) }
+
+// isMasked reports whether a part of the endpoint is from a response.
+func (c RPCConfig) isMasked() bool {
+	for _, value := range c.Headers {
+		if value.IsMasked() {
+			return true
+		}
+	}
+	return c.URL.IsMasked()
+}
+
+func (c RPCConfig) equals(other RPCConfig) bool {
+	return c.URL == other.URL && maps.Equal(c.Headers, other.Headers) && (c.Weight == nil) == (other.Weight == nil) && (c.Weight == nil || *c.Weight == *other.Weight)
+}
+
+// isMaskOf reports whether a response shows the endpoint so. An older version that replaced the
+// URLs shows no headers, and has left those of the endpoints before in the private part.
+func (c RPCConfig) isMaskOf(full RPCConfig) bool {
+	if string(c.URL) != full.URL.String() || c.Headers != nil && len(c.Headers) != len(full.Headers) {
+		return false
+	}
+	for name := range c.Headers {
+		if _, isStored := full.Headers[name]; !isStored {
+			return false
+		}
+	}
+	return true
+}
+
+// fullRPC is an [RPCConfig] that is not masked.
+type fullRPC struct {
+	URL     string            `json:"url"`
+	Weight  *float64          `json:"weight,omitempty"`
+	Headers map[string]string `json:"headers,omitempty"`
+}
+
+func (c RPCConfig) full() fullRPC {
+	full := fullRPC{URL: c.URL.Unmasked(), Weight: c.Weight}
+	if len(c.Headers) > 0 {
+		full.Headers = make(map[string]string)
+	}
+	for name, value := range c.Headers {
+		full.Headers[name] = value.Unmasked()
+	}
+	return full
+}
+
+// privatePart is the part of a relayer that no response shows.
+type privatePart struct {
+	// CustomRPCURLs are the full URLs, in the order of the masked ones in the document.
+	CustomRPCURLs []string `json:"custom_rpc_urls,omitempty"`
+
+	// Headers are those of the URLs. It is nil if no URL has any.
+	Headers []map[string]Secret `json:"headers,omitempty"`
+}
+
+const headersMember = "headers"
+
+func (p privatePart) endpoints() []RPCConfig {
+	endpoints := make([]RPCConfig, len(p.CustomRPCURLs))
+	for i, full := range p.CustomRPCURLs {
+		endpoints[i].URL = RPCURL(full)
+		if i < len(p.Headers) {
+			endpoints[i].Headers = p.Headers[i]
+		}
+	}
+	return endpoints
+}
+
+// encodePrivate returns the private part of the relayer with an ID.
+func encodePrivate(id string, endpoints []RPCConfig) ([]byte, error) {
+	if len(endpoints) == 0 {
+		return nil, nil
+	}
+	var urls []string
+	var headers []map[string]string
+	for i, endpoint := range endpoints {
+		full := endpoint.full()
+		urls = append(urls, full.URL)
+		if full.Headers != nil {
+			headers = append(append(headers, make([]map[string]string, i-len(headers))...), full.Headers)
+		}
+	}
+	encoded, err := strictjson.Encode(struct {
+		CustomRPCURLs []string            `json:"custom_rpc_urls"`
+		Headers       []map[string]string `json:"headers,omitempty"`
+	}{urls, headers})
+	if err != nil {
+		return nil, fmt.Errorf("relayer: encoding the private part of %s: %w", id, err)
+	}
+	return encoded, nil
+}

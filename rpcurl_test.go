@@ -8,12 +8,14 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/memory"
 )
 
 func TestRPCURL_Mask(t *testing.T) {
@@ -111,7 +113,7 @@ const secretURL = "https://USERINFO:PASSWORD@HOSTKEY00000HOSTKEY1.rpc.example:85
 // that do not fit.
 func secrets() []string {
 	var all []string
-	for _, part := range []string{"USERINFO", "PASSWORD", "PATHKEY", "QUERYKEY", "QUERYVALUE", "FRAGMENT", "HOSTKEY"} {
+	for _, part := range []string{"USERINFO", "PASSWORD", "PATHKEY", "QUERYKEY", "QUERYVALUE", "FRAGMENT", "HOSTKEY", "HEADERKEY"} {
 		all = append(all, part, hex.EncodeToString([]byte(part)), strings.ToUpper(hex.EncodeToString([]byte(part))),
 			strings.Trim(fmt.Sprint([]byte(part)), "[]"), strings.ReplaceAll(fmt.Sprintf("% x", part), " ", ", 0x"))
 	}
@@ -136,10 +138,11 @@ var verbs = []string{
 // TestRPCURL_Printed prints the URL, and values that contain it, with all verbs.
 func TestRPCURL_Printed(t *testing.T) {
 	u := relayer.RPCURL(secretURL)
-	config := relayer.RPCConfig{URL: u, Weight: new(1.0)}
+	const header = relayer.Secret("HEADERKEY")
+	config := relayer.RPCConfig{URL: u, Weight: new(1.0), Headers: map[string]relayer.Secret{"X-Key": header}}
 	r := relayer.Relayer{ID: "a", CustomRPCURLs: []relayer.RPCConfig{config}, Policy: &relayer.EVMPolicy{}}
 	req := relayer.CreateRequest{CustomRPCURLs: []relayer.RPCConfig{config}}
-	values := []any{u, &u, config, &config, r, &r, req, &req, []relayer.RPCURL{u}, [1]relayer.RPCURL{u}, map[relayer.RPCURL]relayer.RPCURL{u: u}, map[string]any{"u": u}}
+	values := []any{u, &u, config, &config, r, &r, req, &req, []relayer.RPCURL{u}, [1]relayer.RPCURL{u}, header, new(header), config.Headers, []relayer.Secret{header}, map[relayer.RPCURL]relayer.RPCURL{u: u}, map[string]any{"u": u}}
 	for _, value := range values {
 		for _, verb := range verbs {
 			wantMasked(t, fmt.Sprintf("%s of %T", verb, value), fmt.Sprintf(verb, value))
@@ -168,10 +171,10 @@ func TestRPCURL_Printed(t *testing.T) {
 func TestRPCURL_EncodedAndLogged(t *testing.T) {
 	u := relayer.RPCURL(secretURL)
 	req := minimal("a")
-	req.CustomRPCURLs = []relayer.RPCConfig{{URL: u}}
+	req.CustomRPCURLs = []relayer.RPCConfig{{URL: u, Headers: map[string]relayer.Secret{"X-Key": "HEADERKEY"}}}
 	m := newManager(t)
 	r := mustCreate(t, m, req)
-	if r.CustomRPCURLs[0].URL.Unmasked() != secretURL {
+	if r.CustomRPCURLs[0].URL.Unmasked() != secretURL || r.CustomRPCURLs[0].Headers["X-Key"].Unmasked() != "HEADERKEY" {
 		t.Fatalf("the host gets %s", r.CustomRPCURLs[0].URL.Unmasked())
 	}
 	page, err := m.List(context.Background(), relayer.ListQuery{Page: 1, PerPage: 1})
@@ -187,6 +190,9 @@ func TestRPCURL_EncodedAndLogged(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantMasked(t, name+" as JSON", string(encoded))
+		if name != "URL" && name != "pointer" && name != "map" && !strings.Contains(string(encoded), `"headers":{"X-Key":"***"}`) && name != "page" {
+			t.Errorf("%s as JSON is without the header: %s", name, encoded)
+		}
 		if !strings.Contains(string(encoded), `"https://***.rpc.example:8545/***"`) {
 			t.Errorf("%s as JSON is without the URL: %s", name, encoded)
 		}
@@ -218,6 +224,9 @@ func TestRPCURL_BypassesOfMask(t *testing.T) {
 	argument, err := driver.DefaultParameterConverter.ConvertValue(u)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if value := relayer.Secret("PATHKEY"); fmt.Sprint(struct{ s relayer.Secret }{value}) != "{PATHKEY}" {
+		t.Error("an unexported field hides the value of a header")
 	}
 	pointer, wrapped := "%p", "%w" // variables, because vet refuses the constants
 	for how, shown := range map[string]string{
@@ -348,5 +357,171 @@ func TestRPCURL_ControlCharacters(t *testing.T) {
 		if message := urlProblem(t, text); message == "" {
 			t.Errorf("%q accepted", text)
 		}
+	}
+}
+
+const keyHeader = `"custom_rpc_urls":[{"url":"https://a.example/v2/KEY","headers":{"X-Key":"SECRET-1","authorization":"Bearer SECRET-2"}},{"url":"https://b.example"}]`
+
+// The values of headers are in the private part only: in Go, and in documents with full URLs.
+func TestHeaders_EveryWrite(t *testing.T) {
+	ctx := t.Context()
+	eachStore(t, func(t *testing.T, store relayer.Store) {
+		m, err := relayer.New(store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		created := mustCreateDocument(t, m, evmBody(`"id":"r",`+keyHeader))
+		const shown = `"custom_rpc_urls":[{"url":"https://a.example/***","weight":100,"headers":{"X-Key":"***","authorization":"***"}},{"url":"https://b.example","weight":100}]`
+		if !strings.Contains(string(created.JSON), shown) {
+			t.Errorf("stored %s", created.JSON)
+		}
+		full, err := m.Documents().WithFullURLs().Get(ctx, "r")
+		const revealed = `{"url":"https://a.example/v2/KEY","weight":100,"headers":{"X-Key":"SECRET-1","authorization":"Bearer SECRET-2"}}`
+		if err != nil || full.SealError != nil || !strings.Contains(string(full.JSON), revealed) {
+			t.Errorf("revealed %s, error %v, %v", full.JSON, err, full.SealError)
+		}
+		r, err := m.Get(ctx, "r")
+		if err != nil || r.CustomRPCURLs[0].Headers["authorization"].Unmasked() != "Bearer SECRET-2" || r.CustomRPCURLs[1].Headers != nil {
+			t.Fatalf("got %v, error %v", r, err)
+		}
+		unchanged, err := m.Patch(ctx, "r", []byte(`{`+keyHeader+`}`))
+		if err != nil || unchanged.Revision != r.Revision {
+			t.Errorf("the same headers made revision %d, error %v", unchanged.Revision, err)
+		}
+		rotate := func(r *relayer.Relayer) error {
+			r.CustomRPCURLs[0].Headers["X-Key"] = "SECRET-3"
+			return nil
+		}
+		for _, options := range [][]relayer.WriteOption{{relayer.DryRun()}, nil} {
+			rotated, err := m.Update(ctx, "r", rotate, options...)
+			if err != nil || fmt.Sprint(rotated.LastChange.Changed) != "[custom_rpc_urls]" || rotated.CustomRPCURLs[0].Headers["X-Key"] != "SECRET-3" {
+				t.Errorf("rotated %v, error %v", rotated, err)
+			}
+		}
+		paused, err := m.Pause(ctx, "r")
+		if err != nil || paused.CustomRPCURLs[0].Headers["X-Key"] != "SECRET-3" {
+			t.Errorf("paused %v, error %v", paused, err)
+		}
+		urls, err := m.RPCURLs(ctx, "r")
+		if err != nil || len(urls) != 2 || len(urls[0].Headers) != 2 {
+			t.Errorf("RPC URLs %v, error %v", urls, err)
+		}
+		for id, err := range m.Check(ctx) {
+			t.Errorf("check of %s: %v", id, err)
+		}
+		past, _, err := m.History(ctx, relayer.HistoryQuery{ID: "r"})
+		if !errors.Is(err, errors.ErrUnsupported) && (err != nil || len(past) != 3) {
+			t.Fatalf("history %v, error %v", past, err)
+		}
+		for _, change := range past {
+			for _, value := range change.Relayer.CustomRPCURLs[0].Headers {
+				if !value.IsMasked() {
+					t.Errorf("the history has a value of %v", change)
+				}
+			}
+		}
+		if r, err := m.Patch(ctx, "r", []byte(`{"custom_rpc_urls":[{"url":"https://a.example/v2/KEY"}]}`)); err != nil || r.CustomRPCURLs[0].Headers != nil {
+			t.Errorf("without headers %v, error %v", r, err)
+		}
+		if rec := storedRecord(t, store, "r"); string(rec.Private) != `{"custom_rpc_urls":["https://a.example/v2/KEY"]}` {
+			t.Errorf("the private part is %s", rec.Private)
+		}
+	})
+}
+
+func TestHeaders_Refused(t *testing.T) {
+	many := func(count int) string {
+		var members []string
+		for i := range count {
+			members = append(members, fmt.Sprintf(`"X-%d":"v"`, i))
+		}
+		return "{" + strings.Join(members, ",") + "}"
+	}
+	for headers, want := range map[string]string{
+		`[]`: "", `"x"`: "", many(17): "", `{"X-Key":"` + strings.Repeat("x", 4092) + `"}`: "",
+		`{"":"SECRET"}`: "", `{"X Key":"SECRET"}`: ".X Key", `{"X:Key":"SECRET"}`: ".X:Key", `{"Schlüssel":"SECRET"}`: ".Schlüssel", `{"X\n":"SECRET"}`: ".X\n",
+		`{"host":"SECRET"}`: ".host", `{"Connection":"SECRET"}`: ".Connection", `{"CONTENT-LENGTH":"1"}`: ".CONTENT-LENGTH", `{"Transfer-Encoding":"x"}`: ".Transfer-Encoding",
+		`{"upgrade":"x"}`: ".upgrade", `{"te":"x"}`: ".te", `{"Trailer":"x"}`: ".Trailer",
+		`{"X-Key":"SECRET","x-key":"SECRET"}`: ".x-key", `{"X-Key":"SECRET","X-Key":"SECRET"}`: ".X-Key",
+		`{"X-Key":5}`: ".X-Key", `{"X-Key":null}`: ".X-Key", `{"X-Key":""}`: ".X-Key", `{"X-Key":" SECRET"}`: ".X-Key", `{"X-Key":"SECRET "}`: ".X-Key",
+		`{"X-Key":"SECRET\r\nX: y"}`: ".X-Key", `{"X-Key":"SECRÉT"}`: ".X-Key", `{"X-Key":"SECRET\u007f"}`: ".X-Key", `{"X-Key":"SECRET\tx"}`: ".X-Key",
+		`{"X-Key":"***"}`: ".X-Key",
+	} {
+		member := `"custom_rpc_urls":[{"url":"https://a.example"},{"url":"https://b.example","headers":` + headers + `}]`
+		problems := problemsOf(t, evmBody(member))
+		wantFields(t, problems, "custom_rpc_urls[1].headers"+want)
+		if strings.Contains(problems[0].Message, "SECR") {
+			t.Errorf("the message %q has a value", problems[0].Message)
+		}
+		m := newManager(t)
+		mustCreateDocument(t, m, evmBody(`"id":"r",`+keyHeader))
+		_, err := m.Patch(t.Context(), "r", []byte(`{`+member+`}`))
+		wantFields(t, fieldErrors(t, err), "custom_rpc_urls[1].headers"+want)
+	}
+	for _, headers := range []string{many(16), `{"X-Key":"` + strings.Repeat("x", 4091) + `"}`, "{\"!#$%&'*+-.^_`|~9z\":\"a b\"}"} {
+		mustCreateDocument(t, newManager(t), evmBody(`"custom_rpc_urls":[{"url":"https://b.example","headers":`+headers+`}]`))
+	}
+}
+
+// A masked value that is sent back is refused on its field, however it is sent.
+func TestHeaders_MaskedSentBack(t *testing.T) {
+	ctx := t.Context()
+	m := newManager(t)
+	mustCreateDocument(t, m, evmBody(`"id":"r",`+keyHeader))
+	const field = "custom_rpc_urls[0].headers.X-Key"
+	_, err := m.Patch(ctx, "r", []byte(`{"custom_rpc_urls":[{"url":"https://a.example/v2/KEY","headers":{"X-Key":"***","authorization":"new"}}]}`))
+	wantFields(t, fieldErrors(t, err), field)
+	_, err = m.Update(ctx, "r", func(r *relayer.Relayer) error {
+		r.CustomRPCURLs[0].Headers["X-Key"] = "***"
+		return nil
+	})
+	wantFields(t, fieldErrors(t, err), field)
+	req := minimal("new")
+	req.CustomRPCURLs = []relayer.RPCConfig{{URL: "https://a.example", Headers: map[string]relayer.Secret{"X-Key": "***"}}}
+	_, err = m.Create(ctx, req)
+	wantFields(t, fieldErrors(t, err), field)
+	if r, err := m.Get(ctx, "r"); err != nil || r.CustomRPCURLs[0].Headers["X-Key"] != "SECRET-1" || r.Revision != 1 {
+		t.Errorf("got %v, error %v", r, err)
+	}
+}
+
+// An instance without headers keeps them while it does not change the endpoints. What it leaves of
+// those that it replaces is not sent to another endpoint.
+func TestHeaders_OfOlderVersion(t *testing.T) {
+	ctx := t.Context()
+	store := memory.New()
+	m, err := relayer.New(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustCreateDocument(t, m, evmBody(`"id":"r",`+keyHeader))
+	rec := storedRecord(t, store, "r")
+	rec.Document = []byte(strings.NewReplacer(`,"headers":{"X-Key":"***","authorization":"***"}`, "", "https://a.example/***", "https://c.example").Replace(string(rec.Document)))
+	rec.Private = []byte(strings.Replace(string(rec.Private), "https://a.example/v2/KEY", "https://c.example", 1))
+	if _, err := store.Update(ctx, rec); err != nil || !strings.Contains(string(rec.Private), "SECRET-1") {
+		t.Fatal(err, string(rec.Private))
+	}
+	r, err := m.Get(ctx, "r")
+	if err != nil || r.CustomRPCURLs[0].URL != "https://c.example" || r.CustomRPCURLs[0].Headers != nil {
+		t.Errorf("got %v, error %v", r, err)
+	}
+	full, err := m.Documents().WithFullURLs().Get(ctx, "r")
+	if err != nil || full.SealError != nil || strings.Contains(string(full.JSON), "SECRET") {
+		t.Errorf("revealed %s, error %v, %v", full.JSON, err, full.SealError)
+	}
+	if _, err := m.Patch(ctx, "r", []byte(`{"custom_rpc_urls":[{"url":"https://d.example"}]}`)); err != nil {
+		t.Fatal(err)
+	}
+	if rec := storedRecord(t, store, "r"); strings.Contains(string(rec.Private), "SECRET") {
+		t.Errorf("the private part keeps %s", rec.Private)
+	}
+	// A document that shows a header that is not stored is damaged.
+	rec = storedRecord(t, store, "r")
+	rec.Document = []byte(strings.Replace(string(rec.Document), `"weight":100`, `"weight":100,"headers":{"X":"***"}`, 1))
+	if _, err := store.Update(ctx, rec); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.RPCURLs(ctx, "r"); !errors.Is(err, relayer.ErrCorrupt) {
+		t.Errorf("a header without a value: error %v", err)
 	}
 }

@@ -1026,3 +1026,38 @@ func TestSealed_PauseAll(t *testing.T) {
 	wantBulk(t, resumed, err, 1, 0)
 	expectURLs(t, m, "a", firstURL, secondURL)
 }
+
+// The values of headers are sealed with the URLs.
+func TestSealed_Headers(t *testing.T) {
+	ctx := t.Context()
+	store := memory.New()
+	m := managerOn(t, sealing(t, store, ringOf(t, "k1")))
+	mustCreateDocument(t, m, evmBody(`"id":"r",`+keyHeader))
+	rec := storedRecord(t, store, "r")
+	if bytes.Contains(rec.Private, []byte("SECRET")) || len(rec.Private) == 0 {
+		t.Errorf("the private part is %q", rec.Private)
+	}
+	if r, err := m.Get(ctx, "r"); err != nil || r.CustomRPCURLs[0].Headers["X-Key"] != "SECRET-1" {
+		t.Errorf("opened %v, error %v", r, err)
+	}
+	listed, err := m.List(ctx, relayer.ListQuery{})
+	if err != nil || !listed.Relayers[0].CustomRPCURLs[0].Headers["X-Key"].IsMasked() {
+		t.Errorf("listed %v, error %v", listed.Relayers, err)
+	}
+	// Without the key the list is kept, or replaced whole.
+	blind := managerOn(t, sealing(t, store, ringOf(t, "k2")))
+	kept, err := blind.Update(ctx, "r", func(r *relayer.Relayer) error { r.Name = "x"; return nil })
+	if err != nil || !kept.CustomRPCURLs[0].Headers["X-Key"].IsMasked() {
+		t.Errorf("kept %v, error %v", kept, err)
+	}
+	_, err = blind.Update(ctx, "r", func(r *relayer.Relayer) error {
+		r.CustomRPCURLs[0].URL, r.CustomRPCURLs[1].URL = "https://a.example/v2/KEY", "https://b.example"
+		return nil
+	})
+	if !errors.Is(err, relayer.ErrSealed) {
+		t.Errorf("full URLs with masked headers: error %v", err)
+	}
+	if r, err := m.Get(ctx, "r"); err != nil || r.CustomRPCURLs[0].Headers["X-Key"] != "SECRET-1" {
+		t.Errorf("opened %v, error %v", r, err)
+	}
+}

@@ -193,6 +193,7 @@ func isFinite(number float64) bool {
 func (s *settings) check(r *Relayer, found *problems) {
 	checkRules(structRules(), r, "", found)
 	checkLabels(r.Labels, found)
+	checkHeaders(r.CustomRPCURLs, found)
 	s.checkSettings(r.Settings, found)
 	if s.rpcPolicy != nil {
 		checkURLs(*s.rpcPolicy, r.CustomRPCURLs, found)
@@ -266,23 +267,68 @@ func checkDisabled(r *Relayer, found *problems) {
 }
 
 // checkMasks rejects masked URLs: those with a mark, and the masked form of a stored URL,
-// which may have none. They would replace the full URL. An endpoint that is stored in this
-// form is kept.
+// which may have none. They would replace the full URL. It also rejects masked headers. An
+// endpoint that is stored in this form is kept.
 func checkMasks(r, stored *Relayer, found *problems) {
-	kept, masks := make(map[RPCURL]int), make(map[string]bool)
-	for _, endpoint := range stored.CustomRPCURLs {
-		kept[endpoint.URL]++
+	left, masks := slices.Clone(stored.CustomRPCURLs), make(map[string]bool)
+	for _, endpoint := range left {
 		if masked := endpoint.URL.String(); masked != endpoint.URL.Unmasked() {
 			masks[canonicalURL(masked)] = true
 		}
 	}
 	for i, endpoint := range r.CustomRPCURLs {
-		if kept[endpoint.URL] > 0 {
-			kept[endpoint.URL]--
+		at := slices.IndexFunc(left, func(kept RPCConfig) bool { return kept.URL == endpoint.URL })
+		var kept RPCConfig
+		if at >= 0 {
+			kept = left[at]
+			left = slices.Delete(left, at, at+1)
+		} else if endpoint.URL.IsMasked() || masks[canonicalURL(endpoint.URL.Unmasked())] {
+			found.Add(fmt.Sprintf("custom_rpc_urls[%d].url", i), "must be the full URL, not the masked one that responses show")
+		}
+		for name, value := range endpoint.Headers {
+			if value.IsMasked() && kept.Headers[name] != value {
+				found.ReportUnknown(headerPath(i, name), "", "must be the full value, not the masked one that responses show")
+			}
+		}
+	}
+}
+
+// The limits of the headers of an endpoint.
+const (
+	maxHeaders     = 16
+	maxHeadersSize = 4 << 10
+)
+
+// ownHeaders are the fields of a request that the connection uses, in lower case.
+var ownHeaders = []string{"host", "connection", "content-length", "transfer-encoding", "upgrade", "te", "trailer"}
+
+func headerPath(i int, name string) string {
+	return strictjson.Join(fmt.Sprintf("custom_rpc_urls[%d].headers", i), name)
+}
+
+func checkHeaders(endpoints []RPCConfig, found *problems) {
+	for i, endpoint := range endpoints {
+		if len(endpoint.Headers) == 0 {
 			continue
 		}
-		if endpoint.URL.IsMasked() || masks[canonicalURL(endpoint.URL.Unmasked())] {
-			found.Add(fmt.Sprintf("custom_rpc_urls[%d].url", i), "must be the full URL, not the masked one that responses show")
+		size, given := 0, make(map[string]bool)
+		for _, name := range slices.Sorted(maps.Keys(endpoint.Headers)) {
+			value, lower := endpoint.Headers[name].Unmasked(), strings.ToLower(name)
+			size += len(name) + len(value)
+			switch isOther := func(r rune) bool { return !isAlphanumeric(r) && !strings.ContainsRune("!#$%&'*+-.^_`|~", r) }; {
+			case name == "" || strings.ContainsFunc(name, isOther):
+				found.ReportUnknown(headerPath(i, name), "", "must have the name of an HTTP field")
+			case slices.Contains(ownHeaders, lower):
+				found.ReportUnknown(headerPath(i, name), "", "must not be a field that the connection uses")
+			case given[lower]:
+				found.ReportUnknown(headerPath(i, name), strictjson.Duplicate, "must not be given more than once, in any letter case")
+			case value == "" || strings.TrimSpace(value) != value || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' }):
+				found.ReportUnknown(headerPath(i, name), "", "must be visible ASCII, with spaces only between other characters")
+			}
+			given[lower] = true
+		}
+		if len(endpoint.Headers) > maxHeaders || size > maxHeadersSize {
+			found.Report(fmt.Sprintf("custom_rpc_urls[%d].headers", i), strictjson.OutOfRange, fmt.Sprintf("must be at most %d, of %d bytes together", maxHeaders, maxHeadersSize))
 		}
 	}
 }

@@ -550,7 +550,7 @@ func (m *Manager) changed(ctx context.Context, current Record, apply applyFunc, 
 	if err := apply(r, found); err != nil {
 		return Record{}, err
 	}
-	keepsURLs := equalEndpoints(r.CustomRPCURLs, stored.CustomRPCURLs)
+	keepsURLs := slices.EqualFunc(r.CustomRPCURLs, stored.CustomRPCURLs, RPCConfig.equals)
 	before := *stored
 	if opening != nil && !keepsURLs {
 		if ctx.Err() != nil || !canReplace(r.CustomRPCURLs, opening) {
@@ -579,14 +579,8 @@ func (m *Manager) changed(ctx context.Context, current Record, apply applyFunc, 
 // canReplace reports whether a list can replace stored RPC URLs that cannot be opened: the key
 // may be lost. Without keys the new URLs could not be sealed.
 func canReplace(urls []RPCConfig, opening error) bool {
-	keeps := slices.ContainsFunc(urls, func(endpoint RPCConfig) bool { return endpoint.URL.IsMasked() })
+	keeps := slices.ContainsFunc(urls, RPCConfig.isMasked)
 	return !keeps && (len(urls) == 0 || !errors.Is(opening, errors.ErrUnsupported))
-}
-
-func equalEndpoints(a, b []RPCConfig) bool {
-	return slices.EqualFunc(a, b, func(x, y RPCConfig) bool {
-		return x.URL == y.URL && (x.Weight == nil) == (y.Weight == nil) && (x.Weight == nil || *x.Weight == *y.Weight)
-	})
 }
 
 // mergePatch is a JSON Merge Patch (RFC 7396).

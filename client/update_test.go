@@ -38,6 +38,9 @@ func TestUpdate_SendsDifference(t *testing.T) {
 		"URLs": {func(r *relayer.Relayer) {
 			r.CustomRPCURLs = []relayer.RPCConfig{{URL: "https://other.example/key", Weight: new(5.0)}}
 		}, `{"custom_rpc_urls":[{"url":"https://other.example/key","weight":5}]}`},
+		"headers": {func(r *relayer.Relayer) {
+			r.CustomRPCURLs = []relayer.RPCConfig{{URL: "https://other.example/key", Headers: map[string]relayer.Secret{"X-Key": "value"}}}
+		}, `{"custom_rpc_urls":[{"url":"https://other.example/key","headers":{"X-Key":"value"}}]}`},
 		"no URLs":       {func(r *relayer.Relayer) { r.CustomRPCURLs = nil }, `{"custom_rpc_urls":null}`},
 		"a fixed field": {func(r *relayer.Relayer) { r.Network = "other" }, `{"network":"other"}`},
 		"disabled": {func(r *relayer.Relayer) {

@@ -76,12 +76,12 @@ func TestLog_Requests(t *testing.T) {
 func TestLog_NoSecrets(t *testing.T) {
 	resolve := func(context.Context, relayer.CreateRequest) (string, error) { panic(errors.New("broke")) }
 	s := serveAs(t, validTokens, []relayer.Option{relayer.WithAddressResolver(resolve)})
-	s.do("POST", collection+"?key=query-secret", minimal(`,"custom_rpc_urls":[{"url":"https://user-secret:pw@h0stsecreth0stsecreth0st.rpc.example/path-secret"}]`))
+	s.do("POST", collection+"?key=query-secret", minimal(`,"custom_rpc_urls":[{"url":"https://user-secret:pw@h0stsecreth0stsecreth0st.rpc.example/path-secret","headers":{"X-Key":"header-secret"}}]`))
 	log := s.log.String()
 	if !strings.Contains(log, "broke") || !strings.Contains(log, "principal=alice") {
 		t.Errorf("the fault is not in the log: %s", log)
 	}
-	for _, secret := range []string{validToken, "query-secret", "user-secret", "path-secret", "h0stsecret"} {
+	for _, secret := range []string{validToken, "query-secret", "user-secret", "path-secret", "h0stsecret", "header-secret"} {
 		if strings.Contains(log, secret) {
 			t.Errorf("%s is in the log: %s", secret, log)
 		}

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	fullURL   = `{"url":"https://user:pw@rpc.example/v2/key?a=b","weight":0.5}`
-	maskedURL = `{"url":"https://rpc.example/***","weight":0.5}`
+	fullURL   = `{"url":"https://user:pw@rpc.example/v2/key?a=b","weight":0.5,"headers":{"X-Key":"header-secret"}}`
+	maskedURL = `{"url":"https://rpc.example/***","weight":0.5,"headers":{"X-Key":"***"}}`
 )
 
 // TestReveal: get, list and stream have the full RPC URLs if the query asks for them, and

@@ -119,12 +119,13 @@ func fixedProblems(changes []Change) []relayer.FieldError {
 // noFields has the objects that are merged member by member.
 const noFields = `{"policies":{},"labels":{}}`
 
-// encodeFields returns the JSON of the fields that a file determines, with the RPC URLs in the
-// form of responses.
+// encodeFields returns the JSON of the fields that a file determines, with the RPC URLs and their
+// headers in the form of responses.
 func encodeFields(req relayer.CreateRequest) (json.RawMessage, error) {
 	req.ID, req.CustomRPCURLs = "", slices.Clone(req.CustomRPCURLs)
 	for i, endpoint := range req.CustomRPCURLs {
 		req.CustomRPCURLs[i].URL = relayer.RPCURL(endpoint.URL.String())
+		req.CustomRPCURLs[i].Headers = maskedHeaders(endpoint.Headers)
 	}
 	encoded, err := req.MarshalUnmasked()
 	if err != nil {

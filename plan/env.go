@@ -2,7 +2,9 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -22,23 +24,32 @@ func hostOf(text string) string {
 	return authority[strings.LastIndex(authority, "@")+1:]
 }
 
-// expand replaces the references in the RPC URLs of the relayer at path, and returns the
-// names of the variables. It adds a problem for each URL with a variable that has no value.
+// expand replaces the references in the RPC URLs and headers of the relayer at path, and returns
+// the names of the variables. It adds a problem for each text with a variable that has no value.
 func (c *Config) expand(list []relayer.RPCConfig, path string, found *wire.Problems) (names []string) {
-	for i, endpoint := range list {
-		expanded, used, problem := c.expandText(endpoint.URL.Unmasked())
-		list[i].URL, names = relayer.RPCURL(expanded), append(names, used...)
-		if problem != "" {
-			found.Add(fmt.Sprintf("%s.custom_rpc_urls[%d].url", path, i), problem)
+	for i := range list {
+		endpoint := &list[i]
+		expand := func(field, text, host string) string {
+			expanded, used, problem := c.expandText(text, host)
+			names = append(names, used...)
+			if problem != "" {
+				found.Add(fmt.Sprintf("%s.custom_rpc_urls[%d].%s", path, i, field), problem)
+			}
+			return expanded
+		}
+		url := endpoint.URL.Unmasked()
+		endpoint.URL = relayer.RPCURL(expand("url", url, hostOf(url)))
+		for _, name := range slices.Sorted(maps.Keys(endpoint.Headers)) {
+			endpoint.Headers[name] = relayer.Secret(expand("headers."+name, endpoint.Headers[name].Unmasked(), ""))
 		}
 	}
 	return names
 }
 
-// expandText returns a text with the values of its variables, the names of the variables, and
-// why the first one without a value has none.
-func (c *Config) expandText(text string) (expanded string, names []string, problem string) {
-	if c.lookup != nil && reference.MatchString(hostOf(text)) {
+// expandText returns a text, which has a host if it is a URL, with the values of its variables, the
+// names of the variables, and why the first one without a value has none.
+func (c *Config) expandText(text, host string) (expanded string, names []string, problem string) {
+	if c.lookup != nil && reference.MatchString(host) {
 		return text, nil, "must have no variable in the host, which responses show"
 	}
 	expanded = reference.ReplaceAllStringFunc(text, func(match string) string {

@@ -14,7 +14,7 @@ import (
 
 // Export returns the configuration file of a registry: the relayers that the selector
 // selects, in creation order, with their RPC URLs masked: a hidden path is /***, and hidden
-// user information is ***@. A plan of the file has no changes, except for a server: it does
+// user information is ***@. The values of headers are ***. A plan of the file has no changes, except for a server: it does
 // not show whether RPC URLs have user information, so that the file lacks its mark. If a Manager
 // has sealed URLs, all of them have a mark.
 //
@@ -25,13 +25,13 @@ func Export(ctx context.Context, registry relayer.Reader, selector relayer.Selec
 	return export(ctx, registry, selector, func(r *relayer.Relayer) ([]relayer.RPCConfig, error) {
 		list := slices.Clone(r.CustomRPCURLs)
 		for i, endpoint := range list {
-			list[i].URL = relayer.RPCURL(maskOf(endpoint.URL))
+			list[i].URL, list[i].Headers = relayer.RPCURL(maskOf(endpoint.URL)), maskedHeaders(endpoint.Headers)
 		}
 		return list, nil
 	})
 }
 
-// ExportWithSecrets is [Export] with the full RPC URLs, which often contain API keys. It
+// ExportWithSecrets is [Export] with the full RPC URLs and headers, which often contain API keys. It
 // returns an error that matches [relayer.ErrSealed] if they cannot be opened.
 func ExportWithSecrets(ctx context.Context, manager *relayer.Manager, selector relayer.Selector) ([]byte, error) {
 	return export(ctx, manager, selector, func(r *relayer.Relayer) ([]relayer.RPCConfig, error) {

@@ -20,7 +20,7 @@ type Config struct {
 	// Ignored are the names of the other sections of the file, such as signers.
 	Ignored []string
 
-	// Unexpanded are the names of the environment variables that the RPC URLs refer to
+	// Unexpanded are the names of the environment variables that the RPC URLs and headers refer to
 	// as ${NAME}. It is empty if Parse has expanded them.
 	Unexpanded []string
 
@@ -31,7 +31,8 @@ type Config struct {
 // problem of every relayer, up to 1,000; the path of a problem is such as
 // relayers[3].policies.gas_price_cap.
 //
-// With a lookup such as [os.LookupEnv], ${NAME} in the RPC URLs of the relayers is replaced by
+// With a lookup such as [os.LookupEnv], ${NAME} in the RPC URLs of the relayers and in the values
+// of their headers is replaced by
 // the value that it returns. A variable that is not set is a problem, and so are API_KEY and
 // names that begin with RELAYERD_ or PG: they are credentials of programs that apply a file. The
 // variables of a relayer are looked up when its JSON has no problem.

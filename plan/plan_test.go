@@ -10,6 +10,7 @@ import (
 	"math"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -129,6 +130,73 @@ func TestNew_KeepPaused(t *testing.T) {
 	mustApply(t, p)
 	if !get(t, m, "paused").Paused || get(t, m, "running").Paused || !get(t, m, "new").Paused {
 		t.Error("paused of an existing relayer was changed, or that of a new one was not set")
+	}
+}
+
+// Headers are compared like URLs: a plan sees a rotated value, and shows none.
+func TestNew_Headers(t *testing.T) {
+	with := func(url relayer.RPCURL, value relayer.Secret) relayer.CreateRequest {
+		req := minimal("a")
+		req.CustomRPCURLs = []relayer.RPCConfig{{URL: url, Weight: new(100.0), Headers: map[string]relayer.Secret{"X-Key": value}}}
+		return req
+	}
+	const url, shown = "https://rpc.example/key", `[{"url":"https://rpc.example/***","weight":100,"headers":{"X-Key":"***"}}]`
+	m := newManager(t)
+	served := newManager(t)
+	for _, registry := range []relayer.Registry{m, sealedManager(t, memory.New(), keysOf(t, "k", keyText)), serve(t, served, func(next http.Handler) http.Handler { return next })} {
+		create(t, registry, with(url, secret+"1"))
+		expectActions(t, newPlan(t, registry, []relayer.CreateRequest{with(url, secret+"1")}), plan.Unchanged)
+		expectActions(t, newPlan(t, registry, []relayer.CreateRequest{with("https://rpc.example/***", "***")}), plan.Unchanged)
+		for _, masked := range []relayer.CreateRequest{with(url, "***"), with("https://rpc.example/***", secret+"1"), with("https://other.example/", "***")} {
+			expectActions(t, newPlan(t, registry, []relayer.CreateRequest{masked}), plan.Blocked)
+		}
+		p := newPlan(t, registry, []relayer.CreateRequest{with(url, secret+"2")})
+		expectChanges(t, p.Entries()[0], plan.Change{Path: "custom_rpc_urls", Old: shown, New: shown})
+		encoded, err := json.Marshal(p)
+		if text := fmt.Sprintf("%v %+v %s", p, p.Entries(), encoded); err != nil || strings.Contains(text, secret) {
+			t.Errorf("the plan shows a header: %s, error %v", text, err)
+		}
+		mustApply(t, p)
+		expectActions(t, newPlan(t, registry, []relayer.CreateRequest{with(url, secret+"2")}), plan.Unchanged)
+		exported, err := plan.Export(t.Context(), registry, relayer.Selector{})
+		if err != nil || strings.Contains(string(exported), secret) || !strings.Contains(string(exported), `"X-Key": "***"`) {
+			t.Errorf("exported %s, error %v", exported, err)
+		}
+		config, err := plan.Parse(exported, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		expectActions(t, newPlan(t, registry, config.Relayers), plan.Unchanged)
+	}
+	exported, err := plan.ExportWithSecrets(t.Context(), m, relayer.Selector{})
+	if err != nil || !strings.Contains(string(exported), `"X-Key": "`+secret+`2"`) {
+		t.Errorf("exported %s, error %v", exported, err)
+	}
+}
+
+// Variables are expanded in the values of headers.
+func TestParse_HeaderLookup(t *testing.T) {
+	file := func(value string) []byte {
+		return []byte(`{"relayers":[{"id":"a","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s",` +
+			`"custom_rpc_urls":[{"url":"https://a.example","headers":{"X-Key":"` + value + `","${KEY}":"x"}}]}]}`)
+	}
+	lookup := func(name string) (string, bool) { return secret + "\n", name == "KEY" }
+	_, err := plan.Parse(file("Bearer ${KEY}"), lookup)
+	if err == nil || !strings.Contains(err.Error(), "relayers[0].custom_rpc_urls[0].headers.X-Key must be visible ASCII") || strings.Contains(err.Error(), secret) {
+		t.Errorf("a value with a newline: error %v", err)
+	}
+	_, err = plan.Parse(file("Bearer ${NONE}"), lookup)
+	if err == nil || !strings.Contains(err.Error(), "relayers[0].custom_rpc_urls[0].headers.X-Key refers to the environment variable NONE, which is not set") {
+		t.Errorf("an unset variable: error %v", err)
+	}
+	good := strings.Replace(string(file("Bearer ${KEY}")), `,"${KEY}":"x"`, "", 1)
+	config, err := plan.Parse([]byte(good), func(string) (string, bool) { return secret, true })
+	if err != nil || config.Relayers[0].CustomRPCURLs[0].Headers["X-Key"].Unmasked() != "Bearer "+secret {
+		t.Errorf("parsed %v, error %v", config, err)
+	}
+	config, err = plan.Parse([]byte(good), nil)
+	if err != nil || !slices.Equal(config.Unexpanded, []string{"KEY"}) || config.Relayers[0].CustomRPCURLs[0].Headers["X-Key"].Unmasked() != "Bearer ${KEY}" {
+		t.Errorf("without a lookup: %v, error %v", config, err)
 	}
 }
 

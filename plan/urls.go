@@ -2,7 +2,9 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/go-relayer/relayer"
@@ -12,19 +14,36 @@ import (
 
 const urlsPath = "custom_rpc_urls"
 
-func isMasked(endpoint relayer.RPCConfig) bool { return endpoint.URL.IsMasked() }
+func isMasked(endpoint relayer.RPCConfig) bool {
+	return endpoint.URL.IsMasked() || slices.ContainsFunc(slices.Collect(maps.Values(endpoint.Headers)), relayer.Secret.IsMasked)
+}
 
-// maskProblems returns a problem for each masked URL of a list, unless the list is the one that
-// the registry shows: then the stored URLs are kept. A URL with a hidden part in full cannot be
-// compared next to a masked one, because a registry takes only whole lists.
+// maskedHeaders returns headers in the form of responses.
+func maskedHeaders(headers map[string]relayer.Secret) map[string]relayer.Secret {
+	masked := maps.Clone(headers)
+	for name, value := range masked {
+		masked[name] = relayer.Secret(value.String())
+	}
+	return masked
+}
+
+// maskProblems returns a problem for each masked URL and header of a list, unless the list is the
+// one that the registry shows: then the stored ones are kept. What has a hidden part in full cannot
+// be compared next to what is masked, because a registry takes only whole lists.
 func maskProblems(list []relayer.RPCConfig, isOther bool) []relayer.FieldError {
+	const reason = ": masked URLs are kept only if the file has all RPC URLs of the relayer as the registry shows them"
 	var found wire.Problems
 	for _, endpoint := range list {
-		isOther = isOther || maskOf(endpoint.URL) != string(endpoint.URL)
+		isOther = isOther || maskOf(endpoint.URL) != string(endpoint.URL) || !maps.Equal(endpoint.Headers, maskedHeaders(endpoint.Headers))
 	}
 	for i, endpoint := range list {
-		if isOther && isMasked(endpoint) {
-			found.Add(fmt.Sprintf("%s[%d].url", urlsPath, i), "must be the full URL: masked URLs are kept only if the file has all RPC URLs of the relayer as the registry shows them")
+		if isOther && endpoint.URL.IsMasked() {
+			found.Add(fmt.Sprintf("%s[%d].url", urlsPath, i), "must be the full URL"+reason)
+		}
+		for _, name := range slices.Sorted(maps.Keys(endpoint.Headers)) {
+			if isOther && endpoint.Headers[name].IsMasked() {
+				found.ReportUnknown(fmt.Sprintf("%s[%d].headers.%s", urlsPath, i, name), "", "must be the full value"+reason)
+			}
 		}
 	}
 	return found.Fields()

@@ -14,6 +14,9 @@ func JSON(members map[string]any) []byte {
 		full := make([]map[string]any, len(endpoints))
 		for i, endpoint := range endpoints {
 			full[i] = map[string]any{"url": endpoint.URL.Unmasked()}
+			if endpoint.Headers != nil {
+				full[i]["headers"] = unmasked(endpoint.Headers)
+			}
 			if endpoint.Weight != nil {
 				full[i]["weight"] = *endpoint.Weight
 			}
@@ -25,4 +28,12 @@ func JSON(members map[string]any) []byte {
 		panic(err)
 	}
 	return encoded
+}
+
+func unmasked(headers map[string]relayer.Secret) map[string]string {
+	full := make(map[string]string)
+	for name, value := range headers {
+		full[name] = value.Unmasked()
+	}
+	return full
 }

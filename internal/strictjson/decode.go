@@ -3,7 +3,6 @@ package strictjson
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -382,14 +381,16 @@ func (v Value) freeObject(target *json.RawMessage) {
 	}
 }
 
-// texts decodes an object into a map[string]string. In a merge patch, null removes a member.
+// texts decodes an object into a map of texts. In a merge patch, null removes a member.
 func (v Value) texts(target reflect.Value) {
 	if !v.expect('{', "must be an object") {
 		return
 	}
-	given, texts, parent := make(map[string]bool), make(map[string]string), &v.path
+	given, texts, parent := make(map[string]bool), reflect.MakeMap(target.Type()), &v.path
 	if v.isPatch {
-		maps.Copy(texts, target.Interface().(map[string]string))
+		for name, text := range target.Seq2() {
+			texts.SetMapIndex(name, text)
+		}
 	}
 	for name, data := range InOrder(v.data) {
 		member := v.member(parent, name, data)
@@ -402,16 +403,17 @@ func (v Value) texts(target reflect.Value) {
 		if given[name] {
 			code, problem = Duplicate, "must not be given more than once"
 		}
+		given[name] = true
 		if problem != "" {
 			member.reportMember(code, problem)
-			text = "" // so that no other check reports it again
 		}
-		given[name], texts[name] = true, text
-		if isRemoved {
-			delete(texts, name)
+		if key := reflect.ValueOf(name); isRemoved || problem != "" { // no other check reports it again
+			texts.SetMapIndex(key, reflect.Value{})
+		} else {
+			texts.SetMapIndex(key, reflect.ValueOf(text).Convert(target.Type().Elem()))
 		}
 	}
-	target.Set(reflect.ValueOf(texts))
+	target.Set(texts)
 }
 
 func (v Value) text(target reflect.Value) {

@@ -32,7 +32,7 @@ func KeepUnknown(stored, known, changed []byte, replaced ...string) []byte {
 		merged.Add(name, value)
 	}
 	for _, member := range before {
-		if name := string(member.Name); !names[name] && ValueOf(of, name) == nil {
+		if name := string(member.Name); !names[name] && ValueOf(of, name) == nil && !slices.Contains(replaced, name) {
 			merged.Add(name, member.Value)
 		}
 	}

@@ -61,6 +61,7 @@ var named = map[string]string{
 	"StellarTokenKind": "`\"native\"`, `{\"classic\":{…}}` or `{\"contract\":{…}}`",
 	"Labels":           "object of strings",
 	"Settings":         "object",
+	"EndpointHeaders":  "object of strings",
 }
 
 // describe returns the type and the range of a value.

@@ -37,7 +37,7 @@ func (s *source) text(goType, name string) string {
 func parseSource(root string) (*source, error) {
 	s := &source{fields: make(map[string][]field), types: make(map[string]string), constants: make(map[string]string)}
 	var files []*ast.File
-	for _, name := range []string{"relayer.go", "policy.go"} {
+	for _, name := range []string{"relayer.go", "rpcurl.go", "policy.go"} {
 		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, name), nil, parser.ParseComments)
 		if err != nil {
 			return nil, err

@@ -50,6 +50,7 @@ var writtenSchemas = []typeSchema{
 	{reflect.TypeFor[relayer.DisabledReason](), "DisabledReason", ""},
 	{reflect.TypeFor[map[string]string](), "Labels", ""},
 	{reflect.TypeFor[json.RawMessage](), "Settings", ""},
+	{reflect.TypeFor[map[string]relayer.Secret](), "EndpointHeaders", ""},
 }
 
 func (s typeSchema) name(f form) string {

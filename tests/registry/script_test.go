@@ -54,7 +54,7 @@ func drawCreate(random *rand.Rand, id string) operation {
 	req := request(id, pick(random, relayer.EVM, relayer.Solana, relayer.Stellar))
 	req.Network, req.Paused = pick(random, "sepolia", "mainnet"), random.IntN(2) == 0
 	req.Labels["team"] = pick(random, "payments", "risk", "")
-	req.CustomRPCURLs = pick(random, nil, []relayer.RPCConfig{{URL: "https://rpc.example/v2/key"}, {URL: "wss://user:pw@b.example/?k=1", Weight: new(2.5)}})
+	req.CustomRPCURLs = pick(random, nil, []relayer.RPCConfig{{URL: "https://rpc.example/v2/key", Headers: map[string]relayer.Secret{"X-Key": "value"}}, {URL: "wss://user:pw@b.example/?k=1", Weight: new(2.5)}})
 	req.Settings = pick(random, nil, json.RawMessage(`{"a":{"b":1},"c":null}`), json.RawMessage(`{}`))
 	if req.NetworkType == relayer.EVM {
 		req.Policy = &relayer.EVMPolicy{GasPriceCap: new(relayer.Gwei(7)), WhitelistReceivers: []string{"x"}}
@@ -69,7 +69,7 @@ func drawCreate(random *rand.Rand, id string) operation {
 		id, req = "a", request("a", relayer.Stellar)
 		req.NetworkType, req.Policy = relayer.Stellar, &relayer.EVMPolicy{}
 	case "masked":
-		req.CustomRPCURLs = []relayer.RPCConfig{{URL: "https://rpc.example/***"}}
+		req.CustomRPCURLs = []relayer.RPCConfig{{URL: "https://rpc.example/***"}, {URL: "https://rpc.example", Headers: map[string]relayer.Secret{"X-Key": "***", "Host": "x"}}}
 	case "label":
 		req.Labels["-"] = "x"
 	case "settings":
