@@ -35,6 +35,9 @@ deleted keeps its history for as long as the database retains it.
 			if query.ID = strings.Join(args, ""); len(args) > 0 && !relayer.IsID(query.ID) { // it may be a connection string
 				return errors.New("RELAYER_ID must be 1 to 64 characters of A-Z a-z 0-9 _ and -")
 			}
+			if limit < 1 {
+				return errors.New("--limit must be at least 1")
+			}
 			if query.Since, err = parseSince(since, time.Now()); err != nil {
 				return err
 			}
@@ -55,7 +58,7 @@ deleted keeps its history for as long as the database retains it.
 					}
 				}
 			}
-			return printHistory(command.OutOrStdout(), found[:max(0, min(limit, len(found)))], isJSON)
+			return printHistory(command.OutOrStdout(), found[:min(limit, len(found))], isJSON)
 		},
 	}
 	flags := command.Flags()

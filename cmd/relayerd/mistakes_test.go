@@ -119,6 +119,7 @@ var mistakes = []struct{ line, want string }{
 	{"export --server http://registry.internal", "use --insecure-http to permit http"},
 	{"pause --server https://127.0.0.1:1", "--selector is required: name the relayers, such as with network=sepolia, or use --all"},
 	{"history --db {file} --server https://127.0.0.1:1", "[db server] were all set"},
+	{"history --db {file} --limit 0", "--limit must be at least 1"},
 	{"history --db {file} --since yesterday", "must be a time such as 14:00, 2026-01-02 or 2026-01-02T14:00:00Z, or a duration such as 2h or 2h ago"},
 	{"history postgres://u:{secret}@h/d", "RELAYER_ID must be 1 to 64 characters of A-Z a-z 0-9 _ and -"},
 }
