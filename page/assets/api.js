@@ -1,6 +1,6 @@
 import { sayWhile } from './dom.js';
 import { readJSON } from './json.js';
-import { lost, reached } from './reach.js';
+import { lost, reached } from './live.js';
 
 // The token is stored only here, unless the user keeps it in the tab: other scripts
 // of the page cannot read the variables of a module.
@@ -71,7 +71,6 @@ async function request(path, headers, more) {
       cache: 'no-store', credentials: isTrusted ? 'same-origin' : 'omit', redirect: 'error', referrerPolicy: 'no-referrer',
     });
     if (proxyFailures.includes(response.status)) lost();
-    else reached();
     return response;
   } catch (error) {
     if (error.name !== 'AbortError') lost();
@@ -85,20 +84,21 @@ const proxyFailures = [502, 504];
 // A header has bytes. The server reads those of UTF-8.
 const bytesOf = (text) => String.fromCharCode(...new TextEncoder().encode(text));
 
-// Sends a request and returns its data, pagination, last changes, next page and ETag. It throws a
+// Sends a request and returns the members of its response, and its ETag. It throws a
 // Refusal if the request fails, and an AbortError if it is canceled or the user has signed
 // out.
 export const call = (path, more) => callAPI('/relayers' + path, more);
 
-async function callAPI(path, { method = 'GET', body, etag, reason, signal } = {}) {
+async function callAPI(path, { method = 'GET', body, etag, reason, signal, patience = timeout } = {}) {
   const isWrite = method !== 'GET';
   const headers = {};
   if (body !== undefined) headers['Content-Type'] = 'application/json';
   if (etag) headers['If-Match'] = etag;
   if (reason) headers['X-Change-Reason'] = bytesOf(reason);
   const used = token;
+  const sent = new Date();
   const stopSaying = sayWhile('Waiting for the server');
-  const signals = [AbortSignal.timeout(timeout), ...(signal ? [signal] : [])];
+  const signals = [AbortSignal.timeout(patience), ...(signal ? [signal] : [])];
   let response, text, failure;
   try {
     response = await request(path, headers, { method, body, signal: AbortSignal.any(signals) });
@@ -110,9 +110,9 @@ async function callAPI(path, { method = 'GET', body, etag, reason, signal } = {}
   if (token !== used) throw new DOMException('The user has signed out', 'AbortError');
   if (failure) throw failure;
   const envelope = envelopeOf(text);
+  if (!proxyFailures.includes(response.status)) reached(sent);
   if (response.ok && envelope.success === true) {
-    const { data, pagination, change, changes, next } = envelope;
-    return { data, pagination, change, changes, next, etag: response.headers.get('ETag') };
+    return { ...envelope, etag: response.headers.get('ETag') };
   }
   throw new Refusal({
     status: response.status, message: envelope.message, errors: envelope.errors, isWrite,
@@ -122,7 +122,6 @@ async function callAPI(path, { method = 'GET', body, etag, reason, signal } = {}
 
 // The parameter that adds the last change of each relayer.
 export const withChanges = ['changes', 'true'];
-export const etagOf = ({ revision }) => '"' + revision.text + '"';
 
 // Opens the change feed after an event, or now.
 export function openFeed(lastEvent, signal) {

@@ -5,8 +5,8 @@
 
 import { digitsOf, humanAmount } from './amounts.js';
 import { make, newID, write } from './dom.js';
-import { networkTypeField, policyFields, relayerFields, titleOf } from './fields.js';
-import { Literal, applyPatch, isSame, numberOrText, patchBetween, removeEmptied, writeJSON } from './json.js';
+import { networkTypes, policyFields, relayerFields, titleOf } from './fields.js';
+import { applyPatch, isSame, numberOrText, patchBetween, readJSON, removeEmptied, writeJSON } from './json.js';
 import { valueOf } from './view.js';
 
 function wrongLine() {
@@ -15,19 +15,15 @@ function wrongLine() {
   return element;
 }
 
+// A label is above its input; the hint and the error are below.
 function labelled(field, input, ...classes) {
-  const unit = field.unit ? ' (' + field.unit + ')' : '';
   const wrong = wrongLine();
-  const described = [wrong.id];
+  const hint = field.hint ? [make('p', { class: 'hint', id: newID('hint') }, field.hint)] : [];
   input.id = newID('field');
-  const parts = [make('label', { for: input.id, class: classes.join(' ') }, titleOf(field) + unit + (field.required ? ', required' : ''))];
-  if (field.hint) {
-    described.unshift(newID('hint'));
-    parts.push(make('p', { class: 'hint', id: described[0] }, field.hint));
-  }
+  const title = titleOf(field) + (field.unit ? ' (' + field.unit + ')' : '') + (field.required && !classes.includes('inline') ? ' *' : '');
   if (field.required) input.setAttribute('aria-required', 'true');
-  input.setAttribute('aria-describedby', described.join(' '));
-  return { title: titleOf(field), input, wrong, element: make('div', { class: 'field' }, [...parts, wrong, input]) };
+  input.setAttribute('aria-describedby', [...hint, wrong].map(({ id }) => id).join(' '));
+  return { title: titleOf(field), input, wrong, element: make('div', { class: 'field' }, [make('label', { for: input.id, class: classes.join(' ') }, title), input, ...hint, wrong]) };
 }
 
 // Returns the control of one input. read returns its value.
@@ -37,25 +33,16 @@ function single(shown, read, fill) {
 
 const plainInput = (more) => make('input', { type: 'text', autocomplete: 'off', autocapitalize: 'none', spellcheck: 'false', ...more });
 
-function selectOf(field, options) {
-  const shown = labelled(field, make('select', {}, options.map(([value, label]) => make('option', { value }, label))));
-  return { shown, input: shown.input };
+// Returns the control of a select. Each option has a value, a text and what it stands for.
+function select(field, options) {
+  const shown = labelled(field, make('select', {}, [['', field.required ? 'Choose one' : 'Not set'], ...options].map(([value, label]) => make('option', { value }, label))));
+  const read = () => options.find(([value]) => value === shown.input.value)?.[2] ?? (field.required ? '' : undefined);
+  return single(shown, read, (value) => { shown.input.value = String(value); });
 }
 
-// A line break inside an entry would look like two entries.
-const lineOf = (entry) => entry.replace(/\r\n|[\r\n]/g, '↵');
-
-// Returns the entries of a list with the numbers of their lines. A line that shows a
-// stored entry has exactly its value, which may be empty. Other lines are split at commas
-// and spaces: no address, account or strategy contains one.
-function entriesOf(text, stored) {
-  const unused = Map.groupBy(text === '' && stored.length > 1 ? [] : stored, lineOf);
-  return text.split('\n').flatMap((line, index) => {
-    const same = unused.get(line)?.shift();
-    const entries = same === undefined ? line.split(/[\s,]+/).filter((entry) => entry !== '') : [same];
-    return entries.map((entry) => ({ entry, number: index + 1 }));
-  });
-}
+// Returns the entries of a list with the numbers of their lines. No address, account or strategy
+// contains a comma or a space.
+const entriesOf = (text) => text.split('\n').flatMap((line, index) => line.split(/[\s,]+/).filter((entry) => entry !== '').map((entry) => ({ entry, number: index + 1 })));
 
 const controls = {
   text(field) {
@@ -74,7 +61,7 @@ const controls = {
       write(human, amount && '= ' + amount);
     };
     input.addEventListener('input', showHuman);
-    shown.element.append(human);
+    input.after(human);
     input.setAttribute('aria-describedby', input.getAttribute('aria-describedby') + ' ' + human.id);
     const read = () => (input.value.trim() === '' ? undefined : numberOrText(digits() ?? input.value.trim()));
     return single(shown, read, (value) => {
@@ -90,43 +77,39 @@ const controls = {
       const value = input.value.trim();
       if (value === '') return undefined;
       try {
-        JSON.parse(value);
-        return new Literal(value);
+        return readJSON(value);
       } catch {
         return value;
       }
     };
-    return single({ ...shown, below: (rest) => rest.replace(/^\./, '') + ' ' }, read, (value) => { input.value = writeJSON(value); });
+    return single({ ...shown, below: (rest) => rest.replace(/^\./, '') + ' ' }, read, (value) => { input.value = writeJSON(value, 2); });
   },
 
   flag(field) {
     const shown = labelled(field, make('input', { type: 'checkbox' }), 'inline');
-    shown.element.prepend(shown.wrong, shown.input);
+    shown.element.prepend(shown.input);
+    shown.input.removeAttribute('aria-required');
     return single(shown, () => shown.input.checked, (value) => { shown.input.checked = value; });
   },
 
-  choice(field) {
-    const { shown, input } = selectOf(field, [['', field.required ? 'Choose one' : 'Not set'], ...field.options.map((option) => [option, option])]);
-    return single(shown, () => (input.value === '' && !field.required ? undefined : input.value), (value) => { input.value = value; });
-  },
+  choice: (field) => select(field, field.options.map((option) => [option, option, option])),
 
-  yesNo(field) {
-    const { shown, input } = selectOf(field, [['', 'Not set'], ['true', 'Yes'], ['false', 'No']]);
-    return single(shown, () => (input.value === '' ? undefined : input.value === 'true'), (value) => { input.value = String(value); });
-  },
+  yesNo: (field) => select(field, [['true', 'Yes', true], ['false', 'No', false]]),
 
+  // A list that the user does not change stays exactly as it is.
   lines(field) {
-    const shown = labelled({ hint: 'One per line, or separated by commas or spaces', ...field }, make('textarea', { rows: 3, autocapitalize: 'none', spellcheck: 'false' }));
+    const shown = labelled(field, make('textarea', { rows: 3, autocapitalize: 'none', spellcheck: 'false' }));
     const { input } = shown;
-    const below = (rest) => 'line ' + entriesOf(input.value, stored)[parseInt(rest.slice(1), 10)]?.number + ' ';
-    let stored = [];
+    const below = (rest) => 'line ' + entriesOf(input.value)[parseInt(rest.slice(1), 10)]?.number + ' ';
+    let [stored, filled] = [undefined, ''];
     const read = () => {
-      const entries = entriesOf(input.value, stored).map(({ entry }) => entry);
+      if (input.value === filled) return stored;
+      const entries = entriesOf(input.value).map(({ entry }) => entry);
       return entries.length > 0 ? entries : undefined;
     };
     return single({ ...shown, below }, read, (value) => {
-      stored = value;
-      input.value = value.map(lineOf).join('\n');
+      input.value = value.join('\n');
+      [stored, filled] = [value, input.value];
     });
   },
 
@@ -176,15 +159,20 @@ const controls = {
   },
 
   // A label is a row with its key and its value.
-  labels(field, networkOf) {
+  pairs(field, networkOf) {
     const list = controls.rows(field, networkOf);
     return {
       element: list.element,
       fill: (labels) => list.fill(Object.entries(labels).map(([key, value]) => ({ key, value }))),
       collect(path, found) {
         const rows = list.collect(path, found);
-        rows?.forEach(({ key = '' }, index) => found.set(path + '.' + key, found.get(path + '[' + index + '].value')));
-        return rows && labelsOf(rows);
+        const members = Object.create(null);
+        rows?.forEach(({ key = '', value = '' }, index) => {
+          const name = key in members ? key + ' (again)' : key; // is invalid, so that the API reports it
+          members[name] = value;
+          found.set(path + '.' + name, found.get(path + '[' + index + '].value'));
+        });
+        return rows && members;
       },
     };
   },
@@ -217,15 +205,6 @@ const controls = {
     };
   },
 };
-
-// Returns the labels of rows. The API reports that a key is given twice, so that both are
-// sent.
-function labelsOf(rows) {
-  const members = rows.map(({ key = '', value = '' }) => [key, value]);
-  const labels = Object.fromEntries(members);
-  if (Object.keys(labels).length === members.length) return labels;
-  return new Literal('{' + members.map((member) => member.map(writeJSON).join(':')).join(',') + '}');
-}
 
 function fieldset(title, content) {
   const wrong = wrongLine();
@@ -370,19 +349,29 @@ class Form {
 
 // Returns the elements of a form. Those of lists come last, because they may be long.
 function inOrder(parts, policies) {
-  const lists = Object.groupBy(parts, ([name]) => ['custom_rpc_urls', 'labels'].includes(name));
-  return [...elementsOf(lists.false), ...policies.map(({ element }) => element), ...elementsOf(lists.true)];
+  const isLong = ([name]) => ['custom_rpc_urls', 'labels', 'settings'].includes(name);
+  return [...elementsOf(parts.filter((part) => !isLong(part))), ...policies.map(({ element }) => element), ...elementsOf(parts.filter(isLong))];
 }
 
-// Returns the form of a new relayer with some values. The network type selects the policy.
+// What every relayer has comes first.
+const first = ['name', 'network_type', 'network', 'signer_id', 'id', 'notification_id', 'paused'];
+const rank = ({ name }) => (first.includes(name) ? first.indexOf(name) : first.length);
+
+const policyOf = (type, networkOf) => controls.group({ name: 'policies', title: 'Policy', fields: policyFields(type) }, networkOf);
+
+// Returns the form of a new relayer with some values. The network type selects the policy, which
+// opens then.
 export function newRelayerForm(values) {
-  const parts = partsOf(relayerFields, () => valueIn('network'));
-  const valueIn = (name) => parts.find(([part]) => part === name)[1].input.value;
-  const policies = Object.fromEntries(Object.entries(policyFields).map(([type, fields]) => [type, controls.group({ name: 'policies', title: 'Policy', fields }, () => valueIn('network'))]));
-  const chosen = () => policies[valueIn(networkTypeField.name)];
-  const showPolicy = () => Object.values(policies).forEach((policy) => { policy.element.hidden = policy !== chosen(); });
-  const networkType = parts.find(([name]) => name === networkTypeField.name)[1].input;
-  networkType.addEventListener('change', showPolicy);
+  const parts = partsOf(relayerFields().toSorted((a, b) => rank(a) - rank(b)), () => valueIn('network'));
+  const controlOf = (name) => parts.find(([part]) => part === name)[1];
+  const valueIn = (name) => controlOf(name).input.value;
+  const policies = Object.fromEntries(networkTypes().map((type) => [type, policyOf(type, () => valueIn('network'))]));
+  const chosen = () => policies[valueIn('network_type')];
+  const showPolicy = () => {
+    for (const policy of Object.values(policies)) policy.element.hidden = policy !== chosen();
+    if (chosen()) chosen().element.open = true;
+  };
+  controlOf('network_type').input.addEventListener('change', showPolicy);
   fillParts(parts, values);
   if (values.policies) chosen()?.fill(values.policies);
   showPolicy();
@@ -397,8 +386,8 @@ export function restoreForm(current, version) {
   return form;
 }
 
-// Returns the form of a new relayer with the values of a deleted one as entries.
-export function recreateForm(version) {
+// Returns the form of a new relayer with the values of another one as entries.
+export function copyForm(version) {
   const form = newRelayerForm({ ...version, custom_rpc_urls: undefined });
   form.before = newRelayerForm({}).before;
   return form;
@@ -406,14 +395,15 @@ export function recreateForm(version) {
 
 // Returns the form of a stored relayer.
 export function editForm(relayer) {
-  const editable = relayerFields.flatMap((field) => {
+  const editable = relayerFields(relayer.network_type).flatMap((field) => {
     if (field.name === 'custom_rpc_urls') return [{ ...field, kind: relayer.custom_rpc_urls ? 'replacedRows' : 'rows' }];
-    return ['name', 'notification_id', 'labels'].includes(field.name) ? [field] : [];
+    return ['name', 'notification_id', 'labels', 'settings'].includes(field.name) ? [field] : [];
   });
   const networkOf = () => relayer.network;
-  const policy = controls.group({ name: 'policies', title: 'Policy', fields: policyFields[relayer.network_type] }, networkOf);
+  const policy = policyOf(relayer.network_type, networkOf);
   const parts = partsOf(editable, networkOf);
   const all = [...parts, ['policies', policy]];
   fillParts(all, relayer);
+  policy.element.open = true;
   return new Form(() => all, inOrder(parts, [policy]));
 }

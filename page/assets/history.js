@@ -1,26 +1,14 @@
-// The changes of the past: of one relayer, or of all.
+// The changes of the past, of one relayer or of all: what each changed, who made it, when and why.
 
 import { may } from './access.js';
 import { call, callOne, explain, pathOf, Refusal } from './api.js';
-import { changeTable } from './conflict.js';
-import { byId, make, say, write } from './dom.js';
-import { fieldsOn, titleOf } from './fields.js';
-import { localTime } from './reach.js';
+import { differences } from './differences.js';
+import { make, say, write } from './dom.js';
+import { timeOf } from './time.js';
 import { inSentence } from './view.js';
-
-const dialog = byId('change-dialog');
 
 // What the restore of a version opens. main.js sets it.
 export const restore = {};
-
-const cell = (title, content) => make('td', { role: 'cell', 'data-title': title }, content);
-
-// Returns the fields that a change has changed, and what became of the switch: a change of
-// several fields can be a pause.
-function fieldsOf({ changed = [], relayer }) {
-  const titles = changed.map((path) => fieldsOn(path, relayer.network_type).map(titleOf).join(', '));
-  return titles.map((title, index) => (changed[index] === 'paused' ? title + ': ' + (relayer.paused ? 'Yes' : 'No') : title)).join('; ');
-}
 
 // Calls show with the cause if a request fails.
 async function explained(act, show) {
@@ -32,62 +20,61 @@ async function explained(act, show) {
   }
 }
 
-// Returns the change before another one, if it is still stored and the user may see it.
-async function before(id, { revision }) {
-  const { data } = await call(pathOf(id) + '/history?' + new URLSearchParams({ before: revision.text, per_page: 1 }));
-  return data[0]?.relayer ?? undefined;
+const past = { create: 'created', delete: 'deleted', pause: 'paused', resume: 'resumed', disable: 'disabled', enable: 'enabled', update: 'changed' };
+
+// Returns what a change has changed, as a list of texts. before is the version before it, if it
+// is known.
+function textsOf({ action, relayer, changed = [] }, before) {
+  if (action === 'disable' && relayer?.disabled_reason) return ['disabled: ' + inSentence(relayer.disabled_reason.type)];
+  if (action !== 'update' || !relayer) return [past[action] ?? 'changed'];
+  const found = differences(before, relayer, changed);
+  return found.length > 0 ? found : ['changed'];
 }
 
-let opened; // the change in the dialog: an ID, a version, and its revision
+const shortest = 160;
 
-async function open(id, entry) {
-  const { relayer, revision } = entry;
-  const old = await before(id, entry);
-  const isDelete = entry.action === 'delete';
-  const version = relayer ?? (isDelete ? old : undefined);
-  opened = { id, version, revision };
-  write('change-title', 'Revision ' + revision.text + ' of ' + inSentence(id));
-  const texts = [
-    ...(isDelete ? ['The relayer was deleted. Its RPC URLs are not in the history: they must be entered again.'] : []),
-    ...(!relayer && !isDelete ? ['After this change the relayer is outside of what this token may see.'] : []),
-    ...(entry.reason ? ['Reason: ' + entry.reason] : []),
-  ];
-  write('change-text', texts.join(' '));
-  const differences = relayer && old ? changeTable(old, relayer) : make('p', {}, relayer && entry.action === 'create' ? 'The relayer was created.' : '');
-  byId('change-table').replaceChildren(differences);
-  byId('change-masked').hidden = !entry.changed?.includes('custom_rpc_urls');
-  byId('change-restore').hidden = !version || !(may('update') || may('create'));
-  write('change-restore', relayer ? 'Restore this version' : 'Create it again');
-  dialog.showModal();
+// A long change unfolds.
+function whatOf(texts) {
+  const text = texts.join('; ');
+  if (text.length <= shortest) return make('span', { class: 'what' }, text);
+  const summary = make('summary', {}, [...text].slice(0, shortest - 60).join('') + '…');
+  return make('details', { class: 'what' }, [summary, make('ul', {}, texts.map((part) => make('li', {}, part)))]);
 }
 
-// Opens the editor with the version as a draft, or the form of a new relayer if the relayer
-// was deleted.
-byId('change-restore').addEventListener('click', () => explained(async () => {
-  const { id, version, revision } = opened;
+// Opens the editor with a version, or the form of a new relayer if the relayer was deleted.
+const openVersion = (id, version, revision) => explained(async () => {
   const current = await callOne(id).catch((error) => {
     if (error.status !== 404) throw error;
   });
-  dialog.close();
   if (current) restore.edit(current, version, revision.text);
   else restore.create(version);
-}, (text) => write('change-text', text)));
+}, say);
 
-byId('change-close').addEventListener('click', () => dialog.close());
+// Returns the buttons of a change: the version after it can be restored, and a deleted relayer
+// can be created again.
+function buttonsOf(id, { action, relayer, revision }, before, isLatest) {
+  const version = action === 'delete' ? before : relayer;
+  if (!version || (isLatest && action !== 'delete') || !(may('update') || may('create'))) return [];
+  const title = action === 'delete' ? 'Create it again' : 'Restore';
+  const button = make('button', { type: 'button', class: 'plain', 'aria-label': title + (relayer ? ' revision ' + revision.text : '') }, title);
+  button.addEventListener('click', () => openVersion(id, version, revision));
+  return [button];
+}
 
-function rowOf(entry, id, hasNames) {
-  const { time, actor = '', action = '', reason = '', revision } = entry;
-  const details = make('button', { type: 'button', 'aria-label': 'Details of revision ' + revision.text }, 'Details');
-  details.addEventListener('click', () => explained(() => open(id, entry), say));
-  return make('tr', { role: 'row', 'data-revision': revision.text }, [
-    make('th', { role: 'rowheader', scope: 'row' }, time ? localTime(new Date(time)) : 'Unknown'),
-    ...(hasNames ? [cell('Relayer', [make('a', { href: '#relayer=' + encodeURIComponent(id) }, id)])] : []),
-    cell('Who', actor),
-    cell('Action', action),
-    cell('Fields', fieldsOf(entry)),
-    cell('Reason', reason),
-    cell('', [details]),
+function rowOf(entry, id, hasNames, before, isLatest) {
+  const { time, actor, reason, revision, action } = entry;
+  const link = hasNames ? [make('a', { href: '#relayer=' + encodeURIComponent(id) }, id), ' '] : [];
+  const outside = entry.relayer || action === 'delete' ? '' : ', after which this token may not see it';
+  return make('li', { 'data-revision': revision.text }, [
+    make('span', { class: 'text' }, [...link, whatOf(textsOf(entry, before)), ' ' + (actor ? 'by ' + inSentence(actor) : '') + outside + (reason ? ': ' + reason : '')]),
+    make('span', { class: 'quiet' }, [...(hasNames ? [] : buttonsOf(id, entry, before, isLatest)), ' ', time ? timeOf(time) : 'Time unknown']),
   ]);
+}
+
+// Returns the version before a change, if it is still stored and the user may see it.
+async function readBefore(id, { revision }, signal) {
+  const { data } = await call(pathOf(id) + '/history?' + new URLSearchParams({ before: revision.text, per_page: 1 }), { signal });
+  return data[0]?.relayer ?? undefined;
 }
 
 // A search examines a part of the history. The page asks again this often for a full page.
@@ -97,30 +84,40 @@ const pageSize = 20;
 // Shows the changes of a relayer, or those of all that the filters select.
 export function showHistory(holder, { id, filters = [] }, signal) {
   const hasNames = id === undefined;
-  const titles = ['Time', ...(hasNames ? ['Relayer'] : []), 'Who', 'Action', 'Fields', 'Reason', 'Change'];
-  const rows = make('tbody', { role: 'rowgroup' });
+  const rows = make('ol', { class: 'history', 'aria-label': 'Changes' });
   const older = make('button', { type: 'button' });
   const note = make('p', { class: 'quiet', role: 'status' });
-  const heads = titles.map((title) => make('th', { role: 'columnheader', scope: 'col' }, title));
-  const table = make('table', { role: 'table', class: 'stacked', 'aria-label': 'Changes' }, [make('thead', { role: 'rowgroup' }, [make('tr', { role: 'row' }, heads)]), rows]);
-  let next;
+  const entries = [];
+  let next; // the revision before which the next page ends
+  let following; // the first change of the next page of one relayer
   const show = (text, more = '') => {
-    table.hidden = rows.children.length === 0;
+    rows.hidden = entries.length === 0;
     write(note, text);
     older.hidden = !more;
     write(older, more);
-    if (!holder.contains(table)) holder.replaceChildren(table, note, older);
+    if (!holder.contains(rows)) holder.replaceChildren(rows, note, older);
+  };
+  // The version before a change is that after the next older one, which may be on the next page.
+  const showRow = async (entry, index) => {
+    const about = entry.id ?? id;
+    const older = entries.slice(index + 1).find((other) => (other.id ?? id) === about) ?? following;
+    const isMissing = !older && hasNames && ['update', 'delete'].includes(entry.action);
+    const before = isMissing ? await readBefore(about, entry, signal) : older?.relayer ?? undefined;
+    return rowOf(entry, about, hasNames, before, index === 0);
   };
   const read = async () => {
-    const wanted = rows.children.length + pageSize;
-    for (let attempt = 0; attempt < attempts && rows.children.length < wanted; attempt++) {
-      const query = new URLSearchParams([...filters, ['per_page', wanted - rows.children.length], ...(next ? [['before', next]] : [])]);
+    const wanted = entries.length + pageSize;
+    for (let attempt = 0; attempt < attempts && entries.length < wanted; attempt++) {
+      const size = wanted - entries.length;
+      const query = new URLSearchParams([...filters, ['per_page', hasNames ? size : size + 1], ...(next ? [['before', next]] : [])]);
       const page = await call((hasNames ? ':history' : pathOf(id) + '/history') + '?' + query, { signal });
-      rows.append(...page.data.map((entry) => rowOf(entry, entry.id ?? id, hasNames)));
-      next = page.next;
+      entries.push(...page.data.slice(0, size));
+      [next, following] = page.data.length > size ? [page.data[size - 1].revision.text, page.data[size]] : [page.next, undefined];
       if (!next) break;
     }
-    show(rows.children.length > 0 ? '' : (next ? 'No change found yet.' : 'No change matches.'), next && 'Older changes');
+    const shown = rows.children.length;
+    rows.append(...await Promise.all(entries.slice(shown).map((entry, index) => showRow(entry, shown + index))));
+    show(entries.length > 0 ? '' : (next ? 'No change found yet.' : 'No change matches.'), next && 'Older changes');
   };
   const readOrExplain = () => explained(read, (text, { status }) => show(text, status === 404 ? '' : 'Try again'));
   older.addEventListener('click', readOrExplain);

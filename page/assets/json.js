@@ -10,38 +10,12 @@ export const isObject = (value) => value !== null && typeof value === 'object' &
 // A member may have the name __proto__.
 const newObject = () => Object.create(null);
 
-export function readJSON(text) {
-  JSON.parse(text); // throws if the text is invalid, so that the code below need not check it
-  const tokens = text.match(/"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*|true|false|null|[{}[\]]/g);
-  let at = 0;
-  const value = () => {
-    const token = tokens[at++];
-    if (token === '{') return members();
-    if (token === '[') return elements();
-    return /^[-\d]/.test(token) ? new Literal(token) : JSON.parse(token);
-  };
-  const elements = () => {
-    const list = [];
-    while (tokens[at] !== ']') list.push(value());
-    at++;
-    return list;
-  };
-  const members = () => {
-    const object = newObject();
-    while (tokens[at] !== '}') object[value()] = value();
-    at++;
-    return object;
-  };
-  return value();
-}
+export const readJSON = (text) => JSON.parse(text, (_, value, { source }) => {
+  if (typeof value === 'number') return new Literal(source);
+  return isObject(value) ? Object.assign(newObject(), value) : value;
+});
 
-export function writeJSON(value) {
-  if (value instanceof Literal) return value.text;
-  if (Array.isArray(value)) return '[' + value.map(writeJSON).join(',') + ']';
-  if (!isObject(value)) return JSON.stringify(value);
-  const members = Object.entries(value).map(([name, member]) => JSON.stringify(name) + ':' + writeJSON(member));
-  return '{' + members.join(',') + '}';
-}
+export const writeJSON = (value, indent) => JSON.stringify(value, (_, member) => (member instanceof Literal ? JSON.rawJSON(member.text) : member), indent);
 
 // Text that is not a number is sent as a string, so that the API reports the
 // problem.

@@ -1,58 +1,76 @@
-// The list of relayers: its pages, its order and its rows. The fragment of the URL names
-// all of it, so that a link shows the same list.
+// The list of relayers: first what is disabled, then what is paused, then the rest. The fragment
+// of the URL has the search, the state and the page, so that a link shows the same list.
 
-import { call, withChanges } from './api.js';
+import { may } from './access.js';
+import { openBulk } from './actions.js';
+import { call, Refusal, withChanges } from './api.js';
 import { byId, make, morph, say, write } from './dom.js';
-import { dividedProblems, filtersOf, showFilterErrors, showFilters, withFilter } from './filters.js';
 import { isSame } from './json.js';
-import { deletedPill, rowOf } from './view.js';
+import { noteValues, parse, print, states, within, withTerm } from './search.js';
+import { shortTime } from './time.js';
+import { deletedPill, inSentence, rowOf } from './view.js';
 
-let shown = new URLSearchParams(); // what the shown list was asked for
+const mostRows = 50;
 
-export const shownFilters = () => filtersOf(shown);
+let shown = new URLSearchParams(); // what the list was asked for
 
-// Returns the fragment of the shown list with changes, and with other filters if they are
-// given.
-export function fragmentOf(changes, filters = shownFilters()) {
-  const asked = new URLSearchParams(['page', 'per_page', 'order'].flatMap((name) => (shown.has(name) ? [[name, shown.get(name)]] : [])));
-  for (const [name, value] of Object.entries(changes)) {
-    if (value === '') asked.delete(name);
-    else asked.set(name, value);
-  }
-  return '#' + new URLSearchParams([...asked, ...filters]);
+const shownText = () => shown.get('q') ?? '';
+
+// Notes what the next list is asked for. Later, the search keeps what the user enters.
+export function ask(asked) {
+  shown = new URLSearchParams(asked);
+  byId('search').value = shownText();
 }
 
-export const linkTo = (filters) => fragmentOf({ page: 1 }, filters);
+// Returns the fragment of the shown list with changes.
+export function fragmentOf(changes) {
+  const fragment = new URLSearchParams({ page: 1, q: shownText(), state: shown.get('state') ?? '', ...changes });
+  for (const name of ['q', 'state']) if (!fragment.get(name)) fragment.delete(name);
+  return '#' + fragment;
+}
 
-const linkToLabel = (key, value) => linkTo(withFilter(shownFilters(), 'label.' + key, value));
+const linkToLabel = (key, value) => fragmentOf({ q: withTerm(shownText(), 'label.' + key, value) });
 
 // Reading.
 
-async function readPage(page, perPage, filters, signal) {
-  const query = new URLSearchParams([['page', page], ['per_page', perPage], ...filters, withChanges]);
-  const { data, changes, pagination } = await call('?' + query, { signal });
-  const [current, size, total] = [pagination.current_page, pagination.per_page, pagination.total_items].map((literal) => Number(literal.text));
-  return { data: data.map((relayer, index) => ({ relayer, change: changes[index] })), page: current, perPage: size, total };
+async function readPart(filters, page, size, signal) {
+  if (!filters) return { rows: [], total: 0, size };
+  const { data, changes, pagination } = await call('?' + new URLSearchParams([['page', page], ['per_page', size], ...filters, withChanges]), { signal });
+  const [lowered, total] = [pagination.per_page, pagination.total_items].map((literal) => Number(literal.text));
+  data.forEach(noteValues);
+  return { rows: data.map((relayer, index) => ({ relayer, change: changes[index] })), total, size: lowered };
 }
 
-// Reads a page of the reversed list. The API lists the oldest first, so that the page is
-// a part of one or two pages of the API, counted from the end.
-async function readNewest(page, perPage, filters, signal, attempts = 3) {
-  const asked = await readPage(page, perPage, filters, signal);
-  const { total, perPage: size } = asked;
-  const end = total - (asked.page - 1) * size;
-  if (size === 0 || end <= 0) return { ...asked, data: [] };
-  const start = Math.max(end - size, 0);
-  const [first, last] = [start, end - 1].map((index) => Math.floor(index / size) + 1);
-  const parts = await Promise.all([...new Set([first, last])].map((number) => (number === asked.page ? asked : readPage(number, size, filters, signal))));
-  if (attempts > 1 && parts.some((part) => part.total !== total)) return readNewest(page, perPage, filters, signal, attempts - 1);
-  const skipped = (first - 1) * size;
-  return { ...asked, data: parts.flatMap((part) => part.data).slice(start - skipped, end - skipped).reverse() };
-}
-
+// Reads a page of the list: parts of the lists of each state, which the API has in creation order.
 export async function readList(asked, signal) {
-  const read = asked.get('order') === 'newest' ? readNewest : readPage;
-  return { asked, ...await read(asked.get('page') || '1', asked.get('per_page') || '10', filtersOf(asked), signal) };
+  const { filters, problem } = parse(asked.get('q') ?? '');
+  if (problem) throw new Refusal({ status: 400, errors: [{ message: problem }] });
+  const page = Math.max(1, Number.parseInt(asked.get('page'), 10) || 1);
+  const isShown = (state) => !(asked.get('state') in states) || asked.get('state') === state;
+  const [unpaused, ...parts] = await Promise.all([
+    readPart(within(filters, [['paused', 'false']]), 1, 0, signal),
+    ...Object.entries(states).map(async ([state, conditions]) => {
+      const narrowed = within(filters, conditions);
+      return { state, narrowed, ...await readPart(narrowed, 1, isShown(state) ? mostRows : 0, signal) };
+    }),
+  ]);
+  const chosen = parts.filter(({ state }) => isShown(state));
+  const size = Math.min(...chosen.map((part) => part.size));
+  const rows = new Map();
+  let [start, left] = [(page - 1) * size, size];
+  for (const { narrowed, rows: first, total } of chosen) {
+    const end = Math.min(start + left, total);
+    if (start < end) {
+      const numbers = [...new Set([Math.floor(start / size) + 1, Math.floor((end - 1) / size) + 1])];
+      const pages = await Promise.all(numbers.map((number) => (number === 1 ? { rows: first } : readPart(narrowed, number, size, signal))));
+      const skipped = (numbers[0] - 1) * size;
+      for (const row of pages.flatMap((part) => part.rows).slice(start - skipped, end - skipped)) rows.set(row.relayer.id, row);
+      left -= end - start;
+    }
+    start = Math.max(0, start - total);
+  }
+  const totals = Object.fromEntries(parts.map(({ state, total }) => [state, total]));
+  return { asked, filters, data: [...rows.values()], page, size, totals, unpaused: unpaused.total, total: chosen.reduce((sum, part) => sum + part.total, 0) };
 }
 
 // Showing.
@@ -68,33 +86,60 @@ function setLink(link, isThere, page) {
   link.setAttribute('aria-disabled', 'true');
 }
 
-function rangeOf(page, perPage, total, count, isFiltered) {
-  const all = (total === 1 ? '1 relayer' : total + ' relayers') + (isFiltered ? ' selected' : '');
-  if (total === 0) return isFiltered ? 'No relayer matches the filters.' : 'There are no relayers yet.';
-  if (perPage === 0) return 'There are ' + all + '.';
-  if (count === 0) return 'Page ' + page + ' is empty. There are ' + all + '.';
-  const first = (page - 1) * perPage + 1;
-  return first + '–' + (first + count - 1) + ' of ' + all;
+function rangeOf({ page, size, total, data, asked }) {
+  if (total === 0) return asked.get('q') || asked.get('state') ? 'No relayer matches.' : '';
+  if (data.length === 0) return 'Page ' + page + ' is empty. There ' + (total === 1 ? 'is 1 relayer.' : 'are ' + total + ' relayers.');
+  const first = (page - 1) * size + 1;
+  return first + '–' + (first + data.length - 1) + ' of ' + total + (total === 1 ? ' relayer' : ' relayers');
 }
 
-function choosePerPage(perPage) {
-  const select = byId('per-page');
-  if (![...select.options].some((option) => option.value === String(perPage))) select.append(make('option', {}, String(perPage)));
-  select.value = perPage;
+function showStates({ totals, asked }) {
+  const all = Object.values(totals).reduce((sum, total) => sum + total, 0);
+  const links = [['', 'All', all], ['active', 'Active', totals.active], ['paused', 'Paused', totals.paused], ['disabled', 'Disabled', totals.disabled]].map(([state, title, total]) => {
+    const isCurrent = (asked.get('state') ?? '') === state;
+    return make('a', { href: fragmentOf({ state }), class: total > 0 ? state : '', ...(isCurrent ? { 'aria-current': 'true' } : {}) }, [title + ' ', make('strong', {}, String(total))]);
+  });
+  morph(byId('states'), make('nav', { id: 'states', class: 'segments', 'aria-label': 'State' }, links));
 }
 
-function showPagerErrors(problems) {
-  write('pager-wrong', problems.map(({ field, message }) => (field === 'per_page' ? 'Rows' : 'Page') + ' ' + message).join('; '));
-  for (const [id, name] of [['page', 'page'], ['per-page', 'per_page']]) {
-    byId(id).toggleAttribute('aria-invalid', false);
-    if (problems.some(({ field }) => field === name)) byId(id).setAttribute('aria-invalid', 'true');
+// Returns the requests that paused at least two of the shown relayers, the latest first.
+function pausesOf(rows) {
+  const paused = rows.filter(({ change }) => change?.paused_by?.request_id);
+  const sets = Object.values(Object.groupBy(paused, ({ change }) => change.paused_by.request_id)).filter((set) => set.length > 1);
+  return sets.sort((a, b) => b[0].change.paused_by.time.localeCompare(a[0].change.paused_by.time)).slice(0, 3);
+}
+
+// Offers to change what the list has. Only what would have an effect is offered.
+function showBulk({ filters, data, asked, unpaused, total }) {
+  const state = asked.get('state');
+  const selected = within(filters, states[state] ?? []) ?? filters;
+  const about = print(selected);
+  const offers = [];
+  const offer = (id, title, change) => {
+    const button = make('button', { type: 'button', id }, title + '…');
+    button.addEventListener('click', () => openBulk({ title, about, ...change }));
+    offers.push(button);
+  };
+  const count = state === 'active' ? total : state ? 0 : unpaused;
+  if (may('pause') && count > 0) offer('pause-all', 'Pause these ' + count, { action: 'pause', filters: selected, rows: data.filter(({ relayer }) => !relayer.paused), count });
+  if (!may('resume')) return showOffers(offers);
+  const sets = pausesOf(data);
+  const paused = data.filter(({ relayer }) => relayer.paused);
+  const isPart = total > data.length && paused.length === data.length; // others may follow on the next page
+  for (const [index, rows] of sets.entries()) {
+    const { time, actor, request_id: request } = rows[0].change.paused_by;
+    const title = 'Resume what was paused at ' + shortTime(time) + (actor ? ' by ' + inSentence(actor) : '') + ' (' + rows.length + (isPart ? '+' : '') + ')';
+    offer('resume-' + index, title, { action: 'resume', filters: new URLSearchParams([...selected, ['paused_by', request]]), rows, count: rows.length });
   }
+  if (state === 'paused' && total > 1 && sets[0]?.length !== total) offer('resume-all', 'Resume these ' + total, { action: 'resume', filters: selected, rows: data, count: total });
+  return showOffers(offers);
 }
 
-function showErrors(problems) {
-  const [ofFilters, others] = dividedProblems(problems);
-  showFilterErrors(ofFilters);
-  showPagerErrors(others);
+// The buttons are replaced only if they differ: a click needs the same button for its whole time.
+function showOffers(offers) {
+  const texts = (buttons) => buttons.map((button) => button.textContent);
+  const bulk = byId('bulk');
+  if (!isSame(texts([...bulk.children]), texts(offers)) || !bulk.contains(document.activeElement)) bulk.replaceChildren(...offers);
 }
 
 const hasSameRows = (list) => isSame([...byId('rows').children].map((row) => row.dataset.id), list.map(({ relayer }) => relayer.id));
@@ -113,43 +158,37 @@ function setRows(list) {
   if (!hasSameRows(list)) rows.replaceChildren(...fresh);
 }
 
-function showPage({ asked, data, page, perPage, total }) {
-  const pages = perPage > 0 ? Math.ceil(total / perPage) : 0;
-  shown = new URLSearchParams(asked);
-  shown.set('page', page);
-  const isFiltered = shownFilters().size > 0;
+function showPage(list) {
+  const { asked, data, page, size, total } = list;
+  const isEmpty = Object.values(list.totals).every((count) => count === 0) && !asked.get('q');
   setRows(data);
+  showStates(list);
+  showBulk(list);
   byId('list-note').hidden = true;
-  byId('empty').hidden = total > 0 || isFiltered;
-  byId('filter-form').hidden = total === 0 && !isFiltered;
+  byId('empty').hidden = !isEmpty;
+  for (const id of ['search-form', 'states', 'pager']) byId(id).hidden = isEmpty;
   byId('list-table').hidden = data.length === 0;
-  for (const id of ['order-pair', 'counts', 'pause-all', 'resume-all', 'pager']) byId(id).hidden = total === 0;
-  write('pause-all', 'Pause all ' + total + '…');
-  write('resume-all', 'Resume all ' + total + '…');
-  write('range', rangeOf(page, perPage, total, data.length, isFiltered));
-  write('page-count', 'of ' + Math.max(pages, 1));
-  setLink(byId('previous'), page > 1 && pages > 0, Math.min(page - 1, pages));
-  setLink(byId('next'), page < pages, page + 1);
+  write('range', rangeOf(list));
+  for (const id of ['previous', 'next']) byId(id).hidden = total <= size && page === 1;
+  setLink(byId('previous'), page > 1, Math.min(page - 1, Math.max(1, Math.ceil(total / size))));
+  setLink(byId('next'), page * size < total, page + 1);
 }
 
 export function setList(list) {
   showPage(list);
-  showFilters(shownFilters(), linkTo);
-  const isNewest = list.asked.get('order') === 'newest';
-  byId('order').value = isNewest ? 'newest' : '';
-  byId('newest').hidden = isNewest && list.page === 1;
-  byId('newest').href = fragmentOf({ page: 1, order: 'newest' });
-  byId('page').value = list.page;
-  choosePerPage(list.perPage);
-  showErrors([]);
+  showProblem('');
+}
+
+export function showProblem(text) {
+  write('search-wrong', text);
+  byId('search').toggleAttribute('aria-invalid', false);
+  if (text) byId('search').setAttribute('aria-invalid', 'true');
 }
 
 // Shows that the list has no page as it was asked for.
 export function setInvalidList(asked, problems) {
-  setList({ asked, data: [], page: asked.get('page') || 1, perPage: 10, total: 1 });
-  write('range', '');
-  for (const id of ['counts', 'pause-all', 'resume-all']) byId(id).hidden = true;
-  showErrors(problems);
+  setList({ asked, filters: new URLSearchParams(), data: [], page: 1, size: mostRows, totals: { disabled: 0, paused: 0, active: 0 }, unpaused: 0, total: 0 });
+  showProblem(problems.map(({ field, message }) => (field ? field + ' ' : '') + message).join('; '));
 }
 
 // Changes by other clients.
@@ -163,15 +202,15 @@ export function updateRow(relayer, change) {
 
 export function markDeleted(id) { rowWith(id)?.querySelector('.pills').replaceWith(deletedPill()); }
 
-function noteList() {
+// Rows neither move nor disappear while the focus is in one. The search keeps what the user
+// has entered.
+export function updateList(list) {
+  if (!byId('rows').contains(document.activeElement) || hasSameRows(list.data)) {
+    showPage(list);
+    return;
+  }
+  showStates(list);
   if (!byId('list-note').hidden) return;
   byId('list-note').hidden = false;
   say('The list may have changed', true);
-}
-
-// Rows neither move nor disappear while the focus is in one. The forms keep what the user
-// has entered.
-export function updateList(list) {
-  if (byId('rows').contains(document.activeElement) && !hasSameRows(list.data)) noteList();
-  else showPage(list);
 }

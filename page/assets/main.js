@@ -1,19 +1,17 @@
 import { may, scope, showAccess } from './access.js';
-import { call, callOne, expired, explain, hasToken, isTrusted, Refusal, removeToken, restoreToken, setToken, unloadToken } from './api.js';
-import { closeBulk, isChanging, openBulk, resumeMine, showRemembered } from './bulk.js';
-import { dropEdit, dropEdits, enable, hasUnsavedEdits, isBusy, noteChange, oneReason, openDelete, openDisable, openEdit, openRestore, problemsOf, resumeEdit, setPaused, suspendDialogs, views as writeViews } from './dialogs.js';
+import { isBusy, openDelete, openDisable, openEnable, openPause, openResume, setSending, views } from './actions.js';
+import { call, callOne, expired, explain, hasToken, host, isTrusted, Refusal, removeToken, restoreToken, setToken, unloadToken } from './api.js';
 import { byId, make, morph, onSubmit, say, write } from './dom.js';
-import { forgetSuggestions, noteValues, quietly, showAbsent, showCounts, suggest } from './facts.js';
-import { valuesOf } from './fields.js';
-import { enteredFilters } from './filters.js';
-import { newRelayerForm, recreateForm } from './forms.js';
+import { dropEdit, dropEdits, hasUnsavedEdits, noteChange, openEdit, openRestore, problemsOf, resumeEdit, suspendDialogs } from './edit.js';
+import { loadFields, valuesOf } from './fields.js';
+import { copyForm, newRelayerForm } from './forms.js';
 import { restore, showHistory } from './history.js';
-import { writeJSON } from './json.js';
-import { fragmentOf, linkTo, markDeleted, readList, setInvalidList, setList, shownFilters, updateList, updateRow } from './list.js';
-import { localTime } from './reach.js';
-import { parseTerms } from './selector.js';
-import { cardsOf, inSentence, nameInSentence, nameOf, sentenceOf, statusPills, unknownPill } from './view.js';
-import { follow, sleep } from './watch.js';
+import { isSame, writeJSON } from './json.js';
+import { ask, fragmentOf, markDeleted, readList, setInvalidList, setList, showProblem as showSearchProblem, updateList, updateRow } from './list.js';
+import { follow, sleep } from './live.js';
+import { forgetSuggestions, noteValues, parse, suggestions } from './search.js';
+import { localTime } from './time.js';
+import { cardsOf, causeOf, inSentence, nameInSentence, nameOf, statusPills } from './view.js';
 
 const names = ['enter', 'list', 'one', 'new', 'changes', 'problem'];
 
@@ -24,14 +22,23 @@ let listHash = '#page=1'; // the page of the list that the user saw last
 function show(view) {
   const wasShown = isShown(view);
   for (const name of names) byId(name).hidden = name !== view;
-  for (const id of ['menu', 'access']) byId(id).hidden = view === 'enter';
-  byId('leave').hidden = isTrusted;
+  byId('menu').hidden = view === 'enter';
+  byId('account').open = byId('more').open = false;
   const heading = byId(view + '-title');
   const title = view === 'one' ? nameInSentence(shown.data) : heading.textContent;
-  write('title', view === 'enter' ? 'Relayers' : title + ' – Relayers');
+  write('title', (view === 'enter' || view === 'list' ? '' : title + ' – ') + (host.name ? host.name + ' – ' : '') + 'Relayers');
   const { activeElement: focused, body } = document;
   const lostFocus = focused === null || focused === body || !focused.checkVisibility();
   if (!wasShown || lostFocus) heading.focus();
+}
+
+// The name of the registry has a color of its own. Production is red.
+function showName() {
+  if (!host.name) return;
+  const hue = /prod|live|main/i.test(host.name) ? 0 : [...host.name].reduce((sum, letter) => (31 * sum + letter.codePointAt(0)) % 240, 0) + 60;
+  write('registry', host.name);
+  byId('registry').hidden = false;
+  byId('registry').style.setProperty('--hue', hue);
 }
 
 // The list.
@@ -39,18 +46,24 @@ function show(view) {
 async function showList(asked, signal) {
   listHash = location.hash || '#page=1';
   const before = changes;
+  ask(asked);
   try {
     setList(await readList(asked, signal));
   } catch (error) {
     if (!(error.errors?.length > 0)) throw error;
     setInvalidList(asked, error.errors);
   }
-  quietly(() => showCounts(shownFilters(), linkTo, signal));
-  showAbsent(shownFilters(), signal);
   show('list');
-  byId('list').querySelector('[aria-invalid]')?.focus();
+  if (byId('search').matches('[aria-invalid]')) byId('search').focus();
   if (byId('status').textContent === '') say(byId('range').textContent, true);
   if (changes !== before) refreshSoon(); // the list may be older than a row that a change updated
+}
+
+function search() {
+  const text = byId('search').value.trim();
+  const { problem } = parse(text);
+  if (problem) showSearchProblem(problem);
+  else goTo(fragmentOf({ q: text }));
 }
 
 // One relayer.
@@ -61,23 +74,17 @@ function setOne(relayer) {
   shown = relayer;
   const { data, change } = relayer;
   write('one-title', nameOf(data));
-  morph(byId('one-state'), make('p', { id: 'one-state' }, [statusPills(data)]));
-  write('one-change', change?.time ? 'Last change: ' + sentenceOf(change) : '');
+  morph(byId('one-state'), make('p', { id: 'one-state' }, [statusPills(data), ' ', causeOf(data, change)]));
   morph(byId('one-cards'), cardsOf(data));
   write('pause', data.paused ? 'Resume' : 'Pause');
-  showHealthButtons();
+  byId('disable').hidden = !may('disable') || data.system_disabled;
+  byId('enable').hidden = !may('enable') || !data.system_disabled;
+  byId('more').hidden = [...byId('more').querySelectorAll('button')].every((button) => button.hidden);
   byId('back').href = listHash;
-}
-
-function showHealthButtons() {
-  byId('disable').hidden = !may('disable');
-  byId('enable').hidden = !may('enable') || !shown?.data.system_disabled;
-  oneReason.element.hidden = !['update', 'enable'].some(may);
 }
 
 async function showOne(id, signal) {
   setOne(await callOne(id, { signal }));
-  oneReason.fill('');
   byId('one-history').replaceChildren();
   historyOf = undefined;
   showOneHistory(id, signal);
@@ -96,6 +103,8 @@ function showOneHistory(id, signal) {
   return showHistory(byId('one-history'), { id }, signal);
 }
 
+function refused(text) { write('one-wrong', text); }
+
 // The changes of all relayers.
 
 const historyFilters = ['actor', 'action', 'since', 'until'];
@@ -110,8 +119,9 @@ function showChanges(asked, signal) {
   }
   byId('changes-rows').replaceChildren();
   const id = asked.get('of') ?? undefined;
-  write('changes-title', id === undefined ? 'Changes' : 'Changes of ' + inSentence(id));
-  byId('changes-form').hidden = id !== undefined;
+  write('changes-title', id === undefined ? 'History' : 'History of ' + inSentence(id));
+  byId('changes-filter').hidden = id !== undefined;
+  byId('changes-filter').open = filters.length > 0;
   show('changes');
   return showHistory(byId('changes-rows'), { id, filters }, signal);
 }
@@ -120,38 +130,6 @@ function filterChanges() {
   const entered = historyFilters.map((name) => [name, byId('changes-' + name).value.trim()]).filter(([, value]) => value !== '');
   const asked = entered.map(([name, value]) => [name, isTimeFilter(name) ? new Date(value).toISOString() : value]);
   goTo('#' + new URLSearchParams([['changes', ''], ...asked]));
-}
-
-function recreate(version) {
-  if (newForm.isChanged() && !confirm('You have a new relayer that is not created. Discard it?')) return;
-  setNewForm(recreateForm(version));
-  goTo('#new', 'The form has the last values of ' + inSentence(version.id) + '. Enter its RPC URLs again.');
-}
-
-Object.assign(restore, { edit: openRestore, create: recreate });
-
-function refused(text) { write('one-wrong', text); }
-
-// Reads a relayer until the server responds: the outcome of its last change is not known.
-async function readUntilKnown(id) {
-  const { signal } = waiting;
-  const unknown = shown;
-  morph(byId('one-state'), make('p', { id: 'one-state' }, [unknownPill()]));
-  for (let wait = 1000; shown === unknown && !signal.aborted; wait = Math.min(2 * wait, 30000)) {
-    await sleep(wait, signal);
-    try {
-      const current = await callOne(id, { signal });
-      if (shown !== unknown || signal.aborted) return;
-      setOne(current);
-      refused('');
-      noteChange(id, current.etag, false);
-      say(nameInSentence(current.data) + ' was read again');
-    } catch (error) {
-      if (error.status === 401) signOut(expired);
-      else if (error.status === 404 && !signal.aborted) showGone(id);
-      else if (!(error instanceof Refusal) && error.name !== 'AbortError') throw error;
-    }
-  }
 }
 
 // A problem.
@@ -184,7 +162,7 @@ let newForm;
 
 // The form begins with what every relayer of a narrowed token has.
 function buildNewForm() {
-  setNewForm(newRelayerForm(scope() ? valuesOf(parseTerms(scope())) : {}));
+  setNewForm(newRelayerForm(scope() ? valuesOf(parse(scope()).filters) : {}));
 }
 
 function setNewForm(form) {
@@ -193,18 +171,25 @@ function setNewForm(form) {
   byId('new-form').replaceChildren(...newForm.elements, make('button', { class: 'main' }, 'Create the relayer'));
 }
 
-let isCreating = false;
-
-function setCreating(creating) {
-  isCreating = creating;
-  byId('new-form').inert = creating; // what is entered now would be lost with the form
+// Opens the form with the values of another relayer.
+function createFrom(values, text) {
+  if (newForm.isChanged() && !confirm('You have a new relayer that is not created. Discard it?')) return;
+  setNewForm(copyForm(values));
+  goTo('#new', text + (values.custom_rpc_urls ? ' Enter its RPC URLs again.' : ''));
 }
+
+const duplicate = ({ data: { id, ...values } }) => createFrom({ ...values, paused: false }, 'The form has the values of ' + inSentence(id) + '.');
+
+Object.assign(restore, {
+  edit: openRestore,
+  create: (version) => createFrom(version, 'The form has the last values of ' + inSentence(version.id) + '.'),
+});
 
 let notice = ''; // the status text of the next view
 
 async function create() {
-  if (isCreating) return;
-  setCreating(true);
+  if (isBusy()) return;
+  setSending(true);
   newForm.clearErrors();
   say('Sending');
   try {
@@ -214,7 +199,7 @@ async function create() {
     if (isShown('new')) goTo('#relayer=' + encodeURIComponent(data.id), created);
     else say(created); // the user has opened another view
   } catch (refusal) {
-    setCreating(false);
+    setSending(false);
     if (refusal.name === 'AbortError') return;
     if (!(refusal instanceof Refusal)) throw refusal;
     say('');
@@ -223,7 +208,7 @@ async function create() {
     else newForm.showErrors(title, problemsOf(refusal, 'create relayers'));
     if (!isShown('new') && !isShown('enter')) say(title + '. The form shows why.');
   } finally {
-    setCreating(false);
+    setSending(false);
   }
 }
 
@@ -238,7 +223,6 @@ function goTo(hash, text = '') {
 }
 
 function onNavigation() {
-  closeBulk();
   const kept = suspendDialogs();
   say(notice || (kept ? 'Your changes to ' + kept + ' are not saved. Open it again to save or discard them.' : ''));
   notice = '';
@@ -272,13 +256,14 @@ async function route() {
 // The user may have opened another view before the response of a write arrives.
 const isAt = (id) => askedView().get('relayer') === id;
 
-Object.assign(writeViews, {
+Object.assign(views, {
   changed(relayer, text) {
-    say(text);
+    if (text) say(text);
     if (!isAt(relayer.data.id)) return;
     setOne(relayer);
     refused('');
     show('one');
+    refreshSoon(); // its history
   },
   deleted: (id, text) => (isAt(id) ? goTo(listHash, text) : say(text)),
   gone(id) {
@@ -286,7 +271,7 @@ Object.assign(writeViews, {
     else say('There is no relayer ' + inSentence(id) + (dropEdit(id) ? '. Your changes are not saved.' : ''));
   },
   refused: (id, text) => (isAt(id) ? refused(text) : say(text)),
-  unknown: (id) => isAt(id) && readUntilKnown(id),
+  refresh: () => refreshSoon(),
   signOut: () => signOut(expired),
 });
 
@@ -304,27 +289,20 @@ async function refreshOne(signal) {
   await showOneHistory(shown.data.id, waiting.signal);
 }
 
-async function refreshList(signal) {
-  const read = async () => updateList(await readList(askedView(), signal));
-  await Promise.all([read(), showCounts(shownFilters(), linkTo, signal)]);
-}
-
 async function refresh() {
   const signal = AbortSignal.any([waiting.signal, connection]);
   try {
-    if (isShown('list')) await refreshList(signal);
+    if (isShown('list')) updateList(await readList(askedView(), signal));
     else if (isShown('one') && !isBusy()) await refreshOne(signal);
   } catch (error) {
     if (error.status === 401) signOut(expired);
     else if (error.status === 404 && isShown('one')) showGone(shown.data.id);
     else if (error.name !== 'AbortError' && !(error instanceof Refusal)) throw error;
     if (!error.wait) return;
-    await pause(1000 * error.wait);
+    await sleep(1000 * error.wait);
     isOutdated = true;
   }
 }
-
-const pause = (milliseconds) => new Promise((resume) => setTimeout(resume, milliseconds));
 
 let isOutdated = false; // the view may be older than a change
 let isRefreshing = false;
@@ -336,7 +314,7 @@ async function refreshSoon() {
   isRefreshing = true;
   try {
     while (isOutdated) {
-      await pause(500);
+      await sleep(500);
       isOutdated = false;
       await refresh();
     }
@@ -375,6 +353,7 @@ function resync() {
 function startFeed() {
   feed.abort();
   feed = new AbortController();
+  connection = feed.signal;
   follow(feed.signal, {
     event(event, change) {
       if (event === 'resync') resync();
@@ -414,6 +393,8 @@ function refuseToken(why) {
   byId('token').focus();
 }
 
+showName();
+
 // Each element of the document with its attributes and children before anybody has signed in.
 const initial = [...document.querySelectorAll('body, body *')].map((element) => [element, element.cloneNode(false), [...element.childNodes]]);
 
@@ -440,19 +421,19 @@ function signOut(why) {
   suspendDialogs();
   clearViews();
   if (isTrusted) {
-    showProblem('Signed out', 'Sign in to the application that has this page, and try again.', true);
+    showProblem('Signed out', 'Sign in to the application that has this page, and reload the page.', false);
     return;
   }
   show('enter');
   refuseToken(why);
 }
 
-const hasUnsaved = () => hasUnsavedEdits() || newForm.isChanged();
+const hasUnsaved = () => hasUnsavedEdits() || newForm?.isChanged();
 
 function leave() {
   if (hasUnsaved() && !confirm('You have changes that are not saved. Discard them and sign out?')) return;
   dropEdits();
-  buildNewForm();
+  newForm = undefined;
   byId('keep').checked = false;
   signOut('');
 }
@@ -461,15 +442,15 @@ function leave() {
 async function readAccess() {
   const before = scope();
   try {
-    await showAccess();
-    showRemembered();
-    showHealthButtons();
-    if (scope() !== before && !newForm.isChanged()) buildNewForm();
+    await Promise.all([loadFields(), showAccess()]);
+    if (shown && isShown('one')) setOne(shown);
+    if (!newForm || (scope() !== before && !newForm.isChanged())) buildNewForm();
+    else setNewForm(newForm);
   } catch (error) {
     if (error.name === 'AbortError') return false;
-    if (!(error instanceof Refusal)) throw error;
     if (error.status === 401) signOut(expired);
-    return error.status !== 401;
+    else showProblem('The request failed', error instanceof Refusal ? explain(error, 'sign in') : 'The server cannot be reached.', true);
+    return false;
   }
   return true;
 }
@@ -477,8 +458,6 @@ async function readAccess() {
 async function start() {
   say('');
   if (!await readAccess()) return;
-  if (newForm.isChanged()) setNewForm(newForm);
-  else buildNewForm();
   startFeed();
   await route();
 }
@@ -507,40 +486,48 @@ async function signIn() {
 onSubmit(byId('enter-form'), signIn);
 onSubmit(byId('new-form'), create);
 onSubmit(byId('changes-form'), filterChanges);
-onSubmit(byId('pager-form'), () => goTo(fragmentOf({ page: byId('page').value.trim() })));
-byId('per-page').addEventListener('change', () => goTo(fragmentOf({ page: 1, per_page: byId('per-page').value })));
-byId('order').addEventListener('change', () => goTo(fragmentOf({ page: 1, order: byId('order').value })));
-onSubmit(byId('filter-form'), () => {
-  const filters = enteredFilters(shownFilters());
-  if (filters) goTo(fragmentOf({ page: 1 }, filters));
-});
-byId('filter-state').addEventListener('change', () => byId('filter-form').requestSubmit());
-byId('filter-form').addEventListener('focusin', suggest);
-byId('resume-mine').addEventListener('click', resumeMine);
-byId('pause-all').addEventListener('click', () => openBulk(shownFilters(), true));
-byId('resume-all').addEventListener('click', () => openBulk(shownFilters(), false));
+onSubmit(byId('search-form'), search);
+for (const event of ['input', 'focus']) {
+  byId('search').addEventListener(event, ({ target }) => {
+    const values = suggestions(target.value);
+    if (!isSame(values, [...byId('suggestions').options].map(({ value }) => value))) byId('suggestions').replaceChildren(...values.map((value) => make('option', { value })));
+  });
+}
+byId('search').addEventListener('search', search); // the user has cleared it
 byId('edit').addEventListener('click', () => openEdit(shown));
-byId('pause').addEventListener('click', () => setPaused(shown, !shown.data.paused));
+byId('pause').addEventListener('click', () => (shown.data.paused ? openResume : openPause)(shown));
+byId('duplicate').addEventListener('click', () => duplicate(shown));
 byId('disable').addEventListener('click', () => openDisable(shown));
-byId('enable').addEventListener('click', () => enable(shown));
+byId('enable').addEventListener('click', () => openEnable(shown));
 byId('delete').addEventListener('click', () => openDelete(shown));
 byId('leave').addEventListener('click', leave);
-byId('again').addEventListener('click', onNavigation);
+byId('again').addEventListener('click', () => (newForm ? onNavigation() : start()));
 byId('refresh').addEventListener('click', () => {
   byId('list-title').focus();
   refresh();
 });
 addEventListener('hashchange', onNavigation);
 
+// A menu closes with Escape, and with a click next to it.
+for (const menu of [byId('account'), byId('more')]) {
+  const summary = menu.firstElementChild;
+  const close = (hasFocus) => {
+    menu.open = false;
+    if (hasFocus) summary.focus(); // a dialog that opens now gives it back
+  };
+  addEventListener('click', ({ target }) => { if (menu.open && !summary.contains(target)) close(menu.contains(target)); }, true);
+  menu.addEventListener('keydown', ({ key }) => { if (key === 'Escape') close(true); });
+}
+
 // The browser asks the user before it leaves the page.
 addEventListener('beforeunload', (event) => {
-  if (hasUnsaved() || isChanging()) event.preventDefault();
+  if (hasUnsaved() || isBusy()) event.preventDefault();
 });
 
 // The browser may keep the state of the page for its back button.
 addEventListener('pagehide', () => {
   dropEdits();
-  buildNewForm();
+  newForm = undefined;
   clearViews();
   unloadToken();
   show('enter');
@@ -560,5 +547,4 @@ addEventListener('pageshow', (event) => {
   if (event.persisted) open();
 });
 
-buildNewForm();
 open();

@@ -4,7 +4,8 @@ import { humanAmount } from './amounts.js';
 import { copyButton, isolated, make } from './dom.js';
 import { policyFields, relayerFields, titleOf } from './fields.js';
 import { Literal, isObject } from './json.js';
-import { localTime } from './reach.js';
+import { withTerm } from './search.js';
+import { localTime, timeOf } from './time.js';
 
 const quiet = (text) => make('span', { class: 'quiet' }, text);
 
@@ -31,22 +32,24 @@ export function networkBadge({ network_type: type, network }) {
   return make('span', { class: 'network' }, [make('span', { class: 'badge ' + type }, type), line(network)]);
 }
 
-function statesOf(relayer) {
-  const states = [];
-  if (relayer.paused) states.push(['paused', 'Paused']);
-  if (relayer.system_disabled) states.push(['disabled', 'Disabled: ' + (relayer.disabled_reason?.type ?? 'no reason given')]);
-  return states.length > 0 ? states : [['active', 'Active']];
+// A relayer that is both paused and disabled has both pills, the one that counts first.
+export function statusPills({ paused, system_disabled: disabled }) {
+  const states = [...(disabled ? ['disabled'] : []), ...(paused ? ['paused'] : [])];
+  const pills = (states.length > 0 ? states : ['active']).map((state) => make('span', { class: 'pill ' + state }, state[0].toUpperCase() + state.slice(1)));
+  return make('span', { class: 'pills' }, pills);
 }
 
-export const statusPills = (relayer) => make('span', { class: 'pills' }, statesOf(relayer).map(([state, text]) => make('span', { class: 'pill ' + state }, text)));
+// Returns who paused a relayer or why it is disabled, and when; nothing if it is active.
+export function causeOf({ paused, system_disabled: disabled, disabled_reason: fault }, change) {
+  const parts = [];
+  if (disabled) parts.push((fault?.type ?? 'no reason given') + (fault?.details ? ': ' + fault.details : ''), change?.action === 'disable' && change.time && timeOf(change.time));
+  const { actor, time, reason } = change?.paused_by ?? {};
+  if (paused) parts.push(actor && inSentence(actor), time && timeOf(time), reason);
+  const shown = parts.filter(Boolean).flatMap((part, index) => (index > 0 ? [' · ', part] : [part]));
+  return make('span', { class: 'cause quiet' }, shown);
+}
 
 export const deletedPill = () => make('span', { class: 'pills' }, [make('span', { class: 'pill gone' }, 'Deleted')]);
-
-export const unknownPill = () => make('span', { class: 'pills' }, [make('span', { class: 'pill gone' }, 'Unknown')]);
-
-function shortened(address) {
-  return address.length > 16 ? address.slice(0, 8) + '…' + address.slice(-6) : address;
-}
 
 function copyable(text, what, shown = [mono(text)]) {
   return make('span', { class: 'copyable' }, [make('span', { class: 'lines' }, shown), copyButton(what, text)]);
@@ -56,7 +59,7 @@ const mono = (text) => make('span', { class: 'mono' }, text);
 
 const cell = (title, content) => make('td', { role: 'cell', 'data-title': title }, content);
 
-const linkToLabel = (key, value) => '#' + new URLSearchParams({ ['label.' + key]: value });
+const linkToLabel = (key, value) => '#' + new URLSearchParams({ page: 1, q: withTerm('', 'label.' + key, value) });
 
 function labelChip(key, value, link) {
   const text = key + '=' + value;
@@ -65,40 +68,27 @@ function labelChip(key, value, link) {
 
 const allLabels = ({ labels }) => make('span', { class: 'chips' }, Object.entries(labels).map(([key, value]) => labelChip(key, value, linkToLabel)));
 
-// A row has room for two labels, and on a wide screen for six.
+// A row has room for two labels.
 function labelsOf({ labels = {} }, link) {
   const chips = Object.entries(labels).map(([key, value]) => labelChip(key, value, link));
-  const more = (shown, where) => (chips.length > shown ? [make('span', { class: 'quiet ' + where }, '+' + (chips.length - shown))] : []);
-  return make('span', { class: 'chips' }, [...chips.slice(0, 6), ...more(2, 'on-narrow'), ...more(6, 'on-wide')]);
-}
-
-function signerOf({ signer_id: signer, address }, name) {
-  return address ? copyable(address, 'address of ' + name, [line(signer), mono(shortened(address))]) : line(signer);
+  const rest = Object.entries(labels).slice(2).map(([key, value]) => key + '=' + value).join(', ');
+  return make('span', { class: 'chips' }, [...chips.slice(0, 2), ...(rest ? [make('span', { class: 'quiet', title: rest }, '+' + (chips.length - 2))] : [])]);
 }
 
 // Returns who made a change and what it was, when and why.
 export function sentenceOf({ time, actor, action, reason }) {
   const who = actor ? ' by ' + inSentence(actor) : '';
-  return (action ?? 'change') + who + ', ' + localTime(new Date(time)) + (reason ? '. Reason: ' + reason : '');
-}
-
-// Returns who made the last change, when and why, which may be unknown.
-function lineOf(change) {
-  if (!change?.time) return [];
-  const { actor, time, reason } = change;
-  const text = (actor ? inSentence(actor) + ', ' : '') + localTime(new Date(time)).slice(0, -3) + (reason ? ': ' + reason : '');
-  return [make('span', { class: 'changed', title: 'Last change: ' + sentenceOf(change) }, text)];
+  return (action ?? 'change') + who + (time ? ', ' + localTime(new Date(time)) : '') + (reason ? '. Reason: ' + reason : '');
 }
 
 export function rowOf(relayer, change, link) {
   const { id } = relayer;
-  const name = nameInSentence(relayer);
   const open = make('a', { class: 'name', href: '#relayer=' + encodeURIComponent(id), title: nameOf(relayer) }, nameOf(relayer));
   return make('tr', { role: 'row', 'data-id': id }, [
-    make('th', { role: 'rowheader', scope: 'row' }, [copyable(id, 'ID of ' + name, [open, mono(id)])]),
+    make('th', { role: 'rowheader', scope: 'row' }, [open, ' ', make('span', { class: 'mono quiet', title: id }, id)]),
+    cell('Status', [statusPills(relayer), ' ', causeOf(relayer, change)]),
     cell('Network', [networkBadge(relayer)]),
-    cell('Status', [statusPills(relayer), ...lineOf(change)]),
-    cell('Signer', [signerOf(relayer, name)]),
+    cell('Signer', [line(relayer.signer_id)]),
     cell('Labels', [labelsOf(relayer, link)]),
   ]);
 }
@@ -137,7 +127,7 @@ function membersOf(object, fields = [], network) {
 const rowOfDetails = (title, content) => [make('dt', {}, title), make('dd', {}, [content])];
 
 function detailsOf(relayer) {
-  const field = (name) => relayerFields.find((candidate) => candidate.name === name);
+  const field = (name) => relayerFields(relayer.network_type).find((candidate) => candidate.name === name);
   const parts = [
     rowOfDetails('ID', copyable(relayer.id, 'ID')),
     rowOfDetails('Network', networkBadge(relayer)),
@@ -147,8 +137,7 @@ function detailsOf(relayer) {
     rowOfDetails('Labels', relayer.labels ? allLabels(relayer) : quiet('None')),
     rowOfDetails('Custom RPC URLs', valueOf(relayer.custom_rpc_urls, field('custom_rpc_urls'))),
   ];
-  const { disabled_reason: reason } = relayer;
-  if (reason) parts.push(rowOfDetails('Disabled because of', make('span', {}, reason.type + (reason.details ? ': ' + reason.details : ''))));
+  if (relayer.settings) parts.push(rowOfDetails('Settings', valueOf(relayer.settings)));
   return make('dl', {}, parts.flat());
 }
 
@@ -159,6 +148,6 @@ export function cardsOf(relayer) {
   const isSet = Object.keys(policies).length > 0;
   return make('div', { id: 'one-cards', class: 'cards' }, [
     card('Details', detailsOf(relayer)),
-    card('Policy', isSet ? membersOf(policies, policyFields[type], network) : make('p', { class: 'quiet' }, 'No policy field is set.')),
+    card('Policy', isSet ? membersOf(policies, policyFields(type), network) : make('p', { class: 'quiet' }, 'No policy field is set.')),
   ]);
 }

@@ -14,11 +14,11 @@ import (
 func (b *tab) begin(id, networkType string) {
 	b.t.Helper()
 	b.goTo("new", "New relayer")
-	b.fill("Relayer "+id, "Name, required")
-	b.fill("somewhere", "Network, required")
-	b.fill("signer", "Signer ID, required")
+	b.fill("Relayer "+id, "Name *")
+	b.fill("somewhere", "Network *")
+	b.fill("signer", "Signer ID *")
 	b.fill(id, "ID")
-	b.choose(networkType, "Network type, required")
+	b.choose(networkType, "Network type *")
 }
 
 // expectCreated submits the form and compares the policies that the API returns.
@@ -79,9 +79,9 @@ func TestCreate_EVM(t *testing.T) {
 	b.press("Paused")
 	b.fill("notify", "Notification ID")
 	b.press("Custom RPC URLs", "Add an endpoint")
-	b.fill("https://one.example/v2/KEY", "Custom RPC URLs", "Endpoint 1", "URL, required")
+	b.fill("https://one.example/v2/KEY", "Custom RPC URLs", "Endpoint 1", "URL *")
 	b.press("Custom RPC URLs", "Add an endpoint")
-	b.fill("https://two.example/v2/KEY", "Custom RPC URLs", "Endpoint 2", "URL, required")
+	b.fill("https://two.example/v2/KEY", "Custom RPC URLs", "Endpoint 2", "URL *")
 	b.fill("12.5", "Custom RPC URLs", "Endpoint 2", "Weight")
 	b.press("Custom RPC URLs", "Endpoint 1", "Remove endpoint 1")
 	b.fill(largest, policies, "Gas price cap (wei)")
@@ -100,7 +100,7 @@ func TestCreate_EVM(t *testing.T) {
 	b.expectText("https://two.example/***")
 	b.expectText("notify")
 	b.goTo("new", "New relayer")
-	expect(b, "", findControl+`.value`, []string{"Name, required"})
+	expect(b, "", findControl+`.value`, []string{"Name *"})
 }
 
 func TestCreate_Solana(t *testing.T) {
@@ -119,7 +119,7 @@ func TestCreate_Solana(t *testing.T) {
 	b.fill("11111111111111111111111111111111", policies, "Allowed programs")
 	b.press(policies, "Allowed tokens", "Add a token")
 	one := func(path ...string) []string { return append([]string{policies, "Allowed tokens", "Token 1"}, path...) }
-	b.fill(mint, one("Mint, required")...)
+	b.fill(mint, one("Mint *")...)
 	b.fill("USDC", one("Symbol")...)
 	b.fill("6", one("Decimals")...)
 	b.fill("18446744073709551615", one("Max allowed fee (smallest units)")...)
@@ -130,7 +130,7 @@ func TestCreate_Solana(t *testing.T) {
 	b.choose("jupiter-swap", policies, "Swap config", "Strategy")
 	b.fill("0 */6 * * *", policies, "Swap config", "Cron schedule")
 	b.fill("100", policies, "Swap config", "Min balance threshold (lamports)")
-	b.fill("7", policies, "Swap config", "Jupiter swap options", "Max priority fee (lamports)")
+	b.fill("7", policies, "Swap config", "Jupiter swap options", "Priority fee max (lamports)")
 	b.choose("veryHigh", policies, "Swap config", "Jupiter swap options", "Priority level")
 	b.choose("No", policies, "Swap config", "Jupiter swap options", "Dynamic compute unit limit")
 	b.expectCreated("solana-1", `{"allowed_programs":["11111111111111111111111111111111"],
@@ -163,13 +163,13 @@ func TestCreate_Stellar(t *testing.T) {
 	b.choose("Yes", policies, "Concurrent transactions")
 	b.press(policies, "Allowed tokens", "Add a token")
 	one := func(path ...string) []string { return append([]string{policies, "Allowed tokens", "Token 1"}, path...) }
-	b.fill(usdc, one("Asset, required")...)
+	b.fill(usdc, one("Asset *")...)
 	b.fill("18446744073709551615", one("Max allowed fee (smallest units)")...)
 	b.fill(kind, one("Metadata", "Kind (JSON)")...)
 	b.fill("7", one("Metadata", "Decimals")...)
 	b.fill(usdc, one("Metadata", "Canonical asset ID")...)
 	b.press(policies, "Allowed tokens", "Add a token")
-	b.fill("native", policies, "Allowed tokens", "Token 2", "Asset, required")
+	b.fill("native", policies, "Allowed tokens", "Token 2", "Asset *")
 	b.fill(`"native"`, policies, "Allowed tokens", "Token 2", "Metadata", "Kind (JSON)")
 	b.fill("soroswap\norder-book", policies, "Swap config", "Strategies")
 	b.fill("0 0 * * *", policies, "Swap config", "Cron schedule")
@@ -189,7 +189,7 @@ func TestCreate_NetworkTypeChanged(t *testing.T) {
 	b.enter("Relayers")
 	b.begin("chosen", "evm")
 	b.fill("1", policies, "Gas price cap (wei)")
-	b.choose("stellar", "Network type, required")
+	b.choose("stellar", "Network type *")
 	b.expectCreated("chosen", `{}`)
 	b.expectText("No policy field is set.")
 }
@@ -202,15 +202,15 @@ func TestCreate_FieldErrors(t *testing.T) {
 	b.goTo("new", "New relayer")
 	b.press("Create the relayer")
 	for _, name := range []string{"Name", "Network", "Signer ID", "Network type"} {
-		b.expectError("must not be empty", name+", required")
+		b.expectError("must not be empty", name+" *")
 	}
 	b.expectFocusOnSummary()
 
 	b.begin("not an id", "evm")
 	b.press("Custom RPC URLs", "Add an endpoint")
-	b.fill("https://one.example", "Custom RPC URLs", "Endpoint 1", "URL, required")
+	b.fill("https://one.example", "Custom RPC URLs", "Endpoint 1", "URL *")
 	b.press("Custom RPC URLs", "Add an endpoint")
-	b.fill("mailto:someone", "Custom RPC URLs", "Endpoint 2", "URL, required")
+	b.fill("mailto:someone", "Custom RPC URLs", "Endpoint 2", "URL *")
 	b.fill("101", "Custom RPC URLs", "Endpoint 2", "Weight")
 	b.fill("-1", policies, "Gas price cap (wei)")
 	b.fill("1,000", policies, "Min balance (wei)")
@@ -219,9 +219,9 @@ func TestCreate_FieldErrors(t *testing.T) {
 	b.expectError("must be a number or a string of decimal digits", policies, "Min balance (wei)")
 	b.expectError("must be 0 or more", policies, "Gas price cap (wei)")
 	b.expectError("must be 1 to 64 characters of A-Z a-z 0-9 _ and -", "ID")
-	b.expectError("must be an absolute http, https, ws or wss URL with a host", "Custom RPC URLs", "Endpoint 2", "URL, required")
+	b.expectError("must be an absolute http, https, ws or wss URL with a host", "Custom RPC URLs", "Endpoint 2", "URL *")
 	b.expectError("must be at most 100", "Custom RPC URLs", "Endpoint 2", "Weight")
-	expect(b, "", findControl+`.getAttribute('aria-invalid') ?? ''`, []string{"Name, required"})
+	expect(b, "", findControl+`.getAttribute('aria-invalid') ?? ''`, []string{"Name *"})
 	b.fill("1", policies, "Gas price cap (wei)")
 	b.fill("1", policies, "Min balance (wei)")
 	b.fill("id", "ID")
@@ -255,7 +255,7 @@ func TestCreate_Units(t *testing.T) {
 	} {
 		id := fmt.Sprint("unit-", i)
 		b.begin(id, c.networkType)
-		b.fill(c.network, "Network, required")
+		b.fill(c.network, "Network *")
 		b.fill(c.entered, policies, c.field)
 		_, unit, _ := strings.Cut(strings.TrimSuffix(c.field, ")"), "(")
 		expect(b, "= "+c.digits+" "+unit, findControl+`.closest('.field').querySelector('.human').textContent`, []string{policies, c.field})
@@ -270,7 +270,7 @@ func TestCreate_Units(t *testing.T) {
 		b.expectCreated(id, want)
 	}
 	b.begin("wrong", "evm")
-	b.fill("polygon", "Network, required")
+	b.fill("polygon", "Network *")
 	for _, wrong := range []string{"0.0000000001 gwei", "1 ETH", "1 constructor", "1,5 gwei", "1.5.5 gwei"} {
 		b.fill(wrong, policies, "Min balance (wei)")
 		b.press("Create the relayer")
@@ -278,7 +278,7 @@ func TestCreate_Units(t *testing.T) {
 	}
 }
 
-// TestCreate_Folded checks that long forms are folded, and that a part with an error is
+// TestCreate_Folded checks that only the policy is open when its type is chosen, and that a part with an error is
 // unfolded.
 func TestCreate_Folded(t *testing.T) {
 	t.Parallel()
@@ -286,17 +286,16 @@ func TestCreate_Folded(t *testing.T) {
 	b := open(t, "--network-rules")
 	b.enter("Relayers")
 	b.begin("folded", "solana")
-	expect(b, []string{}, openSections)
-	expect(b, true, `document.documentElement.scrollHeight < 1000`)
-	b.fill("-1", policies, "Swap config", "Jupiter swap options", "Max priority fee (lamports)")
+	expect(b, []string{"Policy"}, openSections)
+	b.fill("-1", policies, "Swap config", "Jupiter swap options", "Priority fee max (lamports)")
 	expect(b, []string{"Policy", "Swap config", "Jupiter swap options"}, openSections)
 	b.do(`document.querySelectorAll('#new-form .section').forEach((section) => { section.open = false; })`)
 	b.press("Create the relayer")
-	b.expectText("Policy, Swap config, Jupiter swap options, Max priority fee: must be 0 or more")
+	b.expectText("Policy, Swap config, Jupiter swap options, Priority fee max: must be 0 or more")
 	expect(b, []string{"Policy", "Swap config", "Jupiter swap options"}, openSections)
 	b.do(`document.querySelectorAll('#new-form .section').forEach((section) => { section.open = false; })`)
-	b.press("Policy, Swap config, Jupiter swap options, Max priority fee: must be 0 or more")
-	expect(b, "Max priority fee (lamports)", `document.activeElement.labels[0].textContent`)
+	b.press("Policy, Swap config, Jupiter swap options, Priority fee max: must be 0 or more")
+	expect(b, "Priority fee max (lamports)", `document.activeElement.labels[0].textContent`)
 }
 
 // TestCreate_OtherErrors checks that an error is shown in the summary or at its group
@@ -307,7 +306,7 @@ func TestCreate_OtherErrors(t *testing.T) {
 	b.enter("Relayers")
 	b.begin("stellar", "stellar")
 	b.press(policies, "Allowed tokens", "Add a token")
-	b.fill("native", policies, "Allowed tokens", "Token 1", "Asset, required")
+	b.fill("native", policies, "Allowed tokens", "Token 1", "Asset *")
 	b.fill(`{"classic":{"code":"TOO LONG A CODE","issuer":"nobody"},"odd":1}`, policies, "Allowed tokens", "Token 1", "Metadata", "Kind (JSON)")
 	b.fill("0 0 * * *", policies, "Swap config", "Cron schedule")
 	b.press("Create the relayer")
@@ -339,7 +338,7 @@ func TestCreate_OtherView(t *testing.T) {
 		b := open(t)
 		b.enter("Relayers")
 		b.begin("late", "evm")
-		b.fill(name, "Name, required")
+		b.fill(name, "Name *")
 		b.holdResponse("POST")
 		b.press("Create the relayer")
 		b.expectHeld()

@@ -44,7 +44,7 @@ func (p *pageErrors) note(event any) {
 		p.add("exception: %s", event.ExceptionDetails.Text)
 	case *log.EventEntryAdded:
 		// The browser logs responses with 400 and 401 by default.
-		isRefusal := event.Entry.Source == log.EntrySourceNetwork && strings.HasPrefix(event.Entry.URL, p.server+"/api/v1/")
+		isRefusal := event.Entry.Source == log.EntrySourceNetwork && strings.HasPrefix(event.Entry.URL, p.server) && strings.Contains(event.Entry.URL, "/api/v1/")
 		if !isRefusal && (event.Entry.Level == log.EntryLevelError || event.Entry.Level == log.EntryLevelWarning) {
 			p.add("%s: %s", event.Entry.Source, event.Entry.Text)
 		}

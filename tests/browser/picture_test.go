@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 )
 
@@ -26,8 +27,8 @@ func TestPicture_OfREADME(t *testing.T) {
 		"payouts":{"evm":"0x00000000219ab540356cBB839Cbe05303d7705Fa","solana":"9xQeWvG816bUx9EPjHmaT23yvVM2ZWbrrpZb9PusVFin"},
 		"bridge":{"stellar":"GA7QYNF7SOWQ3GLR2BGMZEHXAVIRZA4KVWLTJJFC7MGXUA74P7UJVSGZ"}}`)
 	tokens := filepath.Join(t.TempDir(), "tokens")
-	writeFile(t, tokens, "alice "+token+" write\n")
-	b := open(t, "--signers", signers, "--tokens-file", tokens)
+	writeFile(t, tokens, "alice "+token+" write+engine\n")
+	b := open(t, "--signers", signers, "--tokens-file", tokens, "--name", "production")
 	for _, definition := range []string{
 		`{"id":"treasury-mainnet","name":"Treasury","network":"mainnet","network_type":"evm","paused":false,"signer_id":"treasury","labels":{"team":"payments"}}`,
 		`{"id":"payouts-arbitrum","name":"Payouts","network":"arbitrum-one","network_type":"evm","paused":false,"signer_id":"payouts","labels":{"team":"payments"}}`,
@@ -36,15 +37,20 @@ func TestPicture_OfREADME(t *testing.T) {
 	} {
 		b.server.do("POST", collection, definition, http.StatusCreated)
 	}
-	b.run(chromedp.EmulateViewport(1280, 520))
-	b.goTo("relayer=payouts-arbitrum", "Sign in")
-	b.enter("Payouts")
-	b.fill("RPC provider is down", "Reason for the change")
+	b.run(chromedp.EmulateViewport(1280, 380))
+	b.server.do("PUT", collection+"/bridge-stellar/disabled_reason", `{"type":"SequenceSyncFailed"}`, http.StatusOK)
+	b.enter("Relayers")
+	b.search("payouts")
+	b.pressOffer("Pause these 2…")
+	b.fill("RPC provider is down", "Reason")
 	b.press("Pause")
-	b.expectStatus("Payouts is paused")
-	b.goTo("page=1", "Relayers")
+	b.expectStatus("2 relayers paused")
+	b.search("")
 	expect(b, "Live", `document.getElementById('live').textContent`)
 	b.expectText("1–4 of 4 relayers")
+	expect(b, 2, `document.querySelectorAll('#bulk button').length`)
+	b.run(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, 640, 500))
+	b.do(`(document.activeElement.blur(), document.getElementById('status').classList.add('unseen'))`)
 	expect(b, []string{}, `[...document.querySelectorAll('#rows *')].filter((e) => e.scrollWidth > e.clientWidth && getComputedStyle(e).overflow === 'hidden').map((e) => e.textContent)`)
 	shown, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
 	if err != nil {

@@ -244,6 +244,21 @@ func (b *tab) press(path ...string) {
 	b.do(`((control) => { control.focus(); control.click(); })(`+findControl+`)`, path)
 }
 
+// act presses an action of the relayer, and confirms it.
+func (b *tab) act(name string) {
+	b.t.Helper()
+	b.press(name)
+	expect(b, true, `document.getElementById('act-dialog').open`)
+	b.press(name)
+}
+
+// more presses an action in the menu of the relayer.
+func (b *tab) more(name string) {
+	b.t.Helper()
+	b.do(`document.getElementById('more').open = true`)
+	b.press(name)
+}
+
 // fill replaces the value of a field as if it was pasted.
 func (b *tab) fill(value string, path ...string) {
 	b.t.Helper()
@@ -252,8 +267,14 @@ func (b *tab) fill(value string, path ...string) {
 		b.run(chromedp.KeyEvent(kb.Delete))
 		return
 	}
+	b.insert(value)
+}
+
+// insert enters a text into the focused field at once.
+func (b *tab) insert(text string) {
+	b.t.Helper()
 	b.run(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
-		_, err := cdp.Call(ctx, target, input.InsertText, input.InsertTextParams{Text: value})
+		_, err := cdp.Call(ctx, target, input.InsertText, input.InsertTextParams{Text: text})
 		return err
 	}))
 }

@@ -1,13 +1,32 @@
-// Follows the change feed of the API, in the format of Server-Sent Events. EventSource
-// cannot send the Authorization header, so that this reads the stream of a fetch.
+// Whether the page shows the current state of the server: the change feed, in the format of
+// Server-Sent Events, and the time up to which the page is complete. EventSource cannot send the
+// Authorization header, so this reads the stream of a fetch.
 
 import { openFeed } from './api.js';
+import { byId, write } from './dom.js';
 import { readJSON } from './json.js';
-import { lost, reached } from './reach.js';
+import { localTime } from './time.js';
+
+let last; // the time up to which the page is complete
+
+// Notes that the page is complete up to a time.
+export function reached(time) {
+  if (last && time < last) return;
+  last = time;
+  document.body.classList.remove('stale');
+  write('stale', '');
+}
+
+// Shows that the page may have old states, and since when.
+export function lost() {
+  if (!byId('enter').hidden || !last || document.body.classList.contains('stale')) return;
+  document.body.classList.add('stale');
+  write('stale', 'The server cannot be reached since ' + localTime(last) + '. What you see may be out of date.');
+}
 
 export const sleep = (milliseconds, signal) => new Promise((resolve) => {
   setTimeout(resolve, milliseconds);
-  signal.addEventListener('abort', resolve, { once: true });
+  signal?.addEventListener('abort', resolve, { once: true });
 });
 
 // The server sends at least a heartbeat every 5 seconds. A server or a network that is gone
@@ -33,37 +52,34 @@ function watchdog(signal) {
   return { signal: AbortSignal.any([signal, silence.signal]), alive, stop };
 }
 
-// Calls onEvent for each event of a stream, with its id, event and data, and alive for
-// everything that it receives.
-async function readEvents(stream, alive, onEvent) {
+// Calls onEvent for each event of a stream, with its id, event and data.
+async function readEvents(stream, onEvent) {
   const reader = stream.pipeThrough(new TextDecoderStream()).getReader();
   let [event, rest] = [{}, ''];
   for (let part = await reader.read(); !part.done; part = await reader.read()) {
     const lines = (rest + part.value).split('\n');
     rest = lines.pop();
-    alive();
-    reached();
     for (const line of lines.map((text) => text.replace(/\r$/, ''))) {
       const [, name, value] = /^([^:]*):? ?(.*)$/.exec(line);
-      if (line === '') {
-        if (event.event) onEvent(event);
-        event = {};
-      } else if (name === 'data' && event.data !== undefined) {
-        event.data += '\n' + value;
-      } else if (name !== '') {
-        event[name] = value;
+      if (line !== '') {
+        event[name] = name === 'data' && event.data !== undefined ? event.data + '\n' + value : value;
+        continue;
       }
+      onEvent(event);
+      event = {};
     }
   }
 }
 
-// Calls on.event for each event until the signal is aborted, and on.state with live, waiting
-// or off, and if it is live with a signal that is aborted when the connection is lost. It
-// reconnects after the last event with exponential backoff and jitter. A server without a feed, or a token that may not read it, ends it.
+// Calls on.event for each change until the signal is aborted, and on.state with live, waiting or
+// off, and if it is live with a signal that is aborted when the connection is lost. It reconnects
+// after the last event with exponential backoff and jitter. A server without a feed, or a token
+// that may not read it, ends it.
 export async function follow(signal, on) {
   let lastEvent;
   for (let failures = 0; !signal.aborted; failures++) {
     const connection = watchdog(signal);
+    const sent = Date.now();
     let wait = Math.min(30000, 500 * 2 ** Math.min(failures, 6)) * (0.5 + Math.random() / 2);
     try {
       const response = await openFeed(lastEvent, connection.signal);
@@ -72,11 +88,16 @@ export async function follow(signal, on) {
       wait = Math.max(wait, 1000 * (Number(response.headers.get('Retry-After')) || 0));
       if (response.ok) {
         on.state('live', connection.signal);
-        await readEvents(response.body, connection.alive, ({ id, event, data }) => {
+        await readEvents(response.body, ({ id, event, data }) => {
           failures = 0;
           lastEvent = id ?? lastEvent;
+          const change = readJSON(data ?? '{}');
+          // A heartbeat without progress does not make the page newer.
+          const complete = Number(change.complete_ms?.text ?? 0);
+          if (complete > 0) reached(new Date(sent + complete));
+          if (complete === 0 || Date.now() - sent - complete < longestSilence) connection.alive();
           // An error of the page must not look like a lost connection.
-          queueMicrotask(() => on.event(event, readJSON(data ?? '{}')));
+          queueMicrotask(() => on.event(event, change));
         });
       }
     } catch {

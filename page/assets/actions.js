@@ -1,0 +1,187 @@
+// The actions: pause, resume, enable, disable and delete of a relayer, and pause and resume of
+// those that filters select. One dialog asks for the reason. A pause, a disable and an enable are
+// emergency switches without a condition. A resume and a delete send the ETag of the revision
+// that the user saw.
+
+import { call, callOne, explain, Refusal } from './api.js';
+import { byId, make, onSubmit, say, write } from './dom.js';
+import { writeJSON } from './json.js';
+import { inSentence, nameInSentence, sentenceOf } from './view.js';
+
+// The views that show the result of a write. main.js sets them.
+export const views = {};
+
+const dialog = byId('act-dialog');
+
+let action; // what the dialog does
+let isSending = false;
+let focused; // before the form of an edit became inert
+export const isBusy = () => isSending;
+
+export function setSending(sending) {
+  if (sending) focused = document.activeElement;
+  isSending = sending;
+  document.body.classList.toggle('busy', sending);
+  for (const id of ['edit-fields', 'new-form']) byId(id).inert = sending; // what is entered now would be lost with the form
+  if (!sending && document.activeElement === document.body && focused.checkVisibility()) focused.focus();
+}
+
+// The response to a change closes the dialog, so that none may open before it.
+export function isStillSending() {
+  if (isSending) say('The last change is still being sent');
+  return isSending;
+}
+
+export const lineOf = (id) => byId(id).value.replace(/\p{Cc}/gu, ' ').trim();
+
+export function closeAction() { dialog.close(); }
+
+// Opens the dialog. begin has what differs between actions; send returns the notice of success.
+function open(begin) {
+  if (isStillSending()) return;
+  action = { text: '', names: [], confirm: begin.verb, ...begin };
+  write('act-title', action.title);
+  write('act-text', action.text);
+  showNames(action.names);
+  byId('act-fault').hidden = action.needs !== 'fault';
+  byId('act-confirmation').hidden = action.needs !== 'id';
+  for (const name of ['type', 'id', 'reason']) byId('act-' + name).value = '';
+  write('act-confirm', action.confirm);
+  byId('act-confirm').className = action.isDanger ? 'danger' : 'main';
+  refuse('');
+  dialog.showModal();
+  byId({ fault: 'act-type', id: 'act-id' }[action.needs] ?? 'act-reason').focus();
+}
+
+function showNames(names) {
+  byId('act-names').hidden = names.length === 0;
+  byId('act-names').replaceChildren(...names.map((name) => make('li', {}, name)));
+}
+
+function refuse(text, field) {
+  write('act-wrong', text);
+  for (const id of ['act-type', 'act-id']) byId(id).toggleAttribute('aria-invalid', false);
+  if (!field) return;
+  byId(field).setAttribute('aria-invalid', 'true');
+  byId(field).focus();
+}
+
+function isComplete() {
+  if (action.needs === 'fault' && lineOf('act-type') === '') refuse('Enter a fault, such as BalanceCheckFailed', 'act-type');
+  else if (action.needs === 'id' && lineOf('act-id') !== action.base.id) refuse('This is not the ID of the relayer', 'act-id');
+  else return true;
+  return false;
+}
+
+// Shows why an action had no effect: in the dialog or, if the user has closed it, in the page.
+function fail(mine, text) {
+  if (dialog.open && action === mine) refuse(text);
+  else if (mine.base) views.refused(mine.base.id, text);
+  else say(text);
+}
+
+onSubmit(byId('act-form'), async () => {
+  if (isSending || !isComplete()) return;
+  const mine = action;
+  setSending(true);
+  refuse('');
+  try {
+    const isDone = await mine.send(lineOf('act-reason'), lineOf('act-type'));
+    if (isDone && action === mine) dialog.close();
+  } catch (refusal) {
+    if (refusal.name === 'AbortError') return;
+    if (!(refusal instanceof Refusal)) throw refusal;
+    setSending(false);
+    await explainFailure(mine, refusal);
+  } finally {
+    setSending(false);
+  }
+});
+
+async function explainFailure(mine, refusal) {
+  if (refusal.status === 401) return views.signOut();
+  if (refusal.status === 404 && mine.base) {
+    dialog.close();
+    return views.gone(mine.base.id);
+  }
+  if (refusal.status === 412) return showConflict(mine);
+  const why = explain(refusal, mine.doing, mine.base?.id);
+  fail(mine, (refusal.isUnknown() ? 'It is not known whether this took effect: ' : 'Not ' + mine.done + ': ') + why);
+  return refusal.isUnknown() && views.refresh();
+}
+
+// Shows who has changed the relayer meanwhile. The next confirmation is for its current revision.
+async function showConflict(mine) {
+  try {
+    const current = await callOne(mine.base.id);
+    mine.etag = current.etag;
+    views.changed(current, '');
+    fail(mine, 'Another client changed this relayer since you saw it: ' + sentenceOf(current.change) + '. Not ' + mine.done + '. Confirm again for the current revision.');
+  } catch (refusal) {
+    if (!(refusal instanceof Refusal)) throw refusal;
+    await explainFailure(mine, refusal);
+  }
+}
+
+byId('act-cancel').addEventListener('click', closeAction);
+
+// Actions of one relayer.
+
+function openOne({ data, etag }, begin, request) {
+  open({
+    base: data, etag, doing: 'change relayers', ...begin,
+    title: begin.verb + ' ' + nameInSentence(data) + '?',
+    async send(reason, fault) {
+      const { below, ...rest } = request(this.etag, fault, reason);
+      const result = await callOne(data.id, { ...rest, reason }, below);
+      if (this.isDanger) views.deleted(data.id, nameInSentence(data) + ' was deleted');
+      else views.changed(result, nameInSentence(result.data) + ' is ' + this.done);
+      return true;
+    },
+  });
+}
+
+export const openPause = (one) => openOne(one, { verb: 'Pause', done: 'paused' }, () => ({ method: 'PATCH', body: '{"paused":true}' }));
+
+export const openResume = (one) => openOne(one, { verb: 'Resume', done: 'resumed' }, (etag) => ({ method: 'PATCH', body: '{"paused":false}', etag }));
+
+export const openEnable = (one) => openOne(one, { verb: 'Enable', done: 'enabled' }, () => ({ method: 'DELETE', below: '/disabled_reason' }));
+
+export const openDisable = (one) => openOne(one, { verb: 'Disable', done: 'disabled', needs: 'fault', text: 'It stays disabled until it is enabled, even if it is resumed.' },
+  (_, type, details) => ({ method: 'PUT', below: '/disabled_reason', body: writeJSON(details ? { type, details } : { type }) }));
+
+export const openDelete = (one) => openOne(one, { verb: 'Delete', done: 'deleted', doing: 'delete relayers', needs: 'id', isDanger: true, text: 'It can be created again from its history, but without its RPC URLs. Its ID is ' + one.data.id + '.' },
+  (etag) => ({ method: 'DELETE', etag }));
+
+// Actions of many.
+
+const countOf = (number) => number + (number === 1 ? ' relayer' : ' relayers');
+
+const bulkPatience = 300000;
+
+// Opens the dialog for the relayers that filters select. The server changes them all in one
+// request, which is harmless to repeat.
+export function openBulk({ action: verb, filters, about, rows, count }) {
+  const done = verb === 'pause' ? 'paused' : 'resumed';
+  const names = rows.slice(0, count).map(({ relayer }) => nameInSentence(relayer) + ' (' + relayer.id + ')');
+  open({
+    verb: verb[0].toUpperCase() + verb.slice(1), title: verb[0].toUpperCase() + verb.slice(1) + ' ' + countOf(count) + '?', done, names: count > names.length ? [...names, 'and ' + (count - names.length) + ' more'] : names,
+    text: about ? 'Selected by ' + inSentence(about) + '.' : 'Nothing is filtered: these are all that you can see.', doing: verb + ' relayers', filters,
+    async send(reason) {
+      const query = new URLSearchParams(filters);
+      if (!about) query.set('all', 'true');
+      const { data } = await call(':' + verb + '?' + query, { method: 'POST', reason, patience: bulkPatience });
+      const [changed, unchanged] = [data.changed, data.unchanged].map((literal) => Number(literal.text));
+      const notice = countOf(changed) + ' ' + done + (unchanged > 0 && !query.has('paused_by') ? ', ' + unchanged + ' already' : '');
+      views.refresh();
+      if (data.failed.length === 0) {
+        say(notice);
+        return true;
+      }
+      write('act-title', data.failed.length + ' not ' + done);
+      showNames(data.failed.map(({ id, message }) => id + ': ' + message));
+      fail(this, notice + ', ' + data.failed.length + ' not ' + done + '. Confirm to try again.');
+      return false;
+    },
+  });
+}
