@@ -1426,7 +1426,8 @@ func TestPauseAll_InvalidOptions(t *testing.T) {
 func TestResumeAll_PausedBy(t *testing.T) {
 	eachStore(t, func(t *testing.T, store relayer.Store) {
 		m, ctx := fleet(t, store, 30), t.Context()
-		if _, err := m.Pause(ctx, "r-001"); err != nil { // before
+		other := relayer.WithActor(ctx, relayer.Actor{RequestID: "another"})
+		if _, err := m.Pause(other, "r-001"); err != nil { // before
 			t.Fatal(err)
 		}
 		paused, err := m.PauseAll(ctx, relayer.Selector{}, relayer.AllRelayers())
@@ -1437,7 +1438,7 @@ func TestResumeAll_PausedBy(t *testing.T) {
 		for _, change := range []func(id string) error{
 			func(string) error { return second(m.Resume(ctx, "r-002")) },
 			func(string) error { return second(m.Resume(ctx, "r-003")) },
-			func(string) error { return second(m.Pause(ctx, "r-003")) }, // again, by another request
+			func(string) error { return second(m.Pause(other, "r-003")) }, // again, by another request
 			func(id string) error { return second(m.Disable(ctx, id, relayer.DisabledReason{Type: "x"})) },
 			func(id string) error { return second(m.Patch(ctx, id, []byte(`{"name":"other"}`))) },
 			func(id string) error { return second(m.Patch(ctx, id, []byte(`{"labels":{"team":"new"}}`))) },
@@ -1468,6 +1469,9 @@ func TestPauseAll_SameRequestID(t *testing.T) {
 		wantBulk(t, paused, err, 20, 0)
 	}
 	ctx = relayer.WithActor(t.Context(), relayer.Actor{RequestID: "request-2"})
+	if _, err := m.Patch(ctx, "r-000", []byte(`{"name":"other"}`)); err != nil { // not a resume
+		t.Fatal(err)
+	}
 	for range 2 {
 		resumed, err := m.ResumeAll(ctx, relayer.Selector{}, relayer.AllRelayers())
 		wantBulk(t, resumed, err, 20, 10)

@@ -66,3 +66,19 @@ func TestPackageDocumentation_Routes(t *testing.T) {
 		t.Errorf("the documentation has\n%q, the handler\n%q", documented, served)
 	}
 }
+
+// Every change of several relayers has the limit of TestShares.
+func TestRoutes_Bulk(t *testing.T) {
+	a := &API{settings: settings{bulk: newLimit("bulk", 8)}}
+	count := 0
+	for _, route := range a.routes() {
+		if isBulk := route.method == "POST" && route.hasFilters; isBulk != (route.limit == a.bulk) {
+			t.Errorf("%s %s has the limit of a bulk: %t", route.method, route.path, !isBulk)
+		} else if isBulk {
+			count++
+		}
+	}
+	if count != 2 {
+		t.Errorf("%d routes change several relayers, want 2", count)
+	}
+}
