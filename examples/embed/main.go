@@ -32,10 +32,16 @@ func main() {
 	}
 }
 
+// settings are what this service keeps with each relayer.
+type settings struct {
+	PollSeconds int `json:"poll_seconds" validate:"omitempty,gte=1,lte=60"`
+}
+
 func run(ctx context.Context) error {
 	treasury := relayer.CreateRequest{ID: "treasury", Name: "Treasury", Network: "sepolia", NetworkType: relayer.EVM,
-		SignerID: "treasury-key", Policy: &relayer.EVMPolicy{GasPriceCap: new(relayer.Gwei(50))}, Labels: map[string]string{"team": "payments"}}
-	manager, err := relayer.New(memory.New())
+		SignerID: "treasury-key", Policy: &relayer.EVMPolicy{GasPriceCap: new(relayer.Gwei(50))}, Labels: map[string]string{"team": "payments"},
+		Settings: []byte(`{"poll_seconds":5}`)}
+	manager, err := relayer.New(memory.New(), relayer.WithSettings[settings]())
 	if err == nil {
 		_, err = manager.Create(ctx, treasury)
 	}
@@ -125,8 +131,10 @@ func superviseWorkers(ctx context.Context, registry relayer.Registry, do work) e
 	return nil
 }
 
-// logWork is a placeholder for code that relays transactions.
+// logWork is a placeholder for code that relays transactions. A changed endpoint, header or setting
+// of r starts it again, with the same lock of the nonces.
 func logWork(ctx context.Context, r *relayer.Relayer, isCurrent func() bool) {
-	log.Printf("relaying for %s at revision %d: %t", r.ID, r.Revision, isCurrent())
+	own, err := relayer.SettingsOf[settings](r)
+	log.Printf("relaying for %s at revision %d with %v, every %d s, error %v: %t", r.ID, r.Revision, r.CustomRPCURLs, own.PollSeconds, err, isCurrent())
 	<-ctx.Done()
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"net/http/httptest"
@@ -256,4 +257,47 @@ func TestSuperviseWorkers_IsCurrent(t *testing.T) {
 			synctest.Wait()
 		}
 	})
+}
+
+// A changed endpoint, header and setting reach the next worker of the relayer.
+func TestSuperviseWorkers_ChangedSettings(t *testing.T) {
+	manager, err := relayer.New(memory.New(), relayer.WithSettings[settings]())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = manager.Create(t.Context(), relayer.CreateRequest{ID: "r", Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	used, returned := make(chan string), make(chan error, 1)
+	go func() {
+		returned <- superviseWorkers(ctx, manager, func(own context.Context, r *relayer.Relayer, _ func() bool) {
+			text, _ := relayer.SettingsOf[settings](r)
+			for _, endpoint := range r.CustomRPCURLs {
+				used <- fmt.Sprint(endpoint.URL.Unmasked(), " ", endpoint.Headers["X-Key"].Unmasked(), " ", text.PollSeconds)
+			}
+			<-own.Done()
+		})
+	}()
+	for _, c := range []struct{ patch, want string }{
+		{`{"custom_rpc_urls":[{"url":"https://a.example/1"}]}`, "https://a.example/1  0"},
+		{`{"settings":{"poll_seconds":9}}`, "https://a.example/1  9"},
+		{`{"custom_rpc_urls":[{"url":"https://a.example/1","headers":{"X-Key":"one"}}]}`, "https://a.example/1 one 9"},
+		{`{"custom_rpc_urls":[{"url":"https://a.example/1","headers":{"X-Key":"two"}}],"settings":null}`, "https://a.example/1 two 0"},
+	} {
+		if _, err := manager.Patch(ctx, "r", []byte(c.patch)); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-used; got != c.want {
+			t.Errorf("after %s the worker uses %q, want %q", c.patch, got, c.want)
+		}
+	}
+	if _, err := manager.Patch(ctx, "r", []byte(`{"settings":{"poll_seconds":61}}`)); !errors.Is(err, relayer.ErrInvalid) {
+		t.Errorf("61 seconds: error %v", err)
+	}
+	cancel()
+	if err := <-returned; err != nil {
+		t.Error(err)
+	}
 }
