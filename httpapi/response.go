@@ -123,7 +123,7 @@ func notModified(tag string) response {
 
 // maxPooledBuffer is the capacity of the largest buffer that is kept for later
 // requests.
-const maxPooledBuffer = 256 << 10
+const maxPooledBuffer = 512 << 10
 
 // putBuffer returns the buffer to the pool. The body of the response is invalid
 // afterwards.
