@@ -28,8 +28,6 @@ export function make(tag, attributes = {}, content = []) {
   return element;
 }
 
-export const icon = (name) => byId('icon-' + name).content.firstElementChild.cloneNode(true);
-
 let ids = 0;
 
 export const newID = (prefix) => prefix + '-' + ++ids;
@@ -104,7 +102,7 @@ async function copy(text) {
 }
 
 export function copyButton(what, text) {
-  return make('button', { type: 'button', class: 'copy', 'data-copy': text, 'data-what': what, 'aria-label': 'Copy the ' + what, title: 'Copy the ' + what }, [icon('copy')]);
+  return make('button', { type: 'button', class: 'copy', 'data-copy': text, 'data-what': what, 'aria-label': 'Copy the ' + what, title: 'Copy the ' + what }, [byId('icon-copy').content.firstElementChild.cloneNode(true)]);
 }
 
 document.addEventListener('click', async (event) => {

@@ -28,7 +28,7 @@ export const nameInSentence = (relayer) => inSentence(nameOf(relayer));
 // A text that a column may cut off.
 const line = (text) => make('span', { title: text }, text);
 
-export function networkBadge({ network_type: type, network }) {
+function networkBadge({ network_type: type, network }) {
   return make('span', { class: 'network' }, [make('span', { class: 'badge ' + type }, type), line(network)]);
 }
 
@@ -51,9 +51,7 @@ export function causeOf({ paused, system_disabled: disabled, disabled_reason: fa
 
 export const deletedPill = () => make('span', { class: 'pills' }, [make('span', { class: 'pill gone' }, 'Deleted')]);
 
-function copyable(text, what, shown = [mono(text)]) {
-  return make('span', { class: 'copyable' }, [make('span', { class: 'lines' }, shown), copyButton(what, text)]);
-}
+const copyable = (text, what) => make('span', { class: 'copyable' }, [mono(text), copyButton(what, text)]);
 
 const mono = (text) => make('span', { class: 'mono' }, text);
 

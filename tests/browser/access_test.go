@@ -126,24 +126,6 @@ func (b *tab) fillServer() {
 	b.server.create("long", strings.Repeat("WithoutASpace", 20))
 }
 
-// expectNames checks that every control, group and heading of the view has a name, and
-// that every reference to an element names one.
-func (b *tab) expectNames(view string) {
-	b.t.Helper()
-	unnamed := evaluate[[]string](b, `[...document.querySelectorAll('input, select, textarea')]
-		.filter((e) => !e.ariaLabel && (e.labels.length !== 1 || e.labels[0].textContent.trim() === '')).map((e) => e.outerHTML)`)
-	empty := evaluate[[]string](b, `[...document.querySelectorAll('button, fieldset > legend, summary, h1, h2')]
-		.filter((e) => e.checkVisibility() && (e.ariaLabel ?? e.textContent).trim() === '').map((e) => e.outerHTML)`)
-	dangling := evaluate[[]string](b, `[...document.querySelectorAll('[aria-describedby], [aria-labelledby]')].filter((e) => e.checkVisibility())
-		.flatMap((e) => ((e.getAttribute('aria-describedby') ?? '') + ' ' + (e.getAttribute('aria-labelledby') ?? '')).trim().split(/ +/))
-		.filter((id) => document.getElementById(id) === null)`)
-	twice := evaluate[[]string](b, `[...document.querySelectorAll('[id]')].map((e) => e.id).filter((id, i, all) => all.indexOf(id) !== i)`)
-	headings := evaluate[int](b, `[...document.querySelectorAll('h1')].filter((e) => e.checkVisibility()).length`)
-	if len(unnamed)+len(empty)+len(dangling)+len(twice) > 0 || headings != 1 {
-		b.t.Errorf("%s: without a name %q, empty %q, missing descriptions %q, duplicate IDs %q, %d headings, want 1", view, unnamed, empty, dangling, twice, headings)
-	}
-}
-
 // TestAccessibility_Regions checks that the regions for a status are there before they
 // get a text: a screen reader does not announce a region that appears with its text.
 func TestAccessibility_Regions(t *testing.T) {

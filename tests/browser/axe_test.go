@@ -128,7 +128,7 @@ func TestAccessibility_Views(t *testing.T) {
 		width        int64
 		check        func(*tab, string)
 	}{
-		{"light", "light", 1280, func(b *tab, view string) { b.expectNames(view); b.expectReadable(view) }},
+		{"light", "light", 1280, (*tab).expectReadable},
 		{"dark", "dark", 1280, (*tab).expectReadable},
 		{"phone light", "light", 390, (*tab).expectReadable},
 		{"phone dark", "dark", 390, (*tab).expectReadable},

@@ -315,23 +315,6 @@ func TestEdit_CanceledWhileSending(t *testing.T) {
 	b.edit("evm")
 }
 
-func TestPause(t *testing.T) {
-	t.Parallel()
-	b := openFull(t, "evm")
-	b.act("Pause")
-	b.expectStatus("Full evm is paused")
-	expect(b, []string{"Resume", "Paused", "pause"}, `[document.getElementById('pause').textContent, document.querySelector('#one-state .pills').textContent, document.activeElement.id]`)
-	if !b.server.stored("evm").Paused {
-		t.Error("the relayer is not paused")
-	}
-	b.act("Resume")
-	b.expectStatus("Full evm is resumed")
-	expect(b, []string{"Pause", "Active"}, `[document.getElementById('pause').textContent, document.querySelector('#one-state .pills').textContent]`)
-	if b.server.stored("evm").Paused {
-		t.Error("the relayer is paused")
-	}
-}
-
 // TestPause_OtherView checks that a late response does not replace the view that the
 // user has opened since.
 func TestPause_OtherView(t *testing.T) {
