@@ -10,6 +10,7 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"unicode"
@@ -457,14 +458,24 @@ func (s *settings) checkSettings(raw json.RawMessage, found *problems) {
 
 // settingsTextProblem returns why a text cannot be in settings, or "".
 func settingsTextProblem(text string) string {
-	_, rest, isURL := strings.Cut(text, "://")
-	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
-		rest = rest[:end]
-	}
-	if isURL && strings.Contains(rest, "@") {
-		return "must not be a URL with user information: settings are shown to every reader"
+	for _, rest, isURL := strings.Cut(text, "://"); isURL; _, rest, isURL = strings.Cut(rest, "://") {
+		authority := rest
+		if end := strings.IndexAny(rest, "/?#"); end >= 0 {
+			authority = rest[:end]
+		}
+		if strings.Contains(authority, "@") || hasPassword(authority) && strings.Contains(rest, "@") {
+			return "must not be a URL with user information: settings are shown to every reader"
+		}
 	}
 	return ""
+}
+
+// hasPassword reports whether what is before the path of a URL is a user and the begin of a
+// password, which is not escaped: the port would be no number.
+func hasPassword(authority string) bool {
+	_, port, hasPort := strings.Cut(authority, ":")
+	_, err := strconv.ParseUint(port, 10, 16)
+	return hasPort && port != "" && err != nil && authority[0] != '['
 }
 
 // checkType reports what of settings does not fit the type that value points to.

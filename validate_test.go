@@ -842,7 +842,11 @@ func TestSettings_Refused(t *testing.T) {
 		`{"\udc00":1}`:                     "settings.\ufffd",
 		`{"a":"https://me:KEY@h.example"}`: "settings.a",
 		`{"a":["wss://KEY@h.example/p"]}`:  "settings.a[0]",
-		`{"a":"` + text + `x"}`:            "settings",
+		`{"a":"https://a.example,https://u:KEY@b.example"}`:                 "settings.a",
+		`{"a":"x https://a.example/ https://u:KEY@b/"}`:                     "settings.a",
+		`{"a":"postgres://u:KEY/w@h/db"}`:                                   "settings.a",
+		`{"a":"postgres://u:KEY?w@h/db"}`:                                   "settings.a",
+		`{"a":"` + text + `x"}`:                                             "settings",
 		`{"a":` + strings.Repeat("[", 32) + strings.Repeat("]", 32) + `}`:   "settings",
 		`{"a":` + strings.Repeat("[", 900) + strings.Repeat("]", 900) + `}`: "settings",
 	} {
@@ -860,7 +864,7 @@ func TestSettings_Refused(t *testing.T) {
 	}
 	for _, settings := range []string{
 		`{}`, `{"":1}`, `{"a":"` + text + `"}`, `{"a":` + strings.Repeat("[", 31) + strings.Repeat("]", 31) + `}`,
-		`{"a":"mail me@h.example, or https://h.example/a@b?c=d@e"}`,
+		`{"a":"mail me@h.example, or https://h.example/a@b?c=d@e"}`, `{"a":"https://h.example:8545/a@b wss://[::1]:1/a@b"}`,
 	} {
 		document := mustCreateDocument(t, newManager(t), evmBody(`"settings":`+settings))
 		if !strings.HasSuffix(string(document.JSON), `,"settings":`+settings+`}`) {
