@@ -122,6 +122,9 @@ func TestPauseAll_LostResponse(t *testing.T) {
 				if !errors.Is(err, c.want) || (err == nil) != (c.want == nil) || err == nil && !reflect.DeepEqual(result, want) {
 					t.Errorf("the result is %+v, error %v", result, err)
 				}
+				if c.want == relayer.ErrOutcomeUnknown && result.RequestID != sent.seen[0].header.Get("X-Request-Id") {
+					t.Errorf("the result has the request %q", result.RequestID)
+				}
 				if c.want == relayer.ErrOutcomeUnknown && errors.Is(err, relayer.ErrUnavailable) {
 					t.Errorf("the error promises that nothing was changed: %v", err)
 				}

@@ -191,7 +191,8 @@ func (c *Client) setPaused(ctx context.Context, action relayer.Action, id string
 // PauseAll pauses relayers like [relayer.Manager.PauseAll]. It sends the request again if the
 // response is lost, with the same request ID, so that the counts are those of all attempts. An
 // error matches [relayer.ErrOutcomeUnknown] if relayers may have been changed: call PauseAll
-// again. It matches [errors.ErrUnsupported] if the server does not offer the operation.
+// again. The result then has the request ID and nothing else. An error matches
+// [errors.ErrUnsupported] if the server does not offer the operation.
 //
 // The server goes on after the end of ctx, or of [WithTimeout].
 func (c *Client) PauseAll(ctx context.Context, selector relayer.Selector, options ...relayer.WriteOption) (relayer.BulkResult, error) {
@@ -209,7 +210,8 @@ func (c *Client) setAll(ctx context.Context, action relayer.Action, selector rel
 	if err = cmp.Or(err, selector.Err()); err == nil {
 		result, err = c.sendBulk(ctx, action, selector, settings)
 	}
-	return named(action, "", result, err)
+	_, err = named(action, "", result, err)
+	return result, err
 }
 
 func (c *Client) sendBulk(ctx context.Context, action relayer.Action, selector relayer.Selector, settings relayer.WriteSettings) (result relayer.BulkResult, err error) {
@@ -237,7 +239,7 @@ func (c *Client) sendBulk(ctx context.Context, action relayer.Action, selector r
 			continue
 		}
 		if failed.withContextError(ctx); isLost {
-			return relayer.BulkResult{}, &unknownOutcome{failed.err}
+			return relayer.BulkResult{RequestID: req.requestID}, &unknownOutcome{failed.err}
 		}
 		return relayer.BulkResult{}, failed.err
 	}

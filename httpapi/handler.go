@@ -208,8 +208,9 @@ func (a *API) routes() []route {
 		{"before", isRevision}, {"per_page", isNumber}, {"actor", isActor}, {"action", isChange}, {"since", isTime}, {"until", isTime},
 	}
 	write := []parameter{{"changes", isFlag}, {"dry_run", isFlag}}
-	pause := []parameter{{"all", isFlag}, {"dry_run", isFlag}}
-	resume := append([]parameter{{"paused_by", isText}}, pause...)
+	bulk := []parameter{{"all", isFlag}, {"dry_run", isFlag}}
+	pause := append([]parameter{{"paused_by", isOfResume}}, bulk...)
+	resume := append([]parameter{{"paused_by", isText}}, bulk...)
 
 	routes := []route{
 		{method: "GET", path: collection, action: relayer.ActionList, handle: a.listRelayers, parameters: list, hasFilters: true, limit: a.pages},

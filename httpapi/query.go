@@ -178,6 +178,9 @@ func isFull(value string) (problem string) {
 	return ""
 }
 
+// isOfResume refuses a parameter that a pause would ignore: it would pause all.
+func isOfResume(string) (problem string) { return "is only possible for a resume" }
+
 func isText(value string) (problem string) {
 	if value == "" {
 		return "must not be empty"

@@ -87,7 +87,9 @@ func (t *target) download(ctx context.Context, apiKey, path string) (name string
 		return "", nil, errors.New("--server must be the URL of a server")
 	}
 	request.Header.Set("Authorization", "Bearer "+apiKey)
-	response, err := (&http.Client{Transport: &t.diagnosis}).Do(request)
+	// A redirect would send the token to another server, and take the backup from there.
+	noRedirects := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	response, err := (&http.Client{Transport: &t.diagnosis, CheckRedirect: noRedirects}).Do(request)
 	if err != nil {
 		return "", nil, t.explain(fmt.Errorf("--server: %w", err))
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -45,6 +46,22 @@ func TestBackup_OfServer(t *testing.T) {
 	expectNoPassword(t, server.output.String())
 	if !strings.Contains(server.output.String(), `msg="backup sent" principal=saver `) {
 		t.Errorf("the log does not name the backup: %s", server.output)
+	}
+}
+
+// A redirect neither gets the token nor gives the backup.
+func TestBackup_Redirect(t *testing.T) {
+	t.Parallel()
+	asked := make(chan string, 1)
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked <- r.Header.Get("Authorization")
+	}))
+	t.Cleanup(other.Close)
+	server := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusFound))
+	t.Cleanup(server.Close)
+	expectFailureWith(t, "status 302", token, "backup", "--server", server.URL, "--to", filepath.Join(t.TempDir(), "backup.db"))
+	if len(asked) > 0 {
+		t.Errorf("the other server got %q", <-asked)
 	}
 }
 

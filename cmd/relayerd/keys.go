@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/go-relayer/relayer/keyring"
 	"github.com/go-relayer/relayer/store/bolt"
+	"github.com/go-relayer/relayer/store/sealed"
 )
 
 // keyFlags are the flags of the commands of a key file.
@@ -32,7 +34,7 @@ need the new key before it is primary: docs/security.md describes it.`,
 	add := &cobra.Command{
 		Use:     "add",
 		Example: "  relayerd keys add --keys relayer.keys --id 2026-07",
-		Short:   "Add a new random key and make it the primary key; the first one creates the file",
+		Short:   "Make a key of the file the primary key, or add a random one; the first creates the file",
 		RunE:    k.add,
 	}
 	list := &cobra.Command{
@@ -81,15 +83,24 @@ func (k *keyFlags) add(command *cobra.Command, _ []string) error {
 	if err := checkFile("--keys", k.path); err != nil {
 		return err
 	}
-	err := keyring.AddKey(k.path, k.id)
-	if err == nil {
-		err = keyring.UseKey(k.path, k.id)
+	done := "made primary the key"
+	if !k.isSecondary() {
+		done = "added the primary key"
+		if err := keyring.AddKey(k.path, k.id); err != nil {
+			return fmt.Errorf("--keys: %w", err)
+		}
 	}
-	if err != nil {
+	if err := keyring.UseKey(k.path, k.id); err != nil {
 		return fmt.Errorf("--keys: %w", err)
 	}
-	command.Printf("added the primary key %s\n", k.id)
+	command.Printf("%s %s\n", done, k.id)
 	return nil
+}
+
+// isSecondary reports whether the file has the key, and another one is primary.
+func (k *keyFlags) isSecondary() bool {
+	ring, err := keyring.Load(k.path)
+	return err == nil && slices.ContainsFunc(ring.Keys()[1:], func(key sealed.Key) bool { return key.ID == k.id })
 }
 
 func (k *keyFlags) list(command *cobra.Command, _ []string) error {

@@ -127,6 +127,13 @@ func TestKeys_Commands(t *testing.T) {
 		t.Errorf("the mode is %v with error %v, want 0640 as before", info.Mode(), err)
 	}
 	expectFailure(t, "key k2 exists", "keys", "add", "--keys", path, "--id", "k2")
+	// An add that was interrupted, and a rotation of several servers, need an older key as primary.
+	if output := runCommand(t, "keys", "add", "--keys", path, "--id", "k1"); output != "made primary the key k1\n" {
+		t.Errorf("the output is %q", output)
+	}
+	if output := runCommand(t, "keys", "list", "--keys", path); !strings.HasPrefix(output, keyNamed(t, path, "k1")+" primary\n") {
+		t.Errorf("the list is %q", output)
+	}
 	expectFailure(t, `required flag(s) "id" not set`, "keys", "add", "--keys", path)
 	expectFailure(t, "--keys: there is no file "+path+"-missing: create it with relayerd keys add", "keys", "list", "--keys", path+"-missing")
 	if err := os.Chmod(path, 0o644); err != nil {

@@ -96,7 +96,7 @@ var mistakes = []struct{ line, want string }{
 	{"serve --db {vacant} --backup {directory} --backup-keep 0", "--backup-keep must be at least 1"},
 	// Keys.
 	{"keys add --keys {keys}", `required flag(s) "id" not set: write, for example, relayerd keys add --keys relayer.keys --id 2026-07`},
-	{"keys add --keys {keys} --id k1", "key k1 exists"},
+	{"keys add --keys {keys} --id k2", "key k2 exists"},
 	{"keys list --keys {missing}", "--keys: there is no file {missing}: create it with relayerd keys add"},
 	{"keys remove --keys {keys} --id k2", "at least one of the flags in the group [db server] is required"},
 	{"keys remove --keys {keys} --id k2 --db {file}", "key k2 is the primary key: make another one primary first"},

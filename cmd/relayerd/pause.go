@@ -68,6 +68,9 @@ func newBulkCommand(apiKey, done string, change bulk, pausedBy *string) *cobra.C
 		}
 		result, err := change(server, command.Context(), selector, options...)
 		if err != nil {
+			if errors.Is(err, relayer.ErrOutcomeUnknown) {
+				err = fmt.Errorf("request %s may have %s relayers: %w", printable(result.RequestID), done, err)
+			}
 			return t.explain(err)
 		}
 		command.Printf("%s %s, %d unchanged, request %s\n", done, relayers(result.Changed), result.Unchanged, printable(result.RequestID))

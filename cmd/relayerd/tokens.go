@@ -35,7 +35,7 @@ func (r role) has(name role) bool {
 func (r role) permits(action relayer.Action) bool {
 	switch action {
 	case relayer.ActionGet, relayer.ActionList, relayer.ActionWatch:
-		return r != roleBackup
+		return r.has(roleRead) || r.has(roleWrite) || r.has(roleEngine)
 	case relayer.ActionCreate, relayer.ActionUpdate, relayer.ActionPause, relayer.ActionResume, relayer.ActionDelete:
 		return r.has(roleWrite)
 	case relayer.ActionReveal, relayer.ActionDisable, relayer.ActionEnable:
