@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -165,7 +166,7 @@ func testListWatch(t *testing.T, r *restartable) {
 	}
 }
 
-// latePosition is a source that reads the position of a page after the page.
+// latePosition is a source that reads the position of a page after the page has changed.
 type latePosition struct{ relayer.Registry }
 
 func (s latePosition) List(ctx context.Context, query relayer.ListQuery) (*relayer.Page, error) {
@@ -173,11 +174,17 @@ func (s latePosition) List(ctx context.Context, query relayer.ListQuery) (*relay
 	if err != nil {
 		return nil, err
 	}
-	later, err := s.Registry.List(ctx, query)
-	if err == nil {
+	for range 500 { // the writers may have ended
+		later, err := s.Registry.List(ctx, query)
+		if err != nil {
+			return nil, err
+		}
 		page.Position = later.Position
+		if !slices.EqualFunc(page.Relayers, later.Relayers, func(a, b *relayer.Relayer) bool { return a.ID == b.ID && a.Revision == b.Revision }) {
+			break
+		}
 	}
-	return page, err
+	return page, nil
 }
 
 // writeLog has the writes of each relayer, in order. The name of a relayer is that of its
