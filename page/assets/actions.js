@@ -150,7 +150,7 @@ export const openEnable = (one) => openOne(one, { verb: 'Enable', done: 'enabled
 export const openDisable = (one) => openOne(one, { verb: 'Disable', done: 'disabled', needs: 'fault', text: 'It stays disabled until it is enabled, even if it is resumed.' },
   (_, type, details) => ({ method: 'PUT', below: '/disabled_reason', body: writeJSON(details ? { type, details } : { type }) }));
 
-export const openDelete = (one) => openOne(one, { verb: 'Delete', done: 'deleted', doing: 'delete relayers', needs: 'id', isDanger: true, text: 'It can be created again from its history, but without its RPC URLs. Its ID is ' + one.data.id + '.' },
+export const openDelete = (one) => openOne(one, { verb: 'Delete', done: 'deleted', doing: 'delete relayers', needs: 'id', isDanger: true, text: 'It can be created again from its history, but without its RPC URLs and their headers. Its ID is ' + one.data.id + '.' },
   (etag) => ({ method: 'DELETE', etag }));
 
 // Actions of many.

@@ -48,7 +48,7 @@ export class Refusal extends Error {
   }
 
   // Reports whether a write may have taken effect.
-  isUnknown() { return this.isWrite && [0, 500].includes(this.status); }
+  isUnknown() { return this.isWrite && [0, 500, ...proxyFailures].includes(this.status); }
 }
 
 // A proxy in front of the API may respond in another format.

@@ -103,7 +103,9 @@ onSubmit(byId('edit-form'), async () => {
   write('edit-note', 'Saving');
   setSending(true);
   try {
-    const result = await callOne(base.id, { method: 'PATCH', body: writeJSON(removeEmptied(mine.stored, fields)), etag: mine.etag, reason: lineOf('edit-reason') });
+    // The settings are the host's: an empty object in them is a value.
+    const patch = { ...removeEmptied(mine.stored, fields), ...(fields.settings ? { settings: fields.settings } : {}) };
+    const result = await callOne(base.id, { method: 'PATCH', body: writeJSON(patch), etag: mine.etag, reason: lineOf('edit-reason') });
     dropEdit(base.id);
     if (editing === mine) drop();
     views.changed(result, nameInSentence(result.data) + ' was changed');

@@ -182,7 +182,7 @@ const controls = {
   replacedRows(field, networkOf) {
     const list = controls.rows({ ...field, title: 'New ' + titleOf(field) }, networkOf);
     const current = make('div');
-    const choice = controls.flag({ name: 'replace', title: 'Replace all URLs', hint: 'Enter every URL in full again: those above are masked. Without an endpoint, all are removed.' });
+    const choice = controls.flag({ name: 'replace', title: 'Replace all URLs', hint: 'Enter every endpoint in full again, with the values of its headers: those above are masked. Without an endpoint, all are removed.' });
     const { element, shown } = section(titleOf(field), [current, choice.element, list.element]);
     element.open = list.element.open = true;
     list.element.hidden = true;

@@ -175,7 +175,7 @@ function setNewForm(form) {
 function createFrom(values, text) {
   if (newForm.isChanged() && !confirm('You have a new relayer that is not created. Discard it?')) return;
   setNewForm(copyForm(values));
-  goTo('#new', text + (values.custom_rpc_urls ? ' Enter its RPC URLs again.' : ''));
+  goTo('#new', text + (values.custom_rpc_urls ? ' Enter its RPC URLs and their headers again.' : ''));
 }
 
 const duplicate = ({ data: { id, ...values } }) => createFrom({ ...values, paused: false }, 'The form has the values of ' + inSentence(id) + '.');

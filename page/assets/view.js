@@ -116,7 +116,7 @@ export function valueOf(value, field, network) {
 
 function membersOf(object, fields = [], network) {
   const parts = Object.entries(object).flatMap(([name, value]) => {
-    const field = fields.find((candidate) => candidate.name === name) ?? { name };
+    const field = fields.find((candidate) => candidate.name === name) ?? { title: name };
     return [make('dt', {}, titleOf(field)), make('dd', {}, [valueOf(value, field, network)])];
   });
   return make('dl', {}, parts);

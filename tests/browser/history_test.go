@@ -124,7 +124,7 @@ func TestDuplicate(t *testing.T) {
 	b := openFull(t, "evm")
 	b.more("Duplicate")
 	b.expectTitle("New relayer")
-	b.expectStatus("The form has the values of evm. Enter its RPC URLs again.")
+	b.expectStatus("The form has the values of evm. Enter its RPC URLs and their headers again.")
 	expect(b, "", findControl+`.value`, []string{"ID"})
 	b.fill("base", "Network *")
 	b.fill("copy", "ID")

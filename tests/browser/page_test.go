@@ -403,7 +403,7 @@ func TestFailure_Texts(t *testing.T) {
 		{503, map[string]string{"Retry-After": "2"}, "The server is not available now. Try again in 2 s.", "Not paused: ", true},
 		{503, nil, "The server is not available now. Try again later.", "Not paused: ", true},
 		{500, map[string]string{"X-Request-Id": "abc"}, "The server had an internal error. Its log has the cause under the request ID abc.", unknown, true},
-		{502, nil, "Some Message.", "Not paused: ", true},
+		{502, nil, "Some Message.", unknown, true},
 		{403, nil, "This token may not read this relayer.", "Not paused: ", false},
 	} {
 		b.respond(c.status, c.headers)

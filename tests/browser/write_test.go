@@ -528,8 +528,12 @@ func TestEdit_Settings(t *testing.T) {
 	b.saved("Full one was changed")
 	b.edit("one")
 	expect(b, `{"exact":18446744073709551616,"max_in_flight":8,"odd":{"deep":[1]}}`, findControl+`.value.replace(/\s/g, '')`, []string{"Settings (JSON)"})
+	b.fill(`{"max_in_flight": 8, "odd": {}, "_seconds": 1}`, "Settings (JSON)")
+	b.saved("Full one was changed")
+	b.edit("one")
+	expect(b, `{"_seconds":1,"max_in_flight":8,"odd":{}}`, findControl+`.value.replace(/\s/g, '')`, []string{"Settings (JSON)"})
 	b.fill(`{"max_in_flight": 9}`, "Settings (JSON)")
 	b.saved("Full one was changed")
 	b.goTo("changes=&of=one", "History of one")
-	expect(b, "setting exact 18446744073709551616 → not set; setting max_in_flight 8 → 9; setting odd.deep − 1 by api-key", historyRows+`[0]`)
+	expect(b, "setting _seconds 1 → not set; setting max_in_flight 8 → 9 by api-key", historyRows+`[0]`)
 }
