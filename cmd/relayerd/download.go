@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"time"
 
@@ -54,10 +55,19 @@ func (s *server) send(w http.ResponseWriter, r *http.Request, from *bolt.Store) 
 		return err
 	}
 	copied, err := os.Open(path)
-	if err = errors.Join(err, os.Remove(path)); err != nil {
-		return err
+	if err != nil {
+		http.Error(w, "the backup failed: see the log of the server", http.StatusInternalServerError)
+		return errors.Join(err, os.Remove(path))
 	}
 	defer copied.Close()
+	info, err := copied.Stat()
+	if err = errors.Join(err, os.Remove(path)); err != nil {
+		http.Error(w, "the backup failed: see the log of the server", http.StatusInternalServerError)
+		return err
+	}
+	// A client does not take a copy that ends early for a whole one.
+	w.Header().Set("Content-Length", strconv.FormatInt(info.Size(), 10))
+	w.Header().Set("Cache-Control", "no-store")
 	control := http.NewResponseController(w)
 	for written := int64(0); err == nil; {
 		// A client that stops to read is disconnected after the time of a usual response.

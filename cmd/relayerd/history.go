@@ -112,10 +112,11 @@ func printHistory(out io.Writer, changes []relayer.Change, isJSON bool) error {
 			}
 			continue
 		}
-		fields := strings.Join(changedFields(c), " ")
-		if c.Relayer != nil && slices.Contains(changedFields(c), "paused") {
-			fields = strings.Replace(fields, "paused", fmt.Sprint("paused=", c.Relayer.Paused), 1)
+		changed := slices.Clone(changedFields(c))
+		if i := slices.Index(changed, "paused"); i >= 0 && c.Relayer != nil {
+			changed[i] = fmt.Sprint("paused=", c.Relayer.Paused)
 		}
+		fields := strings.Join(changed, " ")
 		fmt.Fprintf(table, "%s\t%d", c.Info.Time.Local().Format(time.DateTime), c.Info.Revision)
 		for _, text := range []string{c.ID, c.Info.Actor, string(c.Info.Action), fields, c.Info.Reason} {
 			fmt.Fprint(table, "\t", printable(cmp.Or(text, "-")))

@@ -206,7 +206,7 @@ func TestServe_HistoryRetention(t *testing.T) {
 	server.stop()
 	expectFailure(t, "--history must be 0 or at least 1s", "serve", "--db", path, "--history", "-1h")
 	expectFailure(t, "--history must be 0 or at least 1s", "serve", "--db", path, "--history", "1ns")
-	expectFailure(t, "--history must not be set for memory: it retains 1,000 changes", "serve", "--db", "memory", "--history", "0")
+	expectFailure(t, "--history must not be set for memory: it retains 1,024 changes", "serve", "--db", "memory", "--history", "0")
 }
 
 // A flag of a server sets its part of the retention of a database in PostgreSQL for all servers.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/keyring"
 	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/sealed"
@@ -154,7 +155,14 @@ func (k *keyFlags) countUnder(ctx context.Context) (count int, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	counts, err := countSealed(ctx, store, noKeys{})
+	sealing, err := sealed.New(store, noKeys{})
+	if err != nil {
+		return 0, err
+	}
+	counts, err := sealing.Count(ctx)
+	if errors.Is(err, relayer.ErrCorrupt) { // a damaged relayer may be under the key
+		return 0, fmt.Errorf("%w: run relayerd check first", err)
+	}
 	for _, key := range ring.Keys() {
 		for used, number := range counts.Keys {
 			if key.ID == k.id && key.Fingerprint == used.Fingerprint {

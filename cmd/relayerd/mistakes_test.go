@@ -35,7 +35,7 @@ var mistakes = []struct{ line, want string }{
 	{"serve --log-format xml", "--log-format must be text or json"},
 	{"serve --log-level all", "--log-level must be info or debug"},
 	{"serve --history 1ns", "--history must be 0 or at least 1s"},
-	{"serve --db memory --history 0", "--history must not be set for memory: it retains 1,000 changes"},
+	{"serve --db memory --history 0", "--history must not be set for memory: it retains 1,024 changes"},
 	// Addresses.
 	{"serve --addr localhost", "--addr must be host:port"},
 	{"serve --addr u:{secret}@h/d", "--addr must be host:port"},

@@ -91,7 +91,7 @@ failure. Changes that the registry rejects do not prevent the others, except del
 func (c *planConfig) addFlags(command *cobra.Command) {
 	flags := command.Flags()
 	flags.StringVarP(&c.file, "file", "f", "", "configuration `file`; - is the standard input")
-	flags.BoolVar(&c.expandEnv, "expand-env", false, "replace ${NAME} in the RPC URLs of the file by environment variables")
+	flags.BoolVar(&c.expandEnv, "expand-env", false, "replace ${NAME} in RPC URLs and header values by environment variables")
 	flags.BoolVar(&c.Prune, "prune", false, "delete the relayers that the file does not list, of those that --selector selects")
 	flags.IntVar(&c.MaxDeletes, "max-deletes", 0, "permit --prune to delete this `number` of relayers; without it at most 10, and none if the file is empty")
 	flags.BoolVar(&c.KeepPaused, "keep-paused", false, "leave paused of existing relayers as it is")

@@ -77,7 +77,8 @@ func (f *keysFile) Keys() []sealed.Key { return f.current.Load().Keys() }
 
 func (f *keysFile) KeyOf(text []byte) (sealed.Key, error) { return f.current.Load().KeyOf(text) }
 
-// openKeys returns nil without --keys. A file that has not the keys of the database is not used.
+// openKeys returns nil without --keys. A file is rejected if one of its keys has the name of
+// another key of the database.
 func (s *server) openKeys(ctx context.Context) (*keysFile, error) {
 	if s.keysFile == "" {
 		return nil, nil
@@ -223,6 +224,7 @@ type resealer struct {
 // exponential backoff.
 func (r resealer) run(ctx context.Context) {
 	for delay := firstRetry; ; {
+		primary := r.keys.Keys()[0].ID // a reload may change it before the line is logged
 		count, err := r.reseal(ctx)
 		var retry <-chan time.Time
 		switch {
@@ -235,7 +237,7 @@ func (r resealer) run(ctx context.Context) {
 		case r.unseals:
 			r.logger.Info("all RPC URLs are in clear", "stored", count)
 		default: // the operator waits for the line of each server, even if nothing was left to seal
-			r.logger.Info("all RPC URLs are under the primary key", "stored", count, "primary", r.keys.Keys()[0].ID)
+			r.logger.Info("all RPC URLs are under the primary key", "stored", count, "primary", primary)
 		}
 		select {
 		case <-r.keys.reloaded:

@@ -38,8 +38,8 @@ func newServeCommand(apiKey string) *cobra.Command {
 		Short: "Serve the API, a web page, health checks and metrics",
 		Long: `Serve the API under /api/v1, a web page at /, health checks below /healthz/, and metrics at
 /metrics. The environment variable API_KEY is the only token; --tokens-file has several, with
-roles. Each flag can be an environment variable: RELAYERD_TOKENS_FILE is --tokens-file. Files
-are read again when they change, and after SIGHUP.`,
+roles. Each flag can be an environment variable: RELAYERD_TOKENS_FILE is --tokens-file. Files of
+tokens, keys, signers and certificates are read again when they change, and after SIGHUP.`,
 		PersistentPreRunE: func(command *cobra.Command, args []string) error {
 			return cmp.Or(setFromEnvironment(command), checkFlags(command, args))
 		},
@@ -115,7 +115,7 @@ func (c config) check() error {
 	case c.history != 0 && c.history < time.Second:
 		return errors.New("--history must be 0 or at least 1s")
 	case c.database == inMemory && c.isHistorySet:
-		return errors.New("--history must not be set for memory: it retains 1,000 changes")
+		return errors.New("--history must not be set for memory: it retains 1,024 changes")
 	case !(c.rate >= 0 && c.rate <= math.MaxInt32):
 		return fmt.Errorf("--rate must be from 0 to %d", math.MaxInt32)
 	}

@@ -31,7 +31,7 @@ func (r role) has(name role) bool {
 	return slices.Contains(strings.Split(string(r), "+"), string(name))
 }
 
-// permits reports whether the role has an action. None has those that it does not know.
+// permits reports whether the role has an action. Unknown actions are denied.
 func (r role) permits(action relayer.Action) bool {
 	switch action {
 	case relayer.ActionGet, relayer.ActionList, relayer.ActionWatch:
