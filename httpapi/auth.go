@@ -17,9 +17,9 @@ import (
 
 // Authenticator returns who sent a request: from a bearer token, a cookie, a client
 // certificate, or the context. [Tokens] and [TrustHost] return one. Browsers add cookies to
-// requests of other sites: with cookies, wrap the API in [http.CrossOriginProtection]. Rate
-// limits and logs use the ID of the actor, which must not be empty. The API sets its RequestID
-// and Address.
+// requests of other sites, and the credentials of HTTP Basic authentication too: with either, wrap
+// the API in [http.CrossOriginProtection]. Rate limits and logs use the ID of the actor, which must
+// not be empty. The API sets its RequestID and Address.
 //
 // An error that matches [ErrUnauthorized] rejects the request with 401. Any other error is
 // a fault of the host: it is logged, and the response is 503. A panic is logged, and the

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/internal/wire"
@@ -212,7 +213,11 @@ func (a *API) setAll(x *exchange, r *http.Request, set func(context.Context, rel
 	if x.query.values.Has("paused_by") {
 		options = append(options, relayer.PausedBy(x.query.values.Get("paused_by")))
 	}
+	// It may take longer than the server gives a response. Without the method, its timeout applies.
+	control := http.NewResponseController(x.ResponseWriter)
+	_ = control.SetWriteDeadline(time.Time{})
 	result, err := set(context.WithoutCancel(x.Context), x.query.selector, options...)
+	_ = control.SetWriteDeadline(time.Now().Add(sendTimeout))
 	if err != nil {
 		return a.errorResponse(x, r, err)
 	}

@@ -63,10 +63,12 @@ func run(ctx context.Context) error {
 
 // newService returns the mux of the service, with the registry mounted.
 func newService(manager *relayer.Manager) (http.Handler, error) {
-	registry, err := httpapi.New(manager, httpapi.TrustHost(), httpapi.WithAuthorizer(authorize))
+	api, err := httpapi.New(manager, httpapi.TrustHost(), httpapi.WithAuthorizer(authorize))
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /hello", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) })
-	mux.Handle("/registry/", requireLogin(http.StripPrefix("/registry", registry)))
+	// Browsers send the login with requests of other sites too.
+	registry := http.NewCrossOriginProtection().Handler(requireLogin(http.StripPrefix("/registry", api)))
+	mux.Handle("/registry/", registry)
 	mux.Handle("/admin/", requireLogin(http.StripPrefix("/admin", page.Handler("/registry/api/v1", page.TrustHost()))))
 	return mux, err
 }

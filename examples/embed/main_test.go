@@ -68,4 +68,19 @@ func TestService_MountedRegistry(t *testing.T) {
 			t.Errorf("Location is %q", location)
 		}
 	}
+
+	// The page of another site, to which the browser adds the login.
+	request, err := http.NewRequest(http.MethodPost, server.URL+"/registry/api/v1/relayers:pause?all=true", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.SetBasicAuth("ops", "ops")
+	request.Header.Set("Sec-Fetch-Site", "cross-site")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if response.Body.Close(); response.StatusCode != http.StatusForbidden {
+		t.Errorf("a request of another site returned %d", response.StatusCode)
+	}
 }
