@@ -271,18 +271,17 @@ func checkDisabled(r *Relayer, found *problems) {
 // which may have none. They would replace the full URL. It also rejects masked headers. An
 // endpoint that is stored in this form is kept.
 func checkMasks(r, stored *Relayer, found *problems) {
-	left, masks := slices.Clone(stored.CustomRPCURLs), make(map[string]bool)
-	for _, endpoint := range left {
+	left, masks := make(map[RPCURL][]RPCConfig), make(map[string]bool)
+	for _, endpoint := range stored.CustomRPCURLs {
+		left[endpoint.URL] = append(left[endpoint.URL], endpoint)
 		if masked := endpoint.URL.String(); masked != endpoint.URL.Unmasked() {
 			masks[canonicalURL(masked)] = true
 		}
 	}
 	for i, endpoint := range r.CustomRPCURLs {
-		at := slices.IndexFunc(left, func(kept RPCConfig) bool { return kept.URL == endpoint.URL })
 		var kept RPCConfig
-		if at >= 0 {
-			kept = left[at]
-			left = slices.Delete(left, at, at+1)
+		if same := left[endpoint.URL]; len(same) > 0 {
+			kept, left[endpoint.URL] = same[0], same[1:]
 		} else if endpoint.URL.IsMasked() || masks[canonicalURL(endpoint.URL.Unmasked())] {
 			found.Add(fmt.Sprintf("custom_rpc_urls[%d].url", i), "must be the full URL, not the masked one that responses show")
 		}
@@ -458,20 +457,21 @@ func (s *settings) checkSettings(raw json.RawMessage, found *problems) {
 
 // settingsTextProblem returns why a text cannot be in settings, or "".
 func settingsTextProblem(text string) string {
+	lastAt := strings.LastIndexByte(text, '@')
 	for _, rest, isURL := strings.Cut(text, "://"); isURL; _, rest, isURL = strings.Cut(rest, "://") {
 		authority := rest
 		if end := strings.IndexAny(rest, "/?#"); end >= 0 {
 			authority = rest[:end]
 		}
-		if strings.Contains(authority, "@") || hasPassword(authority) && strings.Contains(rest, "@") {
+		if strings.Contains(authority, "@") || hasPassword(authority) && len(text)-len(rest) <= lastAt {
 			return "must not be a URL with user information: settings are shown to every reader"
 		}
 	}
 	return ""
 }
 
-// hasPassword reports whether what is before the path of a URL is a user and the begin of a
-// password, which is not escaped: the port would be no number.
+// hasPassword reports whether the text after the first colon is not a port number, as with an
+// unescaped password that contains a slash.
 func hasPassword(authority string) bool {
 	_, port, hasPort := strings.Cut(authority, ":")
 	_, err := strconv.ParseUint(port, 10, 16)

@@ -280,6 +280,8 @@ func (b *bulk) add(before Record, err error) {
 		b.result.Changed++
 	case err == nil:
 		b.result.Unchanged++
+	case !isDamaged && errors.Is(err, ErrOutcomeUnknown) && !errors.Is(b.err, ErrOutcomeUnknown):
+		b.err = err // other errors promise that nothing was stored
 	case !isDamaged && (before.ID == "" || isOfStore(err)):
 		b.err = cmp.Or(b.err, err)
 	case len(b.result.Failed) == maxBulkFailures:

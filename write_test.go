@@ -1638,6 +1638,26 @@ func TestPauseAll_StoreFails(t *testing.T) {
 	}
 }
 
+// A write of unknown outcome counts, even if another one has failed before it without an effect.
+func TestPauseAll_UnknownOutcomeIsLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner, started, both := memory.New(), new(atomic.Int32), make(chan struct{})
+		fleet(t, inner, 2)
+		m := managerOf(t, beforeUpdate{inner, func(relayer.Record) error {
+			if started.Add(1) == 1 {
+				<-both
+				return relayer.ErrUnavailable
+			}
+			close(both)
+			time.Sleep(time.Second)
+			return relayer.ErrOutcomeUnknown
+		}})
+		if _, err := m.PauseAll(t.Context(), relayer.Selector{}, relayer.AllRelayers()); !errors.Is(err, relayer.ErrOutcomeUnknown) {
+			t.Errorf("the error is %v", err)
+		}
+	})
+}
+
 // Several writes are in flight at once, for group commit, but not many.
 func TestPauseAll_WritesInFlight(t *testing.T) { synctest.Test(t, testWritesInFlight) }
 

@@ -129,9 +129,8 @@ func (d *Decoder) Member(name string, data []byte) Value {
 // maxFreeDepth is the deepest nesting that Free accepts.
 const maxFreeDepth = 32
 
-// Free reports what cannot be stored in a value of any shape: too many levels, a name that is
-// given twice, a text that cannot be stored, and one that refuse, if it is not nil, returns a problem
-// of. It reports false if there is any.
+// Free validates a value of any shape: its depth, duplicate names and every text. If refuse is not
+// nil, it also checks each text and each name. It reports whether the value is valid.
 func (v Value) Free(refuse func(text string) (problem string)) (isValid bool) {
 	if depth(v.data) > maxFreeDepth {
 		v.ReportAs(OutOfRange, fmt.Sprintf("must not nest deeper than %d levels", maxFreeDepth))
@@ -169,6 +168,9 @@ func (v Value) free(refuse func(string) string) bool {
 			name, problem := unquote(c.next())
 			c.accept(':')
 			member := v.member(parent, name, c.next())
+			if problem == "" && refuse != nil {
+				report(v, "", refuse(name)) // a path with the name would show it
+			}
 			if report(member, "", problem); given[name] {
 				report(member, Duplicate, "must not be given more than once")
 			}
