@@ -64,6 +64,8 @@ func wantWaiting(t *testing.T, server *Server, sql string) (wait func()) {
 // pidsOf returns all processes of a server.
 func pidsOf(t *testing.T, server *Server) []int {
 	t.Helper()
+	// A server accepts connections before all of its processes have started.
+	must(t, server.awaitQuery("SELECT (count(*) >= 3)::int FROM pg_stat_activity WHERE pid <> pg_backend_pid()", "1"))
 	output, err := server.query("SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
 	must(t, err)
 	pids := []int{server.postmaster.PID}
