@@ -16,7 +16,7 @@ import (
 const failedInterval = time.Second
 
 // auditLog logs each write that succeeded, was a fault, or has an unknown outcome. Of the
-// other failed writes it logs the first at once, and counts the later ones, so that an actor
+// other failed writes it logs the first at once, and counts the later ones: an actor
 // cannot flood the log. The API logs each read of full RPC URLs, and counts what the roles of
 // tokens do not permit.
 type auditLog struct {

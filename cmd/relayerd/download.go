@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"time"
 
@@ -25,9 +24,8 @@ func (s *server) download(api http.Handler) http.Handler {
 	file, isFile := s.store.(*bolt.Store)
 	var writing sync.Mutex
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		actor, err := s.tokens.authenticate(r)
-		granted, _ := s.tokens.grantOf(actor)
-		if err != nil || !isFile || !granted.role.has(roleBackup) {
+		actor, granted, ok := s.tokens.grantFor(r)
+		if !ok || !isFile || !granted.role.has(roleBackup) {
 			api.ServeHTTP(w, r)
 			return
 		}
@@ -39,6 +37,9 @@ func (s *server) download(api http.Handler) http.Handler {
 		defer writing.Unlock()
 		if err := s.send(w, r, file); err != nil {
 			s.logger.Error("backup failed", "principal", actor.ID, "error", err.Error())
+			if errors.Is(err, errIncomplete) {
+				panic(http.ErrAbortHandler) // a client does not take a part for a whole copy
+			}
 			return
 		}
 		s.logger.Info("backup sent", "principal", actor.ID, "address", r.RemoteAddr)
@@ -60,13 +61,11 @@ func (s *server) send(w http.ResponseWriter, r *http.Request, from *bolt.Store) 
 		return errors.Join(err, os.Remove(path))
 	}
 	defer copied.Close()
-	info, err := copied.Stat()
-	if err = errors.Join(err, os.Remove(path)); err != nil {
+	if err := os.Remove(path); err != nil {
 		http.Error(w, "the backup failed: see the log of the server", http.StatusInternalServerError)
 		return err
 	}
-	// A client does not take a copy that ends early for a whole one.
-	w.Header().Set("Content-Length", strconv.FormatInt(info.Size(), 10))
+	// Without a length the response ends with the handler: the next backup is not refused.
 	w.Header().Set("Cache-Control", "no-store")
 	control := http.NewResponseController(w)
 	for written := int64(0); err == nil; {
@@ -79,8 +78,10 @@ func (s *server) send(w http.ResponseWriter, r *http.Request, from *bolt.Store) 
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
-	return err
+	return fmt.Errorf("%w: %w", errIncomplete, err)
 }
+
+var errIncomplete = errors.New("the copy was not sent completely")
 
 // download writes a backup of the server to a new file next to path. It returns its name and a
 // function that removes it.

@@ -15,14 +15,16 @@ import (
 func TestBackup_OfServer(t *testing.T) {
 	t.Parallel()
 	directory, tokens := t.TempDir(), filepath.Join(t.TempDir(), "tokens")
-	writeTokens(t, tokens, "saver "+token+" backup", "ops "+oldToken+" write+engine", "both "+newToken+" read+backup")
+	writeTokens(t, tokens, "saver "+token+" backup", "ops "+oldToken+" write+engine", "both "+newToken+" read+backup", "twice 0123456789abcdef-twice backup+backup")
 	server := start(t, "", "--db", makeFile(t, 30), "--tokens-file", tokens)
 	server.expectStatus("POST", collection, oldToken, definition, http.StatusConflict)
 	for bearer, want := range map[string][3]int{
 		token:    {http.StatusOK, http.StatusForbidden, http.StatusNotFound},
 		newToken: {http.StatusOK, http.StatusOK, http.StatusOK},
-		oldToken: {http.StatusNotFound, http.StatusOK, http.StatusOK},
-		"wrong":  {http.StatusUnauthorized, http.StatusUnauthorized, http.StatusUnauthorized},
+
+		"0123456789abcdef-twice": {http.StatusOK, http.StatusForbidden, http.StatusNotFound},
+		oldToken:                 {http.StatusNotFound, http.StatusOK, http.StatusOK},
+		"wrong":                  {http.StatusUnauthorized, http.StatusUnauthorized, http.StatusUnauthorized},
 	} {
 		server.expectStatus("GET", backupPath, bearer, "", want[0])
 		server.expectStatus("GET", collection, bearer, "", want[1])

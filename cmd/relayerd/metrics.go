@@ -89,17 +89,16 @@ func (m metrics) count(api *httpapi.API) http.Handler {
 	})
 }
 
-// publicMetrics returns the handler of /metrics on --addr. Metrics are about all relayers, so
-// that they exist only for tokens without a selector. The API responds to all other requests,
+// publicMetrics returns the handler of /metrics on --addr. Metrics are about all relayers: they
+// exist only for tokens that may list all of them. The API responds to all other requests,
 // and to all with --metrics-addr.
 func (s *server) publicMetrics(api http.Handler) http.Handler {
 	if s.metricsAddress != "" {
 		return api
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		actor, err := s.tokens.authenticate(r)
-		granted, _ := s.tokens.grantOf(actor)
-		if err != nil || granted.within.String() != "" || granted.role == roleBackup {
+		_, granted, ok := s.tokens.grantFor(r)
+		if !ok || granted.within.String() != "" || !granted.role.permits(relayer.ActionList) {
 			api.ServeHTTP(w, r)
 			return
 		}

@@ -38,7 +38,7 @@ func (s *sealing) keys() (sealed.Keys, error) {
 	return readKeys(s.keysFile)
 }
 
-// options returns those of a [sealed.Store].
+// options returns the options of the [sealed.Store].
 func (s *sealing) options() (options []sealed.Option) {
 	if s.unseal {
 		options = append(options, sealed.Off())
@@ -100,14 +100,15 @@ func (s *server) openKeys(ctx context.Context) (*keysFile, error) {
 		s.logger.Info("keys read", "keys", len(ring.Keys()), "primary", ring.Keys()[0].ID, "fingerprint", ring.Keys()[0].Fingerprint)
 		select {
 		case file.reloaded <- struct{}{}:
-		default: // the resealer has not begun again since the last reload
+		default: // the last reload is still waiting for the resealer
 		}
 		return nil
 	}, s.keysFile)
 }
 
 // sealedStore returns the database with the keys: a [sealed.Store], unless nothing is sealed. It logs
-// how the RPC URLs are stored, and returns an error if the keys are not those of the database.
+// how the RPC URLs are stored, and returns an error if a key has the name of another key of the
+// database.
 func (s *server) sealedStore(ctx context.Context) (relayer.Store, error) {
 	var used sealed.Keys = noKeys{}
 	if s.keys != nil {

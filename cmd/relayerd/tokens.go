@@ -211,6 +211,16 @@ func (f *tokensFile) grantOf(actor relayer.Actor) (grant, bool) {
 	return granted, ok
 }
 
+// grantFor authenticates a request outside of the API, and returns what its token permits.
+func (f *tokensFile) grantFor(r *http.Request) (actor relayer.Actor, granted grant, ok bool) {
+	actor, err := f.authenticate(r)
+	if err != nil {
+		return actor, grant{}, false
+	}
+	granted, ok = f.grantOf(actor)
+	return actor, granted, ok
+}
+
 // authorize is an [httpapi.Authorizer].
 func (f *tokensFile) authorize(_ context.Context, access httpapi.Access) (httpapi.Decision, error) {
 	if granted, ok := f.grantOf(access.Actor); ok && granted.role.permits(access.Action) {
