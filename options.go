@@ -305,8 +305,8 @@ func NewWriteSettings(options ...WriteOption) (s WriteSettings, err error) {
 	return s, err
 }
 
-// notBulk returns the error of an option that only a [Manager.ResumeAll] has.
-func (s WriteSettings) notBulk() error {
+// checkPausedBy returns an error if PausedBy is set: only [Manager.ResumeAll] supports it.
+func (s WriteSettings) checkPausedBy() error {
 	if s.PausedBy != "" {
 		return invalid("paused_by", "is only possible for a resume of several relayers")
 	}

@@ -144,12 +144,12 @@ func privateEndpoints(rec Record) ([]RPCConfig, error) {
 	if len(rec.Private) == 0 {
 		return nil, nil
 	}
-	var private privatePart
+	var private privatePart[Secret]
 	if err := json.Unmarshal(rec.Private, &private); err != nil {
 		// The error of the decoder may quote secrets.
 		return nil, corruptPart(rec, "is not readable: "+urlsRemedy)
 	}
-	return private.endpoints(), nil
+	return endpointsOf(private), nil
 }
 
 // urlsRemedy is what to do about a damaged private part.

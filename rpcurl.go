@@ -127,8 +127,8 @@ func (c RPCConfig) equals(other RPCConfig) bool {
 	return c.URL == other.URL && maps.Equal(c.Headers, other.Headers) && (c.Weight == nil) == (other.Weight == nil) && (c.Weight == nil || *c.Weight == *other.Weight)
 }
 
-// isMaskOf reports whether a response shows the endpoint so. An older version that replaced the
-// URLs shows no headers, and has left those of the endpoints before in the private part.
+// isMaskOf reports whether c is the masked form of full. An older version keeps the stored headers
+// in the private part when it replaces the URLs, so an endpoint without headers matches too.
 func (c RPCConfig) isMaskOf(full RPCConfig) bool {
 	if string(c.URL) != full.URL.String() || c.Headers != nil && len(c.Headers) != len(full.Headers) {
 		return false
@@ -159,23 +159,24 @@ func (c RPCConfig) full() fullRPC {
 	return full
 }
 
-// privatePart is the part of a relayer that no response shows.
-type privatePart struct {
+// privatePart is the part of a relayer that no response shows. It is encoded with V string, which
+// does not mask.
+type privatePart[V ~string] struct {
 	// CustomRPCURLs are the full URLs, in the order of the masked ones in the document.
 	CustomRPCURLs []string `json:"custom_rpc_urls,omitempty"`
 
-	// Headers are those of the URLs. It is nil if no URL has any.
-	Headers []map[string]Secret `json:"headers,omitempty"`
+	// Headers[i] has the headers of CustomRPCURLs[i]. It is nil if no URL has any.
+	Headers []map[string]V `json:"headers,omitempty"`
 }
 
 const headersMember = "headers"
 
-func (p privatePart) endpoints() []RPCConfig {
-	endpoints := make([]RPCConfig, len(p.CustomRPCURLs))
-	for i, full := range p.CustomRPCURLs {
+func endpointsOf(private privatePart[Secret]) []RPCConfig {
+	endpoints := make([]RPCConfig, len(private.CustomRPCURLs))
+	for i, full := range private.CustomRPCURLs {
 		endpoints[i].URL = RPCURL(full)
-		if i < len(p.Headers) {
-			endpoints[i].Headers = p.Headers[i]
+		if i < len(private.Headers) {
+			endpoints[i].Headers = private.Headers[i]
 		}
 	}
 	return endpoints
@@ -186,19 +187,15 @@ func encodePrivate(id string, endpoints []RPCConfig) ([]byte, error) {
 	if len(endpoints) == 0 {
 		return nil, nil
 	}
-	var urls []string
-	var headers []map[string]string
+	var private privatePart[string]
 	for i, endpoint := range endpoints {
 		full := endpoint.full()
-		urls = append(urls, full.URL)
+		private.CustomRPCURLs = append(private.CustomRPCURLs, full.URL)
 		if full.Headers != nil {
-			headers = append(append(headers, make([]map[string]string, i-len(headers))...), full.Headers)
+			private.Headers = append(append(private.Headers, make([]map[string]string, i-len(private.Headers))...), full.Headers)
 		}
 	}
-	encoded, err := strictjson.Encode(struct {
-		CustomRPCURLs []string            `json:"custom_rpc_urls"`
-		Headers       []map[string]string `json:"headers,omitempty"`
-	}{urls, headers})
+	encoded, err := strictjson.Encode(private)
 	if err != nil {
 		return nil, fmt.Errorf("relayer: encoding the private part of %s: %w", id, err)
 	}

@@ -425,7 +425,7 @@ const (
 func isOmitted(raw json.RawMessage) bool { return raw == nil || string(raw) == "null" }
 
 // canonicalSettings returns the stored form of valid settings: with sorted names, and without
-// members that are null, so that every patch has the same result whoever makes it.
+// members that are null, so a patch has the same result for every client.
 func canonicalSettings(raw json.RawMessage) json.RawMessage {
 	if isOmitted(raw) {
 		return nil
@@ -459,10 +459,7 @@ func (s *settings) checkSettings(raw json.RawMessage, found *problems) {
 func settingsTextProblem(text string) string {
 	lastAt := strings.LastIndexByte(text, '@')
 	for _, rest, isURL := strings.Cut(text, "://"); isURL; _, rest, isURL = strings.Cut(rest, "://") {
-		authority := rest
-		if end := strings.IndexAny(rest, "/?#"); end >= 0 {
-			authority = rest[:end]
-		}
+		authority, _ := mask.Authority(rest)
 		if strings.Contains(authority, "@") || hasPassword(authority) && len(text)-len(rest) <= lastAt {
 			return "must not be a URL with user information: settings are shown to every reader"
 		}
@@ -517,7 +514,7 @@ var (
 	textDecoder = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
-func decodesItself(t reflect.Type) bool {
+func hasOwnDecoder(t reflect.Type) bool {
 	return reflect.PointerTo(t).Implements(jsonDecoder) || reflect.PointerTo(t).Implements(textDecoder)
 }
 
@@ -529,7 +526,7 @@ func checkShape(path string, raw []byte, t reflect.Type, found *problems) (fits 
 	}
 	fits = true
 	switch first, kind := raw[0], t.Kind(); {
-	case decodesItself(t):
+	case hasOwnDecoder(t):
 	case first == '{' && kind == reflect.Struct:
 		for name, value := range strictjson.InOrder(raw) {
 			field, isKnown := fieldOf(t, name)
@@ -575,7 +572,7 @@ func fieldOf(t reflect.Type, name string) (reflect.StructField, bool) {
 // shapeProblem returns what a value must be that a type cannot hold.
 func shapeProblem(t reflect.Type, err error) string {
 	switch kind := t.Kind(); {
-	case decodesItself(t):
+	case hasOwnDecoder(t):
 		return "is not valid: " + mask.Text(err.Error())
 	case kind == reflect.Bool:
 		return "must be true or false"

@@ -37,8 +37,8 @@ func (m *Manager) Create(ctx context.Context, req CreateRequest, options ...Writ
 // copy prevents that.
 //
 // The relayer has its full RPC URLs. If they are damaged, or are sealed and cannot be opened, they
-// are masked ([RPCURL.IsMasked]): change can keep the list as it is, or replace all of its URLs. If it keeps
-// some of them, Update returns the error of [Manager.RPCURLs]. A list with the same content is
+// are masked ([RPCURL.IsMasked]): change can keep the list as it is, or replace all of its URLs. If
+// it keeps some of them, Update returns the error of [Manager.RPCURLs]. A list with the same content is
 // kept as it is stored, sealed under whichever key: see store/sealed.
 //
 // ID, Network, NetworkType, SignerID and Address must not be changed. Changes of Revision and
@@ -174,7 +174,7 @@ func (m *Manager) setAll(ctx context.Context, action Action, selector Selector, 
 	case settings.Revisions != nil:
 		err = invalid("", "a change of several relayers cannot have the condition of a revision")
 	case action == ActionPause && settings.PausedBy != "":
-		err = settings.notBulk()
+		err = settings.checkPausedBy()
 	case selector.IsZero() && !settings.All:
 		err = invalid("", "at least one filter, or all=true, is required")
 	}
@@ -717,7 +717,7 @@ type write struct {
 func observeWrite[T any](ctx context.Context, m *Manager, action Action, id *string, options []WriteOption, run func(context.Context, *write) (T, error)) (T, error) {
 	w := &write{store: m.store}
 	settings, err := NewWriteSettings(options...)
-	err = cmp.Or(err, settings.notBulk())
+	err = cmp.Or(err, settings.checkPausedBy())
 	if w.WriteSettings = settings; settings.DryRun {
 		w.store = withoutWrites(m.store)
 	}

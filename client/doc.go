@@ -11,8 +11,7 @@
 //   - An operation that the server does not offer returns an error that matches
 //     [errors.ErrUnsupported].
 //   - Relayers of OpenZeppelin Relayer have the Revision 0. It has no filters and no change feed:
-//     [Client.All] selects relayers itself. A dry run
-//     returns an error that matches [errors.ErrUnsupported].
+//     [Client.All] selects relayers itself. A dry run returns an error that matches [errors.ErrUnsupported].
 //   - An Update that only changes Paused is a pause or a resume. With a Manager it is an
 //     update, which admissions can refuse.
 //   - Update cannot change SystemDisabled. If

@@ -177,7 +177,7 @@ func warningsOf(encoded json.RawMessage) string {
 	var metadata struct {
 		Logs []struct{ Message string }
 	}
-	_ = json.Unmarshal(encoded, &metadata) // that of another server may differ
+	_ = json.Unmarshal(encoded, &metadata) // another server may send another form
 	var all strings.Builder
 	for _, log := range metadata.Logs {
 		all.WriteString(log.Message + "\n")

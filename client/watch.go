@@ -26,9 +26,9 @@ import (
 // delays the stream. It is zero until the server reports a duration.
 //
 // Watch reconnects when the connection is lost, or silent for three heartbeats, and resumes
-// after the last change that it has yielded. If the response took longer than a second, the times
-// are too early by as much: Watch then replaces the connection by one whose response is faster,
-// and uses the old one until then. It does not end while
+// after the last change that it has yielded. If the response takes longer than a second, the times
+// are early by up to that delay. Watch then opens a second connection, and uses the first until the
+// second responds faster. It does not end while
 // the server is unavailable, nor if a load balancer responds in its place, for example with
 // 404 or a web page. Only before the first connection, such a response ends Watch after the
 // time of [WithRetries]. A Retry-After counts as at most 5 minutes.
@@ -173,7 +173,7 @@ func (w *watcher) replaceLate(ctx context.Context) {
 	w.stream = stream
 }
 
-// open opens a stream, whose response it awaits for a time.
+// open connects a stream. It fails if the token and the response take longer than timeout.
 func (w *watcher) open(ctx context.Context, timeout time.Duration) (*eventStream, *failure) {
 	c := w.client
 	req := c.urls.of(newRequest(http.MethodGet, watchPath, nil))
@@ -301,7 +301,7 @@ func (w *watcher) change(e event) (*relayer.Change, error) {
 	return &relayer.Change{Kind: kind, Relayer: r, Position: w.lastID, Time: w.complete}, err
 }
 
-// maxCompleteMS is less than the longest duration.
+// maxCompleteMS bounds complete_ms, so its conversion to a duration cannot overflow.
 const maxCompleteMS = 1 << 43
 
 // decodeRelayer returns the relayer of an event. One that ceases to match the selector has only

@@ -189,7 +189,7 @@ func (c *Client) setPaused(ctx context.Context, action relayer.Action, id string
 }
 
 // PauseAll pauses relayers like [relayer.Manager.PauseAll]. It sends the request again if the
-// response is lost, with the same request ID, so that the counts are those of all attempts. An
+// response is lost, with the same request ID, so the counts include all attempts. An
 // error matches [relayer.ErrOutcomeUnknown] if relayers may have been changed: call PauseAll
 // again. The result then has the request ID and nothing else. An error matches
 // [errors.ErrUnsupported] if the server does not offer the operation.
@@ -199,7 +199,7 @@ func (c *Client) PauseAll(ctx context.Context, selector relayer.Selector, option
 	return c.setAll(ctx, relayer.ActionPause, selector, options)
 }
 
-// ResumeAll resumes relayers like [relayer.Manager.ResumeAll]. Errors are those of
+// ResumeAll resumes relayers like [relayer.Manager.ResumeAll]. It returns the errors of
 // [Client.PauseAll].
 func (c *Client) ResumeAll(ctx context.Context, selector relayer.Selector, options ...relayer.WriteOption) (relayer.BulkResult, error) {
 	return c.setAll(ctx, relayer.ActionResume, selector, options)

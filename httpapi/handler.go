@@ -209,7 +209,7 @@ func (a *API) routes() []route {
 	}
 	write := []parameter{{"changes", isFlag}, {"dry_run", isFlag}}
 	bulk := []parameter{{"all", isFlag}, {"dry_run", isFlag}}
-	pause := append([]parameter{{"paused_by", isOfResume}}, bulk...)
+	pause := append([]parameter{{"paused_by", resumeOnly}}, bulk...)
 	resume := append([]parameter{{"paused_by", isText}}, bulk...)
 
 	routes := []route{

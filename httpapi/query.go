@@ -178,8 +178,8 @@ func isFull(value string) (problem string) {
 	return ""
 }
 
-// isOfResume refuses a parameter that a pause would ignore: it would pause all.
-func isOfResume(string) (problem string) { return "is only possible for a resume" }
+// resumeOnly rejects paused_by for a pause, which would otherwise pause every selected relayer.
+func resumeOnly(string) (problem string) { return "is only possible for a resume" }
 
 func isText(value string) (problem string) {
 	if value == "" {

@@ -156,15 +156,15 @@ func (s *eventStream) isPermitted() bool {
 	return err == nil && now.isAllowed && now.within.String() == s.x.within.String()
 }
 
-// eventNote is what any event may have. Complete is the number of milliseconds from the
+// eventNote has the optional members of every event. Complete is the number of milliseconds from the
 // arrival of the request to the time up to which the stream is complete.
 type eventNote struct {
 	Complete *int64    `json:"complete_ms,omitempty"`
 	Metadata *metadata `json:"metadata,omitempty"` // of the first event
 }
 
-// note returns the members of an event that has been complete up to a time. An event from
-// before the arrival of the request has no time: the client would take it for a later one.
+// note encodes the optional members. complete_ms is omitted if the time is before the arrival of
+// the request: the client would take it for a later one.
 func (s *eventStream) note(complete time.Time) (members []byte) {
 	note := eventNote{Metadata: s.metadata}
 	if duration := complete.Sub(s.x.received); duration >= 0 {

@@ -27,8 +27,8 @@ type Change struct {
 // one relayer are combined until the consumer takes them, even if it was deleted and created
 // again. Until then the IDs of changed relayers are in memory. If the view was read again, the
 // differences are reported, deletions first, and a difference of the revision alone too. In a
-// registry that was restored, a relayer can have a lower revision than before. Every range over the sequence begins
-// again with the relayers of the view.
+// registry that was restored, a relayer can have a lower revision than before. Every range over
+// the sequence begins again with the relayers of the view.
 func (m *Mirror) Changes(ctx context.Context) iter.Seq[Change] {
 	return func(yield func(Change) bool) {
 		c := m.register()

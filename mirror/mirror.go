@@ -43,7 +43,7 @@ var _ relayer.Reader = (*Mirror)(nil)
 // Open returns a view of the relayers that the selector selects. The source is a Manager, a
 // view of one, or a client. Open waits for the first complete read of it, until ctx is done,
 // and returns the error of that read, or one that matches [errors.ErrUnsupported] if the
-// source has no cursors or positions. The view follows the source until [Mirror.Close], also
+// source has no cursors or positions. The view follows the source until [Mirror.Close], even
 // after ctx is done.
 func Open(ctx context.Context, source relayer.Registry, selector relayer.Selector) (*Mirror, error) {
 	if source == nil {

@@ -35,7 +35,7 @@ var contentTypes = map[string]string{
 }
 
 // contentSecurityPolicy allows only scripts and styles in files of this server, and
-// requests to it. Injected markup could load, run and send nothing.
+// requests to it. This blocks injected scripts, styles and requests to other servers.
 var contentSecurityPolicy = strings.Join([]string{
 	"default-src 'none'",
 	"script-src 'self'",

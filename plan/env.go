@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/mask"
 	"github.com/go-relayer/relayer/internal/wire"
 )
 
@@ -16,11 +17,8 @@ var reference = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 
 // hostOf returns the host and port of a URL that may have references.
 func hostOf(text string) string {
-	_, rest, _ := strings.Cut(text, "://")
-	authority := rest
-	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
-		authority = rest[:end]
-	}
+	_, afterScheme, _ := strings.Cut(text, "://")
+	authority, _ := mask.Authority(afterScheme)
 	return authority[strings.LastIndex(authority, "@")+1:]
 }
 

@@ -28,8 +28,8 @@ func maskedHeaders(headers map[string]relayer.Secret) map[string]relayer.Secret 
 }
 
 // maskProblems returns a problem for each masked URL and header of a list, unless the list is the
-// one that the registry shows: then the stored ones are kept. What has a hidden part in full cannot
-// be compared next to what is masked, because a registry takes only whole lists.
+// one that the registry shows: then the stored ones are kept. A registry takes only whole lists, so
+// a list must not mix full and masked values.
 func maskProblems(list []relayer.RPCConfig, isOther bool) []relayer.FieldError {
 	const reason = ": masked URLs are kept only if the file has all RPC URLs of the relayer as the registry shows them"
 	var found wire.Problems

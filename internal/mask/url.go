@@ -129,6 +129,11 @@ func Marked(masked string) string {
 // split returns user information, host and port, and the rest after them.
 func split(text string) (authority, rest string) {
 	_, afterScheme, _ := strings.Cut(text, "://")
+	return Authority(afterScheme)
+}
+
+// Authority returns user information, host and port of the part of a URL after ://, and the rest.
+func Authority(afterScheme string) (authority, rest string) {
 	end := strings.IndexAny(afterScheme, "/?#")
 	if end < 0 {
 		return afterScheme, ""

@@ -139,7 +139,7 @@ export const callOne = (id, more, below = '') => call(pathOf(id) + below + '?' +
 
 export const expired = 'The server no longer accepts this token: it has expired or was revoked. Sign in with another token.';
 
-const problemsIn = ({ errors }) => errors.map(({ field, message }) => (field ? field + ' ' : '') + message).join('; ');
+export const textOfProblems = (problems) => problems.map(({ field, message }) => (field ? field + ' ' : '') + message).join('; ');
 
 // Returns what is wrong and what to do next. doing completes "This token may not".
 export function explain(refusal, doing, id) {
@@ -152,6 +152,6 @@ export function explain(refusal, doing, id) {
     case 429: return 'Too many requests.' + again;
     case 500: return 'The server had an internal error. Its log has the cause under the request ID ' + refusal.requestID + '.';
     case 503: return 'The server is not available now.' + again;
-    default: return (problemsIn(refusal) || refusal.message || 'The server returned status ' + refusal.status) + '.';
+    default: return (textOfProblems(refusal.errors) || refusal.message || 'The server returned status ' + refusal.status) + '.';
   }
 }

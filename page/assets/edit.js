@@ -3,7 +3,7 @@
 // current revision: fields that the user did not change keep their current value.
 
 import { closeAction, isBusy, isStillSending, lineOf, setSending, views } from './actions.js';
-import { callOne, explain, Refusal } from './api.js';
+import { callOne, explain, Refusal, textOfProblems } from './api.js';
 import { differences } from './differences.js';
 import { byId, onSubmit, say, write } from './dom.js';
 import { editForm, restoreForm } from './forms.js';
@@ -130,7 +130,7 @@ async function refuse(mine, refusal) {
   const title = refusal.isUnknown() ? 'It is not known whether the relayer was changed' : 'The relayer was not changed';
   const problems = problemsOf(refusal, 'change relayers', id);
   if (editing === mine) mine.form.showErrors(title, problems);
-  else views.refused(id, title + ': ' + problems.map(({ field, message }) => (field ? field + ' ' : '') + message).join('; '));
+  else views.refused(id, title + ': ' + textOfProblems(problems));
   return refusal.isUnknown() && views.refresh();
 }
 

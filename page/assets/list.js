@@ -3,7 +3,7 @@
 
 import { may } from './access.js';
 import { openBulk } from './actions.js';
-import { call, Refusal, withChanges } from './api.js';
+import { call, Refusal, textOfProblems, withChanges } from './api.js';
 import { byId, make, morph, say, write } from './dom.js';
 import { isSame } from './json.js';
 import { noteValues, parse, print, states, within, withTerm } from './search.js';
@@ -188,7 +188,7 @@ export function showProblem(text) {
 // Shows that the list has no page as it was asked for.
 export function setInvalidList(asked, problems) {
   setList({ asked, filters: new URLSearchParams(), data: [], page: 1, size: mostRows, totals: { disabled: 0, paused: 0, active: 0 }, unpaused: 0, total: 0 });
-  showProblem(problems.map(({ field, message }) => (field ? field + ' ' : '') + message).join('; '));
+  showProblem(textOfProblems(problems));
 }
 
 // Changes by other clients.
