@@ -191,51 +191,25 @@ func largeDocuments(t *testing.T, store relayer.Store) {
 	wantPage(t, store, 0, 10, all[:len(all)-1])
 }
 
-// emptyDocuments permits a store to return nil for empty, and empty for nil.
-func emptyDocuments(t *testing.T, store relayer.Store) {
-	some := []byte("{}")
-	var all []relayer.Record
-	for i, rec := range []relayer.Record{
-		{}, {Document: []byte{}}, {Private: []byte{}}, {Document: some}, {Private: some},
-		{Document: some, Private: []byte{}}, {Document: []byte{}, Private: some},
-	} {
-		rec.ID = numbered(i)
-		all = append(all, mustCreate(t, store, rec))
+// errorsOf changes a stored record and others in every way, and returns the errors by method.
+func errorsOf(ctx context.Context, store relayer.Store, stored relayer.Record) map[string]error {
+	stored.Document = []byte(`{"changed":true}`)
+	_, created := store.Create(ctx, sample("new"))
+	_, updated := store.Update(ctx, stored)
+	errs := map[string]error{"Create": created, "Update": updated, "Delete": store.Delete(ctx, stored.ID, stored.Revision, deleteNote)}
+	if importer, ok := store.(transfer.Importer); ok {
+		errs["Import"] = importer.Import(ctx, moved("m", 3))
 	}
-	for _, want := range all {
-		wantSame(t, "Get", mustGet(t, store, want.ID), want)
+	if checker, ok := store.(transfer.Checker); ok {
+		errs["Check"] = checker.Check(ctx)
 	}
-	wantPage(t, store, 0, 10, all)
-}
-
-func listPastEnd(t *testing.T, store relayer.Store) {
-	all := createMany(t, store, 3)
-	for _, offset := range []int{3, 4, 100, math.MaxInt32, math.MaxInt - 1, math.MaxInt} {
-		for _, limit := range []int{0, 1, 100, math.MaxInt} {
-			wantPage(t, store, offset, limit, all)
-		}
-	}
-	wantPage(t, store, 0, 0, all)
-	wantPage(t, store, 0, math.MaxInt, all)
-	wantPage(t, store, 2, math.MaxInt, all)
+	return errs
 }
 
 func canceledContext(t *testing.T, store relayer.Store) {
 	all := createMany(t, store, 2)
-	done := canceled(t)
-	_, err := store.Create(done, sample("new"))
-	wantError(t, "Create", err, context.Canceled)
-	change := all[0]
-	change.Document = []byte(`{"changed":true}`)
-	_, err = store.Update(done, change)
-	wantError(t, "Update", err, context.Canceled)
-	err = store.Delete(done, all[1].ID, all[1].Revision, deleteNote)
-	wantError(t, "Delete", err, context.Canceled)
-	if importer, ok := store.(transfer.Importer); ok {
-		wantError(t, "Import", importer.Import(done, moved("m", 3)), context.Canceled)
-	}
-	if checker, ok := store.(transfer.Checker); ok {
-		wantError(t, "Check", checker.Check(done), context.Canceled)
+	for method, err := range errorsOf(canceled(t), store, all[0]) {
+		wantError(t, method, err, context.Canceled)
 	}
 	wantAbsent(t, store, "new")
 	wantPage(t, store, 0, 10, all)
@@ -246,24 +220,14 @@ func useAfterClose(t *testing.T, store relayer.Store) {
 	one := mustCreate(t, store, sample("one"))
 	w := watch(t, store)
 	closer := mustClose(t, store)
-	_, err := store.Create(t.Context(), sample("two"))
-	wantError(t, "Create", err, relayer.ErrUnavailable)
-	_, err = store.Get(t.Context(), "one")
-	wantError(t, "Get", err, relayer.ErrUnavailable)
-	_, err = store.Update(t.Context(), one)
-	wantError(t, "Update", err, relayer.ErrUnavailable)
-	err = store.Delete(t.Context(), one.ID, one.Revision, deleteNote)
-	wantError(t, "Delete", err, relayer.ErrUnavailable)
-	_, err = store.List(t.Context(), relayer.StoreQuery{Limit: 10})
-	wantError(t, "List", err, relayer.ErrUnavailable)
-	if _, err = store.History(t.Context(), relayer.HistoryQuery{Limit: 10}); !errors.Is(err, errors.ErrUnsupported) {
-		wantError(t, "History", err, relayer.ErrUnavailable)
+	errs := errorsOf(t.Context(), store, one)
+	_, errs["Get"] = store.Get(t.Context(), "one")
+	_, errs["List"] = store.List(t.Context(), relayer.StoreQuery{Limit: 10})
+	if _, err := store.History(t.Context(), relayer.HistoryQuery{Limit: 10}); !errors.Is(err, errors.ErrUnsupported) {
+		errs["History"] = err
 	}
-	if importer, ok := store.(transfer.Importer); ok {
-		wantError(t, "Import", importer.Import(t.Context(), moved("m", 3)), relayer.ErrUnavailable)
-	}
-	if checker, ok := store.(transfer.Checker); ok {
-		wantError(t, "Check", checker.Check(t.Context()), relayer.ErrUnavailable)
+	for method, err := range errs {
+		wantError(t, method, err, relayer.ErrUnavailable)
 	}
 	for _, w := range []watcher{w, watch(t, store)} {
 		w.wantEnd(t, "Watch of a closed store", relayer.ErrUnavailable)

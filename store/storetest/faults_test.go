@@ -24,6 +24,18 @@ import (
 // faults are violations of the contract by the case that must find them.
 var faults = map[string]map[string]fault{
 	"random calls": {
+		"a cursor is an offset": func(f *faulty, right *watched) {
+			offsets := make(map[uint64]int) // behind a record that was the last of a page
+			f.list = func(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
+				offset := offsets[query.After]
+				query.After, query.Offset = 0, offset
+				page, err := right.List(ctx, query)
+				if n := len(page.Records); n > 0 {
+					offsets[page.Records[n-1].Sequence] = offset + n
+				}
+				return page, err
+			}
+		},
 		"create overwrites": func(f *faulty, right *watched) {
 			f.create = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
 				if current, err := right.Get(ctx, rec.ID); err == nil {
@@ -557,6 +569,22 @@ var faults = map[string]map[string]fault{
 				return page, err
 			}
 		},
+		"the total of a search is that before the last update": func(f *faulty, right *watched) {
+			search := relayer.StoreQuery{Contains: []string{"b"}}
+			var before atomic.Int64
+			f.update = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
+				page, _ := right.List(ctx, search)
+				before.Store(int64(page.Total))
+				return right.Update(ctx, rec)
+			}
+			f.list = func(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
+				page, err := right.List(ctx, query)
+				if query.Terms == nil && slices.Equal(query.Contains, search.Contains) {
+					page.Total = int(before.Load())
+				}
+				return page, err
+			}
+		},
 	},
 	"IDs at the limits": {
 		"delete refuses an impossible ID": func(f *faulty, right *watched) {
@@ -577,24 +605,6 @@ var faults = map[string]map[string]fault{
 		"import ignores its context": func(f *faulty, right *watched) {
 			f.load = func(_ context.Context, records []relayer.Record) error {
 				return right.Import(context.Background(), records)
-			}
-		},
-	},
-	"readers see selections of one snapshot": {
-		"the total of a search is that before the last update": func(f *faulty, right *watched) {
-			search := relayer.StoreQuery{Contains: []string{"b"}}
-			var before atomic.Int64
-			f.update = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-				page, _ := right.List(ctx, search)
-				before.Store(int64(page.Total))
-				return right.Update(ctx, rec)
-			}
-			f.list = func(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
-				page, err := right.List(ctx, query)
-				if query.Terms == nil && slices.Equal(query.Contains, search.Contains) {
-					page.Total = int(before.Load())
-				}
-				return page, err
 			}
 		},
 	},
@@ -649,20 +659,6 @@ var faults = map[string]map[string]fault{
 			}
 			return last, true
 		}),
-	},
-	"walk during concurrent writes": {
-		"a cursor is an offset": func(f *faulty, right *watched) {
-			offsets := make(map[uint64]int) // behind a record that was the last of a page
-			f.list = func(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
-				offset := offsets[query.After]
-				query.After, query.Offset = 0, offset
-				page, err := right.List(ctx, query)
-				if n := len(page.Records); n > 0 {
-					offsets[page.Records[n-1].Sequence] = offset + n
-				}
-				return page, err
-			}
-		},
 	},
 	"texts are searched byte by byte": {
 		"they are ignored": changedQuery(func(query *relayer.StoreQuery) { query.Contains = nil }),

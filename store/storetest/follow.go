@@ -111,7 +111,7 @@ func writeAny(ctx context.Context, store relayer.Store, id string, i int) error 
 // listThenWatch lists and then follows the changes from the position of the list, again and
 // again, during the writes of many: no change is missing, and none is in the list too.
 func listThenWatch(t *testing.T, store relayer.Store) {
-	const writers, ids, fewest, most, lists = 16, 6, 10, 1500, 150
+	const writers, ids, fewest, most, lists = 16, 6, 10, 1500, 80
 	var listed atomic.Int64
 	end := sample("end")
 	written := make(chan error, 1)

@@ -31,11 +31,6 @@ func mustImport(t *testing.T, store relayer.Store, records []relayer.Record) {
 	if err := importing(t, store).Import(t.Context(), records); err != nil {
 		t.Fatalf("Import of %d records: %v", len(records), err)
 	}
-	setSequences(t, store, records)
-}
-
-func setSequences(t *testing.T, store relayer.Store, records []relayer.Record) {
-	t.Helper()
 	stored, _ := mustList(t, store, 0, math.MaxInt)
 	sequences := make(map[string]uint64)
 	for _, rec := range stored {
@@ -108,66 +103,11 @@ func importLarge(t *testing.T, store relayer.Store) {
 	wantPage(t, store, 0, len(all), all)
 }
 
-// racingImports runs concurrent imports and creates of one ID, at a different position
-// in each import. Exactly one succeeds, and the others store nothing.
-func racingImports(t *testing.T, store relayer.Store) {
-	const batch = 8
-	importer := importing(t, store)
-	var all []relayer.Record
-	for round := range rounds {
-		contested := sample(fmt.Sprint("contested-", round))
-		batches := make([][]relayer.Record, racers)
-		errs := race(racers, func(i int) (err error) {
-			if i%4 == 0 {
-				batches[i] = make([]relayer.Record, 1)
-				batches[i][0], err = store.Create(t.Context(), contested)
-				return err
-			}
-			batches[i] = moved(fmt.Sprintf("r%d-%d", round, i), batch)
-			batches[i][i%batch].ID = contested.ID
-			return importer.Import(t.Context(), batches[i])
-		})
-		added := batches[wantOneWinner(t, errs, relayer.ErrExists)]
-		setSequences(t, store, added)
-		all = append(all, added...)
-	}
-	wantPage(t, store, 0, len(all)+1, all)
-}
-
-// concurrentImports runs independent imports. All succeed, and none is interleaved with
-// another.
-func concurrentImports(t *testing.T, store relayer.Store) {
-	const batch = 25
-	importer := importing(t, store)
-	batches := make([][]relayer.Record, racers)
-	for i := range batches {
-		batches[i] = moved(fmt.Sprintf("batch-%02d", i), batch)
-	}
-	errs := race(racers, func(i int) error { return importer.Import(t.Context(), batches[i]) })
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
-	page, total := mustList(t, store, 0, racers*batch+1)
-	if total != racers*batch || len(page) != total {
-		t.Fatalf("%d records listed and a total of %d, want %d", len(page), total, racers*batch)
-	}
-	for at := 0; at < total; at += batch {
-		var contender int
-		if _, err := fmt.Sscanf(page[at].ID, "batch-%02d-0000", &contender); err != nil {
-			t.Fatalf("record %d is %q, in the middle of an import", at, page[at].ID)
-		}
-		setSequences(t, store, batches[contender])
-		for i, want := range batches[contender] {
-			wantSame(t, fmt.Sprintf("record %d", at+i), page[at+i], want)
-		}
-	}
-}
-
 // readersSeeImportsWhole lists during imports that succeed and imports that are
 // rejected. A total that is not a multiple of the batch means that a partial import was
 // visible.
 func readersSeeImportsWhole(t *testing.T, store relayer.Store) {
-	const batch, imports = 50, 40
+	const batch, imports = 20, 12
 	importer := importing(t, store)
 	stop := repeatUntilStopped(t, func() error {
 		page, err := store.List(t.Context(), relayer.StoreQuery{Limit: batch * imports})

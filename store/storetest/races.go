@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"runtime"
@@ -16,7 +15,7 @@ import (
 
 const (
 	racers = 32
-	rounds = 30
+	rounds = 12
 
 	// readersTime is how long readers read at most beside a writer that has ended its least work.
 	readersTime = time.Second
@@ -110,25 +109,6 @@ func racingWrites(t *testing.T, store relayer.Store) {
 	}
 }
 
-func concurrentCreates(t *testing.T, store relayer.Store) {
-	const each = 10
-	made := make([]relayer.Record, racers*each)
-	errs := race(racers, func(i int) (err error) {
-		for j := range each {
-			n := i*each + j
-			if made[n], err = store.Create(t.Context(), claiming(numbered(n), numbered(n))); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
-	slices.SortFunc(made, func(a, b relayer.Record) int { return cmp.Compare(a.Sequence, b.Sequence) })
-	wantPage(t, store, 0, len(made)+1, made)
-}
-
 // repeatUntilStopped calls a function in several goroutines until stop is called. A
 // goroutine ends at the first error, which fails the test.
 func repeatUntilStopped(t *testing.T, call func() error) (stop func()) {
@@ -155,170 +135,73 @@ func repeatUntilStopped(t *testing.T, call func() error) (stop func()) {
 	}
 }
 
-// readersSeeSnapshots lists while records are created and deleted. The writer keeps the
-// IDs in a contiguous window that only moves forward, so that a page and a total from
-// different moments are detected. It continues until there were enough reads, or for a time.
+// moving returns a record with a term that is also its text.
+func moving(id, term string) relayer.Record {
+	rec := sample(id)
+	rec.Terms, rec.Text = []string{term}, term
+	return rec
+}
+
+// readersSeeSnapshots lists while records are created, updated and deleted. The IDs are a
+// contiguous window that only moves forward, and each record changes once from one term and text
+// to another. So a page is detected whose parts, or total, are from different moments. The writer
+// continues until there were enough reads, or for a time.
 func readersSeeSnapshots(t *testing.T, store relayer.Store) {
 	const window, fewestMoves, reads = 8, 60, 4000
-	live := createMany(t, store, window)
+	var live []relayer.Record
+	for i := range window {
+		live = append(live, mustCreate(t, store, moving(numbered(i), "a")))
+	}
 	var listed atomic.Int64
 	stop := repeatUntilStopped(t, func() error {
 		listed.Add(1)
 		return snapshotError(t, store, window)
 	})
 	for i, begun := 0, time.Now(); i < fewestMoves || time.Since(begun) < readersTime && listed.Load() < reads && !t.Failed(); i++ {
-		live = append(live, mustCreate(t, store, sample(numbered(window+i))))
+		live = append(live, mustCreate(t, store, moving(numbered(window+i), "a")))
 		// Otherwise a writer in memory finishes before a reader is scheduled, or always
 		// between two moves, which do not change the total.
 		runtime.Gosched()
 		mustDelete(t, store, live[0])
 		live = live[1:]
-		live[window/2] = mustUpdate(t, store, live[window/2])
+		changed := moving(live[window/2].ID, "b")
+		changed.Revision, changed.Sequence = live[window/2].Revision, live[window/2].Sequence
+		live[window/2] = mustUpdate(t, store, changed)
 	}
 	stop()
 	wantPage(t, store, 0, 100, live)
 }
 
 func snapshotError(t *testing.T, store relayer.Store, window int) error {
-	page, err := store.List(t.Context(), relayer.StoreQuery{Limit: 2 * window})
-	if err != nil {
-		return fmt.Errorf("list: %w", err)
-	}
-	recs, total := page.Records, page.Total
-	if len(recs) != total {
-		return fmt.Errorf("list: %d records and a total of %d", len(recs), total)
-	}
-	if total != window && total != window+1 {
-		return fmt.Errorf("list: total is %d, and was never", total)
-	}
-	var first int
-	if _, err := fmt.Sscanf(recs[0].ID, "id-%04d", &first); err != nil {
-		return fmt.Errorf("list: ID %q", recs[0].ID)
-	}
-	for i, rec := range recs {
-		want := sample(numbered(first + i))
-		want.Revision, want.Sequence = rec.Revision, rec.Sequence
-		if diff := difference(rec, want); diff != "" {
-			return fmt.Errorf("list[%d]: %s", i, diff)
+	either, both := [][]string{{"a", "b"}}, [][]string{{"a"}, {"b"}}
+	for _, c := range []struct {
+		query       relayer.StoreQuery
+		least, most int
+	}{
+		{relayer.StoreQuery{}, window, window + 1},
+		{relayer.StoreQuery{Terms: either, Offset: window - 1}, window, window + 1},
+		{relayer.StoreQuery{Contains: either[0]}, window, window + 1},
+		{relayer.StoreQuery{Terms: both[1:]}, 0, window},
+		{relayer.StoreQuery{Contains: both[1]}, 0, window},
+		{relayer.StoreQuery{Terms: both}, 0, 0},
+		{relayer.StoreQuery{Terms: both[:1], Contains: both[1]}, 0, 0},
+	} {
+		c.query.Limit = 2 * window
+		page, err := store.List(t.Context(), c.query)
+		if err != nil || page.Total < c.least || page.Total > c.most || len(page.Records) != page.Total-c.query.Offset {
+			return fmt.Errorf("list of %+v: %d records and a total of %d, error %v", c.query, len(page.Records), page.Total, err)
 		}
-	}
-	tail, err := store.List(t.Context(), relayer.StoreQuery{Terms: [][]string{{"common"}}, Offset: window - 1, Limit: 2 * window})
-	if err != nil {
-		return fmt.Errorf("list: %w", err)
-	}
-	if len(tail.Records) != tail.Total-(window-1) {
-		return fmt.Errorf("list from %d: %d records and a total of %d", window-1, len(tail.Records), tail.Total)
+		first := -1
+		for i, rec := range page.Records {
+			if first < 0 {
+				_, _ = fmt.Sscanf(rec.ID, "id-%04d", &first)
+			}
+			want := moving(numbered(first+i), rec.Text)
+			want.Revision, want.Sequence = rec.Revision, rec.Sequence
+			if diff := difference(rec, want); diff != "" || !selects(c.query, rec) {
+				return fmt.Errorf("list of %+v: the record %q with the terms %q and the text %q: %s", c.query, rec.ID, rec.Terms, rec.Text, diff)
+			}
+		}
 	}
 	return nil
-}
-
-// readersSeeSelections lists while each record changes between two terms, and between two texts with
-// them. A record always has one of them, and never both.
-func readersSeeSelections(t *testing.T, store relayer.Store) {
-	const records, fewest, reads = 8, 60, 2000
-	all := createMany(t, store, records)
-	change := func(at int, term string) {
-		all[at].Terms, all[at].Text = []string{term}, term
-		all[at] = mustUpdate(t, store, all[at])
-	}
-	for i := range all {
-		change(i, "a")
-	}
-	var listed atomic.Int64
-	stop := repeatUntilStopped(t, func() error {
-		listed.Add(1)
-		for _, c := range []struct {
-			terms    [][]string
-			contains []string
-			want     int
-		}{
-			{[][]string{{"a", "b"}}, nil, records},
-			{[][]string{{"a"}, {"b"}}, nil, 0},
-			{[][]string{{"b"}}, nil, -1},
-			{nil, []string{"a", "b"}, records},
-			{[][]string{{"a"}}, []string{"b"}, 0},
-			{nil, []string{"b"}, -1},
-		} {
-			query := relayer.StoreQuery{Terms: c.terms, Contains: c.contains, Limit: 2 * records}
-			page, err := store.List(t.Context(), query)
-			if err != nil || len(page.Records) != page.Total || c.want >= 0 && page.Total != c.want {
-				return fmt.Errorf("list of %+v: %d records and a total of %d, error %v", query, len(page.Records), page.Total, err)
-			}
-			for _, rec := range page.Records {
-				if !selects(query, rec) {
-					return fmt.Errorf("list of %+v: record with the terms %q and the text %q", query, rec.Terms, rec.Text)
-				}
-			}
-		}
-		return nil
-	})
-	for i, begun := 0, time.Now(); i < fewest || time.Since(begun) < readersTime && listed.Load() < reads && !t.Failed(); i++ {
-		change(i*5%records, string("ba"[i/records%2]))
-	}
-	stop()
-	wantPage(t, store, 0, 100, all)
-}
-
-// walkDuringWrites walks all records by After. Others are deleted between the pages, and
-// created and deleted all the time.
-func walkDuringWrites(t *testing.T, store relayer.Store) {
-	random := newRandom(t)
-	var passing atomic.Int64
-	stop := repeatUntilStopped(t, func() error {
-		made, err := store.Create(t.Context(), sample(fmt.Sprint("passing-", passing.Add(1))))
-		if err != nil {
-			return err
-		}
-		return store.Delete(t.Context(), made.ID, made.Revision, nil)
-	})
-	defer stop()
-	var staying, leaving []relayer.Record
-	for _, limit := range []int{1, 4} {
-		for i := range 30 {
-			rec := mustCreate(t, store, sample(fmt.Sprintf("%d-%d", limit, i)))
-			if random.IntN(3) == 0 {
-				staying = append(staying, rec)
-			} else {
-				leaving = append(leaving, rec)
-			}
-		}
-		walk(t, store, limit, staying, func() {
-			if len(leaving) > 0 {
-				i := random.IntN(len(leaving))
-				mustDelete(t, store, leaving[i])
-				leaving = slices.Delete(leaving, i, i+1)
-			}
-		})
-	}
-}
-
-// walk fails unless a walk returns each of the staying records once, in their order.
-func walk(t *testing.T, store relayer.Store, limit int, staying []relayer.Record, between func()) {
-	t.Helper()
-	isStaying := make(map[string]bool)
-	for _, rec := range staying {
-		isStaying[rec.ID] = true
-	}
-	var found []relayer.Record
-	for after := uint64(0); len(staying) > 0 && after < staying[len(staying)-1].Sequence; between() {
-		page, err := store.List(t.Context(), relayer.StoreQuery{After: after, Limit: limit})
-		if err != nil || len(page.Records) == 0 || len(page.Records) > limit {
-			t.Fatalf("List after %d: %d records, error %v", after, len(page.Records), err)
-		}
-		for _, rec := range page.Records {
-			if rec.Sequence <= after {
-				t.Fatalf("a walk has the sequence %d after %d", rec.Sequence, after)
-			}
-			after = rec.Sequence
-			if isStaying[rec.ID] {
-				found = append(found, rec)
-			}
-		}
-	}
-	if len(found) != len(staying) {
-		t.Fatalf("a walk with pages of %d returned %d of %d records", limit, len(found), len(staying))
-	}
-	for i, rec := range staying {
-		wantSame(t, "walk", found[i], rec)
-	}
 }
