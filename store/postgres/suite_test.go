@@ -5,8 +5,10 @@ package postgres_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"iter"
+	"regexp"
 	"sync/atomic"
 	"testing"
 
@@ -56,6 +58,11 @@ var sessions = []session{
 	{mode: pgx.QueryExecModeCacheDescribe, connections: 2, pooler: "transaction"},
 }
 
+var long = flag.Bool("long", false, "run the whole suite on the sessions")
+
+// ofSessions are the cases whose statements, values and errors may depend on the session.
+var ofSessions = regexp.MustCompile(`/(random|.*_limits|.*_byte|large|canceled|racing)`)
+
 // TestStore_Sessions runs the suite on a Store for each of the sessions. Each call goes to
 // another Store than the call before.
 func TestStore_Sessions(t *testing.T) {
@@ -65,6 +72,9 @@ func TestStore_Sessions(t *testing.T) {
 		pools = append(pools, s.pool(t))
 	}
 	storetest.Run(t, func(t *testing.T) relayer.Store {
+		if !*long && !ofSessions.MatchString(t.Name()) {
+			t.Skip("does not depend on the session: needs -long")
+		}
 		schema := newSchema()
 		var stores []*postgres.Store
 		for _, pool := range pools {

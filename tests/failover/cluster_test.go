@@ -31,7 +31,11 @@ func newCluster(t *testing.T, options ...postgres.Option) *cluster {
 // all the time.
 func (c *cluster) failOver(fault func()) {
 	c.t.Helper()
-	defer c.write(0)()
+	rest := 10 * time.Millisecond
+	if *long {
+		rest = 0
+	}
+	defer c.write(rest)()
 	c.awaitWrites()
 	time.Sleep(rand.N(300 * time.Millisecond))
 	fault()

@@ -20,7 +20,7 @@ import (
 
 var (
 	rounds = flag.Int("rounds", 1, "failovers with synchronous replication; 50 in a long run")
-	long   = flag.Bool("long", false, "also an unattended cluster, and PgBouncer in session mode")
+	long   = flag.Bool("long", false, "writers without a rest, and also the control, an unattended cluster, and PgBouncer in session mode")
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -71,6 +71,7 @@ func TestFailover_StandbyAway(t *testing.T) {
 // TestFailover_Asynchronous is the control: without synchronous_standby_names some
 // acknowledged writes are lost.
 func TestFailover_Asynchronous(t *testing.T) {
+	requireLong(t)
 	const most = 10
 	c := newCluster(t)
 	for len(c.recoveries) < most && c.total.lost == 0 {

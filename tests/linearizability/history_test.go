@@ -23,7 +23,7 @@ import (
 )
 
 var (
-	histories = flag.Int("histories", 4000, "number of histories to check per store")
+	histories = flag.Int("histories", 300, "number of histories to check per store")
 	atMost    = flag.Duration("at-most", 3*time.Second, "time limit per store")
 )
 

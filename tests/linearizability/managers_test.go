@@ -46,7 +46,7 @@ func newManagers(t *testing.T, stores []relayer.Store) []*relayer.Manager {
 }
 
 const (
-	raceRounds = 50
+	raceRounds = 12
 	racers     = 16
 )
 
