@@ -14,77 +14,39 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/client"
+	"github.com/go-relayer/relayer/tests/internal/ledger"
 	"github.com/go-relayer/relayer/tests/internal/patchtest"
 )
 
 const workers = 6
 
-// outcome is what a call reports about its write.
-type outcome int
+// outcomes has the outcomes of writes by name. The value of a name is how often it is there.
+type outcomes struct{ *ledger.Ledger[int] }
 
-const (
-	written outcome = iota
-	notWritten
-	unknown
-)
+func newOutcomes() outcomes { return outcomes{ledger.New[int]()} }
 
-func outcomeOf(err error) outcome {
-	switch {
-	case err == nil:
-		return written
-	case errors.Is(err, relayer.ErrOutcomeUnknown):
-		return unknown
-	default:
-		return notWritten
-	}
-}
-
-// ledger has the outcomes of writes by name.
-type ledger struct {
-	mu       sync.Mutex
-	outcomes map[string]outcome
-}
-
-func newLedger() *ledger { return &ledger{outcomes: make(map[string]outcome)} }
-
-func (l *ledger) add(name string, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.outcomes[name] = outcomeOf(err)
-}
+func (o outcomes) add(name string, err error) { o.Add(ledger.StepOf(err), 1, name) }
 
 // compare checks the names that are left against the outcomes. All stores have a history, so an
 // outcome is unknown only if so many attempts fail that the store must fail too.
-func (l *ledger) compare(s *system, left []string) {
+func (o outcomes) compare(s *system, left []string) {
 	t := s.t
 	t.Helper()
 	counts := make(map[string]int)
 	for _, name := range left {
 		counts[name]++
 	}
-	totals := make(map[outcome]int)
-	for name, reported := range l.outcomes {
-		totals[reported]++
-		switch count := counts[name]; {
-		case count > 1:
-			t.Errorf("%s is there %d times", name, count)
-		case reported == written && count == 0:
-			t.Errorf("%s is lost", name)
-		case reported == notWritten && count == 1:
-			t.Errorf("%s is there, although its call reported that it had no effect", name)
-		}
-		delete(counts, name)
+	if found := o.Compare(counts); !found.IsEmpty() {
+		t.Errorf("%v: there are %v", found, counts)
 	}
-	for name := range counts {
-		t.Errorf("%s is there, although no call wrote it", name)
+	written, refused, unknown := o.Count(ledger.Done), o.Count(ledger.Refused), o.Count(ledger.Unknown)
+	if unknown > 0 && !s.isUncertain {
+		t.Errorf("%d outcomes are unknown", unknown)
 	}
-	if totals[unknown] > 0 && !s.isUncertain {
-		t.Errorf("%d outcomes are unknown", totals[unknown])
-	}
-	if totals[written] == 0 {
+	if written == 0 {
 		t.Error("no write succeeded")
 	}
-	t.Logf("%d written, %d not written, %d unknown", totals[written], totals[notWritten], totals[unknown])
+	t.Logf("%d written, %d not written, %d unknown", written, refused, unknown)
 }
 
 // allow fails the test if an error is not one that the faults may cause.
@@ -158,7 +120,7 @@ func work(s *system, do func(c *client.Client, worker, operation int)) {
 
 // testCreates creates relayers with and without an ID. The names are unique.
 func testCreates(s *system) {
-	t, l := s.t, newLedger()
+	t, l := s.t, newOutcomes()
 	work(s, func(c *client.Client, worker, operation int) {
 		name := fmt.Sprintf("%d-%d", worker, operation)
 		id := ""
@@ -179,7 +141,7 @@ func testCreates(s *system) {
 // testSameID lets all workers create relayers with the same IDs. The signer identifies
 // the worker.
 func testSameID(s *system) {
-	t, l := s.t, newLedger()
+	t, l := s.t, newOutcomes()
 	work(s, func(c *client.Client, worker, operation int) {
 		name := fmt.Sprintf("%d-%d", worker, operation)
 		_, err := c.Create(t.Context(), request(fmt.Sprint("id-", operation), name, fmt.Sprint("signer-", worker)))
@@ -192,7 +154,7 @@ func testSameID(s *system) {
 // testConditionalPatches lets all workers append to the name of one relayer, so
 // that it lists all patches that took effect.
 func testConditionalPatches(s *system) {
-	t, l := s.t, newLedger()
+	t, l := s.t, newOutcomes()
 	if _, err := s.manager.Create(t.Context(), request("list", "start", "signer")); err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +175,7 @@ func testConditionalPatches(s *system) {
 // testUpdates lets all workers append to the name of one relayer by Update, which loses
 // races against the others.
 func testUpdates(s *system) {
-	t, l := s.t, newLedger()
+	t, l := s.t, newOutcomes()
 	if _, err := s.manager.Create(t.Context(), request("list", "start", "signer")); err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +198,7 @@ func isFailedRead(err error) bool {
 
 // testDeletes deletes relayers, half of them by their revision.
 func testDeletes(s *system) {
-	t, l := s.t, newLedger()
+	t, l := s.t, newOutcomes()
 	revisions := make(map[string]uint64)
 	for worker := range workers {
 		for operation := range *operations {
@@ -272,7 +234,6 @@ func testDeletes(s *system) {
 // unknown outcome a late request may arrive, for which the worker waits.
 func testUnconditionalPatches(s *system) {
 	t := s.t
-	var mu sync.Mutex
 	stored := make(map[string]bool)
 	for worker := range workers {
 		id := fmt.Sprint("r", worker)
@@ -297,11 +258,10 @@ func testUnconditionalPatches(s *system) {
 		if getErr != nil {
 			t.Fatal(getErr)
 		}
-		mu.Lock()
-		switch outcomeOf(err) {
-		case written:
+		switch ledger.StepOf(err) {
+		case ledger.Done:
 			stored[id] = paused
-		case unknown:
+		case ledger.Unknown:
 			stored[id] = current.Paused
 			if !s.isUncertain {
 				t.Errorf("operation %d: %v", operation, err)
@@ -310,7 +270,6 @@ func testUnconditionalPatches(s *system) {
 		if current.Paused != stored[id] {
 			t.Errorf("operation %d: paused is %t, error %v", operation, current.Paused, err)
 		}
-		mu.Unlock()
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/go-relayer/relayer/store/postgres"
 	"github.com/go-relayer/relayer/tests/internal/child"
 	"github.com/go-relayer/relayer/tests/internal/faulty"
+	"github.com/go-relayer/relayer/tests/internal/ledger"
 )
 
 // The stores that a child can open.
@@ -35,7 +37,7 @@ func writeUntilKilled(t task) error {
 	if t.Store == pausingStore {
 		return pauseUntilKilled(t)
 	}
-	child.Send(event{Verb: opening})
+	child.Send(ledger.Event[int]{Step: opening})
 	store, err := t.open()
 	if err != nil {
 		return err
@@ -44,7 +46,7 @@ func writeUntilKilled(t task) error {
 	if err != nil {
 		return err
 	}
-	child.Send(event{Verb: ready})
+	child.Send(ledger.Event[int]{Step: ready})
 	failed := make(chan error)
 	for number := range workers {
 		w := &worker{number: number, round: t.Round, store: store, minRecords: t.minRecords(), note: func(e event) { child.Send(e) }}
@@ -89,16 +91,17 @@ func (w *worker) work() error {
 	}
 }
 
-// run starts a child, passes its writes to note, and kills it some time after an
-// event with the verb.
-func run(t *testing.T, given task, verb string, after time.Duration, note func(event)) {
+// run starts a child, passes its writes to note, and kills it some time after the
+// first event of the step.
+func run(t *testing.T, given task, step ledger.Step, after time.Duration, note func(event)) {
 	t.Helper()
 	p := child.Start(t, given)
+	var once sync.Once
 	killed, err := child.Follow(p, func(e event) {
-		if e.Verb == verb {
-			time.AfterFunc(after, p.Kill)
+		if e.Step == step {
+			once.Do(func() { time.AfterFunc(after, p.Kill) })
 		}
-		if e.Verb != opening && e.Verb != ready {
+		if e.Step != opening && e.Step != ready {
 			note(e)
 		}
 	})

@@ -30,7 +30,7 @@ func TestPostgres_ClientKilledWhileCreatingSchema(t *testing.T) {
 	absent, whole := 0, 0
 	for round := range *rounds {
 		given := task{Round: round, Store: postgresStore, Path: server.ConnString() + pgtest.SessionName(childName), Schema: fmt.Sprintf("crash_%d", round)}
-		known := newLedger()
+		known := newKnown()
 		run(t, given, opening, upTo(60*time.Millisecond), known.note)
 		pgtest.AwaitSessionsEnd(t, server, childName)
 		if hasSchema(t, server, given.Schema) {
@@ -38,7 +38,7 @@ func TestPostgres_ClientKilledWhileCreatingSchema(t *testing.T) {
 		} else {
 			absent++
 		}
-		if found := known.compare(survivorsOn(t, server, given.Schema, 0)); !found.isEmpty() {
+		if found, _, _ := known.compare(survivorsOn(t, server, given.Schema, 0)); !found.isEmpty() {
 			t.Fatalf("round %d: %v", round, found)
 		}
 	}

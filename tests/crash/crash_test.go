@@ -13,6 +13,7 @@ import (
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/transfer"
+	"github.com/go-relayer/relayer/tests/internal/ledger"
 )
 
 // TestBolt_KilledWhileWriting kills a child that writes with many goroutines. The
@@ -22,24 +23,20 @@ func TestBolt_KilledWhileWriting(t *testing.T) {
 	killWhileWriting(t, task{Store: boltStore, Path: path}, func(after uint64) contents { return survivors(t, path, after) })
 }
 
-// killWhileWriting kills a child in each round and compares what is left with what
-// was acknowledged.
+// killWhileWriting kills a child in each round, some time after its first acknowledged write, and
+// compares what is left with what was acknowledged.
 func killWhileWriting(t *testing.T, given task, survivors func(after uint64) contents) {
 	t.Helper()
-	known := newLedger()
+	known := newKnown()
 	inFlight, carriedOut := 0, 0
 	for given.Round = range *rounds {
-		run(t, given, ready, writingTime(given.Round, 80*time.Millisecond), known.note)
-		left := survivors(known.revision)
-		if found := known.compare(left); !found.isEmpty() {
+		run(t, given, ledger.Done, writingTime(given.Round, 80*time.Millisecond), known.note)
+		found, unknown, done := known.compare(survivors(known.revision))
+		if !found.isEmpty() {
 			t.Fatalf("round %d: %v", given.Round, found)
 		}
-		inFlight += len(known.inFlight)
-		carriedOut += known.carriedOut(left.records)
-		known.adopt(left.records)
-	}
-	if known.acknowledged == 0 {
-		t.Error("no write was acknowledged")
+		inFlight += unknown
+		carriedOut += done
 	}
 	if err := known.compareAll(survivors(0).history); err != nil {
 		t.Error(err)
@@ -53,10 +50,10 @@ func TestControl_EarlyAcknowledgement(t *testing.T) {
 	const most = 20
 	for round := range most {
 		path := filepath.Join(t.TempDir(), "relayers.db")
-		known := newLedger()
+		known := newKnown()
 		run(t, task{Round: round, Store: earlyStore, Path: path}, ready, 10*time.Millisecond+upTo(30*time.Millisecond), known.note)
-		if found := known.compare(survivors(t, path, 0)); len(found.lost) > 0 {
-			t.Logf("round %d: %d of %d acknowledged creates lost", round, len(found.lost), known.acknowledged)
+		if found, _, _ := known.compare(survivors(t, path, 0)); len(found.Lost) > 0 {
+			t.Logf("round %d: %d of %d acknowledged creates lost", round, len(found.Lost), known.acknowledged)
 			return
 		}
 	}
@@ -69,14 +66,14 @@ func TestBolt_KilledWhileCreatingFile(t *testing.T) {
 	absent, whole := 0, 0
 	for round := range *rounds {
 		path := filepath.Join(t.TempDir(), "relayers.db")
-		known := newLedger()
+		known := newKnown()
 		run(t, task{Round: round, Store: boltStore, Path: path}, opening, upTo(2*time.Millisecond), known.note)
 		if _, err := os.Stat(path); err == nil {
 			whole++
 		} else {
 			absent++
 		}
-		if found := known.compare(survivors(t, path, 0)); !found.isEmpty() {
+		if found, _, _ := known.compare(survivors(t, path, 0)); !found.isEmpty() {
 			t.Fatalf("round %d: %v", round, found)
 		}
 	}
@@ -148,7 +145,7 @@ func checkedContents(t *testing.T, store checkedStore, after uint64) (c contents
 // TestControl_WrongHistory proves that the comparison of the history can fail.
 func TestControl_WrongHistory(t *testing.T) {
 	type changes = []relayer.RecordChange
-	refusedWrite := event{Worker: 1, Verb: creating, ID: "refused"}
+	refusedWrite := event{Event: ledger.Event[int]{Step: ledger.Begin, Writer: 1, Keys: []string{"w1-1"}, Value: 1}, Kind: relayer.ChangeCreated}
 	for name, falsify := range map[string]func(changes) changes{
 		"none":    func(h changes) changes { return h },
 		"doubled": func(h changes) changes { return slices.Insert(h, 7, h[7]) },
@@ -169,7 +166,7 @@ func TestControl_WrongHistory(t *testing.T) {
 		"another term":  func(h changes) changes { h[7].OldTerms = []string{"another"}; return h },
 		"another bytes": func(h changes) changes { h[7].Record.Document = []byte("another"); return h },
 	} {
-		path, known := filepath.Join(t.TempDir(), "relayers.db"), newLedger()
+		path, known := filepath.Join(t.TempDir(), "relayers.db"), newKnown()
 		store, err := bolt.Open(t.Context(), path)
 		w := &worker{store: store, minRecords: 5, note: known.note}
 		for range 50 {
@@ -179,10 +176,10 @@ func TestControl_WrongHistory(t *testing.T) {
 			t.Fatal(err)
 		}
 		known.note(refusedWrite)
-		known.note(event{Worker: 1, Verb: refused})
+		known.versions.Note(ledger.Event[int]{Step: ledger.Refused, Writer: 1})
 		left := survivors(t, path, 0)
 		left.history = falsify(left.history)
-		if found := known.compare(left); found.isEmpty() != (name == "none") {
+		if found, _, _ := known.compare(left); found.isEmpty() != (name == "none") {
 			t.Errorf("%s: %v", name, found)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/postgres"
 	"github.com/go-relayer/relayer/store/postgres/pgserver"
+	"github.com/go-relayer/relayer/tests/internal/ledger"
 )
 
 // fleet is a number of workers that continue through every fault of the server,
@@ -25,7 +26,7 @@ type fleet struct {
 	tally        tally
 
 	mu    sync.Mutex
-	known *ledger
+	known *known
 
 	ctx  context.Context // canceled at the end of the test
 	stop chan struct{}
@@ -56,7 +57,7 @@ func surviveFaults(t *testing.T, server *pgserver.Server, stores []*postgres.Sto
 // newFleet spreads the workers over the stores.
 func newFleet(t *testing.T, server *pgserver.Server, stores []*postgres.Store) *fleet {
 	ctx, cancel := context.WithCancel(t.Context())
-	f := &fleet{t: t, server: server, known: newLedger(), ctx: ctx}
+	f := &fleet{t: t, server: server, known: newKnown(), ctx: ctx}
 	t.Cleanup(func() {
 		cancel()
 		f.done.Wait()
@@ -98,7 +99,7 @@ func (f *fleet) work(w *worker, stop <-chan struct{}) {
 			f.acknowledged[w.number].Add(1)
 		case errors.Is(err, relayer.ErrUnavailable):
 			f.tally.unavailable.Add(1)
-			f.note(event{Worker: w.number, Verb: refused})
+			f.note(event{Event: ledger.Event[int]{Step: ledger.Refused, Writer: w.number}})
 			pause(f.ctx)
 		case f.ctx.Err() == nil:
 			f.t.Errorf("worker %d: %v", w.number, err)
@@ -141,10 +142,8 @@ func (f *fleet) compare(round int) {
 	if f.t.Failed() {
 		f.t.FailNow()
 	}
-	if len(f.known.inFlight) > 0 {
-		f.t.Fatalf("round %d: in flight %v", round, f.known.inFlight)
-	}
-	if found := f.known.compare(survivorsOn(f.t, f.server, "relayer", f.known.revision)); !found.isEmpty() {
-		f.t.Fatalf("round %d: %v", round, found)
+	found, inFlight, _ := f.known.compare(survivorsOn(f.t, f.server, "relayer", f.known.revision))
+	if inFlight > 0 || !found.isEmpty() {
+		f.t.Fatalf("round %d: %d writes in flight, %v", round, inFlight, found)
 	}
 }

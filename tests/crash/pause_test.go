@@ -11,6 +11,7 @@ import (
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/tests/internal/child"
+	"github.com/go-relayer/relayer/tests/internal/ledger"
 )
 
 // pauseAll pauses all relayers of a file, and reports each pause.
@@ -39,7 +40,7 @@ func pauseAll(ctx context.Context, path string, paused func(id string)) (relayer
 
 // pauseUntilKilled is the work of a child that pauses all relayers.
 func pauseUntilKilled(t task) error {
-	_, err := pauseAll(context.Background(), t.Path, func(id string) { child.Send(event{Verb: committed, ID: id}) })
+	_, err := pauseAll(context.Background(), t.Path, func(id string) { child.Send(ledger.Event[bool]{Step: ledger.Done, Keys: []string{id}}) })
 	return err
 }
 
@@ -53,8 +54,8 @@ func TestPauseAll_Killed(t *testing.T) {
 		createRelayers(t, path, count)
 		process, killAfter := child.Start(t, task{Store: pausingStore, Path: path}), 1+rand.IntN(count)
 		acknowledged := make(map[string]bool)
-		_, err := child.Follow(process, func(e event) {
-			if acknowledged[e.ID] = true; len(acknowledged) == killAfter {
+		_, err := child.Follow(process, func(e ledger.Event[bool]) {
+			if acknowledged[e.Keys[0]] = true; len(acknowledged) == killAfter {
 				process.Kill()
 			}
 		})

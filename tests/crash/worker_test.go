@@ -3,51 +3,63 @@ package crash
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"math/rand/v2"
+	"strings"
+	"time"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/tests/internal/ledger"
 )
 
-// The verbs of events.
+// The steps of a child before its writes.
 const (
-	opening   = "opening" // a child opens its store
-	ready     = "ready"   // a child has opened its store
-	creating  = "create"
-	updating  = "update"
-	deleting  = "delete"
-	committed = "committed" // the write of the worker is acknowledged
-	refused   = "refused"   // the write of the worker was not carried out
+	opening ledger.Step = "opening" // it opens its store
+	ready   ledger.Step = "ready"   // it has opened its store
 )
 
-// event reports the beginning or the end of a write.
+// event is a step of the write of a record. Its value is the version of the record.
 type event struct {
-	Worker   int
-	Round    int
-	Verb     string
-	ID       string
-	Revision uint64 // unknown after a delete
-	Version  int
-	Old      int // the version before an update or a delete
+	ledger.Event[int]
+	Kind     relayer.ChangeKind
+	Old      int    // the version before an update or a delete
+	Revision uint64 // after the write, unless it is a delete
 }
 
-// change returns the change that the write makes. No other write has its note.
+// change returns the change that the write makes. Its note describes the write.
 func (e event) change() relayer.RecordChange {
-	c := relayer.RecordChange{Kind: relayer.ChangeCreated, Record: content(e.ID, e.Version)}
-	if e.Verb == updating {
-		c.Kind = relayer.ChangeUpdated
+	c := relayer.RecordChange{Kind: e.Kind, Record: content(e.Keys[0], e.Value)}
+	if e.Kind == relayer.ChangeDeleted {
+		c.Record = content(e.Keys[0], e.Old)
 	}
-	if e.Verb == deleting {
-		c.Kind, c.Record = relayer.ChangeDeleted, content(e.ID, e.Old)
+	if e.Kind != relayer.ChangeCreated {
+		c.OldTerms = content(e.Keys[0], e.Old).Terms
 	}
-	if e.Verb != creating {
-		c.OldTerms = content(e.ID, e.Old).Terms
-	}
-	c.Record.Note = fmt.Appendf(nil, "%s %d by worker %d of round %d", e.Verb, e.Version, e.Worker, e.Round)
+	c.Record.Note = fmt.Appendf(nil, "%s %d %d %s", e.Kind, e.Value, e.Old, e.Keys[0])
 	return c
 }
 
-func (e event) note() string { return string(e.change().Record.Note) }
+// madeBy returns the write that made a change. It fails if one byte of the change differs from
+// what the write makes.
+func madeBy(change relayer.RecordChange) (e event, err error) {
+	e.Keys = make([]string, 1)
+	if _, err := fmt.Sscanf(string(change.Record.Note), "%s %d %d %s", &e.Kind, &e.Value, &e.Old, &e.Keys[0]); err != nil {
+		return e, fmt.Errorf("the note %q: %w", change.Record.Note, err)
+	}
+	want := e.change()
+	want.Record.Private = nil
+	want.Record.Revision, want.Record.Sequence = change.Record.Revision, change.Record.Sequence
+	if digest(change) != digest(want) {
+		return e, fmt.Errorf("the change %q is another one", change.Record.Note)
+	}
+	return e, nil
+}
+
+func digest(change relayer.RecordChange) [sha256.Size]byte {
+	change.Position, change.Time = "", time.Time{}
+	return sha256.Sum256(fmt.Appendf(nil, "%q", change))
+}
 
 // workers is the number of concurrent writes.
 const workers = 16
@@ -71,32 +83,34 @@ func (w *worker) prefix() string { return fmt.Sprintf("w%d-", w.number) }
 // if it returns an error.
 func (w *worker) write(ctx context.Context) error {
 	w.version++
-	e := event{Worker: w.number, Round: w.round, Version: w.version}
+	e := event{Event: ledger.Event[int]{Step: ledger.Begin, Writer: w.number, Value: w.round*1_000_000 + w.version}}
 	choice := rand.IntN(10)
-	switch {
-	case len(w.own) < w.minRecords || choice < 4 && len(w.own) < 40:
+	if len(w.own) < w.minRecords || choice < 4 && len(w.own) < 40 {
 		return w.create(ctx, e)
-	case choice < 8:
-		return w.update(ctx, e, rand.IntN(len(w.own)))
 	}
-	return w.delete(ctx, e, rand.IntN(len(w.own)))
+	at := rand.IntN(len(w.own))
+	e.Keys, e.Old = []string{w.own[at].ID}, versionOf(w.own[at])
+	if choice < 8 {
+		return w.update(ctx, e, at)
+	}
+	return w.delete(ctx, e, at)
 }
 
 func (w *worker) create(ctx context.Context, e event) error {
 	w.created++
-	e.Verb, e.ID = creating, fmt.Sprintf("%sr%d-%d", w.prefix(), w.round, w.created)
+	e.Kind, e.Keys = relayer.ChangeCreated, []string{fmt.Sprintf("%s%d", w.prefix(), w.round*1_000_000+w.created)}
 	w.note(e)
 	rec, err := w.store.Create(ctx, e.change().Record)
 	if err != nil {
 		return err
 	}
 	w.own = append(w.own, rec)
-	w.noteCommit(e, rec.Revision)
+	w.noteDone(e, rec.Revision)
 	return nil
 }
 
 func (w *worker) update(ctx context.Context, e event, at int) error {
-	e.Verb, e.ID, e.Old = updating, w.own[at].ID, versionOf(w.own[at])
+	e.Kind = relayer.ChangeUpdated
 	w.note(e)
 	rec := e.change().Record
 	rec.Revision = w.own[at].Revision
@@ -105,23 +119,23 @@ func (w *worker) update(ctx context.Context, e event, at int) error {
 		return err
 	}
 	w.own[at] = rec
-	w.noteCommit(e, rec.Revision)
+	w.noteDone(e, rec.Revision)
 	return nil
 }
 
 func (w *worker) delete(ctx context.Context, e event, at int) error {
-	e.Verb, e.ID, e.Old = deleting, w.own[at].ID, versionOf(w.own[at])
+	e.Kind, e.Value = relayer.ChangeDeleted, 0
 	w.note(e)
-	if err := w.store.Delete(ctx, e.ID, w.own[at].Revision, e.change().Record.Note); err != nil {
+	if err := w.store.Delete(ctx, e.Keys[0], w.own[at].Revision, e.change().Record.Note); err != nil {
 		return err
 	}
 	w.own = append(w.own[:at], w.own[at+1:]...)
-	w.noteCommit(e, 0)
+	w.noteDone(e, 0)
 	return nil
 }
 
-func (w *worker) noteCommit(e event, revision uint64) {
-	e.Verb, e.Revision = committed, revision
+func (w *worker) noteDone(e event, revision uint64) {
+	e.Step, e.Revision = ledger.Done, revision
 	w.note(e)
 }
 
@@ -136,4 +150,11 @@ func content(id string, version int) relayer.Record {
 		Document: bytes.Repeat(fmt.Appendf(nil, "%s is at %d;", id, version), 1+size/20),
 		Private:  bytes.Repeat(fmt.Appendf(nil, "private %d;", version), 1+size/40),
 	}
+}
+
+// versionOf reads the version from the claim.
+func versionOf(rec relayer.Record) int {
+	var version int
+	_, _ = fmt.Sscanf(strings.TrimPrefix(rec.Claim, rec.ID), "/%d", &version)
+	return version
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/postgres"
+	"github.com/go-relayer/relayer/tests/internal/ledger"
 	"github.com/go-relayer/relayer/tests/internal/pgtest"
 )
 
@@ -22,6 +22,7 @@ type load struct {
 	t          *testing.T
 	inspector  *postgres.Store // for the comparison
 	writers    []*writer
+	known      *ledger.Ledger[uint64] // of all writers: revisions by ID
 	watchers   []*watcher
 	total      tally
 	rounds     int
@@ -33,7 +34,7 @@ type load struct {
 // newLoad opens one instance for each connection string, with a number of writers.
 func newLoad(t *testing.T, inspector string, connStrings []string, writers int, options ...postgres.Option) *load {
 	t.Helper()
-	l := &load{t: t, inspector: pgtest.Open(t, inspector)}
+	l := &load{t: t, inspector: pgtest.Open(t, inspector), known: ledger.New[uint64]()}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	for _, connString := range connStrings {
@@ -43,7 +44,7 @@ func newLoad(t *testing.T, inspector string, connStrings []string, writers int, 
 		changes := store.Watch(ctx, "")
 		running.Go(func() { w.run(ctx, store, changes) })
 		for range writers {
-			l.writers = append(l.writers, &writer{number: len(l.writers), store: store, ledger: make(map[string]entry)})
+			l.writers = append(l.writers, &writer{number: len(l.writers), store: store, known: l.known})
 		}
 	}
 	t.Cleanup(func() {
@@ -80,7 +81,7 @@ func (l *load) awaitWrites() {
 	}
 }
 
-// verify compares the store and the watchers with the writers' ledgers while no
+// verify compares the store and the watchers with the writers' ledger while no
 // writer runs, and empties the store for the next round.
 func (l *load) verify() {
 	l.t.Helper()
@@ -93,22 +94,20 @@ func (l *load) verify() {
 	})
 	l.settle(func() error { return l.inspector.Check(l.t.Context()) })
 	found := tally{}
-	known := make(map[string]entry)
 	for _, w := range l.writers {
-		maps.Copy(known, w.ledger)
 		found.acknowledged += w.acknowledged.Swap(0)
-		clear(w.ledger)
 	}
-	found.compareRecords(known, present)
+	found.compareRecords(l.known, present)
 	l.deleteAll(present)
 	marker := l.writeMarker()
 	var complete [][]change // of the watchers that received no gap
 	for _, w := range l.watchers {
 		changes := w.until(l, marker)
-		if found.compareChanges(known, changes) {
+		if found.compareChanges(l.known, changes) {
 			complete = append(complete, changes)
 		}
 	}
+	l.known.Adopt(nil)
 	for _, other := range complete {
 		if !slices.Equal(complete[0], other) {
 			l.t.Error("the watchers received different changes")

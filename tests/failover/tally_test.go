@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/tests/internal/ledger"
 )
 
 // tally counts acknowledged writes and what is wrong with them afterwards.
@@ -31,31 +32,23 @@ func (y *tally) add(other tally) {
 }
 
 // compareRecords counts what is lost or doubled among the stored records.
-func (y *tally) compareRecords(known map[string]entry, present []relayer.Record) {
-	stored := make(map[string]uint64)
+func (y *tally) compareRecords(known *ledger.Ledger[uint64], present []relayer.Record) {
+	held := make(map[string]uint64)
 	for _, rec := range present {
-		_, isTwice := stored[rec.ID]
-		_, isKnown := known[rec.ID]
-		if isTwice || !isKnown {
+		if _, isTwice := held[rec.ID]; isTwice {
 			y.doubled++
 		}
-		stored[rec.ID] = rec.Revision
+		held[rec.ID] = rec.Revision
 	}
-	for id, e := range known {
-		switch revision := stored[id]; {
-		case e.isDeleted && revision == 0:
-		case e.isDeleted || revision < e.current():
-			y.lost++
-		case revision > e.current():
-			y.doubled++
-		}
-	}
+	found := known.Compare(held)
+	y.lost += len(found.Lost)
+	y.doubled += len(found.Unexpected)
 }
 
 // compareChanges counts what a watcher did not receive exactly once and in order. After
 // ErrGap a watcher has to read all records again, so that it may miss changes before it
 // and receive them again after it. It reports whether there was no ErrGap.
-func (y *tally) compareChanges(known map[string]entry, changes []change) (isComplete bool) {
+func (y *tally) compareChanges(known *ledger.Ledger[uint64], changes []change) (isComplete bool) {
 	isComplete = true
 	received := make(map[change]bool)
 	var last uint64
@@ -71,7 +64,7 @@ func (y *tally) compareChanges(known map[string]entry, changes []change) (isComp
 			y.doubled++
 		}
 		received[c] = true
-		if c.kind == relayer.ChangeDeleted {
+		if c.revision == 0 {
 			continue
 		}
 		if c.revision <= last {
@@ -82,24 +75,10 @@ func (y *tally) compareChanges(known map[string]entry, changes []change) (isComp
 	if !isComplete {
 		return false
 	}
-	for id, e := range known {
-		for _, want := range e.changes(id) {
-			if !received[want] {
-				y.gaps++
-			}
+	for _, want := range known.Acknowledged() {
+		if !received[change{want.Key, want.Value}] {
+			y.gaps++
 		}
 	}
 	return true
-}
-
-// changes returns the changes that a watcher has to receive.
-func (e entry) changes(id string) []change {
-	all := []change{{relayer.ChangeCreated, id, e.created}}
-	if e.updated > 0 {
-		all = append(all, change{relayer.ChangeUpdated, id, e.updated})
-	}
-	if e.isDeleted {
-		all = append(all, change{kind: relayer.ChangeDeleted, id: id})
-	}
-	return all
 }

@@ -17,13 +17,12 @@ import (
 // change is a change that a watcher received. A delete has no revision, which its writer does
 // not know.
 type change struct {
-	kind     relayer.ChangeKind
 	id       string
 	revision uint64
 }
 
 // gap is ErrGap among the changes.
-var gap = change{kind: "gap"}
+var gap = change{id: "gap"}
 
 // watcher collects the changes of one Store.
 type watcher struct {
@@ -63,9 +62,9 @@ func (w *watcher) note(received relayer.RecordChange, err error) {
 		w.failed = err
 	case received.Kind == relayer.ChangeHeartbeat:
 	case received.Kind == relayer.ChangeDeleted:
-		w.received = append(w.received, change{kind: received.Kind, id: received.Record.ID})
+		w.received = append(w.received, change{id: received.Record.ID})
 	default:
-		w.received = append(w.received, change{received.Kind, received.Record.ID, received.Record.Revision})
+		w.received = append(w.received, change{received.Record.ID, received.Record.Revision})
 	}
 }
 
@@ -76,7 +75,7 @@ func (w *watcher) until(l *load, marker string) (changes []change) {
 	deadline := time.Now().Add(time.Minute)
 	for again := time.Now().Add(time.Second); ; time.Sleep(5 * time.Millisecond) {
 		w.mu.Lock()
-		isEnd := func(c change) bool { return c.id == marker && c.kind == relayer.ChangeDeleted }
+		isEnd := func(c change) bool { return c == change{id: marker} }
 		end := 1 + slices.IndexFunc(w.received, isEnd)
 		if end > 0 {
 			changes, w.received = w.received[:end:end], w.received[end:]

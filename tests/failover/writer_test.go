@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/tests/internal/ledger"
 )
 
 // writer creates, updates and deletes its own records through one Store. A
@@ -20,54 +21,42 @@ type writer struct {
 	store        relayer.Store
 	made         int
 	acknowledged atomic.Int64
-	ledger       map[string]entry // by ID; read only while the writer does not run
+	known        *ledger.Ledger[uint64] // revisions by ID, of all writers
 }
-
-// entry is what was acknowledged of a record: the revisions of its writes.
-type entry struct {
-	created, updated uint64
-	isDeleted        bool
-}
-
-// current is the revision after the acknowledged writes.
-func (e entry) current() uint64 { return max(e.created, e.updated) }
 
 // run writes until ctx is done, and rests between two records. It deletes most of its
 // records again.
 func (w *writer) run(ctx context.Context, rest time.Duration) {
 	for ; ctx.Err() == nil; time.Sleep(rest) {
-		id := w.create()
-		if id != "" && w.update(id) && w.made%8 > 0 {
-			w.delete(id)
+		rec, err := w.create()
+		if err == nil {
+			rec, err = w.update(rec)
+		}
+		if err == nil && w.made%8 > 0 {
+			w.delete(rec)
 		}
 	}
 }
 
-// create returns the ID of the new record, or nothing.
-func (w *writer) create() string {
+func (w *writer) create() (relayer.Record, error) {
 	w.made++
 	id := fmt.Sprintf("w%d-%d", w.number, w.made)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	made, err := createOnce(ctx, w.store, content(id, "created"))
-	if err != nil {
-		return ""
-	}
-	w.note(id, func(e *entry) { e.created = made.Revision })
-	return id
+	return made, w.note(err, id, made.Revision)
 }
 
 // update starts again from the current revision if a repeated update finds that
 // the first one was carried out: to read it does not prove that it is durable.
-func (w *writer) update(id string) bool {
-	rec := content(id, "updated")
-	rec.Revision = w.ledger[id].created
-	var made relayer.Record
+func (w *writer) update(created relayer.Record) (made relayer.Record, err error) {
+	rec := content(created.ID, "updated")
+	rec.Revision = created.Revision
 	isRepeated := false
-	err := w.settle(func(ctx context.Context) (err error) {
+	err = w.settle(func(ctx context.Context) (err error) {
 		made, err = w.store.Update(ctx, rec)
 		if isRepeated && errors.Is(err, relayer.ErrConflict) {
-			found, err := w.store.Get(ctx, id)
+			found, err := w.store.Get(ctx, rec.ID)
 			if err != nil {
 				return err
 			}
@@ -77,24 +66,22 @@ func (w *writer) update(id string) bool {
 		isRepeated = isRepeated || errors.Is(err, relayer.ErrOutcomeUnknown)
 		return err
 	})
-	if err == nil {
-		w.note(id, func(e *entry) { e.updated = made.Revision })
-	}
-	return err == nil
+	return made, w.note(err, rec.ID, made.Revision)
 }
 
 // delete makes another write if a repeated delete finds that the first one was
 // carried out: a later acknowledged write proves that it is durable.
-func (w *writer) delete(id string) {
+func (w *writer) delete(rec relayer.Record) {
 	isRepeated := false
 	err := w.settle(func(ctx context.Context) error {
-		err := w.store.Delete(ctx, id, w.ledger[id].current(), nil)
+		err := w.store.Delete(ctx, rec.ID, rec.Revision, nil)
 		isRepeated = isRepeated || errors.Is(err, relayer.ErrOutcomeUnknown)
 		return err
 	})
-	if err == nil || isRepeated && errors.Is(err, relayer.ErrNotFound) && w.create() != "" {
-		w.note(id, func(e *entry) { e.isDeleted = true })
+	if isRepeated && errors.Is(err, relayer.ErrNotFound) {
+		_, err = w.create()
 	}
+	_ = w.note(err, rec.ID, 0)
 }
 
 func (w *writer) settle(call func(context.Context) error) error {
@@ -103,12 +90,13 @@ func (w *writer) settle(call func(context.Context) error) error {
 	return settle(ctx, func() error { return call(ctx) })
 }
 
-// note changes the entry of a record after an acknowledged write.
-func (w *writer) note(id string, change func(*entry)) {
-	e := w.ledger[id]
-	change(&e)
-	w.ledger[id] = e
-	w.acknowledged.Add(1)
+// note notes the revision after an acknowledged write, 0 after a delete. It returns err.
+func (w *writer) note(err error, id string, revision uint64) error {
+	if err == nil {
+		w.known.Add(ledger.Done, revision, id)
+		w.acknowledged.Add(1)
+	}
+	return err
 }
 
 func content(id, version string) relayer.Record {

@@ -21,6 +21,7 @@ import (
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/client"
 	"github.com/go-relayer/relayer/mirror"
+	"github.com/go-relayer/relayer/tests/internal/ledger"
 	"github.com/go-relayer/relayer/tests/internal/patchtest"
 )
 
@@ -52,50 +53,26 @@ func stateOf(r *relayer.Relayer) (s state, err error) {
 	return s, err
 }
 
-// acknowledgment is the time after which a registry has a state, or a later one.
-type acknowledgment struct {
-	state
-	at time.Time
-}
-
-// ledger has the acknowledged states of each relayer, in order.
-type ledger struct {
-	mu       sync.Mutex
-	states   map[string][]acknowledgment
+// samples compares views with the acknowledged states of each relayer.
+type samples struct {
+	known    *ledger.Ledger[state]
 	mayLack  atomic.Bool // a registry may be empty
-	samples  atomic.Int64
+	count    atomic.Int64
+	mu       sync.Mutex
 	problems []string
-}
-
-func (l *ledger) add(id string, s state) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.states[id] = append(l.states[id], acknowledgment{s, time.Now()})
-}
-
-// before returns the last state that was acknowledged before a time.
-func (l *ledger) before(id string, caughtUp time.Time) (last state) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, a := range l.states[id] {
-		if a.at.Before(caughtUp) {
-			last = a.state
-		}
-	}
-	return last
 }
 
 // sample compares a relayer of a view with what the view must have at its age. The age is
 // read first: the view may be newer then.
-func (l *ledger) sample(view *mirror.Mirror, id string) (problem string) {
-	mayLack := l.mayLack.Load()
+func (s *samples) sample(view *mirror.Mirror, id string) (problem string) {
+	mayLack := s.mayLack.Load()
 	caughtUp := view.CaughtUp()
 	r, err := view.Get(context.Background(), id)
-	want := l.before(id, caughtUp)
-	l.samples.Add(1)
+	want := s.known.Before(id, caughtUp)
+	s.count.Add(1)
 	switch {
 	case errors.Is(err, relayer.ErrNotFound):
-		if mayLack || l.mayLack.Load() || want == (state{}) {
+		if mayLack || s.mayLack.Load() || want == (state{}) {
 			return ""
 		}
 		return fmt.Sprintf("%s is missing in a view of %v ago, want %v", id, time.Since(caughtUp), want)
@@ -141,9 +118,9 @@ func TestMirror_Age(t *testing.T) {
 	}
 	close(a.end)
 	a.sampling.Wait()
-	for i, problem := range a.ledger.problems {
+	for i, problem := range a.samples.problems {
 		if i == 20 {
-			t.Errorf("and %d more", len(a.ledger.problems)-i)
+			t.Errorf("and %d more", len(a.samples.problems)-i)
 			break
 		}
 		t.Error(problem)
@@ -151,7 +128,7 @@ func TestMirror_Age(t *testing.T) {
 	if a.controls.Load() == 0 {
 		t.Error("views with a wrong clock were not found")
 	}
-	t.Logf("%d samples of %d views; %d findings in the control", a.ledger.samples.Load(), len(a.views), a.controls.Load())
+	t.Logf("%d samples of %d views; %d findings in the control", a.samples.count.Load(), len(a.views), a.controls.Load())
 }
 
 // agedView is a view of some relayers.
@@ -165,7 +142,7 @@ type ageTest struct {
 	t        *testing.T
 	server   *soakServer
 	writer   *client.Client
-	ledger   *ledger
+	samples  *samples
 	ids      []string
 	views    []agedView
 	faults   atomic.Int32
@@ -180,7 +157,7 @@ type ageTest struct {
 }
 
 func startAge(t *testing.T) *ageTest {
-	a := &ageTest{t: t, ledger: &ledger{states: make(map[string][]acknowledgment)}, end: make(chan struct{})}
+	a := &ageTest{t: t, samples: &samples{known: ledger.New[state]()}, end: make(chan struct{})}
 	a.server = &soakServer{task: soakTask{Path: filepath.Join(t.TempDir(), "relayers.db"), Create: ageRelayers, Name: "0-0", MaxPerPage: agePage}}
 	a.server.start(t)
 	t.Cleanup(func() { a.server.kill(t) })
@@ -208,9 +185,9 @@ func startAge(t *testing.T) *ageTest {
 		controls = append(controls, agedView{a.open(wrongClock{l.client(t)}, relayer.Selector{}), a.ids, l})
 	}
 	a.sample(a.views, func(problem string) {
-		a.ledger.mu.Lock()
-		defer a.ledger.mu.Unlock()
-		a.ledger.problems = append(a.ledger.problems, problem)
+		a.samples.mu.Lock()
+		defer a.samples.mu.Unlock()
+		a.samples.problems = append(a.samples.problems, problem)
 	})
 	a.sample(controls, func(string) { a.controls.Add(1) })
 	return a
@@ -238,7 +215,7 @@ func (a *ageTest) sample(views []agedView, report func(problem string)) {
 			case <-time.After(200 * time.Microsecond):
 			}
 			view := views[i%len(views)]
-			if problem := a.ledger.sample(view.Mirror, view.ids[rand.IntN(len(view.ids))]); problem != "" {
+			if problem := a.samples.sample(view.Mirror, view.ids[rand.IntN(len(view.ids))]); problem != "" {
 				report(problem)
 			}
 		}
@@ -250,7 +227,7 @@ func (a *ageTest) write(id string) {
 	next := state{a.epoch, int(a.attempts.Add(1))}
 	patch := patchtest.JSON(map[string]any{"name": next.String(), "paused": next.number%2 == 1})
 	if _, err := a.writer.Patch(a.t.Context(), id, patch); err == nil {
-		a.ledger.add(id, next)
+		a.samples.known.Add(ledger.Done, next, id)
 		a.sinceBackup.Add(1)
 	}
 }
@@ -313,12 +290,12 @@ func (a *ageTest) restore(name string, isEqual bool) {
 
 // empty replaces the registry by an empty one, in which the relayers are then created again.
 func (a *ageTest) empty() {
-	a.ledger.mayLack.Store(true)
+	a.samples.mayLack.Store(true)
 	path := a.server.task.Path
 	a.swap("an empty registry", func() { a.remove(path) })
 	a.server.task.Create, a.server.task.Name = ageRelayers, state{a.epoch, 0}.String()
 	a.replace("a new registry", 1, func() { a.remove(path) })
-	a.ledger.mayLack.Store(false)
+	a.samples.mayLack.Store(false)
 }
 
 func (a *ageTest) remove(path string) {
@@ -345,7 +322,7 @@ func (a *ageTest) swap(name string, replaceFile func(), ids ...string) {
 		replaceFile()
 		a.server.start(a.t)
 		for _, id := range ids {
-			a.ledger.add(id, state{a.epoch, 0})
+			a.samples.known.Add(ledger.Done, state{a.epoch, 0}, id)
 		}
 		a.awaitViews(name + ", links without a fault")
 		time.Sleep(*agePhase)

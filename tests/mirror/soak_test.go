@@ -26,6 +26,7 @@ import (
 	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/postgres"
 	"github.com/go-relayer/relayer/tests/internal/child"
+	"github.com/go-relayer/relayer/tests/internal/ledger"
 	"github.com/go-relayer/relayer/tests/internal/patchtest"
 )
 
@@ -233,17 +234,13 @@ func openMirrors(t *testing.T, server *soakServer) []*mirror.Mirror {
 	return mirrors
 }
 
-// write is an acknowledged write.
-type write struct {
-	id       string
-	revision uint64
-	at       time.Time
-}
+// write is an acknowledged write. Its value is the revision.
+type write = ledger.Acknowledged[uint64]
 
 // writeSoak changes relayers at a rate per second. Writes whose outcome is unknown or
 // that fail are not acknowledged.
-func writeSoak(ctx context.Context, c *client.Client, relayers, rate int, duration time.Duration) (acknowledged []write) {
-	var mu sync.Mutex
+func writeSoak(ctx context.Context, c *client.Client, relayers, rate int, duration time.Duration) []write {
+	known := ledger.New[uint64]()
 	var writing sync.WaitGroup
 	slots := make(chan struct{}, 64)
 	ticker := time.NewTicker(time.Second / time.Duration(rate))
@@ -254,16 +251,13 @@ func writeSoak(ctx context.Context, c *client.Client, relayers, rate int, durati
 			defer func() { <-slots }()
 			id := fmt.Sprint("r", rand.IntN(relayers))
 			r, err := c.Patch(ctx, id, patchtest.JSON(map[string]any{"name": fmt.Sprint("name-", rand.Uint64())}))
-			at := time.Now()
 			if err == nil {
-				mu.Lock()
-				defer mu.Unlock()
-				acknowledged = append(acknowledged, write{id, r.Revision, at})
+				known.Add(ledger.Done, r.Revision, id)
 			}
 		})
 	}
 	writing.Wait()
-	return acknowledged
+	return known.Acknowledged()
 }
 
 // awaitConvergence waits until all mirrors have the relayers of the server.
@@ -327,19 +321,19 @@ func (s *sight) add(r *relayer.Relayer) {
 func (s *sight) delay(w write) (delay time.Duration, isSeen bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	seen := s.seen[w.id]
-	i, _ := slices.BinarySearchFunc(seen, w.revision, func(e seenRevision, revision uint64) int { return cmp.Compare(e.revision, revision) })
+	seen := s.seen[w.Key]
+	i, _ := slices.BinarySearchFunc(seen, w.Value, func(e seenRevision, revision uint64) int { return cmp.Compare(e.revision, revision) })
 	if i == len(seen) {
 		return 0, false
 	}
-	return max(0, seen[i].at.Sub(w.at)), true
+	return max(0, seen[i].at.Sub(w.At)), true
 }
 
 func report(t *testing.T, writes []write, sights []*sight) (most time.Duration) {
 	var delays []time.Duration
 	for _, s := range sights {
 		for _, w := range writes {
-			eventually(t, "the write of "+w.id, func() string {
+			eventually(t, "the write of "+w.Key, func() string {
 				delay, isSeen := s.delay(w)
 				if !isSeen {
 					return "is not visible"

@@ -22,7 +22,8 @@ type finding struct {
 	Held  map[string]int // the version of each relayer by ID
 
 	HasHistory bool
-	History    []change // the latest changes
+	History    []change // since the examination before
+	Revision   uint64   // of the latest of them
 }
 
 // The time that a child has until the power cut, and for an examination.
@@ -50,12 +51,12 @@ func examine(t task) {
 		report(failedReopen, err)
 		return
 	}
-	history, err := readHistory(ctx, store)
-	if err != nil {
+	found := finding{Step: holds, Held: held}
+	if err := found.readHistory(ctx, store, t.After); err != nil {
 		report(failedReopen, err)
 		return
 	}
-	child.Send(finding{Step: holds, Held: held, HasHistory: history != nil, History: history})
+	child.Send(found)
 	if err := writeHeaders(ctx, store); err != nil {
 		report(failedReopen, err)
 		return

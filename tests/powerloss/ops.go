@@ -12,25 +12,14 @@ import (
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/transfer"
 	"github.com/go-relayer/relayer/tests/internal/child"
+	"github.com/go-relayer/relayer/tests/internal/ledger"
 )
 
-// The steps of a child, and of an operation.
-const (
-	ready   = "ready" // the store is open
-	begin   = "begin"
-	done    = "done"
-	refused = "refused" // certainly not carried out
-	unknown = "unknown" // carried out or not
-)
+// event is what a child reports. Its values are versions, by ID.
+type event = ledger.Event[int]
 
-// event is what a child reports.
-type event struct {
-	Step    string
-	Worker  int
-	Verb    string // create, update, delete, import
-	IDs     []string
-	Version int // 0 after a delete
-}
+// ready is the step of a child whose store is open.
+const ready ledger.Step = "ready"
 
 const (
 	workers       = 8
@@ -119,20 +108,15 @@ func (w *worker) run(onlyCreate bool) error {
 
 // do sends an event before and after an operation, and returns the step at which
 // it ended.
-func (w *worker) do(e event, operation func(context.Context) error) (step string, err error) {
-	e.Worker, e.Step = w.number, begin
+func (w *worker) do(e event, operation func(context.Context) error) (ledger.Step, error) {
+	e.Writer, e.Step = w.number, ledger.Begin
 	child.Send(e)
-	err = operation(context.Background())
-	switch {
-	case err == nil:
-		e.Step = done
-	case errors.Is(err, relayer.ErrUnavailable):
-		e.Step = refused
+	err := operation(context.Background())
+	if e.Step = ledger.StepOf(err); e.Step == ledger.Refused {
+		if !errors.Is(err, relayer.ErrUnavailable) {
+			return "", fmt.Errorf("version %d of %v: %w", e.Value, e.Keys, err)
+		}
 		time.Sleep(time.Millisecond)
-	case errors.Is(err, relayer.ErrOutcomeUnknown):
-		e.Step = unknown
-	default:
-		return "", fmt.Errorf("%s %v: %w", e.Verb, e.IDs, err)
 	}
 	child.Send(e)
 	return e.Step, nil
@@ -155,11 +139,11 @@ func (w *worker) nextVersion() int {
 func (w *worker) create() error {
 	version := w.nextVersion()
 	ids := w.newIDs(1)
-	step, err := w.do(event{Verb: "create", IDs: ids, Version: version}, func(ctx context.Context) error {
+	step, err := w.do(event{Keys: ids, Value: version}, func(ctx context.Context) error {
 		_, err := w.manager.Create(ctx, content(ids[0], version))
 		return err
 	})
-	if step == done {
+	if step == ledger.Done {
 		w.own = append(w.own, ids...)
 	}
 	return err
@@ -172,10 +156,10 @@ func (w *worker) importMany() error {
 	if err != nil {
 		return err
 	}
-	step, err := w.do(event{Verb: "import", IDs: ids, Version: version}, func(ctx context.Context) error {
+	step, err := w.do(event{Keys: ids, Value: version, IsImport: true}, func(ctx context.Context) error {
 		return w.store.(transfer.Importer).Import(ctx, records)
 	})
-	if step == done {
+	if step == ledger.Done {
 		w.own = append(w.own, ids...)
 	}
 	return err
@@ -185,14 +169,14 @@ func (w *worker) update() error {
 	version := w.nextVersion()
 	at := w.random.IntN(len(w.own))
 	id := w.own[at]
-	step, err := w.do(event{Verb: "update", IDs: []string{id}, Version: version}, func(ctx context.Context) error {
+	step, err := w.do(event{Keys: []string{id}, Value: version}, func(ctx context.Context) error {
 		_, err := w.manager.Update(ctx, id, func(r *relayer.Relayer) error {
 			setContent(r, version)
 			return nil
 		})
 		return err
 	})
-	if step == unknown {
+	if step == ledger.Unknown {
 		w.own = slices.Delete(w.own, at, at+1)
 	}
 	return err
@@ -201,10 +185,10 @@ func (w *worker) update() error {
 func (w *worker) delete() error {
 	at := w.random.IntN(len(w.own))
 	id := w.own[at]
-	step, err := w.do(event{Verb: "delete", IDs: []string{id}}, func(ctx context.Context) error {
+	step, err := w.do(event{Keys: []string{id}}, func(ctx context.Context) error {
 		return w.manager.Delete(ctx, id)
 	})
-	if step != refused {
+	if step != ledger.Refused {
 		w.own = slices.Delete(w.own, at, at+1)
 	}
 	return err

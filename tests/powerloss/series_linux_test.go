@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/go-relayer/relayer/tests/internal/child"
+	"github.com/go-relayer/relayer/tests/internal/ledger"
 )
 
 var (
@@ -53,8 +54,9 @@ type series struct {
 	// scenario runs the children of a round.
 	scenario func(*round)
 
-	stored   image // the disk after the last power cut
-	expected *model
+	stored   image               // the disk after the last power cut
+	expected *ledger.Ledger[int] // versions by ID
+	revision uint64              // of the last change that was compared
 	tally    tally
 	children int
 }
@@ -188,7 +190,7 @@ func (s *series) run() {
 	}
 }
 
-func (s *series) restart() { s.stored, s.expected = s.initial, newModel() }
+func (s *series) restart() { s.stored, s.expected, s.revision = s.initial, ledger.New[int](), 0 }
 
 // mountOrSkip skips the test if a FUSE file system cannot be mounted. It fails the
 // test if CI is set.
@@ -216,7 +218,7 @@ func (r *round) write(onReady func()) {
 		Path:    filepath.Join(r.mount.directory, fileName),
 		Seed:    r.random.Uint64(),
 		Process: r.children,
-		Avoid:   r.expected.unsettledIDs(),
+		Avoid:   r.expected.Unsettled(),
 	}
 	r.mu.Lock()
 	r.process = child.Start(r.t, given)
@@ -227,7 +229,7 @@ func (r *round) write(onReady func()) {
 			onReady()
 			return
 		}
-		r.expected.note(e)
+		r.expected.Note(e)
 	})
 	switch {
 	case !late.Stop():
@@ -238,7 +240,7 @@ func (r *round) write(onReady func()) {
 	case err != nil || !killed:
 		r.t.Fatalf("power cut %d (seed %d): the child was not killed: %v", r.tally.rounds, *seed, err)
 	}
-	r.expected.processDied()
+	r.expected.Interrupt()
 }
 
 func (r *round) kill() {
@@ -252,9 +254,8 @@ func (r *round) kill() {
 func (s *series) examine(cut *powerCut) bool {
 	s.t.Helper()
 	before := s.tally
-	s.tally.acknowledged += s.expected.acknowledged
-	s.tally.uncertain += s.expected.uncertain
-	s.expected.acknowledged, s.expected.uncertain = 0, 0
+	s.tally.acknowledged += s.expected.Count(ledger.Done)
+	s.tally.uncertain += s.expected.Count(ledger.Unknown)
 	directory := s.t.TempDir()
 	defer os.RemoveAll(directory)
 	if err := s.stored.save(directory); err != nil {
@@ -265,6 +266,7 @@ func (s *series) examine(cut *powerCut) bool {
 		Store:      s.store,
 		Path:       filepath.Join(directory, fileName),
 		TornHeader: cut.tornHeader,
+		After:      s.revision,
 	})
 	late := time.AfterFunc(patienceToExamine, p.Kill)
 	killed, err := child.Follow(p, s.note)
@@ -291,20 +293,29 @@ func (s *series) note(f finding) {
 	case failedCheck:
 		s.tally.failedChecks++
 	case holds:
-		found := s.expected.compare(f.Held)
-		s.tally.lost += len(found.lost)
-		if f.HasHistory {
-			found.history = s.expected.compareHistory(f.History)
-		}
-		s.tally.halfWrites += len(found.halves) + len(found.unexpected)
-		s.tally.history += len(found.history)
-		s.expected.adopt(f.Held)
-		if !found.isEmpty() {
+		found := s.expected.Compare(f.Held)
+		s.tally.lost += len(found.Lost)
+		s.tally.halfWrites += len(found.Halves) + len(found.Unexpected)
+		if !found.IsEmpty() {
 			s.report("%v", found)
 		}
+		s.compareHistory(f)
+		s.expected.Adopt(f.Held)
 	}
 	if f.Error != "" {
 		s.report("%s: %s", f.Step, f.Error)
+	}
+}
+
+func (s *series) compareHistory(f finding) {
+	s.t.Helper()
+	if !f.HasHistory {
+		return
+	}
+	s.revision = f.Revision
+	if wrong := s.expected.CompareHistory(f.History, f.Held); len(wrong) > 0 {
+		s.tally.history += len(wrong)
+		s.report("wrong in the history: %v", wrong)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/transfer"
 	"github.com/go-relayer/relayer/tests/internal/faulty"
+	"github.com/go-relayer/relayer/tests/internal/ledger"
 )
 
 // The stores under test.
@@ -79,39 +80,40 @@ func readVersions(ctx context.Context, store relayer.Store) (map[string]int, err
 	return held, nil
 }
 
+// damagedVersion is the version of a record that matches no version.
+const damagedVersion = -1
+
 // change is an entry of the history. Its version is 0 after a delete.
-type change struct {
-	ID      string
-	Version int
-}
+type change = ledger.Change[int]
 
 // recentChanges is more than a round makes.
 const recentChanges = 20_000
 
-// readHistory returns the latest changes of relayers, newest first, or nil if the store has no
-// history.
-func readHistory(ctx context.Context, store relayer.Store) (history []change, err error) {
+// readHistory reads the changes of relayers after a revision, unless the store has no history.
+func (f *finding) readHistory(ctx context.Context, store relayer.Store, after uint64) error {
 	entries, err := store.History(ctx, relayer.HistoryQuery{Limit: recentChanges})
 	if errors.Is(err, errors.ErrUnsupported) {
-		return nil, nil
+		return nil
 	}
+	f.HasHistory, f.Revision = true, after
 	for _, entry := range entries {
-		if entry.Record.ID == afterTheCut {
+		if entry.Record.ID == afterTheCut || entry.Record.Revision <= after {
 			continue
 		}
-		c := change{ID: entry.Record.ID}
+		f.Revision = max(f.Revision, entry.Record.Revision)
+		c := change{Key: entry.Record.ID}
 		if entry.Kind != relayer.ChangeDeleted {
 			var relayer struct{ Name string }
 			if err := json.Unmarshal(entry.Record.Document, &relayer); err != nil {
-				return nil, err
+				return err
 			}
-			if _, err := fmt.Sscanf(relayer.Name, "version %d", &c.Version); err != nil {
-				return nil, err
+			if _, err := fmt.Sscanf(relayer.Name, "version %d", &c.Value); err != nil {
+				return err
 			}
 		}
-		history = append(history, c)
+		f.History = append(f.History, c)
 	}
-	return history, err
+	return err
 }
 
 // isWhole reports whether a record equals this version of itself, to the last byte.

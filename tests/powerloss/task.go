@@ -14,4 +14,5 @@ type task struct {
 	// For a child that examines.
 	Examine    bool
 	TornHeader bool
+	After      uint64 // the revision of the last change that is known
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/sealed"
 	"github.com/go-relayer/relayer/tests/internal/child"
+	"github.com/go-relayer/relayer/tests/internal/ledger"
 	"github.com/go-relayer/relayer/tests/internal/patchtest"
 )
 
@@ -26,14 +27,12 @@ type task struct {
 	Location string
 }
 
-// event says that a writer begins a write, that the write is acknowledged, or that a
-// relayer was resealed.
-type event struct {
-	Resealed bool
-	Writer   int
-	State    string // the URL after the write, or "" if the relayer is deleted
-	Done     bool
-}
+// event is a step of a write. Its value is the URL after the write, or "" if the relayer is
+// deleted.
+type event = ledger.Event[string]
+
+// resealed is the step of a relayer that was resealed.
+const resealed ledger.Step = "resealed"
 
 func keyOf(round int) string { return fmt.Sprintf("k%d", round) }
 
@@ -64,7 +63,7 @@ func rotateUntilKilled(given task) error {
 				if err != nil {
 					failed <- fmt.Errorf("resealing %s: %w", id, err)
 				}
-				child.Send(event{Resealed: true})
+				child.Send(event{Step: resealed})
 			}
 		}
 	}()
@@ -115,7 +114,7 @@ func (w *writer) write(ctx context.Context, exists, deletes bool) error {
 	if deletes {
 		url = ""
 	}
-	child.Send(event{Writer: w.number, State: url})
+	child.Send(event{Step: ledger.Begin, Writer: w.number, Keys: []string{w.id()}, Value: url})
 	endpoints := []relayer.RPCConfig{{URL: relayer.RPCURL(url)}}
 	var err error
 	switch {
@@ -129,25 +128,12 @@ func (w *writer) write(ctx context.Context, exists, deletes bool) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", w.id(), err)
 	}
-	child.Send(event{Writer: w.number, State: url, Done: true})
+	child.Send(event{Step: ledger.Done, Writer: w.number})
 	return nil
 }
 
 func definition(id string, endpoints []relayer.RPCConfig) relayer.CreateRequest {
 	return relayer.CreateRequest{ID: id, Name: "n", Network: "sepolia", NetworkType: relayer.EVM, SignerID: "s", CustomRPCURLs: endpoints}
-}
-
-// ledger has, for each writer, the states that its relayer may have.
-type ledger struct {
-	acknowledged [writers]string
-	begun        [writers]string
-}
-
-func (l *ledger) note(e event) {
-	l.begun[e.Writer] = e.State
-	if e.Done {
-		l.acknowledged[e.Writer] = e.State
-	}
 }
 
 // TestRotation_UnderWritersWithKills rotates keys under writers, and kills the process in
@@ -156,7 +142,7 @@ func (l *ledger) note(e event) {
 func TestRotation_UnderWritersWithKills(t *testing.T) {
 	eachLocation(t, func(t *testing.T, location string, settled func()) {
 		createFixed(t, location)
-		known, interrupted := new(ledger), 0
+		known, interrupted := ledger.New[string](), 0
 		for round := 1; round <= *rounds || interrupted == 0 && round <= 10**rounds; round++ {
 			rotate(t, task{Round: round, Location: location}, known)
 			settled()
@@ -203,13 +189,13 @@ func withManager(t *testing.T, location string, keys []string, use func(sealedMa
 }
 
 // rotate runs a child, and kills it when it has resealed some of the relayers.
-func rotate(t *testing.T, given task, known *ledger) {
+func rotate(t *testing.T, given task, known *ledger.Ledger[string]) {
 	t.Helper()
 	p := child.Start(t, given)
 	left := 1 + rand.N(fixed/2)
 	killed, err := child.Follow(p, func(e event) {
-		if !e.Resealed {
-			known.note(e)
+		if e.Step != resealed {
+			known.Note(e)
 			return
 		}
 		if left--; left == 0 {
@@ -241,7 +227,7 @@ func finishRotation(t *testing.T, location string, round int) (isInterrupted boo
 }
 
 // expectState reads everything with the new key alone.
-func expectState(t *testing.T, location string, round int, known *ledger) {
+func expectState(t *testing.T, location string, round int, known *ledger.Ledger[string]) {
 	t.Helper()
 	withManager(t, location, []string{keyOf(round)}, func(m sealedManager) {
 		counts, err := m.store.Count(t.Context())
@@ -253,14 +239,16 @@ func expectState(t *testing.T, location string, round int, known *ledger) {
 				t.Fatalf("round %d: f%d has the URL %q", round, i, got)
 			}
 		}
+		held := make(map[string]string)
 		for number := range writers {
-			got := stateOf(t, m, fmt.Sprintf("w%d", number))
-			if got != known.acknowledged[number] && got != known.begun[number] {
-				t.Fatalf("round %d: w%d has the URL %q, acknowledged is %q, begun %q", round, number, got,
-					known.acknowledged[number], known.begun[number])
-			}
-			known.acknowledged[number], known.begun[number] = got, got
+			id := fmt.Sprintf("w%d", number)
+			held[id] = stateOf(t, m, id)
 		}
+		known.Interrupt()
+		if found := known.Compare(held); !found.IsEmpty() {
+			t.Fatalf("round %d: %v in %v", round, found, held)
+		}
+		known.Adopt(held)
 	})
 }
 
