@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 )
@@ -48,13 +47,8 @@ type limit struct {
 	mu      sync.Mutex
 	used    int64
 	usedBy  map[caller]int64 // without callers that use nothing
-	waiting []waiter         // for one more, oldest first
+	freed   chan struct{}    // closed when less is used; nil if no request waits
 	refused uint64
-}
-
-type waiter struct {
-	by       caller
-	acquired chan struct{} // closed when it has one
 }
 
 func newLimit(cause string, total int64) *limit {
@@ -94,38 +88,33 @@ func (l *limit) add(by caller, n int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.change(by, n)
-	l.admit()
-}
-
-// admit lets waiters have what is free. The lock is held.
-func (l *limit) admit() {
-	l.waiting = slices.DeleteFunc(l.waiting, func(w waiter) bool {
-		isPermitted := l.use(w.by, 1)
-		if isPermitted {
-			close(w.acquired)
-		}
-		return isPermitted
-	})
-}
-
-// wait uses one more as soon as the caller may. It reports false if ctx is done before. Waiters
-// of one caller are served in order, and never block those of another.
-func (l *limit) wait(ctx context.Context, by caller) bool {
-	w := waiter{by, make(chan struct{})}
-	l.mu.Lock()
-	l.waiting = append(l.waiting, w)
-	l.admit()
-	l.mu.Unlock()
-	select {
-	case <-w.acquired:
-		return true
-	case <-ctx.Done():
+	if l.freed != nil {
+		close(l.freed)
+		l.freed = nil
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	before := len(l.waiting)
-	l.waiting = slices.DeleteFunc(l.waiting, func(other waiter) bool { return other == w })
-	return len(l.waiting) == before // acquired at the same time
+}
+
+// wait uses one more as soon as the caller may. It reports false after 5 seconds, or if ctx is done.
+func (l *limit) wait(ctx context.Context, by caller) bool {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	for {
+		l.mu.Lock()
+		if l.use(by, 1) {
+			l.mu.Unlock()
+			return true
+		}
+		if l.freed == nil {
+			l.freed = make(chan struct{})
+		}
+		freed := l.freed
+		l.mu.Unlock()
+		select {
+		case <-freed:
+		case <-ctx.Done():
+			return false
+		}
+	}
 }
 
 // bytesLimited applies the limit of pending bytes to an endpoint. The bytes of the body are
@@ -151,12 +140,8 @@ func (a *API) bytesLimited(handle endpoint) endpoint {
 // limited limits how many requests an endpoint handles concurrently.
 func (a *API) limited(l *limit, handle endpoint) endpoint {
 	return func(x *exchange, r *http.Request) response {
-		if !l.tryAcquire(x.caller, 1) {
-			ctx, cancel := context.WithTimeout(x, 5*time.Second)
-			defer cancel()
-			if !l.wait(ctx, x.caller) {
-				return a.refuse(x, r, l)
-			}
+		if !l.tryAcquire(x.caller, 1) && !l.wait(x, x.caller) {
+			return a.refuse(x, r, l)
 		}
 		defer l.add(x.caller, -1)
 		return handle(x, r)
