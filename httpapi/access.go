@@ -47,9 +47,8 @@ func Allow(within relayer.Selector) Decision { return Decision{true, within} }
 // authentication and the rate limit, and before the body and the store. It must be safe for
 // concurrent use.
 //
-// A refusal is 403. The logger of [WithLogger] gets at most one line a second about the
-// refusals of an actor and an action, with their count. An error is a fault of the host, such as a database that it cannot
-// reach: it is logged, and the response is 503, which promises that the request had no
+// A refusal is 403, and is logged. An error is a fault of the host, such as a database that it
+// cannot reach: it is logged, and the response is 503, which promises that the request had no
 // effect. A panic is logged, and the response is 500.
 //
 // A change stream asks again about every 15 seconds. It ends if it is refused, or if the
@@ -72,40 +71,42 @@ func WithAuthorizer(authorize Authorizer) Option {
 }
 
 // authorized asks the authorizer before an endpoint, sets the view of the relayers that the
-// caller may use, and parses the query.
+// caller may use, and parses the query. It logs a permitted request for full RPC URLs.
 func (a *API) authorized(route route, handle endpoint) endpoint {
-	return func(x *exchange, r *http.Request) response {
+	return func(x *exchange) response {
 		var problem error
-		x.query, problem = route.parseQuery(r.URL.RawQuery)
+		x.input, problem = route.parseQuery(x.request.URL.RawQuery)
 		if route.action != "" {
 			x.actions = []relayer.Action{route.action}
 		}
-		isReveal := slices.Contains(x.query.values["rpc_urls"], "full")
+		isReveal := x.input.is("rpc_urls", "full")
 		if isReveal {
 			x.actions = append(x.actions, relayer.ActionReveal)
 		}
 		permission, err := a.permission(x, x.actor)
 		if err != nil {
-			a.logFault(x, r, err)
+			a.logFault(x, err)
 			return overloaded()
 		}
 		if !permission.isAllowed {
 			return failure(http.StatusForbidden)
 		}
+		if problem != nil {
+			return a.errorResponse(x, problem)
+		}
+		if route.method != http.MethodGet {
+			if x.input.options, err = x.writeOptions(); err != nil {
+				return a.errorResponse(x, err)
+			}
+		}
+		if isReveal {
+			a.log(x, slog.LevelInfo, "full RPC URLs requested", slog.String("relayer_id", loggedID(x.relayerID)))
+		}
 		x.within, x.manager = permission.within, a.manager
 		if !x.within.IsZero() {
 			x.manager = a.manager.Within(x.within)
 		}
-		var p response
-		if problem != nil {
-			p = a.errorResponse(x, r, problem)
-		} else {
-			p = handle(x, r)
-		}
-		if isReveal && x.status == 0 {
-			a.logReveal(x, r, p.status)
-		}
-		return p
+		return handle(x)
 	}
 }
 
@@ -114,18 +115,25 @@ func (a *API) authorized(route route, handle endpoint) endpoint {
 func (a *API) permission(x *exchange, actor relayer.Actor) (all Decision, err error) {
 	all.isAllowed = true
 	for _, action := range x.actions {
-		access := Access{Actor: actor, Action: action, ID: x.relayerID}
-		decision, err := a.decide(x, access)
+		decision, err := a.decide(x, Access{Actor: actor, Action: action, ID: x.relayerID})
 		if err != nil {
 			return Decision{}, err
 		}
 		if !decision.isAllowed {
-			a.logForbidden(access)
+			a.logForbidden(x, action)
 			return Decision{}, nil
 		}
 		all.within = all.within.And(decision.within)
 	}
 	return all, nil
+}
+
+// logForbidden logs a refusal, unless the actor has too many: they could fill the log.
+func (a *API) logForbidden(x *exchange, action relayer.Action) {
+	if a.forbidden.take(x.actor.ID) == 0 {
+		a.log(x, slog.LevelInfo, "request forbidden",
+			slog.String("action", string(action)), slog.String("relayer_id", loggedID(x.relayerID)))
+	}
 }
 
 // documents returns the view for reads. RPC URLs are in full only if the caller was
@@ -135,17 +143,6 @@ func (x *exchange) documents() relayer.Documents {
 		return x.manager.Documents().WithFullURLs()
 	}
 	return x.manager.Documents()
-}
-
-// logReveal logs a permitted request for full RPC URLs, before its response is sent.
-func (a *API) logReveal(x *exchange, r *http.Request, status int) {
-	a.log(r.Context(), slog.LevelInfo, "full RPC URLs requested",
-		slog.String("request_id", x.actor.RequestID),
-		slog.String("principal", x.actor.ID),
-		slog.String("address", x.actor.Address),
-		slog.String("route", x.route),
-		slog.String("relayer_id", loggedID(x.relayerID)),
-		slog.Int("status", status))
 }
 
 // decide returns an error if the authorizer fails, or if no view can have its selector.
@@ -182,12 +179,12 @@ type accessReport struct {
 
 // getAccess reports what the caller may do. It asks the authorizer about each action, with
 // no ID.
-func (a *API) getAccess(x *exchange, r *http.Request) response {
+func (a *API) getAccess(x *exchange) response {
 	report := accessReport{Principal: x.actor.ID, Actions: []relayer.Action{}}
 	for _, action := range a.actions() {
 		decision, err := a.decide(x, Access{Actor: x.actor, Action: action})
 		if err != nil {
-			a.logFault(x, r, err)
+			a.logFault(x, err)
 			return overloaded()
 		}
 		if decision.isAllowed {

@@ -111,7 +111,7 @@ func TestPause_BadRequest(t *testing.T) {
 	got := s.do("POST", resume+"?all=true&paused_by=", "")
 	wantProblem(t, got, "paused_by", "must not be empty")
 	got = s.do("POST", pause+"?all=true&paused_by=request-1", "")
-	wantProblem(t, got, "paused_by", "is only possible for a resume")
+	wantProblem(t, got, "paused_by", "is only possible for a resume of several relayers")
 	got = s.do("POST", pause+"?all=true", "", with("If-Match", `"1"`))
 	wantProblem(t, got, "", "a change of several relayers cannot have the condition of a revision")
 	got = s.do("POST", pause+"?all=true", "", with("X-Change-Reason", "a", "b"))

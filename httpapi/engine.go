@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"errors"
-	"net/http"
 	"strings"
 
 	"github.com/go-relayer/relayer"
@@ -24,36 +23,18 @@ func WithEngineOperations() Option {
 	}}
 }
 
-func (a *API) disableRelayer(x *exchange, r *http.Request) response {
-	options, err := x.writeOptions(r)
+func (a *API) disableRelayer(x *exchange) response {
+	reason, err := parseReason(x.input.body)
 	if err != nil {
-		return a.errorResponse(x, r, err)
+		return a.errorResponse(x, err)
 	}
-	body, rejection := a.readJSON(x, r, jsonType)
-	if rejection != nil {
-		return *rejection
-	}
-	reason, err := parseReason(body)
-	if err != nil {
-		return a.errorResponse(x, r, err)
-	}
-	disabled, err := x.manager.Documents().Disable(x, x.relayerID, reason, options...)
-	if err != nil {
-		return a.conditionalErrorResponse(x, r, reasonError(err))
-	}
-	return x.document(http.StatusOK, disabled).withHeader("Etag", entityTag(disabled.Revision))
+	disabled, err := x.manager.Documents().Disable(x, x.relayerID, reason, x.input.options...)
+	return a.changed(x, disabled, reasonError(err))
 }
 
-func (a *API) enableRelayer(x *exchange, r *http.Request) response {
-	options, err := x.writeOptions(r)
-	if err != nil {
-		return a.errorResponse(x, r, err)
-	}
-	enabled, err := x.manager.Documents().Enable(x, x.relayerID, options...)
-	if err != nil {
-		return a.conditionalErrorResponse(x, r, err)
-	}
-	return x.document(http.StatusOK, enabled).withHeader("Etag", entityTag(enabled.Revision))
+func (a *API) enableRelayer(x *exchange) response {
+	enabled, err := x.manager.Documents().Enable(x, x.relayerID, x.input.options...)
+	return a.changed(x, enabled, err)
 }
 
 type sentReason struct {

@@ -21,12 +21,12 @@ func entityTag(revision uint64) string {
 // for *. A tag that is weak or not created by this package matches no revision (RFC
 // 9110 section 13.1.1).
 func conditions(header http.Header) []relayer.WriteOption {
-	values := header["If-Match"]
-	if len(values) == 0 || isWildcard(values) {
+	tags := entityTags(header["If-Match"])
+	if len(tags) == 0 || isWildcard(tags) {
 		return nil
 	}
 	var revisions []uint64
-	for _, tag := range entityTags(values) {
+	for _, tag := range tags {
 		revision, err := strconv.ParseUint(strings.Trim(tag, `"`), 10, 64)
 		if err == nil && revision != 0 && entityTag(revision) == tag {
 			revisions = append(revisions, revision)
@@ -38,35 +38,21 @@ func conditions(header http.Header) []relayer.WriteOption {
 // matchesAny reports whether the values of If-None-Match match the tag. The
 // comparison is the weak one (RFC 9110 section 13.1.2).
 func matchesAny(values []string, tag string) bool {
-	if isWildcard(values) {
-		return true
-	}
-	return slices.ContainsFunc(entityTags(values), func(candidate string) bool {
+	tags := entityTags(values)
+	return isWildcard(tags) || slices.ContainsFunc(tags, func(candidate string) bool {
 		return strings.TrimPrefix(candidate, "W/") == tag
 	})
 }
 
-// isWildcard reports whether the only value is *. A * in a list has no meaning.
-func isWildcard(values []string) bool { return len(values) == 1 && strings.TrimSpace(values[0]) == "*" }
+// isWildcard reports whether the only element is *. A * among tags has no meaning.
+func isWildcard(tags []string) bool { return len(tags) == 1 && tags[0] == "*" }
 
-// entityTags returns the tags of a header's lists, weak ones with their W/. A comma
-// inside the quotes is part of a tag. Parsing of a list stops at a syntax error.
-func entityTags(values []string) []string {
-	var tags []string
-	for _, rest := range values {
-		for {
-			rest = strings.TrimLeft(rest, " \t,")
-			opaque := strings.TrimPrefix(rest, "W/")
-			if !strings.HasPrefix(opaque, `"`) {
-				break
-			}
-			end := strings.IndexByte(opaque[1:], '"')
-			if end < 0 {
-				break
-			}
-			length := len(rest) - len(opaque) + end + 2
-			tags = append(tags, rest[:length])
-			rest = rest[length:]
+// entityTags returns the elements of a header's lists. A tag that contains a comma is not of this
+// package, and neither are its parts.
+func entityTags(values []string) (tags []string) {
+	for _, value := range values {
+		for tag := range strings.SplitSeq(value, ",") {
+			tags = append(tags, strings.TrimSpace(tag))
 		}
 	}
 	return tags

@@ -1,11 +1,9 @@
 package httpapi
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/go-relayer/relayer"
@@ -15,30 +13,22 @@ import (
 const defaultHistoryPerPage = 20
 
 // getHistory returns the changes of one relayer or of all, newest first.
-func (a *API) getHistory(x *exchange, r *http.Request) response {
-	q := x.query
-	isScopedToOne := x.relayerID != "" && !x.within.IsZero()
-	if isScopedToOne {
-		unlock, err := a.histories.lock(x, x.actor.ID)
-		if err != nil {
-			return a.errorResponse(x, r, err)
-		}
-		defer unlock()
-	}
+func (a *API) getHistory(x *exchange) response {
+	q := x.input
 	begun := time.Now()
 	perPage := intOf(q.number("per_page", defaultHistoryPerPage))
 	changes, next, err := x.manager.Documents().History(x, relayer.HistoryQuery{
 		ID: x.relayerID, Before: q.number("before", 0), Limit: max(perPage, 1),
 		Actor: q.values.Get("actor"), Action: relayer.Action(q.values.Get("action")), Since: q.time("since"), Until: q.time("until"),
 	})
-	if isScopedToOne && len(changes) == 0 {
+	if x.relayerID != "" && !x.within.IsZero() && len(changes) == 0 {
 		x.waitForStep(begun)
 	}
 	if errors.Is(err, errors.ErrUnsupported) {
 		return failure(http.StatusNotFound) // as an unknown path
 	}
 	if err != nil {
-		return a.errorResponse(x, r, err)
+		return a.errorResponse(x, err)
 	}
 	if perPage == 0 {
 		changes, next = nil, 0
@@ -70,46 +60,6 @@ func (x *exchange) waitForStep(begun time.Time) {
 	select {
 	case <-time.After(hiddenStep - time.Since(begun)%hiddenStep):
 	case <-x.Done():
-	}
-}
-
-// actorLocks lets each actor read one history of a relayer at a time: the work for several at
-// once would show in their times. The zero value is ready.
-type actorLocks struct {
-	mu    sync.Mutex
-	locks map[string]*actorLock
-}
-
-type actorLock struct {
-	held chan struct{} // has an element while the lock is held
-	uses int           // holders and waiters
-}
-
-// lock waits for the lock of an actor. It returns the error of ctx if ctx is done first.
-func (l *actorLocks) lock(ctx context.Context, actor string) (unlock func(), err error) {
-	l.mu.Lock()
-	if l.locks == nil {
-		l.locks = make(map[string]*actorLock)
-	}
-	if l.locks[actor] == nil {
-		l.locks[actor] = &actorLock{held: make(chan struct{}, 1)}
-	}
-	own := l.locks[actor]
-	own.uses++
-	l.mu.Unlock()
-	release := func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if own.uses--; own.uses == 0 {
-			delete(l.locks, actor)
-		}
-	}
-	select {
-	case own.held <- struct{}{}:
-		return func() { <-own.held; release() }, nil
-	case <-ctx.Done():
-		release()
-		return nil, ctx.Err()
 	}
 }
 

@@ -39,8 +39,8 @@
 // limits.
 //
 // [New] returns an [API], an [http.Handler] that works at / and, with [http.StripPrefix],
-// under any prefix. It starts no goroutine that outlives a request, except that it logs
-// refusals up to a second later, has no global state, and logs only if it is given a logger.
+// under any prefix. It starts no goroutine that outlives a request, has no global state, and logs
+// only if it is given a logger.
 //
 // Every response except the OpenAPI document and the change stream is a JSON object
 // with a success member.
@@ -60,7 +60,7 @@
 // Last-Event-ID from which the store can resume: the id of a stream, or the position of a list
 // with a cursor, with the same filters and the same permission.
 //
-// Before each event, and as a heartbeat at least every 5 seconds, a comment has the
+// The member complete_ms of an event, and of the heartbeat at least every 5 seconds, has the
 // milliseconds from the arrival of the request to the moment up to which the stream is
 // complete: the client has every change that was acknowledged before. A client that read its
 // own clock before it sent the request bounds the age of its view by it. A heartbeat has an id
@@ -100,26 +100,11 @@ type settings struct {
 	bulk             *limit // in pauses and resumes of several relayers
 	pending          *limit // in bytes
 	warnings         *rate  // of repeated log lines
+	forbidden        *rate  // of log lines about refusals
 	maxBodyBytes     int64
 	logger           *slog.Logger
 	requestLogger    *slog.Logger // nil: requests are not logged
 	engineOperations bool
-}
-
-// WithLogger logs the cause of every 500 and of every 503, with the request ID of the
-// response. What an [Authorizer] refuses is logged with a count, at most once a second for
-// each actor and action. What the limits of the server refuse is logged at most once a minute
-// for each limit and actor, and [API.Refusals] counts it. The 503 of [API.Drain] are not logged.
-// Tokens, RPC URLs and bodies are never logged. A panic in the logger's handler is recovered
-// and does not change the response.
-func WithLogger(logger *slog.Logger) Option {
-	return Option{func(s *settings) error {
-		if logger == nil {
-			return errors.New("httpapi: logger is nil")
-		}
-		s.logger = logger
-		return nil
-	}}
 }
 
 // WithMaxBodyBytes sets the maximum size of a request body in bytes, at least 1.
@@ -156,13 +141,13 @@ func New(manager *relayer.Manager, authenticate Authenticator, options ...Option
 			bulk:         newLimit("bulk", 8),
 			pending:      newLimit("pending_bytes", 128<<20), // five pages of the largest relayers
 			warnings:     newRate(1.0/60, 1),                 // one a minute
+			forbidden:    newRate(100, 100),
 			maxBodyBytes: defaultMaxBodyBytes,
 			logger:       slog.New(slog.DiscardHandler),
 		},
 		manager:      manager,
 		authenticate: authenticate,
 		buffers:      sync.Pool{New: func() any { return new([]byte) }},
-		forbidden:    forbiddenRequests{entries: make(map[forbiddenKey]*forbiddenEntry)},
 	}
 	for _, option := range options {
 		if option.apply == nil {

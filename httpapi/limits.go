@@ -120,16 +120,16 @@ func (l *limit) wait(ctx context.Context, by caller) bool {
 // bytesLimited applies the limit of pending bytes to an endpoint. The bytes of the body are
 // released when the request has been handled, those of the response when it has been written.
 func (a *API) bytesLimited(handle endpoint) endpoint {
-	return func(x *exchange, r *http.Request) response {
+	return func(x *exchange) response {
 		if !a.pending.tryAcquire(x.caller, 0) {
-			return a.refuse(x, r, a.pending)
+			return a.refuse(x, a.pending)
 		}
-		p := handle(x, r)
+		p := handle(x)
 		size := int64(len(p.body))
-		if isRead := r.Method == http.MethodGet || r.Method == http.MethodHead; !isRead {
+		if isRead := x.request.Method == http.MethodGet || x.request.Method == http.MethodHead; !isRead {
 			a.pending.add(x.caller, size-x.pendingBytes)
 		} else if !a.pending.tryAcquire(x.caller, size) {
-			p, size = a.refuse(x, r, a.pending), 0
+			p, size = a.refuse(x, a.pending), 0
 			*x.buffer = nil // frees the memory before the response is written
 		}
 		x.pendingBytes = size
@@ -139,12 +139,12 @@ func (a *API) bytesLimited(handle endpoint) endpoint {
 
 // limited limits how many requests an endpoint handles concurrently.
 func (a *API) limited(l *limit, handle endpoint) endpoint {
-	return func(x *exchange, r *http.Request) response {
+	return func(x *exchange) response {
 		if !l.tryAcquire(x.caller, 1) && !l.wait(x, x.caller) {
-			return a.refuse(x, r, l)
+			return a.refuse(x, l)
 		}
 		defer l.add(x.caller, -1)
-		return handle(x, r)
+		return handle(x)
 	}
 }
 
@@ -163,20 +163,14 @@ func (a *API) Refusals() map[string]uint64 {
 }
 
 // refuse counts and logs the refusal of a limit, and returns the response.
-func (a *API) refuse(x *exchange, r *http.Request, l *limit) response {
+func (a *API) refuse(x *exchange, l *limit) response {
 	l.mu.Lock()
 	l.refused++
 	used, own := l.used, l.usedBy[x.caller]
 	l.mu.Unlock()
 	if a.warnings.take(l.cause+" "+x.actor.ID) == 0 {
-		a.log(r.Context(), slog.LevelWarn, "refused because of a limit",
-			slog.String("cause", l.cause),
-			slog.String("request_id", x.actor.RequestID),
-			slog.String("principal", x.actor.ID),
-			slog.String("address", x.actor.Address),
-			slog.Int64("used_by_principal", own),
-			slog.Int64("used", used),
-			slog.Int64("limit", l.total))
+		a.log(x, slog.LevelWarn, "refused because of a limit", slog.String("cause", l.cause),
+			slog.Int64("used_by_principal", own), slog.Int64("used", used), slog.Int64("limit", l.total))
 	}
 	return overloaded()
 }

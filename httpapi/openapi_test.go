@@ -32,26 +32,12 @@ func TestOpenAPI_NoToken(t *testing.T) {
 		}
 		wantHeaders(t, got)
 		head := s.do("HEAD", openAPI, "", with("Authorization", authorization...))
-		if head.status != http.StatusOK || head.header.Get("Content-Length") != fmt.Sprint(len(file)) || head.header.Get("ETag") != got.header.Get("ETag") {
+		if head.status != http.StatusOK || head.header.Get("Content-Length") != fmt.Sprint(len(file)) {
 			t.Errorf("%q: HEAD returned %d %v", authorization, head.status, head.header)
 		}
 	}
 	if got := s.do("GET", collection, ""); got.status != http.StatusOK {
 		t.Errorf("a get of the document counts against the rate limit: %d", got.status)
-	}
-}
-
-func TestOpenAPI_NotModified(t *testing.T) {
-	s := serve(t)
-	tag := s.send("GET", openAPI, "").header.Get("ETag")
-	for _, method := range []string{"GET", "HEAD"} {
-		got := s.do(method, openAPI, "", with("If-None-Match", tag))
-		if got.status != http.StatusNotModified || got.header.Get("ETag") != tag {
-			t.Errorf("%s returned %d with ETag %q", method, got.status, got.header.Get("ETag"))
-		}
-	}
-	if got := s.send("GET", openAPI, "", with("If-None-Match", `"another"`)); got.status != http.StatusOK {
-		t.Errorf("another ETag returned %d", got.status)
 	}
 }
 
@@ -272,7 +258,6 @@ func (e *examples) checkInvalidRequests() {
 	e.expect("PayloadTooLarge", "too-large", e.patch(strings.Repeat(" ", 1<<20+1)))
 	e.expect("UnsupportedMediaType", "content-type", e.do("POST", collection, "", with("Content-Type", "text/plain")))
 	e.expect("UnsupportedMediaType", "content-encoding", e.do("POST", collection, minimal(""), with("Content-Encoding", "gzip")))
-	e.expect("UnsupportedPatchType", "content-type", e.do("PATCH", example, ""))
 }
 
 func (e *examples) checkRefusals() {

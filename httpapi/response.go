@@ -1,10 +1,8 @@
 package httpapi
 
 import (
-	"io"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/internal/strictjson"
@@ -27,10 +25,6 @@ func (p response) withHeader(name, value string) response {
 	return p
 }
 
-// lingerTimeout bounds how long a connection stays open after the response to a request whose
-// body was not read.
-const lingerTimeout = time.Second
-
 // startResponse records the status and returns the header with the fields of every
 // response. From then on the request does not count as in flight.
 func (x *exchange) startResponse(status int, contentType string) http.Header {
@@ -44,7 +38,7 @@ func (x *exchange) startResponse(status int, contentType string) http.Header {
 	return header
 }
 
-func (x *exchange) respond(r *http.Request, p response) {
+func (x *exchange) respond(p response) {
 	header := x.startResponse(p.status, jsonType)
 	for _, field := range p.header {
 		header.Set(field.name, field.value)
@@ -54,29 +48,11 @@ func (x *exchange) respond(r *http.Request, p response) {
 		return
 	}
 	header.Set("Content-Length", strconv.Itoa(len(p.body)))
-	hasUnreadBody := r.ContentLength != 0 && r.ProtoMajor == 1 && !x.isBodyRead
-	if hasUnreadBody {
-		header.Set("Connection", "close")
-	}
 	x.WriteHeader(p.status)
-	if r.Method != http.MethodHead {
+	if x.request.Method != http.MethodHead {
 		x.bytes = len(p.body)
 		_, _ = x.Write(p.body) // an error means that the client is gone
 	}
-	if hasUnreadBody {
-		x.linger(r)
-	}
-}
-
-// linger sends the response and discards what the client still sends (lingering close). A
-// connection that is closed with unread data is reset, and the client could lose the response.
-// HTTP/2 needs none of this, because it resets a single stream.
-func (x *exchange) linger(r *http.Request) {
-	control := http.NewResponseController(x.ResponseWriter)
-	if control.Flush() != nil || control.SetReadDeadline(time.Now().Add(lingerTimeout)) != nil {
-		return // the ResponseWriter of the host cannot do it
-	}
-	_, _ = io.Copy(io.Discard, r.Body)
 }
 
 // startBody returns the start of a success body in the buffer of the exchange. The
@@ -87,7 +63,7 @@ func (x *exchange) startBody() []byte {
 
 // success returns a response whose body was started by startBody.
 func (x *exchange) success(status int, body []byte) response {
-	if messages := x.query.unknownMessages(); len(messages) > 0 {
+	if messages := x.input.unknownMessages(); len(messages) > 0 {
 		body = append(append(body, `,"metadata":`...), encodeJSON(warningsOf(messages))...)
 	}
 	*x.buffer = append(body, '}')

@@ -115,10 +115,10 @@ func TestReveal_Log(t *testing.T) {
 	s.as("reader", "POST", collection, scopedBody("in-1", "payments"))
 	s.as("reader", "GET", collection, "")
 	for _, c := range []struct{ actor, path, want string }{
-		{"engine", collection + "/in-1", `principal=engine address=127.0.0.1 route="GET /api/v1/relayers/{relayer_id}" relayer_id=in-1 status=200`},
-		{"engine", collection + "/nobody", `relayer_id=nobody status=404`},
-		{"engine", collection + "/path%20secret", `relayer_id="" status=404`},
-		{"engine", collection, `route="GET /api/v1/relayers" relayer_id="" status=200`},
+		{"engine", collection + "/in-1", `principal=engine address=127.0.0.1 method=GET route="GET /api/v1/relayers/{relayer_id}" relayer_id=in-1`},
+		{"engine", collection + "/nobody", `relayer_id=nobody`},
+		{"engine", collection + "/path%20secret", `relayer_id=""`},
+		{"engine", collection, `route="GET /api/v1/relayers" relayer_id=""`},
 	} {
 		before := len(s.log.String())
 		s.as(c.actor, "GET", c.path+"?rpc_urls=full", "")
@@ -129,7 +129,7 @@ func TestReveal_Log(t *testing.T) {
 	}
 	before := len(s.log.String())
 	openStream(t, http.DefaultClient, s.url, "?rpc_urls=full", as("engine")).wantResync()
-	if line := s.log.String()[before:]; !strings.Contains(line, `principal=engine address=127.0.0.1 route="GET /api/v1/relayers:watch" relayer_id="" status=200`) {
+	if line := s.log.String()[before:]; !strings.Contains(line, `principal=engine address=127.0.0.1 method=GET route="GET /api/v1/relayers:watch" relayer_id=""`) {
 		t.Errorf("the stream logged %q", line)
 	}
 }

@@ -327,8 +327,8 @@ func TestShares_Log(t *testing.T) {
 			t.Errorf("%d lines about greedy, want 2: %s", n, log)
 		}
 		for _, want := range []string{
-			`level=WARN msg="refused because of a limit" cause=watchers`, "used_by_principal=8 used=8 limit=16",
-			"principal=late", "used_by_principal=0 used=16 limit=16",
+			`level=WARN msg="refused because of a limit"`, "cause=watchers used_by_principal=8 used=8 limit=16",
+			"principal=late", "cause=watchers used_by_principal=0 used=16 limit=16",
 		} {
 			if !strings.Contains(log, want) {
 				t.Errorf("%q is not in the log: %s", want, log)

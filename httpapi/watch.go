@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
-	"slices"
 	"strconv"
 	"time"
 
@@ -29,38 +28,33 @@ func WithMaxWatchers(limit int) Option {
 // Drain ends all change streams, and rejects new ones with 503 and Retry-After. Other
 // requests are not affected. Register it with [http.Server.RegisterOnShutdown]:
 // otherwise open streams delay [http.Server.Shutdown] until its deadline. It returns
-// without waiting. The log then has all refusals of the [Authorizer] so far, and later ones are
-// logged at once: call it again after Shutdown, which does not wait for registered functions.
-func (a *API) Drain() {
-	a.drain()
-	a.logAllCounted()
-}
+// without waiting.
+func (a *API) Drain() { a.drain() }
 
 // watchRelayers streams the changes as Server-Sent Events. It sends its response
 // itself, except for one that rejects the request.
-func (a *API) watchRelayers(x *exchange, r *http.Request) response {
+func (a *API) watchRelayers(x *exchange) response {
 	rejection := failure(http.StatusServiceUnavailable).withHeader("Retry-After", "5")
 	if a.draining.Err() != nil {
 		return rejection
 	}
 	if !a.watchers.tryAcquire(x.caller, 1) {
-		a.refuse(x, r, a.watchers)
+		a.refuse(x, a.watchers)
 		return rejection
 	}
 	defer a.watchers.add(x.caller, -1)
-	if r.Method == http.MethodHead {
+	if x.request.Method == http.MethodHead {
 		x.startStream()
 		return response{}
 	}
-	s := &eventStream{api: a, x: x, r: r, control: http.NewResponseController(x.ResponseWriter), permitted: time.Now()}
-	return s.run(x.query.selector)
+	s := &eventStream{api: a, x: x, control: http.NewResponseController(x.ResponseWriter), permitted: time.Now()}
+	return s.run(x.input.selector)
 }
 
 // eventStream is a stream of changes to one client.
 type eventStream struct {
 	api     *API
 	x       *exchange
-	r       *http.Request
 	control *http.ResponseController
 
 	lastID    string    // that the client has
@@ -78,12 +72,12 @@ func (s *eventStream) run(filters relayer.Selector) (rejection response) {
 	defer cancel()
 	defer context.AfterFunc(s.api.draining, cancel)()
 	documents := s.x.documents()
-	query := relayer.WatchQuery{Selector: filters, After: lastEventID(s.r.Header), Heartbeats: true}
+	query := relayer.WatchQuery{Selector: filters, After: lastEventID(s.x.request.Header), Heartbeats: true}
 	// The feed begins before the response, and again before a resync event: a client that
 	// reads all relayers after either misses no change.
 	changes, began := documents.Watch(ctx, query), time.Now()
 	if err := s.setDeadlines(); err != nil {
-		return s.api.errorResponse(s.x, s.r, fmt.Errorf("the ResponseWriter of the host cannot stream: %w", err))
+		return s.api.errorResponse(s.x, fmt.Errorf("the ResponseWriter of the host cannot stream: %w", err))
 	}
 	defer s.finish()
 	if err := s.start(); err != nil {
@@ -96,7 +90,7 @@ func (s *eventStream) run(filters relayer.Selector) (rejection response) {
 		err := s.follow(changes)
 		if !errors.Is(err, relayer.ErrGap) {
 			if ctx.Err() == nil && !errors.Is(err, errStreamEnd) {
-				s.api.logFault(s.x, s.r, fmt.Errorf("the change feed has ended: %w", err))
+				s.api.logFault(s.x, fmt.Errorf("the change feed has ended: %w", err))
 			}
 			break
 		}
@@ -144,14 +138,14 @@ func (s *eventStream) isPermitted() bool {
 		return true
 	}
 	s.permitted = time.Now()
-	actor, err := s.api.identify(s.x, s.r)
+	actor, err := s.api.identify(s.x)
 	if err != nil {
-		s.api.authFailure(s.x, s.r, err)
+		s.api.authFailure(s.x, err)
 		return false
 	}
 	now, err := s.api.permission(s.x, actor)
 	if err != nil {
-		s.api.logFault(s.x, s.r, err)
+		s.api.logFault(s.x, err)
 	}
 	return err == nil && now.isAllowed && now.within.String() == s.x.within.String()
 }
@@ -191,7 +185,7 @@ func (s *eventStream) sendChange(c relayer.DocumentChange) error {
 	}
 	pending, size := s.api.pending, int64(len(c.Document.JSON))
 	if !pending.tryAcquire(s.x.caller, size) {
-		s.api.refuse(s.x, s.r, pending)
+		s.api.refuse(s.x, pending)
 		_ = s.sendResync()
 		return errStreamEnd
 	}
@@ -267,10 +261,7 @@ func (s *eventStream) setDeadlines() error {
 // start sends the header, which shows the client and proxies that the stream has begun.
 func (s *eventStream) start() error {
 	s.x.startStream()
-	if slices.Contains(s.x.actions, relayer.ActionReveal) {
-		s.api.logReveal(s.x, s.r, s.x.status)
-	}
-	if messages := s.x.query.unknownMessages(); len(messages) > 0 {
+	if messages := s.x.input.unknownMessages(); len(messages) > 0 {
 		s.metadata = new(warningsOf(messages))
 	}
 	if err := s.send(); err != nil {

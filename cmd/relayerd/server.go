@@ -74,7 +74,6 @@ func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Write
 	if err != nil {
 		return err
 	}
-	s.onClose(api.Drain) // logs the refusals of the last second
 	s.printToken()
 	running := httpServer{newServer(s.site(ctx, s.metrics.count(api)), s.logger), s.drainDelay, api.Drain, s.logger}
 	return running.serve(ctx, s.listener)

@@ -82,7 +82,7 @@ var operations = []operation{
 		method: "patch", path: single, id: "updateRelayer", tag: "relayers", summary: "Change a relayer", parameters: ifMatch,
 		description: "Without If-Match, a patch that conflicts with another change is applied again to the newer revision. Patches have no rate limit.",
 		body:        &body{"UpdateRelayerRequest", "The changes. Both content types have the same meaning.", []string{"application/merge-patch+json", "application/json"}, "patch"},
-		responses:   []string{"200 RelayerUpdated", "400 InvalidPatch", "403", "404 RelayerNotFound", "412", "413", "415 UnsupportedPatchType"},
+		responses:   []string{"200 RelayerUpdated", "400 InvalidPatch", "403", "404 RelayerNotFound", "412", "413", "415 UnsupportedMediaType"},
 	},
 	{
 		method: "delete", path: single, id: "deleteRelayer", tag: "relayers", summary: "Delete a relayer", parameters: ifMatch,
@@ -116,12 +116,12 @@ var operations = []operation{
 	{
 		method: "get", path: "/api/v1/access", id: "getAccess", tag: "access", summary: "Get the permissions of the caller",
 		description: "Needs no permission. Permissions for single relayers are not part of it.",
-		responses:   []string{"200 Access", "429"},
+		responses:   []string{"200 Access", "400 InvalidQuery", "429"},
 	},
 	{
-		method: "get", path: "/api/v1/openapi.json", id: "getOpenAPI", tag: "description", summary: "Get this document", parameters: []string{"IfNoneMatch"},
+		method: "get", path: "/api/v1/openapi.json", id: "getOpenAPI", tag: "description", summary: "Get this document",
 		description: "Needs no token and has no rate limit.", isPublic: true,
-		responses: []string{"200 Document", "304 DocumentNotModified"},
+		responses: []string{"200 Document"},
 	},
 }
 
