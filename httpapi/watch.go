@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/internal/wire"
 )
 
 // sendTimeout bounds how long a client that does not read keeps its stream.
@@ -62,10 +60,6 @@ type eventStream struct {
 	metadata  *metadata // of the next event: the warnings of the response
 }
 
-// minFeedTime is the shortest time between two resync events, so that a store whose feed
-// has a gap whenever it begins does not cause a busy loop.
-const minFeedTime = time.Second
-
 // run returns when the client, the feed or the API ends the stream.
 func (s *eventStream) run(filters relayer.Selector) (rejection response) {
 	ctx, cancel := context.WithCancel(s.x)
@@ -75,7 +69,7 @@ func (s *eventStream) run(filters relayer.Selector) (rejection response) {
 	query := relayer.WatchQuery{Selector: filters, After: lastEventID(s.x.request.Header), Heartbeats: true}
 	// The feed begins before the response, and again before a resync event: a client that
 	// reads all relayers after either misses no change.
-	changes, began := documents.Watch(ctx, query), time.Now()
+	changes := documents.Watch(ctx, query)
 	if err := s.setDeadlines(); err != nil {
 		return s.api.errorResponse(s.x, fmt.Errorf("the ResponseWriter of the host cannot stream: %w", err))
 	}
@@ -94,11 +88,8 @@ func (s *eventStream) run(filters relayer.Selector) (rejection response) {
 			}
 			break
 		}
-		if query.After == "" {
-			wire.Sleep(ctx, time.Until(began.Add(minFeedTime)))
-		}
 		query.After = ""
-		changes, began = documents.Watch(ctx, query), time.Now()
+		changes = documents.Watch(ctx, query)
 	}
 	return response{}
 }
@@ -199,7 +190,11 @@ func (s *eventStream) sendChange(c relayer.DocumentChange) error {
 	if len(note) > 0 {
 		end = append(append(end, ','), note...)
 	}
-	return s.send(head, documentLine(c.Document), append(end, eventEnd...))
+	document := c.Document.JSON
+	if document == nil { // the relayer is no longer selected
+		document = encodeJSON(map[string]string{"id": c.Document.ID})
+	}
+	return s.send(head, document, append(end, eventEnd...))
 }
 
 // sendHeartbeat sends the time up to which the stream is complete.
@@ -212,35 +207,12 @@ func (s *eventStream) sendHeartbeat(c relayer.DocumentChange) error {
 
 // head returns the start of an event.
 func (s *eventStream) head(c relayer.DocumentChange) []byte {
-	head := s.appendID((*s.x.buffer)[:0], c.Position)
+	head := (*s.x.buffer)[:0]
+	if c.Position != "" && c.Position != s.lastID { // it has advanced
+		s.lastID = c.Position
+		head = append(append(append(head, "id: "...), c.Position...), '\n')
+	}
 	return append(append(append(head, "event: "...), c.Kind...), "\ndata: {"...)
-}
-
-// appendID adds the position if it has advanced. A text that cannot be a position must not
-// become a line of a stream.
-func (s *eventStream) appendID(dst []byte, position string) []byte {
-	if position == s.lastID || !wire.IsToken(position) {
-		return dst
-	}
-	s.lastID = position
-	return append(append(append(dst, "id: "...), position...), '\n')
-}
-
-// documentLine returns the document as a part of a line. That of a relayer that is no longer
-// selected has only the ID. Line breaks, which JSON contains only between its tokens, would
-// end the line.
-func documentLine(document relayer.Document) []byte {
-	switch {
-	case document.JSON == nil:
-		return encodeJSON(struct {
-			ID string `json:"id"`
-		}{document.ID})
-	case !bytes.ContainsAny(document.JSON, "\r\n"):
-		return document.JSON
-	default:
-		line := bytes.ReplaceAll(document.JSON, []byte("\r"), []byte(" "))
-		return bytes.ReplaceAll(line, []byte("\n"), []byte(" "))
-	}
 }
 
 func (x *exchange) startStream() {

@@ -410,50 +410,17 @@ func TestWatch_GapBeforeResync(t *testing.T) {
 	}
 }
 
-// TestWatch_AlwaysGap: a store whose feed has a gap whenever it begins causes one resync
-// event per second.
-func TestWatch_AlwaysGap(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := scriptedFeed{memory.New(), func(context.Context, string) iter.Seq2[relayer.RecordChange, error] {
-			return func(yield func(relayer.RecordChange, error) bool) { yield(relayer.RecordChange{}, relayer.ErrGap) }
-		}}
-		w := streamInBubble(t, handlerOn(t, store, validTokens))
-		time.AfterFunc(10*time.Second+time.Millisecond, func() { w.connection.Close() })
-		if counts, _ := w.readUntilEnd(); counts["resync"] != 11 {
-			t.Errorf("the stream had %v", counts)
-		}
-	})
-}
-
 // validDocument is a document as the Manager stores it.
 func validDocument(id string) string {
 	return `{"id":"` + id + `","name":"n","network":"x","network_type":"evm","address":"","paused":false,"system_disabled":false,"signer_id":"s","policies":{}}`
 }
 
-// TestWatch_NoPosition: without a position that can be a line, an event has no id.
+// TestWatch_NoPosition: without a position an event has no id.
 func TestWatch_NoPosition(t *testing.T) {
-	var items []func() (relayer.RecordChange, error)
-	positions := []string{"", "a\nevent: x", "a b", "p\x00"}
-	for _, position := range positions {
-		items = append(items, changeOf("r-1", position, validDocument("r-1")))
-	}
-	w := serveFeed(t, items...).watch()
+	w := serveFeed(t, changeOf("r-1", "", validDocument("r-1"))).watch()
 	w.wantResync()
-	for _, position := range positions {
-		if e := w.want("created", "r-1"); e.id != "" {
-			t.Errorf("position %q: the id is %q", position, e.id)
-		}
-	}
-}
-
-// TestWatch_LineBreaks: a document that was imported with line breaks stays one line.
-func TestWatch_LineBreaks(t *testing.T) {
-	document := strings.ReplaceAll(validDocument("r-1"), ",", ",\r\n\n")
-	w := serveFeed(t, changeOf("r-1", "p", document)).watch()
-	w.wantResync()
-	e := w.want("created", "r-1")
-	if data := decode[struct{ Relayer relayer.Relayer }](t, e.data); data.Relayer.ID != "r-1" || e.id != "p" {
-		t.Errorf("got %+v", e)
+	if e := w.want("created", "r-1"); e.id != "" {
+		t.Errorf("the id is %q", e.id)
 	}
 }
 
