@@ -14,9 +14,10 @@ import (
 	"compress/gzip"
 	"crypto/sha256"
 	"embed"
-	"encoding/hex"
+	"fmt"
 	"html"
 	"io/fs"
+	"maps"
 	"net/http"
 	"path"
 	"strings"
@@ -36,19 +37,9 @@ var contentTypes = map[string]string{
 
 // contentSecurityPolicy allows only scripts and styles in files of this server, and
 // requests to it. This blocks injected scripts, styles and requests to other servers.
-var contentSecurityPolicy = strings.Join([]string{
-	"default-src 'none'",
-	"script-src 'self'",
-	"style-src 'self'",
-	"connect-src 'self'",
-	// The icon is an empty data URL, so that browsers request no file.
-	"img-src data:",
-	"form-action 'none'",
-	"base-uri 'none'",
-	"frame-ancestors 'none'",
-	"require-trusted-types-for 'script'",
-	"trusted-types 'none'",
-}, "; ")
+const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; " +
+	"img-src data:; " + // the icon is an empty data URL, so that browsers request no file
+	"form-action 'none'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
 // Option configures the handler that [Handler] returns. The zero Option has no effect.
 type Option struct{ name, value string }
@@ -100,8 +91,7 @@ func Handler(apiPath string, options ...Option) http.Handler {
 
 // file is a file of the page, with its compressed form.
 type file struct {
-	contentType, hash   string
-	caching             string // the header Cache-Control
+	header              http.Header
 	content, compressed []byte
 }
 
@@ -110,38 +100,29 @@ func newFile(contentType string, content []byte) file {
 	writer := gzip.NewWriter(&compressed)
 	_, _ = writer.Write(content) // a buffer takes every write
 	_ = writer.Close()
-	hash := sha256.Sum256(content)
 	caching := "no-cache" // a copy could belong to another version of the page: ask each time
 	if strings.HasPrefix(contentType, "text/html") {
 		caching = "no-store" // no browser keeps the page, and what is entered in it, for its back button
 	}
-	return file{contentType, hex.EncodeToString(hash[:8]), caching, content, compressed.Bytes()}
+	return file{content: content, compressed: compressed.Bytes(), header: http.Header{
+		"Content-Type":            {contentType},
+		"Content-Security-Policy": {contentSecurityPolicy},
+		"X-Content-Type-Options":  {"nosniff"},
+		"X-Frame-Options":         {"DENY"},
+		"Referrer-Policy":         {"no-referrer"},
+		"Cache-Control":           {caching},
+		"Vary":                    {"Accept-Encoding"},
+		// It is weak, because it is that of both forms.
+		"Etag": {fmt.Sprintf(`W/"%x"`, sha256.Sum256(content))},
+	}}
 }
 
 func (f file) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	header := w.Header()
-	header.Set("Content-Type", f.contentType)
-	header.Set("Content-Security-Policy", contentSecurityPolicy)
-	header.Set("X-Content-Type-Options", "nosniff")
-	header.Set("X-Frame-Options", "DENY")
-	header.Set("Referrer-Policy", "no-referrer")
-	header.Set("Cache-Control", f.caching)
-	header.Set("Vary", "Accept-Encoding")
-	content, etag := f.content, f.hash
-	if acceptsGzip(r.Header.Values("Accept-Encoding")) {
-		header.Set("Content-Encoding", "gzip")
-		content, etag = f.compressed, f.hash+"-gzip"
+	maps.Copy(w.Header(), f.header)
+	content := f.content
+	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		w.Header().Set("Content-Encoding", "gzip")
+		content = f.compressed
 	}
-	header.Set("ETag", `"`+etag+`"`)
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
-}
-
-func acceptsGzip(values []string) bool {
-	for coding := range strings.SplitSeq(strings.Join(values, ","), ",") {
-		name, weight, _ := strings.Cut(strings.ReplaceAll(coding, " ", ""), ";")
-		if strings.EqualFold(name, "gzip") {
-			return weight == "" || strings.Trim(weight, "q=0.") != "" // not q=0.000
-		}
-	}
-	return false
 }

