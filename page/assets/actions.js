@@ -3,7 +3,7 @@
 // emergency switches without a condition. A resume and a delete send the ETag of the revision
 // that the user saw.
 
-import { call, callOne, explain, Refusal } from './api.js';
+import { attempt, call, callOne, explain } from './api.js';
 import { byId, make, onSubmit, say, write } from './dom.js';
 import { writeJSON } from './json.js';
 import { inSentence, nameInSentence, sentenceOf } from './view.js';
@@ -14,39 +14,19 @@ export const views = {};
 const dialog = byId('act-dialog');
 
 let action; // what the dialog does
-let isSending = false;
-let focused; // before the form of an edit became inert
-export const isBusy = () => isSending;
-
-export function setSending(sending) {
-  if (sending) focused = document.activeElement;
-  isSending = sending;
-  document.body.classList.toggle('busy', sending);
-  for (const id of ['edit-fields', 'new-form']) byId(id).inert = sending; // what is entered now would be lost with the form
-  if (!sending && document.activeElement === document.body && focused.checkVisibility()) focused.focus();
-}
-
-// The response to a change closes the dialog, so that none may open before it.
-export function isStillSending() {
-  if (isSending) say('The last change is still being sent');
-  return isSending;
-}
 
 export const lineOf = (id) => byId(id).value.replace(/\p{Cc}/gu, ' ').trim();
 
-export function closeAction() { dialog.close(); }
-
-// Opens the dialog. begin has what differs between actions; send returns the notice of success.
+// Opens the dialog. begin has what differs between actions; send returns whether all is done.
 function open(begin) {
-  if (isStillSending()) return;
-  action = { text: '', names: [], confirm: begin.verb, ...begin };
+  action = { text: '', names: [], ...begin };
   write('act-title', action.title);
   write('act-text', action.text);
   showNames(action.names);
   byId('act-fault').hidden = action.needs !== 'fault';
   byId('act-confirmation').hidden = action.needs !== 'id';
   for (const name of ['type', 'id', 'reason']) byId('act-' + name).value = '';
-  write('act-confirm', action.confirm);
+  write('act-confirm', action.verb);
   byId('act-confirm').className = action.isDanger ? 'danger' : 'main';
   refuse('');
   dialog.showModal();
@@ -60,10 +40,8 @@ function showNames(names) {
 
 function refuse(text, field) {
   write('act-wrong', text);
-  for (const id of ['act-type', 'act-id']) byId(id).toggleAttribute('aria-invalid', false);
-  if (!field) return;
-  byId(field).setAttribute('aria-invalid', 'true');
-  byId(field).focus();
+  for (const id of ['act-type', 'act-id']) byId(id).ariaInvalid = id === field ? 'true' : null;
+  if (field) byId(field).focus();
 }
 
 function isComplete() {
@@ -73,57 +51,43 @@ function isComplete() {
   return false;
 }
 
-// Shows why an action had no effect: in the dialog or, if the user has closed it, in the page.
+// Shows why an action had no effect: in the dialog or, if the user has closed it, in the status.
 function fail(mine, text) {
   if (dialog.open && action === mine) refuse(text);
-  else if (mine.base) views.refused(mine.base.id, text);
   else say(text);
 }
 
 onSubmit(byId('act-form'), async () => {
-  if (isSending || !isComplete()) return;
   const mine = action;
-  setSending(true);
+  if (mine.isSending || !isComplete()) return;
+  mine.isSending = true;
   refuse('');
-  try {
-    const isDone = await mine.send(lineOf('act-reason'), lineOf('act-type'));
-    if (isDone && action === mine) dialog.close();
-  } catch (refusal) {
-    if (refusal.name === 'AbortError') return;
-    if (!(refusal instanceof Refusal)) throw refusal;
-    setSending(false);
-    await explainFailure(mine, refusal);
-  } finally {
-    setSending(false);
-  }
+  const send = async () => {
+    if (await mine.send(lineOf('act-reason'), lineOf('act-type')) && action === mine) dialog.close();
+  };
+  await attempt(send, (refusal) => explainFailure(mine, refusal));
+  mine.isSending = false;
 });
 
 async function explainFailure(mine, refusal) {
-  if (refusal.status === 401) return views.signOut();
   if (refusal.status === 404 && mine.base) {
-    dialog.close();
+    if (action === mine) dialog.close();
     return views.gone(mine.base.id);
   }
-  if (refusal.status === 412) return showConflict(mine);
-  const why = explain(refusal, mine.doing, mine.base?.id);
-  fail(mine, (refusal.isUnknown() ? 'It is not known whether this took effect: ' : 'Not ' + mine.done + ': ') + why);
+  if (refusal.status === 412) return attempt(() => showConflict(mine), (problem) => explainFailure(mine, problem));
+  fail(mine, (refusal.isUnknown() ? 'It is not known whether this took effect: ' : 'Not ' + mine.done + ': ') + explain(refusal, mine.doing));
   return refusal.isUnknown() && views.refresh();
 }
 
 // Shows who has changed the relayer meanwhile. The next confirmation is for its current revision.
 async function showConflict(mine) {
-  try {
-    const current = await callOne(mine.base.id);
-    mine.etag = current.etag;
-    views.changed(current, '');
-    fail(mine, 'Another client changed this relayer since you saw it: ' + sentenceOf(current.change) + '. Not ' + mine.done + '. Confirm again for the current revision.');
-  } catch (refusal) {
-    if (!(refusal instanceof Refusal)) throw refusal;
-    await explainFailure(mine, refusal);
-  }
+  const current = await callOne(mine.base.id);
+  mine.etag = current.etag;
+  views.changed(current);
+  fail(mine, 'Another client changed this relayer since you saw it: ' + sentenceOf(current.change) + '. Not ' + mine.done + '. Confirm again for the current revision.');
 }
 
-byId('act-cancel').addEventListener('click', closeAction);
+byId('act-cancel').addEventListener('click', () => dialog.close());
 
 // Actions of one relayer.
 
@@ -161,16 +125,17 @@ const bulkPatience = 300000;
 
 // Opens the dialog for the relayers that filters select. The server changes them all in one
 // request, which is harmless to repeat.
-export function openBulk({ action: verb, filters, about, rows, count }) {
-  const done = verb === 'pause' ? 'paused' : 'resumed';
+export function openBulk({ action: name, filters, about, rows, count }) {
+  const [verb, done] = name === 'pause' ? ['Pause', 'paused'] : ['Resume', 'resumed'];
   const names = rows.slice(0, count).map(({ relayer }) => nameInSentence(relayer) + ' (' + relayer.id + ')');
+  if (count > names.length) names.push('and ' + (count - names.length) + ' more');
   open({
-    verb: verb[0].toUpperCase() + verb.slice(1), title: verb[0].toUpperCase() + verb.slice(1) + ' ' + countOf(count) + '?', done, names: count > names.length ? [...names, 'and ' + (count - names.length) + ' more'] : names,
-    text: about ? 'Selected by ' + inSentence(about) + '.' : 'Nothing is filtered: these are all that you can see.', doing: verb + ' relayers', filters,
+    verb, done, names, title: verb + ' ' + countOf(count) + '?', doing: name + ' relayers',
+    text: about ? 'Selected by ' + inSentence(about) + '.' : 'Nothing is filtered: these are all that you can see.',
     async send(reason) {
       const query = new URLSearchParams(filters);
       if (!about) query.set('all', 'true');
-      const { data } = await call(':' + verb + '?' + query, { method: 'POST', reason, patience: bulkPatience });
+      const { data } = await call(':' + name + '?' + query, { method: 'POST', reason, patience: bulkPatience });
       const [changed, unchanged] = [data.changed, data.unchanged].map((literal) => Number(literal.text));
       const notice = countOf(changed) + ' ' + done + (unchanged > 0 && !query.has('paused_by') ? ', ' + unchanged + ' already' : '');
       views.refresh();

@@ -1,4 +1,6 @@
-import { sayWhile } from './dom.js';
+// Requests to the API, the token, and what the user may do.
+
+import { write } from './dom.js';
 import { readJSON } from './json.js';
 import { lost, reached } from './live.js';
 
@@ -26,20 +28,10 @@ export const hasToken = () => isTrusted || token !== '';
 
 export function setToken(given, isKept) {
   token = given;
-  if (isKept) inStorage((storage) => storage.setItem(storageKey, given));
+  inStorage((storage) => (isKept ? storage.setItem(storageKey, given) : storage.removeItem(storageKey)));
 }
 
-export function restoreToken() {
-  token = inStorage((storage) => storage.getItem(storageKey)) ?? '';
-}
-
-// Removes the token from memory. It stays in the tab if the user chose that.
-export function unloadToken() { token = ''; }
-
-export function removeToken() {
-  token = '';
-  inStorage((storage) => storage.removeItem(storageKey));
-}
+export function restoreToken() { token = inStorage((storage) => storage.getItem(storageKey)) ?? ''; }
 
 export class Refusal extends Error {
   constructor({ status, message, errors, wait, requestID, isWrite }) {
@@ -50,6 +42,9 @@ export class Refusal extends Error {
   // Reports whether a write may have taken effect.
   isUnknown() { return this.isWrite && [0, 500, ...proxyFailures].includes(this.status); }
 }
+
+// A proxy returns these if it cannot reach the server.
+const proxyFailures = [502, 504];
 
 // A proxy in front of the API may respond in another format.
 function envelopeOf(text) {
@@ -78,11 +73,11 @@ async function request(path, headers, more) {
   }
 }
 
-// A proxy returns these if it cannot reach the server.
-const proxyFailures = [502, 504];
-
 // A header has bytes. The server reads those of UTF-8.
 const bytesOf = (text) => String.fromCharCode(...new TextEncoder().encode(text));
+
+// Called if the server does not accept the token. main.js sets it.
+export const session = { expired() {} };
 
 // Sends a request and returns the members of its response, and its ETag. It throws a
 // Refusal if the request fails, and an AbortError if it is canceled or the user has signed
@@ -97,7 +92,7 @@ async function callAPI(path, { method = 'GET', body, etag, reason, signal, patie
   if (reason) headers['X-Change-Reason'] = bytesOf(reason);
   const used = token;
   const sent = new Date();
-  const stopSaying = sayWhile('Waiting for the server');
+  const waiting = setTimeout(() => write('waiting', 'Waiting for the server'), 1000);
   const signals = [AbortSignal.timeout(patience), ...(signal ? [signal] : [])];
   let response, text, failure;
   try {
@@ -106,18 +101,31 @@ async function callAPI(path, { method = 'GET', body, etag, reason, signal, patie
   } catch (error) {
     failure = error.name === 'AbortError' ? error : new Refusal({ status: 0, isWrite });
   }
-  stopSaying();
-  if (token !== used) throw new DOMException('The user has signed out', 'AbortError');
+  clearTimeout(waiting);
+  write('waiting', '');
+  const isExpired = token === used && response?.status === 401;
+  if (isExpired) session.expired();
+  if (isExpired || token !== used) throw new DOMException('The user has signed out', 'AbortError');
   if (failure) throw failure;
   const envelope = envelopeOf(text);
   if (!proxyFailures.includes(response.status)) reached(sent);
-  if (response.ok && envelope.success === true) {
-    return { ...envelope, etag: response.headers.get('ETag') };
-  }
+  if (response.ok && envelope.success === true) return { ...envelope, etag: response.headers.get('ETag') };
   throw new Refusal({
     status: response.status, message: envelope.message, errors: envelope.errors, isWrite,
     wait: response.headers.get('Retry-After'), requestID: response.headers.get('X-Request-Id'),
   });
+}
+
+// Calls refused with the cause if a request of act fails. A request that was canceled needs no
+// answer.
+export async function attempt(act, refused) {
+  try {
+    await act();
+  } catch (error) {
+    if (error.name === 'AbortError') return;
+    if (!(error instanceof Refusal)) throw error;
+    await refused(error);
+  }
 }
 
 // The parameter that adds the last change of each relayer.
@@ -130,25 +138,35 @@ export function openFeed(lastEvent, signal) {
   return request('/relayers:watch?' + new URLSearchParams([withChanges]), headers, { signal });
 }
 
-export const readAccess = async () => (await callAPI('/access')).data;
-
 export const pathOf = (id) => '/' + encodeURIComponent(id);
 
 // Sends a request about one relayer, or below it, and returns its last change too.
 export const callOne = (id, more, below = '') => call(pathOf(id) + below + '?' + new URLSearchParams([withChanges]), more);
 
-export const expired = 'The server no longer accepts this token: it has expired or was revoked. Sign in with another token.';
+// What the user may do. The API decides: the page only hides what it would refuse.
+
+let access = { actions: [], principal: '', selector: '' };
+
+export async function readAccess() {
+  access = (await callAPI('/access')).data;
+  return access;
+}
+
+export const may = (action) => access.actions.includes(action);
+
+// The relayers that the user may see, as a selector; empty if these are all.
+export const scope = () => access.selector;
+
+// Texts of refusals.
 
 export const textOfProblems = (problems) => problems.map(({ field, message }) => (field ? field + ' ' : '') + message).join('; ');
 
 // Returns what is wrong and what to do next. doing completes "This token may not".
-export function explain(refusal, doing, id) {
+export function explain(refusal, doing) {
   const again = refusal.wait ? ' Try again in ' + refusal.wait + ' s.' : ' Try again later.';
   switch (refusal.status) {
     case 0: return 'The server cannot be reached.';
-    case 401: return expired;
     case 403: return 'This token may not ' + doing + '.' + (refusal.isWrite ? ' Nothing was changed.' : '');
-    case 404: return 'There is no relayer ' + id + '.';
     case 429: return 'Too many requests.' + again;
     case 500: return 'The server had an internal error. Its log has the cause under the request ID ' + refusal.requestID + '.';
     case 503: return 'The server is not available now.' + again;

@@ -19,10 +19,13 @@ export function write(target, text) {
   element.textContent = printable(text);
 }
 
-// A string becomes text and never markup.
+// A string becomes text and never markup. A function becomes the handler of an event.
 export function make(tag, attributes = {}, content = []) {
   const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, isText(name) ? printable(value) : value);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value === 'function') element[name] = value;
+    else element.setAttribute(name, isText(name) ? printable(value) : value);
+  }
   if (typeof content === 'string') write(element, content);
   else element.append(...content.map((part) => (typeof part === 'string' ? printable(part) : part)));
   return element;
@@ -32,22 +35,39 @@ let ids = 0;
 
 export const newID = (prefix) => prefix + '-' + ++ids;
 
-// Changes a node into another one. What is equal stays, so that the focus, a
-// selection and a pressed button survive an update.
-export function morph(old, fresh) {
-  if (old.nodeName !== fresh.nodeName) {
-    old.replaceWith(fresh);
-    return;
-  }
+const keyOf = (node) => node.dataset?.id;
+
+// Changes a node into another one and returns it. What is equal stays, and so do the nodes with
+// the same key: a selection and a pressed button survive an update.
+function morph(old, fresh) {
+  if (old.nodeName !== fresh.nodeName) return fresh;
   if (old.nodeType === Node.TEXT_NODE) {
     if (old.data !== fresh.data) old.data = fresh.data;
-    return;
+    return old;
   }
-  for (const { name } of [...old.attributes]) if (!fresh.hasAttribute(name)) old.removeAttribute(name);
+  old.onclick = fresh.onclick;
+  for (const { name } of [...old.attributes]) if (!fresh.hasAttribute(name) && name !== 'open') old.removeAttribute(name);
   for (const { name, value } of fresh.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
-  const [before, after] = [[...old.childNodes], [...fresh.childNodes]];
-  after.forEach((node, index) => (before[index] ? morph(before[index], node) : old.append(node)));
-  before.slice(after.length).forEach((node) => node.remove());
+  const before = [...old.childNodes];
+  const byKey = new Map(before.map((node) => [keyOf(node), node]));
+  const after = [...fresh.childNodes].map((node, index) => {
+    const same = keyOf(node) ? byKey.get(keyOf(node)) : before[index];
+    return same ? morph(same, node) : node;
+  });
+  if (!isSameList(before, after)) old.replaceChildren(...after);
+  return old;
+}
+
+const isSameList = (a, b) => a.length === b.length && a.every((one, index) => one === b[index]);
+
+// Shows other content in the element with an id. An element that is moved loses the focus, and
+// gets it back. If it is gone, the heading of the view has it.
+export function update(id, content) {
+  const focused = document.activeElement;
+  const fresh = byId(id).cloneNode(false);
+  fresh.replaceChildren(...content);
+  morph(byId(id), fresh);
+  if (focused !== document.activeElement) (focused.isConnected ? focused : document.querySelector('main > section:not([hidden]) h1')).focus();
 }
 
 let statusTimer;
@@ -63,20 +83,6 @@ export function say(words, isUnseen = false) {
   else statusTimer = setTimeout(hide, 8000);
 }
 
-// Says words after a second, until the returned function is called. Then it says again what
-// they have replaced, such as the result of a write before a slow read.
-export function sayWhile(words) {
-  let replaced = '';
-  const timer = setTimeout(() => {
-    replaced = byId('status').textContent;
-    say(words);
-  }, 1000);
-  return () => {
-    clearTimeout(timer);
-    if (byId('status').textContent === words) say(replaced);
-  };
-}
-
 export function onSubmit(form, act) {
   form.addEventListener('submit', (event) => {
     event.preventDefault();
@@ -85,36 +91,15 @@ export function onSubmit(form, act) {
 }
 
 // Browsers offer the clipboard only over HTTPS and on the own machine.
-async function copy(text) {
-  if (navigator.clipboard) {
-    await navigator.clipboard.writeText(text);
-    return;
-  }
-  const holder = make('textarea', { class: 'unseen' });
-  const focused = document.activeElement;
-  holder.value = text;
-  document.body.append(holder);
-  holder.select();
-  const isCopied = document.execCommand('copy');
-  holder.remove();
-  focused.focus();
-  if (!isCopied) throw new Error('not allowed');
-}
-
-export function copyButton(what, text) {
-  return make('button', { type: 'button', class: 'copy', 'data-copy': text, 'data-what': what, 'aria-label': 'Copy the ' + what, title: 'Copy the ' + what }, [byId('icon-copy').content.firstElementChild.cloneNode(true)]);
-}
-
-document.addEventListener('click', async (event) => {
-  const button = event.target.closest('[data-copy]');
-  if (!button) return;
-  const { copy: text, what } = button.dataset;
+async function copy(what, text) {
   try {
-    await copy(text);
+    await navigator.clipboard.writeText(text);
     say('Copied the ' + what);
-    button.classList.add('done');
-    setTimeout(() => button.classList.remove('done'), 1500);
   } catch {
     say('The browser does not allow to copy. Select the text and copy it by hand.');
   }
-});
+}
+
+export function copyButton(what, text) {
+  return make('button', { type: 'button', class: 'copy', 'aria-label': 'Copy the ' + what, title: 'Copy the ' + what, onclick: () => copy(what, text) }, [byId('icon-copy').content.firstElementChild.cloneNode(true)]);
+}

@@ -1,6 +1,6 @@
 // The fields of a relayer and of its policy, from the OpenAPI document that the server serves.
 
-import { host } from './api.js';
+import { host, Refusal } from './api.js';
 
 let schemas;
 let byType = {}; // the fields of a new relayer by its network type
@@ -8,8 +8,12 @@ let byType = {}; // the fields of a new relayer by its network type
 // Reads the description of the fields once. Without it the page has no form.
 export async function loadFields() {
   if (schemas) return;
-  const response = await fetch(host.api + '/openapi.json', { cache: 'no-cache', credentials: 'same-origin' });
-  schemas = (await response.json()).components.schemas;
+  try {
+    const response = await fetch(host.api + '/openapi.json', { cache: 'no-cache', credentials: 'same-origin' });
+    schemas = (await response.json()).components.schemas;
+  } catch {
+    throw new Refusal({ status: 0 });
+  }
   byType = Object.fromEntries(Object.entries(schemas.CreateRelayerRequest.discriminator.mapping).map(([type, reference]) => [type, fieldsOf(resolve({ $ref: reference }))]));
 }
 
@@ -74,18 +78,6 @@ export function titleOf({ name, title }) {
   if (title) return title;
   const words = name.replace(/_(percentage|lamports|seconds)$/, '').split('_').map((word) => spelling[word] ?? word).join(' ');
   return words[0].toUpperCase() + words.slice(1);
-}
-
-// Returns the values that every relayer with the terms of a selector has. Of several values
-// it has the first.
-export function valuesOf(selector) {
-  const values = {};
-  for (const [name, value] of [...selector].reverse()) {
-    if (name.startsWith('label.')) values.labels = { ...values.labels, [name.slice(6)]: value };
-    else if (name === 'paused') values.paused = value === 'true';
-    else if (relayerFields().some((field) => field.name === name)) values[name] = value;
-  }
-  return values;
 }
 
 // Returns the fields on a JSON path of a relayer, such as policies.swap_config.strategy,

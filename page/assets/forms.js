@@ -1,12 +1,12 @@
-// Forms of relayers. A control has an element, is filled with a value, and collects
-// one: undefined if it is empty. While it collects, it adds itself to found under its
-// current JSON path, so that errors appear next to it. The path of a row changes when
+// Forms of relayers, from the description of their fields. A control has an element, is filled with
+// a value, and collects one: undefined if it is empty. While it collects, it adds itself to found
+// under its current JSON path, so that errors appear next to it. The path of a row changes when
 // rows above it are removed.
 
 import { digitsOf, humanAmount } from './amounts.js';
 import { make, newID, write } from './dom.js';
 import { networkTypes, policyFields, relayerFields, titleOf } from './fields.js';
-import { applyPatch, isSame, numberOrText, patchBetween, readJSON, removeEmptied, writeJSON } from './json.js';
+import { isSame, numberOrText, patchBetween, readJSON, writeJSON } from './json.js';
 import { valueOf } from './view.js';
 
 function wrongLine() {
@@ -20,8 +20,9 @@ function labelled(field, input, ...classes) {
   const wrong = wrongLine();
   const hint = field.hint ? [make('p', { class: 'hint', id: newID('hint') }, field.hint)] : [];
   input.id = newID('field');
-  const title = titleOf(field) + (field.unit ? ' (' + field.unit + ')' : '') + (field.required && !classes.includes('inline') ? ' *' : '');
-  if (field.required) input.setAttribute('aria-required', 'true');
+  const isInline = classes.includes('inline');
+  const title = titleOf(field) + (field.unit ? ' (' + field.unit + ')' : '') + (field.required && !isInline ? ' *' : '');
+  if (field.required && !isInline) input.setAttribute('aria-required', 'true');
   input.setAttribute('aria-describedby', [...hint, wrong].map(({ id }) => id).join(' '));
   return { title: titleOf(field), input, wrong, element: make('div', { class: 'field' }, [make('label', { for: input.id, class: classes.join(' ') }, title), input, ...hint, wrong]) };
 }
@@ -33,11 +34,12 @@ function single(shown, read, fill) {
 
 const plainInput = (more) => make('input', { type: 'text', autocomplete: 'off', autocapitalize: 'none', spellcheck: 'false', ...more });
 
-// Returns the control of a select. Each option has a value, a text and what it stands for.
+// Returns the control of a select. Each option has a text and what it stands for.
 function select(field, options) {
-  const shown = labelled(field, make('select', {}, [['', field.required ? 'Choose one' : 'Not set'], ...options].map(([value, label]) => make('option', { value }, label))));
-  const read = () => options.find(([value]) => value === shown.input.value)?.[2] ?? (field.required ? '' : undefined);
-  return single(shown, read, (value) => { shown.input.value = String(value); });
+  const texts = [field.required ? 'Choose one' : 'Not set', ...options.map(([text]) => text)];
+  const shown = labelled(field, make('select', {}, texts.map((text) => make('option', {}, text))));
+  const read = () => options[shown.input.selectedIndex - 1]?.[1] ?? (field.required ? '' : undefined);
+  return single(shown, read, (value) => { shown.input.selectedIndex = options.findIndex(([, stands]) => stands === value) + 1; });
 }
 
 // Returns the entries of a list with the numbers of their lines. No address, account or strategy
@@ -79,38 +81,31 @@ const controls = {
       try {
         return readJSON(value);
       } catch {
-        return value;
+        return value; // the API reports the problem
       }
     };
-    return single({ ...shown, below: (rest) => rest.replace(/^\./, '') + ' ' }, read, (value) => { input.value = writeJSON(value, 2); });
+    return single(shown, read, (value) => { input.value = writeJSON(value, 2); });
   },
 
   flag(field) {
     const shown = labelled(field, make('input', { type: 'checkbox' }), 'inline');
     shown.element.prepend(shown.input);
-    shown.input.removeAttribute('aria-required');
     return single(shown, () => shown.input.checked, (value) => { shown.input.checked = value; });
   },
 
-  choice: (field) => select(field, field.options.map((option) => [option, option, option])),
+  choice: (field) => select(field, field.options.map((option) => [option, option])),
 
-  yesNo: (field) => select(field, [['true', 'Yes', true], ['false', 'No', false]]),
+  yesNo: (field) => select(field, [['Yes', true], ['No', false]]),
 
-  // A list that the user does not change stays exactly as it is.
   lines(field) {
     const shown = labelled(field, make('textarea', { rows: 3, autocapitalize: 'none', spellcheck: 'false' }));
     const { input } = shown;
     const below = (rest) => 'line ' + entriesOf(input.value)[parseInt(rest.slice(1), 10)]?.number + ' ';
-    let [stored, filled] = [undefined, ''];
     const read = () => {
-      if (input.value === filled) return stored;
       const entries = entriesOf(input.value).map(({ entry }) => entry);
       return entries.length > 0 ? entries : undefined;
     };
-    return single({ ...shown, below }, read, (value) => {
-      input.value = value.join('\n');
-      [stored, filled] = [value, input.value];
-    });
+    return single({ ...shown, below }, read, (value) => { input.value = value.join('\n'); });
   },
 
   group(field, networkOf) {
@@ -132,12 +127,12 @@ const controls = {
     const present = [];
     const renumber = () => present.forEach((row, index) => row.setNumber(index + 1));
     const addRow = () => {
-      const row = makeRow(field, networkOf, () => {
+      const row = keeping(makeRow(field, networkOf, () => {
         present.splice(present.indexOf(row), 1);
         row.element.remove();
         renumber();
         add.focus();
-      });
+      }));
       present.push(row);
       renumber();
       add.before(row.element);
@@ -163,7 +158,7 @@ const controls = {
     const list = controls.rows(field, networkOf);
     return {
       element: list.element,
-      fill: (labels) => list.fill(Object.entries(labels).map(([key, value]) => ({ key, value }))),
+      fill: (members) => list.fill(Object.entries(members).map(([key, value]) => ({ key, value }))),
       collect(path, found) {
         const rows = list.collect(path, found);
         const members = Object.create(null);
@@ -183,33 +178,38 @@ const controls = {
     const list = controls.rows({ ...field, title: 'New ' + titleOf(field) }, networkOf);
     const current = make('div');
     const choice = controls.flag({ name: 'replace', title: 'Replace all URLs', hint: 'Enter every endpoint in full again, with the values of its headers: those above are masked. Without an endpoint, all are removed.' });
-    const { element, shown } = section(titleOf(field), [current, choice.element, list.element]);
+    const { element } = section(titleOf(field), [current, choice.element, list.element]);
     element.open = list.element.open = true;
     list.element.hidden = true;
     choice.input.addEventListener('change', () => { list.element.hidden = !choice.input.checked; });
     return {
       element,
       fill(value) {
-        const summary = make('summary', {}, 'Current URLs (' + value.length + ')');
-        const details = make('details', {}, [summary, valueOf(value, field)]);
+        const details = make('details', {}, [make('summary', {}, 'Current URLs (' + value.length + ')'), valueOf(value, field)]);
         details.open = value.length <= 5; // a long list would push the fields below out of sight
         current.replaceChildren(details);
       },
-      collect(path, found) {
-        if (!choice.input.checked) {
-          found.set(path, shown);
-          return undefined;
-        }
-        return list.collect(path, found) ?? null;
-      },
+      collect: (path, found) => (choice.input.checked ? list.collect(path, found) ?? null : undefined),
     };
   },
 };
 
-function fieldset(title, content) {
-  const wrong = wrongLine();
-  const element = make('fieldset', { class: 'fields', tabindex: -1, 'aria-describedby': wrong.id }, [make('legend', {}, title), wrong, ...content]);
-  return { element, shown: { title, input: element, wrong } };
+// Returns a control whose value stays exactly as it is stored until the user changes it, even if
+// the input cannot show all of it, such as an empty member.
+function keeping(control) {
+  let isFilled = false;
+  let stored, shown;
+  return {
+    ...control,
+    fill(value) {
+      control.fill(value);
+      [isFilled, stored, shown] = [true, value, control.collect('', new Map())];
+    },
+    collect(path, found) {
+      const value = control.collect(path, found);
+      return isFilled && isSame(value, shown) ? stored : value;
+    },
+  };
 }
 
 // Returns a group that is folded until it holds a value or an error.
@@ -220,7 +220,7 @@ function section(title, content) {
   return { element: make('details', { class: 'section' }, [summary, group]), shown: { title, input: group, wrong } };
 }
 
-const partsOf = (fields, networkOf) => fields.map((field) => [field.name, controls[field.kind](field, networkOf)]);
+const partsOf = (fields, networkOf) => fields.map((field) => [field.name, keeping(controls[field.kind](field, networkOf))]);
 const elementsOf = (parts) => parts.map(([, control]) => control.element);
 
 function fillParts(parts, object) {
@@ -236,30 +236,20 @@ function collectParts(parts, prefix, found) {
   return Object.keys(object).length > 0 ? object : undefined;
 }
 
-// A row keeps the members of its value that have no field, and those that the user did
-// not change.
 function makeRow(field, networkOf, remove) {
   const parts = partsOf(field.fields, networkOf);
-  const read = (path, found) => collectParts(parts, path + '.', found) ?? {};
-  let [stored, filled] = [{}, {}];
-  const button = make('button', { type: 'button' });
-  button.addEventListener('click', remove);
-  const { element, shown } = fieldset('', [...elementsOf(parts), button]);
+  const [wrong, legend, button] = [wrongLine(), make('legend'), make('button', { type: 'button', onclick: remove })];
+  const element = make('fieldset', { class: 'fields', tabindex: -1, 'aria-describedby': wrong.id }, [legend, wrong, ...elementsOf(parts), button]);
+  const shown = { title: '', input: element, wrong };
   return {
     element,
     setNumber(number) {
       shown.title = titleOf({ name: field.noun }) + ' ' + number;
-      write(element.firstElementChild, shown.title);
+      write(legend, shown.title);
       write(button, 'Remove ' + field.noun + ' ' + number);
     },
-    fill(value) {
-      fillParts(parts, value);
-      [stored, filled] = [value, read('', new Map())];
-    },
-    collect(path, found) {
-      found.set(path, shown);
-      return applyPatch(stored, removeEmptied(stored, patchBetween(filled, read(path, found))));
-    },
+    fill: (value) => fillParts(parts, value),
+    collect: (path, found) => (found.set(path, shown), collectParts(parts, path + '.', found) ?? {}),
   };
 }
 
@@ -268,10 +258,10 @@ function makeRow(field, networkOf, remove) {
 // Returns the control of an error: the one at its path or, if a list or JSON is a
 // single control, the one above it.
 function controlAt(path, found) {
-  if (found.has(path)) return [found.get(path), ''];
   for (let end = path.length; end > 0; end = Math.max(path.lastIndexOf('.', end - 1), path.lastIndexOf('[', end - 1))) {
-    const above = found.get(path.slice(0, end));
-    if (above) return [above, above.below ? above.below(path.slice(end)) : path.slice(end).replace(/^\./, '') + ' '];
+    const control = found.get(path.slice(0, end));
+    const rest = path.slice(end);
+    if (control) return [control, rest && (control.below?.(rest) ?? rest.replace(/^\./, '') + ' ')];
   }
   return [];
 }
@@ -298,13 +288,12 @@ function placeError({ field, message }, found) {
   write(control.wrong, control.wrong.textContent + (control.wrong.textContent ? '; ' : '') + where + message);
   control.wrong.hidden = false;
   if (control.input.matches('input, select, textarea')) control.input.setAttribute('aria-invalid', 'true');
-  unfold(control.input);
-  const jump = make('button', { type: 'button', class: 'plain' }, fullTitle(control) + ': ' + where + message);
-  jump.addEventListener('click', () => {
+  const jump = () => {
     unfold(control.input);
     control.input.focus();
-  });
-  return make('li', {}, [jump]);
+  };
+  unfold(control.input);
+  return make('li', {}, [make('button', { type: 'button', class: 'plain', onclick: jump }, fullTitle(control) + ': ' + where + message)]);
 }
 
 class Form {
@@ -315,14 +304,13 @@ class Form {
     this.summary = make('div', { class: 'summary', tabindex: -1, role: 'group', 'aria-labelledby': title }, [make('h2', { id: title }), make('ul')]);
     this.summary.hidden = true;
     this.elements = [this.summary, ...content];
-    this.before = this.collect();
   }
 
   isChanged() { return !isSame(this.before, this.collect(new Map())); }
 
-  // Returns the changes of the user as a merge patch. A field that the user did not
-  // change is not part of it, so that it keeps its current value.
-  changes() { return patchBetween(this.before, this.collect()); }
+  // Returns the changes of the user as a merge patch of the stored relayer. A field that the
+  // user did not change is not part of it, so that it keeps its current value.
+  changes(stored) { return patchBetween(this.before, this.collect(), stored); }
 
   collect(found = this.found) {
     found.clear();
@@ -347,63 +335,39 @@ class Form {
   }
 }
 
-// Returns the elements of a form. Those of lists come last, because they may be long.
-function inOrder(parts, policies) {
-  const isLong = ([name]) => ['custom_rpc_urls', 'labels', 'settings'].includes(name);
-  return [...elementsOf(parts.filter((part) => !isLong(part))), ...policies.map(({ element }) => element), ...elementsOf(parts.filter(isLong))];
-}
-
-// What every relayer has comes first.
+// What every relayer has comes first, and lists, which may be long, come last.
 const first = ['name', 'network_type', 'network', 'signer_id', 'id', 'notification_id', 'paused'];
+const long = ['custom_rpc_urls', 'labels', 'settings'];
 const rank = ({ name }) => (first.includes(name) ? first.indexOf(name) : first.length);
+const editable = ['name', 'notification_id', ...long];
 
-const policyOf = (type, networkOf) => controls.group({ name: 'policies', title: 'Policy', fields: policyFields(type) }, networkOf);
-
-// Returns the form of a new relayer with some values. The network type selects the policy, which
-// opens then.
-export function newRelayerForm(values) {
-  const parts = partsOf(relayerFields().toSorted((a, b) => rank(a) - rank(b)), () => valueIn('network'));
+// Returns the form with some values. The network type selects the policy, which opens then.
+function build(values, stored) {
   const controlOf = (name) => parts.find(([part]) => part === name)[1];
-  const valueIn = (name) => controlOf(name).input.value;
-  const policies = Object.fromEntries(networkTypes().map((type) => [type, policyOf(type, () => valueIn('network'))]));
-  const chosen = () => policies[valueIn('network_type')];
+  const enteredOf = (name) => stored?.[name] ?? controlOf(name).input.value;
+  const typeOf = () => stored?.network_type ?? controlOf('network_type').collect('', new Map());
+  const policyOf = (type) => keeping(controls.group({ name: 'policies', title: 'Policy', fields: policyFields(type) }, () => enteredOf('network')));
+  const kindOf = ({ name, kind }) => (name === 'custom_rpc_urls' && stored?.[name] ? 'replacedRows' : kind);
+  const fields = relayerFields(stored?.network_type).filter(({ name }) => !stored || editable.includes(name)).toSorted((a, b) => rank(a) - rank(b));
+  const parts = partsOf(fields.map((field) => ({ ...field, kind: kindOf(field) })), () => enteredOf('network'));
+  const policies = Object.fromEntries((stored ? [stored.network_type] : networkTypes()).map((type) => [type, policyOf(type)]));
   const showPolicy = () => {
-    for (const policy of Object.values(policies)) policy.element.hidden = policy !== chosen();
-    if (chosen()) chosen().element.open = true;
+    for (const [type, { element }] of Object.entries(policies)) {
+      element.hidden = type !== typeOf();
+      element.open ||= !element.hidden;
+    }
   };
-  controlOf('network_type').input.addEventListener('change', showPolicy);
   fillParts(parts, values);
-  if (values.policies) chosen()?.fill(values.policies);
+  if (values.policies) policies[typeOf()].fill(values.policies);
+  if (!stored) controlOf('network_type').input.addEventListener('change', showPolicy);
   showPolicy();
-  return new Form(() => (chosen() ? [...parts, ['policies', chosen()]] : parts), inOrder(parts, Object.values(policies)));
+  const [last, others] = [true, false].map((isLong) => elementsOf(parts.filter(([name]) => long.includes(name) === isLong)));
+  return new Form(() => (policies[typeOf()] ? [...parts, ['policies', policies[typeOf()]]] : parts), [...others, ...Object.values(policies).map(({ element }) => element), ...last]);
 }
 
-// Returns the form of a stored relayer with the values of an earlier version as changes. RPC
-// URLs stay.
-export function restoreForm(current, version) {
-  const form = editForm({ ...version, custom_rpc_urls: current.custom_rpc_urls });
-  form.before = editForm(current).before;
+// Returns the form of a stored relayer, or of a new one, with some values as entries of the user.
+export function relayerForm(values, stored) {
+  const form = build(values, stored);
+  form.before = build(stored ?? {}, stored).collect();
   return form;
-}
-
-// Returns the form of a new relayer with the values of another one as entries.
-export function copyForm(version) {
-  const form = newRelayerForm({ ...version, custom_rpc_urls: undefined });
-  form.before = newRelayerForm({}).before;
-  return form;
-}
-
-// Returns the form of a stored relayer.
-export function editForm(relayer) {
-  const editable = relayerFields(relayer.network_type).flatMap((field) => {
-    if (field.name === 'custom_rpc_urls') return [{ ...field, kind: relayer.custom_rpc_urls ? 'replacedRows' : 'rows' }];
-    return ['name', 'notification_id', 'labels', 'settings'].includes(field.name) ? [field] : [];
-  });
-  const networkOf = () => relayer.network;
-  const policy = policyOf(relayer.network_type, networkOf);
-  const parts = partsOf(editable, networkOf);
-  const all = [...parts, ['policies', policy]];
-  fillParts(all, relayer);
-  policy.element.open = true;
-  return new Form(() => all, inOrder(parts, [policy]));
 }

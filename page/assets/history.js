@@ -1,24 +1,11 @@
 // The changes of the past, of one relayer or of all: what each changed, who made it, when and why.
 
-import { may } from './access.js';
-import { call, callOne, explain, pathOf, Refusal } from './api.js';
+import { attempt, call, callOne, explain, may, pathOf } from './api.js';
 import { differences } from './differences.js';
-import { make, say, write } from './dom.js';
+import { make, say, update } from './dom.js';
+import { openWith } from './editor.js';
 import { timeOf } from './time.js';
 import { inSentence } from './view.js';
-
-// What the restore of a version opens. main.js sets it.
-export const restore = {};
-
-// Calls show with the cause if a request fails.
-async function explained(act, show) {
-  try {
-    await act();
-  } catch (error) {
-    if (error instanceof Refusal) show(error.status === 404 ? 'No history is stored.' : explain(error, 'read the history'), error);
-    else if (error.name !== 'AbortError') throw error;
-  }
-}
 
 const past = { create: 'created', delete: 'deleted', pause: 'paused', resume: 'resumed', disable: 'disabled', enable: 'enabled', update: 'changed' };
 
@@ -41,14 +28,14 @@ function whatOf(texts) {
   return make('details', { class: 'what' }, [summary, make('ul', {}, texts.map((part) => make('li', {}, part)))]);
 }
 
-// Opens the editor with a version, or the form of a new relayer if the relayer was deleted.
-const openVersion = (id, version, revision) => explained(async () => {
-  const current = await callOne(id).catch((error) => {
-    if (error.status !== 404) throw error;
-  });
-  if (current) restore.edit(current, version, revision.text);
-  else restore.create(version);
-}, say);
+// Opens the form of a relayer with a version, or that of a new one if it was deleted.
+async function openVersion(id, version, revision) {
+  let current;
+  await attempt(async () => { current = await callOne(id); }, (refusal) => refusal.status === 404 || say(explain(refusal, 'read this relayer')));
+  if (!current) return openWith(version, undefined, { note: 'The form has the last values of ' + inSentence(id) + '. Enter its RPC URLs and their headers again.' });
+  if (current.data.network_type !== version.network_type) return say('This version has another network type, which cannot be changed');
+  return openWith(version, current, { note: 'The form has the values of revision ' + revision + '. RPC URLs and states stay as they are now. Save to restore the values.', reason: 'Restore revision ' + revision });
+}
 
 // Returns the buttons of a change: the version after it can be restored, and a deleted relayer
 // can be created again.
@@ -56,16 +43,14 @@ function buttonsOf(id, { action, relayer, revision }, before, isLatest) {
   const version = action === 'delete' ? before : relayer;
   if (!version || (isLatest && action !== 'delete') || !(may('update') || may('create'))) return [];
   const title = action === 'delete' ? 'Create it again' : 'Restore';
-  const button = make('button', { type: 'button', class: 'plain', 'aria-label': title + (relayer ? ' revision ' + revision.text : '') }, title);
-  button.addEventListener('click', () => openVersion(id, version, revision));
-  return [button];
+  return [make('button', { type: 'button', class: 'plain', 'aria-label': title + (relayer ? ' revision ' + revision.text : ''), onclick: () => openVersion(id, version, revision.text) }, title)];
 }
 
 function rowOf(entry, id, hasNames, before, isLatest) {
   const { time, actor, reason, revision, action } = entry;
   const link = hasNames ? [make('a', { href: '#relayer=' + encodeURIComponent(id) }, id), ' '] : [];
   const outside = entry.relayer || action === 'delete' ? '' : ', after which this token may not see it';
-  return make('li', { 'data-revision': revision.text }, [
+  return make('li', { 'data-id': id + ' ' + revision.text }, [
     make('span', { class: 'text' }, [...link, whatOf(textsOf(entry, before)), ' ' + (actor ? 'by ' + inSentence(actor) : '') + outside + (reason ? ': ' + reason : '')]),
     make('span', { class: 'quiet' }, [...(hasNames ? [] : buttonsOf(id, entry, before, isLatest)), ' ', time ? timeOf(time) : 'Time unknown']),
   ]);
@@ -81,45 +66,40 @@ async function readBefore(id, { revision }, signal) {
 const attempts = 10;
 const pageSize = 20;
 
-// Shows the changes of a relayer, or those of all that the filters select.
+// Shows the changes of a relayer, or those of all that the filters select, in the element with the
+// ID holder: as many as it shows already, but at least a page.
 export function showHistory(holder, { id, filters = [] }, signal) {
   const hasNames = id === undefined;
-  const rows = make('ol', { class: 'history', 'aria-label': 'Changes' });
-  const older = make('button', { type: 'button' });
-  const note = make('p', { class: 'quiet', role: 'status' });
   const entries = [];
   let next; // the revision before which the next page ends
-  let following; // the first change of the next page of one relayer
-  const show = (text, more = '') => {
-    rows.hidden = entries.length === 0;
-    write(note, text);
-    older.hidden = !more;
-    write(older, more);
-    if (!holder.contains(rows)) holder.replaceChildren(rows, note, older);
-  };
+  let wanted = Math.max(pageSize, document.querySelectorAll('#' + holder + ' [data-id]').length);
+  const show = (text, more) => update(holder, [
+    make('ol', { class: 'history', 'aria-label': 'Changes' }, entries.slice(0, wanted).map((entry, index) => rowOf(entry, entry.id ?? id, hasNames, entry.before, index === 0))),
+    make('p', { class: 'quiet', role: 'status' }, text),
+    ...(more ? [make('button', { type: 'button', onclick: more.act }, more.title)] : []),
+  ]);
   // The version before a change is that after the next older one, which may be on the next page.
-  const showRow = async (entry, index) => {
+  const findBefore = async (entry, index) => {
     const about = entry.id ?? id;
-    const older = entries.slice(index + 1).find((other) => (other.id ?? id) === about) ?? following;
-    const isMissing = !older && hasNames && ['update', 'delete'].includes(entry.action);
-    const before = isMissing ? await readBefore(about, entry, signal) : older?.relayer ?? undefined;
-    return rowOf(entry, about, hasNames, before, index === 0);
+    const older = entries.slice(index + 1).find((other) => (other.id ?? id) === about);
+    const isMissing = !older && (next || filters.length > 0) && ['update', 'delete'].includes(entry.action);
+    entry.before ??= isMissing ? await readBefore(about, entry, signal) : older?.relayer ?? undefined;
   };
   const read = async () => {
-    const wanted = entries.length + pageSize;
     for (let attempt = 0; attempt < attempts && entries.length < wanted; attempt++) {
-      const size = wanted - entries.length;
-      const query = new URLSearchParams([...filters, ['per_page', hasNames ? size : size + 1], ...(next ? [['before', next]] : [])]);
+      const query = new URLSearchParams([...filters, ['per_page', wanted - entries.length], ...(next ? [['before', next]] : [])]);
       const page = await call((hasNames ? ':history' : pathOf(id) + '/history') + '?' + query, { signal });
-      entries.push(...page.data.slice(0, size));
-      [next, following] = page.data.length > size ? [page.data[size - 1].revision.text, page.data[size]] : [page.next, undefined];
+      entries.push(...page.data);
+      next = page.next;
       if (!next) break;
     }
-    const shown = rows.children.length;
-    rows.append(...await Promise.all(entries.slice(shown).map((entry, index) => showRow(entry, shown + index))));
-    show(entries.length > 0 ? '' : (next ? 'No change found yet.' : 'No change matches.'), next && 'Older changes');
+    await Promise.all(entries.map(findBefore));
+    show(entries.length > 0 ? '' : (next ? 'No change found yet.' : 'No change matches.'), next && { title: 'Older changes', act: readMore });
   };
-  const readOrExplain = () => explained(read, (text, { status }) => show(text, status === 404 ? '' : 'Try again'));
-  older.addEventListener('click', readOrExplain);
+  const readOrExplain = () => attempt(read, (refusal) => (refusal.status === 404 ? show('No history is stored.') : show(explain(refusal, 'read the history'), { title: 'Try again', act: readOrExplain })));
+  const readMore = () => {
+    wanted += pageSize;
+    return readOrExplain();
+  };
   return readOrExplain();
 }

@@ -25,40 +25,22 @@ export function numberOrText(text) {
 
 export const isSame = (a, b) => writeJSON(a) === writeJSON(b);
 
-// Returns the JSON Merge Patch (RFC 7396) that changes one object into the other. It
-// removes the members of an object one by one, so that others stay.
-export function patchBetween(before, after) {
+// Returns the JSON Merge Patch (RFC 7396) that changes one object into the other. It removes the
+// members of an object that is gone one by one, so that others stay, and the object itself only if
+// the stored one has no others: an empty object could be invalid.
+export function patchBetween(before, after, stored) {
   const patch = newObject();
   for (const name of new Set([...Object.keys(before), ...Object.keys(after)])) {
-    const [from, to] = [before[name], after[name]];
+    const [from, to, now] = [before[name], after[name], stored?.[name]];
     if (isSame(from, to)) continue;
-    if (isObject(from) && (isObject(to) || to === undefined)) patch[name] = patchBetween(from, to ?? {});
-    else patch[name] = to === undefined ? null : to;
+    if (!isObject(from) || (to !== undefined && !isObject(to))) {
+      patch[name] = to === undefined ? null : to;
+      continue;
+    }
+    const inside = patchBetween(from, to ?? {}, now);
+    patch[name] = to === undefined && Object.keys(now ?? {}).every((member) => inside[member] === null) ? null : inside;
   }
   return patch;
-}
-
-export function applyPatch(object, patch) {
-  const result = Object.assign(newObject(), object);
-  for (const [name, value] of Object.entries(patch)) {
-    if (value === null) delete result[name];
-    else if (isObject(value)) result[name] = applyPatch(isObject(result[name]) ? result[name] : {}, value);
-    else result[name] = value;
-  }
-  return result;
-}
-
-// Returns the patch in which null removes each object that the patch would leave empty.
-export function removeEmptied(object, patch) {
-  const result = newObject();
-  for (const [name, value] of Object.entries(patch)) {
-    result[name] = value;
-    if (!isObject(value)) continue;
-    const from = isObject(object[name]) ? object[name] : {};
-    const rest = removeEmptied(from, value);
-    result[name] = Object.keys(applyPatch(from, rest)).length > 0 ? rest : null;
-  }
-  return result;
 }
 
 // Returns the values of an object and of the objects inside, by their JSON path.

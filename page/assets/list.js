@@ -1,26 +1,18 @@
 // The list of relayers: first what is disabled, then what is paused, then the rest. The fragment
 // of the URL has the search, the state and the page, so that a link shows the same list.
 
-import { may } from './access.js';
 import { openBulk } from './actions.js';
-import { call, Refusal, textOfProblems, withChanges } from './api.js';
-import { byId, make, morph, say, write } from './dom.js';
-import { isSame } from './json.js';
+import { call, may, Refusal, textOfProblems, withChanges } from './api.js';
+import { byId, make, update, write } from './dom.js';
 import { noteValues, parse, print, states, within, withTerm } from './search.js';
 import { shortTime } from './time.js';
-import { deletedPill, inSentence, rowOf } from './view.js';
+import { inSentence, rowOf } from './view.js';
 
 const mostRows = 50;
 
 let shown = new URLSearchParams(); // what the list was asked for
 
 const shownText = () => shown.get('q') ?? '';
-
-// Notes what the next list is asked for. Later, the search keeps what the user enters.
-export function ask(asked) {
-  shown = new URLSearchParams(asked);
-  byId('search').value = shownText();
-}
 
 // Returns the fragment of the shown list with changes.
 export function fragmentOf(changes) {
@@ -42,7 +34,7 @@ async function readPart(filters, page, size, signal) {
 }
 
 // Reads a page of the list: parts of the lists of each state, which the API has in creation order.
-export async function readList(asked, signal) {
+async function readList(asked, signal) {
   const { filters, problem } = parse(asked.get('q') ?? '');
   if (problem) throw new Refusal({ status: 400, errors: [{ message: problem }] });
   const page = Math.max(1, Number.parseInt(asked.get('page'), 10) || 1);
@@ -70,36 +62,26 @@ export async function readList(asked, signal) {
     start = Math.max(0, start - total);
   }
   const totals = Object.fromEntries(parts.map(({ state, total }) => [state, total]));
-  return { asked, filters, data: [...rows.values()], page, size, totals, unpaused: unpaused.total, total: chosen.reduce((sum, part) => sum + part.total, 0) };
+  return { filters, data: [...rows.values()], page, size, totals, unpaused: unpaused.total, total: chosen.reduce((sum, part) => sum + part.total, 0) };
 }
 
 // Showing.
 
-function setLink(link, isThere, page) {
-  if (isThere) {
-    link.setAttribute('href', fragmentOf({ page }));
-    link.removeAttribute('aria-disabled');
-    return;
-  }
-  if (document.activeElement === link) byId('list-title').focus();
-  link.removeAttribute('href');
-  link.setAttribute('aria-disabled', 'true');
-}
+const linkTo = (id, title, page) => make('a', { id, class: 'button', role: 'link', ...(page ? { href: fragmentOf({ page }) } : { 'aria-disabled': 'true' }) }, title);
 
-function rangeOf({ page, size, total, data, asked }) {
-  if (total === 0) return asked.get('q') || asked.get('state') ? 'No relayer matches.' : '';
+function rangeOf({ page, size, total, data }) {
+  if (total === 0) return shownText() || shown.get('state') ? 'No relayer matches.' : '';
   if (data.length === 0) return 'Page ' + page + ' is empty. There ' + (total === 1 ? 'is 1 relayer.' : 'are ' + total + ' relayers.');
   const first = (page - 1) * size + 1;
   return first + '–' + (first + data.length - 1) + ' of ' + total + (total === 1 ? ' relayer' : ' relayers');
 }
 
-function showStates({ totals, asked }) {
+function linksToStates({ totals }) {
   const all = Object.values(totals).reduce((sum, total) => sum + total, 0);
-  const links = [['', 'All', all], ['active', 'Active', totals.active], ['paused', 'Paused', totals.paused], ['disabled', 'Disabled', totals.disabled]].map(([state, title, total]) => {
-    const isCurrent = (asked.get('state') ?? '') === state;
+  return [['', 'All', all], ['active', 'Active', totals.active], ['paused', 'Paused', totals.paused], ['disabled', 'Disabled', totals.disabled]].map(([state, title, total]) => {
+    const isCurrent = (shown.get('state') ?? '') === state;
     return make('a', { href: fragmentOf({ state }), class: total > 0 ? state : '', ...(isCurrent ? { 'aria-current': 'true' } : {}) }, [title + ' ', make('strong', {}, String(total))]);
   });
-  morph(byId('states'), make('nav', { id: 'states', class: 'segments', 'aria-label': 'State' }, links));
 }
 
 // Returns the requests that paused at least two of the shown relayers, the latest first.
@@ -109,108 +91,60 @@ function pausesOf(rows) {
   return sets.sort((a, b) => b[0].change.paused_by.time.localeCompare(a[0].change.paused_by.time)).slice(0, 3);
 }
 
-// Offers to change what the list has. Only what would have an effect is offered.
-function showBulk({ filters, data, asked, unpaused, total }) {
-  const state = asked.get('state');
+// Returns the buttons that change what the list has. Only what would have an effect is offered.
+function offersOf({ filters, data, unpaused, total }) {
+  const state = shown.get('state');
   const selected = within(filters, states[state] ?? []) ?? filters;
   const about = print(selected);
   const offers = [];
-  const offer = (id, title, change) => {
-    const button = make('button', { type: 'button', id }, title + '…');
-    button.addEventListener('click', () => openBulk({ title, about, ...change }));
-    offers.push(button);
-  };
+  const offer = (title, change) => offers.push(make('button', { type: 'button', onclick: () => openBulk({ about, filters: selected, ...change }) }, title + '…'));
   const count = state === 'active' ? total : state ? 0 : unpaused;
-  if (may('pause') && count > 0) offer('pause-all', 'Pause these ' + count, { action: 'pause', filters: selected, rows: data.filter(({ relayer }) => !relayer.paused), count });
-  if (!may('resume')) return showOffers(offers);
+  if (may('pause') && count > 0) offer('Pause these ' + count, { action: 'pause', rows: data.filter(({ relayer }) => !relayer.paused), count });
+  if (!may('resume')) return offers;
   const sets = pausesOf(data);
-  const paused = data.filter(({ relayer }) => relayer.paused);
-  const isPart = total > data.length && paused.length === data.length; // others may follow on the next page
-  for (const [index, rows] of sets.entries()) {
+  const isPart = total > data.length && data.every(({ relayer }) => relayer.paused); // others may follow on the next page
+  for (const rows of sets) {
     const { time, actor, request_id: request } = rows[0].change.paused_by;
     const title = 'Resume what was paused at ' + shortTime(time) + (actor ? ' by ' + inSentence(actor) : '') + ' (' + rows.length + (isPart ? '+' : '') + ')';
-    offer('resume-' + index, title, { action: 'resume', filters: new URLSearchParams([...selected, ['paused_by', request]]), rows, count: rows.length });
+    offer(title, { action: 'resume', filters: new URLSearchParams([...selected, ['paused_by', request]]), rows, count: rows.length });
   }
-  if (state === 'paused' && total > 1 && sets[0]?.length !== total) offer('resume-all', 'Resume these ' + total, { action: 'resume', filters: selected, rows: data, count: total });
-  return showOffers(offers);
-}
-
-// The buttons are replaced only if they differ: a click needs the same button for its whole time.
-function showOffers(offers) {
-  const texts = (buttons) => buttons.map((button) => button.textContent);
-  const bulk = byId('bulk');
-  if (!isSame(texts([...bulk.children]), texts(offers)) || !bulk.contains(document.activeElement)) bulk.replaceChildren(...offers);
-}
-
-const hasSameRows = (list) => isSame([...byId('rows').children].map((row) => row.dataset.id), list.map(({ relayer }) => relayer.id));
-
-// Rows that are shown already stay the same elements. An element that is moved loses the
-// focus.
-function setRows(list) {
-  const rows = byId('rows');
-  const present = new Map([...rows.children].map((row) => [row.dataset.id, row]));
-  const fresh = list.map(({ relayer, change }) => {
-    const [old, row] = [present.get(relayer.id), rowOf(relayer, change, linkToLabel)];
-    if (!old) return row;
-    morph(old, row);
-    return old;
-  });
-  if (!hasSameRows(list)) rows.replaceChildren(...fresh);
+  if (state === 'paused' && total > 1 && sets[0]?.length !== total) offer('Resume these ' + total, { action: 'resume', rows: data, count: total });
+  return offers;
 }
 
 function showPage(list) {
-  const { asked, data, page, size, total } = list;
-  const isEmpty = Object.values(list.totals).every((count) => count === 0) && !asked.get('q');
-  setRows(data);
-  showStates(list);
-  showBulk(list);
-  byId('list-note').hidden = true;
+  const { data, page, size, total } = list;
+  const isEmpty = Object.values(list.totals).every((count) => count === 0) && !shownText();
+  update('rows', data.map(({ relayer, change }) => rowOf(relayer, change, linkToLabel)));
+  update('states', linksToStates(list));
+  update('bulk', offersOf(list));
   byId('empty').hidden = !isEmpty;
   for (const id of ['search-form', 'states', 'pager']) byId(id).hidden = isEmpty;
   byId('list-table').hidden = data.length === 0;
-  write('range', rangeOf(list));
-  for (const id of ['previous', 'next']) byId(id).hidden = total <= size && page === 1;
-  setLink(byId('previous'), page > 1, Math.min(page - 1, Math.max(1, Math.ceil(total / size))));
-  setLink(byId('next'), page * size < total, page + 1);
-}
-
-export function setList(list) {
-  showPage(list);
-  showProblem('');
+  const isPaged = total > size || page > 1;
+  update('pager', [make('span', { id: 'range' }, rangeOf(list)), ...(isPaged ? [
+    linkTo('previous', 'Previous', Math.min(page - 1, Math.max(1, Math.ceil(total / size)))),
+    linkTo('next', 'Next', page * size < total && page + 1),
+  ] : [])]);
 }
 
 export function showProblem(text) {
   write('search-wrong', text);
-  byId('search').toggleAttribute('aria-invalid', false);
-  if (text) byId('search').setAttribute('aria-invalid', 'true');
+  byId('search').ariaInvalid = text ? 'true' : null;
 }
 
-// Shows that the list has no page as it was asked for.
-export function setInvalidList(asked, problems) {
-  setList({ asked, filters: new URLSearchParams(), data: [], page: 1, size: mostRows, totals: { disabled: 0, paused: 0, active: 0 }, unpaused: 0, total: 0 });
-  showProblem(textOfProblems(problems));
-}
+const noList = { filters: new URLSearchParams(), data: [], page: 1, size: mostRows, totals: { disabled: 0, paused: 0, active: 0 }, unpaused: 0, total: 0 };
 
-// Changes by other clients.
-
-const rowWith = (id) => [...byId('rows').children].find((row) => row.dataset.id === id);
-
-export function updateRow(relayer, change) {
-  const row = rowWith(relayer.id);
-  if (row) morph(row, rowOf(relayer, change, linkToLabel));
-}
-
-export function markDeleted(id) { rowWith(id)?.querySelector('.pills').replaceWith(deletedPill()); }
-
-// Rows neither move nor disappear while the focus is in one. The search keeps what the user
-// has entered.
-export function updateList(list) {
-  if (!byId('rows').contains(document.activeElement) || hasSameRows(list.data)) {
-    showPage(list);
-    return;
+// Reads and shows the list. A search that the API refuses has none.
+export async function showList(asked, signal) {
+  shown = new URLSearchParams(asked);
+  let [list, problem] = [noList, ''];
+  try {
+    list = await readList(asked, signal);
+  } catch (error) {
+    if (!(error.errors?.length > 0)) throw error;
+    problem = textOfProblems(error.errors);
   }
-  showStates(list);
-  if (!byId('list-note').hidden) return;
-  byId('list-note').hidden = false;
-  say('The list may have changed', true);
+  showPage(list);
+  showProblem(problem);
 }

@@ -37,44 +37,35 @@ const longestSilence = 10000;
 function watchdog(signal) {
   const silence = new AbortController();
   let timer;
-  const stop = () => {
-    clearTimeout(timer);
-    silence.abort();
-  };
   const alive = () => {
     clearTimeout(timer);
     timer = setTimeout(() => {
-      stop();
+      silence.abort();
       lost();
     }, longestSilence);
+  };
+  const stop = () => {
+    clearTimeout(timer);
+    silence.abort();
   };
   alive();
   return { signal: AbortSignal.any([signal, silence.signal]), alive, stop };
 }
 
-// Calls onEvent for each event of a stream, with its id, event and data.
+// Calls onEvent for each event of a stream, with its id, event and data. Each is one line.
 async function readEvents(stream, onEvent) {
   const reader = stream.pipeThrough(new TextDecoderStream()).getReader();
-  let [event, rest] = [{}, ''];
+  let rest = '';
   for (let part = await reader.read(); !part.done; part = await reader.read()) {
-    const lines = (rest + part.value).split('\n');
-    rest = lines.pop();
-    for (const line of lines.map((text) => text.replace(/\r$/, ''))) {
-      const [, name, value] = /^([^:]*):? ?(.*)$/.exec(line);
-      if (line !== '') {
-        event[name] = name === 'data' && event.data !== undefined ? event.data + '\n' + value : value;
-        continue;
-      }
-      onEvent(event);
-      event = {};
-    }
+    const blocks = (rest + part.value).split('\n\n');
+    rest = blocks.pop();
+    for (const block of blocks) onEvent(Object.fromEntries(Array.from(block.matchAll(/^(\w+): ?(.*)$/gm), ([, name, value]) => [name, value])));
   }
 }
 
-// Calls on.event for each change until the signal is aborted, and on.state with live, waiting or
-// off, and if it is live with a signal that is aborted when the connection is lost. It reconnects
-// after the last event with exponential backoff and jitter. A server without a feed, or a token
-// that may not read it, ends it.
+// Calls on.event for each event until the signal is aborted, and on.state with live, waiting or off.
+// It reconnects after the last event with exponential backoff and jitter. A server without a feed,
+// or a token that may not read it, ends it.
 export async function follow(signal, on) {
   let lastEvent;
   for (let failures = 0; !signal.aborted; failures++) {
@@ -87,7 +78,7 @@ export async function follow(signal, on) {
       if ([400, 401, 403, 404, 405].includes(response.status)) break;
       wait = Math.max(wait, 1000 * (Number(response.headers.get('Retry-After')) || 0));
       if (response.ok) {
-        on.state('live', connection.signal);
+        on.state('live');
         await readEvents(response.body, ({ id, event, data }) => {
           failures = 0;
           lastEvent = id ?? lastEvent;

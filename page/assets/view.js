@@ -49,8 +49,6 @@ export function causeOf({ paused, system_disabled: disabled, disabled_reason: fa
   return make('span', { class: 'cause quiet' }, shown);
 }
 
-export const deletedPill = () => make('span', { class: 'pills' }, [make('span', { class: 'pill gone' }, 'Deleted')]);
-
 const copyable = (text, what) => make('span', { class: 'copyable' }, [mono(text), copyButton(what, text)]);
 
 const mono = (text) => make('span', { class: 'mono' }, text);
@@ -144,8 +142,8 @@ const card = (title, content) => make('div', { class: 'card' }, [make('h2', {}, 
 export function cardsOf(relayer) {
   const { policies, network, network_type: type } = relayer;
   const isSet = Object.keys(policies).length > 0;
-  return make('div', { id: 'one-cards', class: 'cards' }, [
+  return [
     card('Details', detailsOf(relayer)),
     card('Policy', isSet ? membersOf(policies, policyFields(type), network) : make('p', { class: 'quiet' }, 'No policy field is set.')),
-  ]);
+  ];
 }

@@ -43,15 +43,15 @@ func (b *tab) visit(check func(view string)) {
 		b.goTo("relayer="+id, "Full "+id)
 		expect(b, true, historyRows+`.length > 0`)
 		check("relayer " + id)
-		b.press("Edit")
-		b.expectDialog("Edit Full " + id)
-		check("edit " + id)
-		b.fill("", "Name *")
-		b.press("Save")
-		b.expectError("must not be empty", "Name *")
-		check("edit " + id + " with an error")
-		b.press("Cancel")
 	}
+	b.edit()
+	check("edit")
+	b.fill("", "Name *")
+	b.press("Save")
+	b.expectError("must not be empty", "Name *")
+	check("edit with an error")
+	b.press("Cancel")
+	b.expectTitle("Full stellar")
 	b.press("Pause")
 	check("pause")
 	b.press("Pause")
@@ -71,12 +71,12 @@ func (b *tab) visit(check func(view string)) {
 	b.fill("the node is behind", "Reason")
 	b.press("Disable")
 	b.expectStatus("Full stellar is disabled")
-	b.do(`document.getElementById('more').open = true`)
+	b.do(`document.getElementById('more-menu').showPopover()`)
 	check("menu")
 	b.goTo("page=1", "Relayers")
 	check("list with a disabled relayer")
 	b.goTo("relayer=evm", "Full evm")
-	b.press("Edit")
+	b.edit()
 	b.fill("Renamed here", "Name *")
 	b.server.do("PATCH", collection+"/evm", `{"name":"Renamed elsewhere","paused":true,"policies":{"min_balance":7,"whitelist_receivers":["`+strings.Repeat("0x1", 60)+`"]}}`, http.StatusOK)
 	b.press("Save")
@@ -94,15 +94,11 @@ func (b *tab) visit(check func(view string)) {
 	check("problem")
 	b.goTo("new", "New relayer")
 	b.press("Custom RPC URLs", "Add an endpoint")
-	for _, networkType := range []string{"evm", "solana", "stellar"} {
-		b.choose(networkType, "Network type *")
-		if networkType != "evm" {
-			b.press(policies, "Allowed tokens", "Add a token")
-		}
-		b.press("Create the relayer")
-		b.expectError("must not be empty", "Name *")
-		check("new " + networkType)
-	}
+	b.choose("solana", "Network type *")
+	b.press(policies, "Allowed tokens", "Add a token")
+	b.press("Create the relayer")
+	b.expectError("must not be empty", "Name *")
+	check("new")
 }
 
 // fillServer creates relayers of each network type with all fields, and one with a long
@@ -136,29 +132,10 @@ func TestAccessibility_Regions(t *testing.T) {
 	b.goTo("relayer=one", "Full one")
 	const isPresent = `((e) => e.textContent === '' && e.checkVisibility() && e.role === 'status')(document.getElementById(%s))`
 	expect(b, true, isPresent, "status")
-	b.edit("one")
+	b.edit()
 	expect(b, true, isPresent, "edit-note")
 	expect(b, []string{"en", "1", "1"}, `[document.documentElement.lang, String(document.querySelectorAll('main').length), String(document.querySelectorAll('header').length)]`)
 }
-
-// lowContrast lists the texts with a contrast below 4.5:1, as WCAG defines it.
-const lowContrast = `(() => {
-	const channels = (color) => color.match(/[\d.]+/g).map(Number);
-	const light = (color) => {
-		const [r, g, b] = channels(color).slice(0, 3).map((c) => c / 255).map((c) => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
-		return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-	};
-	const behind = (e) => {
-		const color = getComputedStyle(e).backgroundColor;
-		return channels(color)[3] === 0 ? behind(e.parentElement) : color;
-	};
-	const ratio = (a, b) => (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-	const hasText = (e) => [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim() !== '');
-	return [...document.body.querySelectorAll('*')]
-		.filter((e) => e.checkVisibility() && (hasText(e) || e.matches('input, textarea')))
-		.map((e) => [ratio(light(getComputedStyle(e).color), light(behind(e))), e.textContent])
-		.filter(([contrast]) => contrast < 4.5).map(([contrast, text]) => contrast.toFixed(2) + ' ' + text);
-})()`
 
 func (b *tab) useScheme(scheme string) {
 	b.t.Helper()
@@ -167,14 +144,6 @@ func (b *tab) useScheme(scheme string) {
 		_, err := cdp.Call(ctx, target, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: features})
 		return err
 	}))
-}
-
-// expectReadable checks the contrast of every text of the view.
-func (b *tab) expectReadable(view string) {
-	b.t.Helper()
-	if texts := evaluate[[]string](b, lowContrast); len(texts) > 0 {
-		b.t.Errorf("%s: %q", view, texts)
-	}
 }
 
 // expectNarrow checks that the page does not scroll sideways at a width of 320 pixels,
@@ -197,7 +166,7 @@ func (b *tab) expectNarrow(view string) {
 }
 
 // TestAccessibility_Phone checks that the header has one line, that the name of a relayer has a
-// line of its own, and that the form fills the screen, with its buttons in sight.
+// line of its own, and that the buttons of a form are in sight.
 func TestAccessibility_Phone(t *testing.T) {
 	t.Parallel()
 	b := open(t, "--name", "production")
@@ -211,9 +180,9 @@ func TestAccessibility_Phone(t *testing.T) {
 		[...document.querySelector('#rows tr').children].map((cell) => cell.getBoundingClientRect()))`)
 	expect(b, []string{"row", "rowheader", "cell"}, `['tr', 'th', 'td'].map((name) => document.querySelector('#rows ' + name).getAttribute('role'))`)
 	b.goTo("relayer=evm", "Full evm")
-	b.press("Edit")
-	expect(b, []any{390.0, 844.0, true}, `((dialog) => [dialog.offsetWidth, dialog.offsetHeight, dialog.scrollWidth <= 390])(document.querySelector('dialog[open]'))`)
-	expect(b, true, `document.querySelector('dialog[open] .foot').getBoundingClientRect().bottom <= 844`)
+	b.edit()
+	b.expectTitle("Edit Full evm")
+	expect(b, true, `document.querySelector('#edit .foot').getBoundingClientRect().bottom <= 844`)
 }
 
 // isOnTop reports whether a click on the focused control reaches it.
@@ -235,13 +204,13 @@ func TestAccessibility_LargeZoom(t *testing.T) {
 	b.expectError("This is not the ID of the relayer", "Type the ID to confirm *")
 	expect(b, true, isOnTop)
 	b.press("Cancel")
-	b.edit("evm")
+	b.edit()
 	b.fill("5", policies, "Gas price cap (wei)")
 	expect(b, true, isOnTop)
 	b.server.do("PATCH", collection+"/evm", `{"name":"Other"}`, http.StatusOK)
 	b.press("Save")
 	b.expectText("Another client changed this relayer")
-	expect(b, "static", `getComputedStyle(document.querySelector('dialog[open] .foot')).position`)
+	expect(b, "static", `getComputedStyle(document.querySelector('#edit .foot')).position`)
 }
 
 // tabTo presses Tab until the focused control has the text or the label.
@@ -327,19 +296,19 @@ func TestAccessibility_KeyboardChanges(t *testing.T) {
 	b := openFull(t, "evm")
 	b.tabTo("Edit")
 	b.keys(kb.Enter)
-	b.expectDialog("Edit Full evm")
-	b.keys(" by keys")
+	b.expectTitle("Edit Full evm")
+	b.tabTo("Name *")
+	b.keys("Full evm by keys")
 	b.server.do("PATCH", collection+"/evm", `{"notification_id":"other"}`, http.StatusOK)
 	b.tabTo("Gas price cap (wei)")
 	b.keys("1000000000000" + kb.Enter)
 	b.expectConflict("notification ID \u2068ops-alerts\u2069 → \u2068other\u2069")
 	b.keys(kb.Enter)
-	b.expectDialog("")
 	b.expectTitle("Full evm by keys")
 	b.expectText("1000000000000 wei")
-	expect(b, "edit", `document.activeElement.id`)
+	expect(b, "one-title", `document.activeElement.id`)
 
-	b.tabTo("Pause", kb.ModifierShift)
+	b.tabTo("Pause")
 	b.keys(kb.Enter)
 	b.expectDialog("Pause Full evm by keys?")
 	b.keys("by keys" + kb.Enter)

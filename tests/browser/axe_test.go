@@ -87,13 +87,17 @@ func (b *tab) loadAxe() {
 	}
 }
 
-// expectAccessible reports the rules of axe-core that the shown view violates, with the
-// elements.
-func (b *tab) expectAccessible(view string) {
+// expectAccessible reports the rules of axe-core that the shown view, or a part of it, violates, with
+// the elements. Without the name of a rule it checks all.
+func (b *tab) expectAccessible(view, part string, rules ...string) {
 	b.t.Helper()
-	b.do(`(window.axeResult = undefined, axe.run(document, { resultTypes: ['violations'] }).then((result) => {
+	options := map[string]any{"resultTypes": []string{"violations"}}
+	if len(rules) > 0 {
+		options["runOnly"] = rules
+	}
+	b.do(`(window.axeResult = undefined, axe.run(%s, %s).then((result) => {
 		window.axeResult = result.violations.flatMap((v) => v.nodes.map((n) => v.id + ': ' + n.target.join(' ') + ' ' + n.failureSummary));
-	}), 0)`)
+	}), 0)`, part, options)
 	expect(b, true, `window.axeResult !== undefined`)
 	if found := evaluate[[]string](b, `window.axeResult`); len(found) > 0 {
 		b.t.Errorf("%s:\n%s", view, strings.Join(found, "\n"))
@@ -116,41 +120,34 @@ func (b *tab) savePicture(name string) {
 	}
 }
 
-// TestAccessibility_Views checks every view in light and dark colors and on a phone. With
-// -screenshots it saves a picture of each.
+// TestAccessibility_Views checks every view in light and dark colors, on a phone and on a narrow
+// screen. With -screenshots it saves a picture of each.
 func TestAccessibility_Views(t *testing.T) {
 	t.Parallel()
 	addresses := `{"evm":"0x742d35Cc6634C0532925a3b844Bc454e4438f44e","solana":"7EcDhSYGxXyscszYEp35KHN8vvw3svAuLKTzXwCFLtV","stellar":"GA5ZSEJYB37JRC5AVCIA5MOP4RHTM335X2KGX3IHOJAPP5RE34K4KZVN"}`
 	signers := filepath.Join(t.TempDir(), "signers.json")
 	writeFile(t, signers, `{"s":`+addresses+`,"treasury":`+addresses+`}`)
-	for _, c := range []struct {
-		name, scheme string
-		width        int64
-		check        func(*tab, string)
-	}{
-		{"light", "light", 1280, (*tab).expectReadable},
-		{"dark", "dark", 1280, (*tab).expectReadable},
-		{"phone light", "light", 390, (*tab).expectReadable},
-		{"phone dark", "dark", 390, (*tab).expectReadable},
-		{"narrow", "light", 320, (*tab).expectNarrow},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			tokens := filepath.Join(t.TempDir(), "tokens")
-			writeFile(t, tokens, "ops "+token+" write+engine\n")
-			b := open(t, "--signers", signers, "--tokens-file", tokens)
+	tokens := filepath.Join(t.TempDir(), "tokens")
+	writeFile(t, tokens, "ops "+token+" write+engine\n")
+	b := open(t, "--signers", signers, "--tokens-file", tokens, "--name", "production")
+	b.loadAxe()
+	b.visit(func(view string) {
+		for _, c := range []struct {
+			scheme string
+			width  int64
+			rules  []string // all, or those that depend on the colors and the width
+		}{{"light", 1280, nil}, {"dark", 1280, []string{"color-contrast"}}, {"light", 390, []string{"target-size"}}, {"dark", 390, []string{"color-contrast"}}} {
 			b.useScheme(c.scheme)
 			b.run(chromedp.EmulateViewport(c.width, 844))
-			b.loadAxe()
-			b.visit(func(view string) {
-				b.savePicture(c.name + " " + view)
-				b.expectAccessible(view)
-				c.check(b, view)
-			})
-			isDark := evaluate[bool](b, `Number(/\d+/.exec(getComputedStyle(document.body).backgroundColor)[0]) < 128`)
-			if isDark != (c.scheme == "dark") {
-				t.Errorf("the page is dark: %t", isDark)
+			name := fmt.Sprint(c.scheme, c.width, " ", view)
+			if isDark := evaluate[bool](b, `Number(/\d+/.exec(getComputedStyle(document.body).backgroundColor)[0]) < 128`); isDark != (c.scheme == "dark") {
+				t.Errorf("%s: the page is dark: %t", name, isDark)
 			}
-		})
-	}
+			b.savePicture(name)
+			b.expectAccessible(name, "html", c.rules...)
+		}
+		b.expectNarrow(view)
+		b.do(`document.documentElement.style.fontSize = ''`)
+		b.run(chromedp.EmulateViewport(1280, 844))
+	})
 }

@@ -2,7 +2,11 @@ package browser
 
 import (
 	"context"
+	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -27,33 +31,34 @@ func startShared() {
 	if shared.profile, shared.err = os.MkdirTemp("", "profile"); shared.err != nil {
 		return
 	}
-	shared.ctx, shared.stop, shared.err = startBrowser(shared.profile)
-}
-
-// stopShared is called after the last test.
-func stopShared() {
-	if shared.stop != nil {
-		shared.stop()
-	}
-	if shared.profile != "" {
-		_ = os.RemoveAll(shared.profile)
-	}
-}
-
-// startBrowser starts a browser that writes its files to the profile.
-func startBrowser(profile string) (context.Context, func(), error) {
-	allocator, cancelAllocator := chromedp.NewExecAllocator(context.Background(), flags(browserPath(), profile)...)
+	allocator, cancelAllocator := chromedp.NewExecAllocator(context.Background(), flags(browserPath(), shared.profile)...)
 	ctx, cancel := chromedp.NewContext(allocator)
-	stop := sync.OnceFunc(func() {
+	shared.stop = func() {
 		_ = chromedp.Cancel(ctx)
 		cancel()
 		cancelAllocator()
-	})
-	if err := chromedp.Do(ctx); err != nil {
-		stop()
-		return nil, nil, err
 	}
-	return ctx, stop, nil
+	shared.ctx, shared.err = ctx, chromedp.Do(ctx)
+}
+
+// stopShared is called after the last test. It returns an error if the browser has written the
+// token to a file.
+func stopShared() error {
+	if shared.stop == nil {
+		return nil
+	}
+	shared.stop()
+	defer os.RemoveAll(shared.profile)
+	return filepath.WalkDir(shared.profile, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if strings.Contains(string(content), token) {
+			return fmt.Errorf("the token is in %s", path)
+		}
+		return err
+	})
 }
 
 // takeWindow returns a window that no test uses.

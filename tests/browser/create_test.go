@@ -54,9 +54,9 @@ func decodeExactly(t *testing.T, text string) (value any) {
 
 const policies = "Policy"
 
-// TestCreate_SlowRead checks that the result of a create is still announced if the read of the
-// new relayer takes long.
-func TestCreate_SlowRead(t *testing.T) {
+// TestCreate_Slow checks that the result of a create is still announced if the read of the new relayer
+// takes long, and if the user has opened another view.
+func TestCreate_Slow(t *testing.T) {
 	t.Parallel()
 	b := open(t)
 	b.enter("Relayers")
@@ -64,10 +64,19 @@ func TestCreate_SlowRead(t *testing.T) {
 	b.holdResponse("GET")
 	b.press("Create the relayer")
 	b.expectHeld()
-	b.expectStatus("Waiting for the server")
-	b.do(`release()`)
+	expect(b, "Waiting for the server", `document.getElementById('waiting').textContent`)
+	b.release()
 	b.expectTitle("Relayer slow")
 	b.expectStatus("Relayer slow was created")
+	b.begin("late", "evm")
+	b.do(`window.release = undefined`)
+	b.holdResponse("POST")
+	b.press("Create the relayer")
+	b.expectHeld()
+	b.goTo("page=1", "Relayers")
+	b.release()
+	b.expectStatus("Relayer late was created")
+	b.expectTitle("Relayers")
 }
 
 func TestCreate_EVM(t *testing.T) {
@@ -282,18 +291,18 @@ func TestCreate_Units(t *testing.T) {
 // unfolded.
 func TestCreate_Folded(t *testing.T) {
 	t.Parallel()
-	const openSections = `[...document.querySelectorAll('#new-form .section[open] > summary')].filter((e) => e.checkVisibility()).map((e) => e.textContent)`
+	const openSections = `[...document.querySelectorAll('#edit-form .section[open] > summary')].filter((e) => e.checkVisibility()).map((e) => e.textContent)`
 	b := open(t, "--network-rules")
 	b.enter("Relayers")
 	b.begin("folded", "solana")
 	expect(b, []string{"Policy"}, openSections)
 	b.fill("-1", policies, "Swap config", "Jupiter swap options", "Priority fee max (lamports)")
 	expect(b, []string{"Policy", "Swap config", "Jupiter swap options"}, openSections)
-	b.do(`document.querySelectorAll('#new-form .section').forEach((section) => { section.open = false; })`)
+	b.do(`document.querySelectorAll('#edit-form .section').forEach((section) => { section.open = false; })`)
 	b.press("Create the relayer")
 	b.expectText("Policy, Swap config, Jupiter swap options, Priority fee max: must be 0 or more")
 	expect(b, []string{"Policy", "Swap config", "Jupiter swap options"}, openSections)
-	b.do(`document.querySelectorAll('#new-form .section').forEach((section) => { section.open = false; })`)
+	b.do(`document.querySelectorAll('#edit-form .section').forEach((section) => { section.open = false; })`)
 	b.press("Policy, Swap config, Jupiter swap options, Priority fee max: must be 0 or more")
 	expect(b, "Priority fee max (lamports)", `document.activeElement.labels[0].textContent`)
 }
@@ -320,33 +329,11 @@ func TestCreate_OtherErrors(t *testing.T) {
 	// A problem of a whole object is shown above its fields.
 	expect(b, true, `[...document.querySelectorAll('.fields > .wrong')].some((p) => p.checkVisibility() && p.textContent === 'must not be set unless fee_payment_strategy is user')`)
 
-	b.goTo("new", "New relayer")
-	b.expectQuestion(discardQuestion, true, `document.getElementById('leave').click()`)
-	b.enter("New relayer")
 	b.begin("large", "evm")
 	b.do(`(() => { `+findControl+`.value = ('0'.repeat(600) + '\\n').repeat(2000); })()`, []string{policies, "Whitelist receivers"})
 	b.press("Create the relayer")
 	expect(b, []string{"the body must be at most 1048576 bytes"}, `[...document.querySelectorAll('.summary li')].map((li) => li.textContent)`)
 	b.expectFocusOnSummary()
-}
-
-// TestCreate_OtherView checks that a late response does not replace the view that the
-// user has opened since.
-func TestCreate_OtherView(t *testing.T) {
-	t.Parallel()
-	for name, want := range map[string]string{"Late": "Late was created", "": "The relayer was not created. The form shows why."} {
-		b := open(t)
-		b.enter("Relayers")
-		b.begin("late", "evm")
-		b.fill(name, "Name *")
-		b.holdResponse("POST")
-		b.press("Create the relayer")
-		b.expectHeld()
-		b.goTo("page=1", "Relayers")
-		b.release()
-		b.expectStatus(want)
-		b.expectTitle("Relayers")
-	}
 }
 
 func (b *tab) expectFocusOnSummary() {

@@ -45,17 +45,23 @@ func TestReason(t *testing.T) {
 	b.act("Resume")
 	b.expectStatus("Full evm is resumed")
 	want("evm", "alice resume ")
-	b.edit("evm")
+	b.edit()
 	b.fill("Renamed", "Name *")
 	b.fill(strings.Repeat("x", 300), field)
 	b.saved("Renamed was changed")
 	want("evm", "alice update "+strings.Repeat("x", 256))
+	const shown = `['pause', 'disable', 'enable'].filter((id) => !document.getElementById(id).hidden)`
+	expect(b, []string{"pause", "disable"}, shown)
 	b.more("Disable")
+	b.press("Disable")
+	b.expectError("Enter a fault, such as BalanceCheckFailed", "Fault *")
 	b.fill("RpcValidationFailed", "Fault *")
 	b.fill("the node is down", field)
 	b.press("Disable")
 	b.expectStatus("Renamed is disabled")
 	want("evm", "alice disable the node is down")
+	b.expectText("RpcValidationFailed: the node is down")
+	expect(b, []string{"pause", "enable"}, shown)
 	b.more("Enable")
 	b.fill("the node is up", field)
 	b.press("Enable")
@@ -71,7 +77,7 @@ func TestReason(t *testing.T) {
 }
 
 // historyRows has the text of each change, without its time and its button.
-const historyRows = `[...document.querySelectorAll('main > section:not([hidden]) li[data-revision]')].map((row) => row.firstElementChild.textContent.replaceAll(/[\u2068\u2069]/g, ''))`
+const historyRows = `[...document.querySelectorAll('main > section:not([hidden]) li[data-id]')].map((row) => row.firstElementChild.textContent.replaceAll(/[\u2068\u2069]/g, ''))`
 
 // TestHistory_Page finds what changed a relayer, restores a version, and creates a deleted one
 // again.
@@ -92,7 +98,7 @@ func TestHistory_Page(t *testing.T) {
 	b.goTo("relayer=evm", "Renamed")
 	expect(b, 4, historyRows+`.length`)
 	b.press("Restore revision 1")
-	b.expectDialog("Edit Renamed")
+	b.expectTitle("Edit Renamed")
 	b.saved("Full evm was changed")
 	if got := b.server.stored("evm"); got.Name != "Full evm" || got.Paused || !strings.Contains(string(got.Policies), "100000000000") {
 		t.Errorf("restored %+v, policies %s", got, got.Policies)
@@ -124,7 +130,7 @@ func TestDuplicate(t *testing.T) {
 	b := openFull(t, "evm")
 	b.more("Duplicate")
 	b.expectTitle("New relayer")
-	b.expectStatus("The form has the values of evm. Enter its RPC URLs and their headers again.")
+	b.expectText("The form has the values of evm. Enter its RPC URLs and their headers again.")
 	expect(b, "", findControl+`.value`, []string{"ID"})
 	b.fill("base", "Network *")
 	b.fill("copy", "ID")

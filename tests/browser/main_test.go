@@ -42,8 +42,12 @@ func run(m *testing.M) int {
 			return 1
 		}
 	}
-	defer stopShared()
-	return m.Run()
+	code := m.Run()
+	if err := stopShared(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
 }
 
 // browserPath returns the path of the browser, or "" if there is none or -short is set.

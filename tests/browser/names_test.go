@@ -32,8 +32,8 @@ func TestName_Blank(t *testing.T) {
 	b.enter("Relayers")
 	expect(b, strings.Repeat("(blank name)", 4), `[...document.querySelectorAll('#rows a')].map((a) => a.textContent).join('')`)
 	b.goTo("relayer=blank-1", "(blank name)")
-	b.press("Edit")
-	b.expectDialog("Edit (blank name)")
+	b.edit()
+	b.expectTitle("Edit (blank name)")
 }
 
 // TestName_RightToLeft checks that a name that is written from right to left does not
@@ -104,10 +104,10 @@ func TestText_NotReordered(t *testing.T) {
 	b.expectText("because\ufffd")
 	expect(b, 4, historyRows+`.length`)
 	check("relayer")
-	b.press("Edit")
+	b.edit()
 	b.fill(rlo+strings.Repeat("x", 200), "Labels", "Label 1", "Key")
 	b.press("Save")
-	expect(b, true, `document.querySelector('#edit-dialog .summary').checkVisibility()`)
+	expect(b, true, `document.querySelector('#edit .summary').checkVisibility()`)
 	check("edit")
 	b.press("Cancel")
 	b.goTo("changes=", "History")
@@ -146,9 +146,10 @@ func TestName_Long(t *testing.T) {
 		expect(b, true, `document.querySelector('#rows tr').offsetHeight < 120`)
 	}
 	b.goTo("relayer="+strings.Repeat("i", 64), name)
-	b.press("Edit")
-	b.expectDialog("Edit " + shortened)
+	b.edit()
+	b.expectTitle("Edit " + shortened)
 	b.press("Cancel")
+	b.expectTitle(name)
 	b.act("Pause")
 	b.expectStatus(shortened + " is paused")
 }
@@ -166,9 +167,6 @@ func TestEdit_ManyURLs(t *testing.T) {
 	b.server.do("PATCH", collection+"/one", `{"custom_rpc_urls":[`+strings.Join(urls, ",")+`]}`, http.StatusOK)
 	b.goTo("relayer=one", "Sign in")
 	b.enter("Full one")
-	b.edit("one")
-	expect(b, true, `document.getElementById('edit-dialog').scrollHeight < 2000`)
-	b.tabTo("Current URLs (100)")
-	b.keys(" ")
-	b.expectText("https://rpc-99.example/***")
+	b.edit()
+	expect(b, true, `document.getElementById('edit').offsetHeight < 2000`)
 }

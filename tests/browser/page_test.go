@@ -2,7 +2,6 @@ package browser
 
 import (
 	"fmt"
-	"io/fs"
 	"math/big"
 	"net/http"
 	"os"
@@ -42,22 +41,6 @@ func (b *tab) release() {
 	expect(b, true, `window.isHandled === true`)
 }
 
-// TestToken_TwoSignIns checks that only the last of two overlapping sign-ins counts.
-func TestToken_TwoSignIns(t *testing.T) {
-	t.Parallel()
-	b := open(t)
-	b.holdResponse("GET")
-	b.fill(token, "Bearer token")
-	b.press("Sign in")
-	b.expectHeld()
-	b.fill("wrong", "Bearer token")
-	b.press("Sign in")
-	b.expectText("The server does not accept this token")
-	b.release()
-	b.expectTitle("Sign in")
-	expect(b, false, `document.getElementById('menu').checkVisibility()`)
-}
-
 // TestSignOut_PendingWrite checks that a response after the sign-out shows nothing.
 func TestSignOut_PendingWrite(t *testing.T) {
 	t.Parallel()
@@ -80,47 +63,52 @@ const documentState = `(() => {
 	body.querySelector('#token-wrong').textContent = '';
 	body.querySelector('#token').removeAttribute('aria-invalid');
 	body.querySelector('#status').removeAttribute('class');
-	body.querySelector('#new-form').replaceChildren();
-	const values = [...document.querySelectorAll('input, select, textarea')].filter((e) => !e.closest('#new-form')).map((e) => e.value);
-	return [document.title, ...body.outerHTML.split('\n'), ...values];
+	return [document.title, ...body.outerHTML.split('\n'), ...[...document.querySelectorAll('input, select, textarea')].map((e) => e.value)];
 })()`
 
 // TestSignOut_Document checks that nothing that a user has loaded or entered is in the document
-// after the sign-out.
+// after the sign-out, or if the token is revoked. What is not saved is shown again after the next
+// sign-in.
 func TestSignOut_Document(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "tokens")
 	writeFile(t, file, "alice "+token+" write+engine\n")
 	b := open(t, "--tokens-file", file)
 	b.do(`window.before = ` + documentState)
-	b.visit(func(string) {})
-	b.do(`window.confirm = () => true`)
-	b.do(`document.getElementById('leave').click()`)
-	b.expectTitle("Sign in")
-	expect(b, []string{}, documentState+`.filter((line, index) => line !== before[index])`)
-	expect(b, "", `document.getElementById('new-form').textContent`)
-	b.goTo("new", "Sign in")
-	b.enter("New relayer")
-	expect(b, "", findControl+`.value`, []string{"Name *"})
-}
-
-// TestToken_RevokedInDialog checks the same if the token is revoked while a dialog is open.
-func TestToken_RevokedInDialog(t *testing.T) {
-	t.Parallel()
-	file := filepath.Join(t.TempDir(), "tokens")
-	writeFile(t, file, "alice "+token+" write\n")
-	b := open(t, "--tokens-file", file)
-	b.do(`window.before = ` + documentState)
 	b.fillServer()
-	b.goTo("relayer=evm", "Sign in")
-	b.enter("Full evm")
+	expectClean := func() {
+		t.Helper()
+		b.expectTitle("Sign in")
+		b.expectDialog("")
+		expect(b, []string{}, documentState+`.filter((line, index) => line !== before[index])`)
+	}
+	b.goTo("q=full", "Sign in")
+	b.enter("Relayers")
+	b.goTo("changes=&actor=alice", "History")
+	b.goTo("new", "New relayer")
+	b.fill("Entered", "Name *")
+	b.goTo("relayer=evm", "Full evm")
 	expect(b, 1, historyRows+`.length`)
 	b.press("Pause")
 	b.fill("because", "Reason")
+	b.do(`window.confirm = () => true`)
+	b.do(`document.getElementById('leave').click()`)
+	expectClean()
+	b.goTo("new", "Sign in")
+	b.enter("New relayer")
+	expect(b, "", findControl+`.value`, []string{"Name *"})
+
+	b.goTo("relayer=evm", "Full evm")
+	b.edit()
+	b.fill("Renamed", "Name *")
 	b.server.reload(file, "alice another-token-0123 write\n")
-	b.do(`document.dispatchEvent(new Event('visibilitychange'))`) // connects again
-	b.expectTitle("Sign in")
-	expect(b, []string{}, documentState+`.filter((line, index) => line !== before[index])`)
+	b.press("Save")
+	expectClean()
+	expect(b, tokenExpired, `document.getElementById('token-wrong').textContent`)
+	expect(b, []any{"token", "", 0.0}, `[document.activeElement.id, document.activeElement.value, sessionStorage.length]`)
+	b.enterToken("another-token-0123", "Edit Full evm")
+	expect(b, "Renamed", findControl+`.value`, []string{"Name *"})
+	b.saved("Renamed was changed")
 }
 
 func writeFile(t *testing.T, path, text string) {
@@ -147,48 +135,8 @@ func (s *server) reload(path, lines string) {
 
 const tokenExpired = "The server no longer accepts this token: it has expired or was revoked. Sign in with another token."
 
-// TestToken_Revoked checks that each request with a revoked token leads to the sign-in,
-// and that an edit and the view survive it.
-func TestToken_Revoked(t *testing.T) {
-	t.Parallel()
-	for name, request := range map[string]func(*tab){
-		"list":  func(b *tab) { b.goTo("page=1", "Sign in") },
-		"get":   func(b *tab) { b.goTo("relayer=long", "Sign in") },
-		"pause": func(b *tab) { b.act("Pause") },
-		"edit":  func(b *tab) { b.edit("evm"); b.fill("Renamed", "Name *"); b.press("Save") },
-		"delete": func(b *tab) {
-			b.more("Delete")
-			b.fill("evm", "Type the ID to confirm *")
-			b.press("Delete")
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			file := filepath.Join(t.TempDir(), "tokens")
-			writeFile(t, file, "alice "+token+" write\n")
-			b := open(t, "--tokens-file", file)
-			b.fillServer()
-			b.blockFeed() // its end leads to the sign-in too, at an unknown time
-			b.enter("Relayers")
-			b.goTo("relayer=evm", "Full evm")
-			b.server.reload(file, "alice another-token-0123 write\n")
-			request(b)
-			b.expectTitle("Sign in")
-			b.expectDialog("")
-			expect(b, tokenExpired, `document.getElementById('token-wrong').textContent`)
-			expect(b, []any{"token", "", 0.0}, `[document.activeElement.id, ['one-title', 'one-cards', 'rows'].map((id) => document.getElementById(id).textContent).join(''), sessionStorage.length]`)
-			if name == "edit" {
-				b.enterToken("another-token-0123", "Full evm")
-				b.expectDialog("Edit Full evm")
-				expect(b, "Renamed", findControl+`.value`, []string{"Name *"})
-				b.saved("Renamed was changed")
-			}
-		})
-	}
-}
-
 // shownActions lists the visible controls that change relayers.
-const shownActions = `['create', 'pause-all', 'edit', 'pause', 'more'].filter((id) => document.getElementById(id)?.checkVisibility())`
+const shownActions = `['create', 'edit-one', 'pause', 'more'].filter((id) => document.getElementById(id)?.checkVisibility())`
 
 // TestAccess_ReadOnly checks that the page offers only what the token may do.
 func TestAccess_ReadOnly(t *testing.T) {
@@ -209,9 +157,9 @@ func TestAccess_ReadOnly(t *testing.T) {
 	expect(b, "", `document.getElementById('principal').textContent`)
 	b.goTo("page=1", "Sign in")
 	b.enter("Relayers")
-	expect(b, []string{"create", "pause-all"}, shownActions)
+	expect(b, []string{"create"}, shownActions)
 	b.goTo("relayer=evm", "Full evm")
-	expect(b, []string{"create", "edit", "pause", "more"}, shownActions)
+	expect(b, []string{"create", "edit-one", "pause", "more"}, shownActions)
 }
 
 // TestAccess_Scope checks that the page shows only the relayers of the token, and says
@@ -281,7 +229,7 @@ func TestList_Empty(t *testing.T) {
 	expect(b, []bool{true, true, false}, `['list-table', 'pager', 'empty'].map((id) => document.getElementById(id).checkVisibility())`)
 }
 
-// TestCopy copies a text with the clipboard, and without one.
+// TestCopy copies a text, if the browser allows it.
 func TestCopy(t *testing.T) {
 	t.Parallel()
 	b := open(t)
@@ -296,13 +244,6 @@ func TestCopy(t *testing.T) {
 	b.do(`navigator.clipboard.writeText = () => Promise.reject(new Error('blocked'))`)
 	b.press("Copy the ID")
 	b.expectStatus("The browser does not allow to copy. Select the text and copy it by hand.")
-
-	// Over HTTP from another machine there is no clipboard object.
-	b.do(`Object.defineProperty(navigator, 'clipboard', { value: undefined })`)
-	b.do(`window.copied = '', document.execCommand = () => { window.copied = document.activeElement.value; return true; }`) // needs a gesture of the user
-	b.press("Copy the ID")
-	b.expectStatus("Copied the ID")
-	expect(b, []string{"one", "Copy the ID"}, `[window.copied, document.activeElement.ariaLabel]`)
 }
 
 // TestName checks that the name of the registry is in the header, with a color of its own, and in
@@ -465,7 +406,7 @@ func (b *tab) shortenTimeouts() {
 func TestFailure_NoResponse(t *testing.T) {
 	t.Parallel()
 	b := openFull(t, "evm")
-	b.edit("evm")
+	b.edit()
 	b.fill("Renamed", "Name *")
 	if err := b.server.process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
@@ -473,9 +414,8 @@ func TestFailure_NoResponse(t *testing.T) {
 	defer func() { _ = b.server.process.Signal(syscall.SIGCONT) }()
 	b.press("Save")
 	expect(b, "Saving", `document.getElementById('edit-note').textContent`)
-	b.press("Cancel")
 	b.do(`location.hash = 'page=1'`)
-	b.expectStatus("Waiting for the server")
+	expect(b, "Waiting for the server", `document.getElementById('waiting').textContent`)
 	b.shortenTimeouts()
 	b.goTo("page=2", "The request failed")
 	b.expectText("The server cannot be reached.")
@@ -629,11 +569,11 @@ func TestContentSecurityPolicy_Blocks(t *testing.T) {
 	b.do(`violations.length = 0`)
 }
 
-// TestToken_NotStored checks that the page has the token only in memory, and loses it
-// when it is closed or reloaded.
+// TestToken_NotStored checks that the page has the token only in memory, and loses it when it is
+// closed or reloaded.
 func TestToken_NotStored(t *testing.T) {
 	t.Parallel()
-	b, profile, stop := openAlone(t)
+	b := open(t)
 	b.server.create("one", "One")
 	b.enter("Relayers")
 	b.press("One")
@@ -643,42 +583,12 @@ func TestToken_NotStored(t *testing.T) {
 	expect(b, false, `document.documentElement.outerHTML.includes(%s)`, token)
 	expect(b, false, `Object.values(window).some((value) => value === %s)`, token)
 	expect(b, false, `[...document.querySelectorAll('input, textarea')].some((input) => input.value.includes(%s))`, token)
-	databases := evaluate[int](b, `window.count = -1, indexedDB.databases().then((list) => { window.count = list.length; }), 0`)
-	expect(b, databases, `window.count`)
-
-	b.do(`document.getElementById('leave').click()`)
-	b.expectTitle("Sign in")
-	expect(b, "", `['one-title', 'one-state', 'one-cards', 'rows'].map((id) => document.getElementById(id).textContent).join('')`)
-	expect(b, "token", `document.activeElement.id`)
-
-	b.enter("New relayer")
-	b.run(chromedp.Reload())
-	b.expectTitle("Sign in")
-
-	b.enter("New relayer")
-	b.run(chromedp.Navigate("about:blank"), chromedp.NavigateBack())
-	b.expectTitle("Sign in")
-	b.check()
-	stop()
-	expectNotOnDisk(t, profile)
-}
-
-// expectNotOnDisk checks every file that the browser has written.
-func expectNotOnDisk(t *testing.T, profile string) {
-	t.Helper()
-	files := 0
-	err := filepath.WalkDir(profile, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.Type().IsRegular() {
-			return err
+	for _, leave := range []chromedp.Action[chromedp.Void]{chromedp.Reload(), chromedp.Navigate("about:blank")} {
+		b.run(leave)
+		if evaluate[string](b, `location.href`) == "about:blank" {
+			b.run(chromedp.NavigateBack())
 		}
-		content, err := os.ReadFile(path)
-		files++
-		if strings.Contains(string(content), token) {
-			t.Errorf("the token is in %s", path)
-		}
-		return err
-	})
-	if err != nil || files < 10 {
-		t.Errorf("%d files, want 10 or more; error %v", files, err)
+		b.expectTitle("Sign in")
+		b.enter("New relayer")
 	}
 }

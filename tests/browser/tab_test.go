@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -45,44 +44,14 @@ func open(t *testing.T, serverArgs ...string) *tab {
 	return newTab(t, startServer(t, serverArgs...), window)
 }
 
-// openAlone is like open with a browser for this test only.
-func openAlone(t *testing.T) (b *tab, profile string, stop func()) {
-	t.Helper()
-	needBrowser(t)
-	profile, err := os.MkdirTemp("", "profile")
-	if err != nil {
-		t.Fatal(err)
-	}
-	// t.TempDir fails the test if the browser still writes while it is removed.
-	t.Cleanup(func() { _ = os.RemoveAll(profile) })
-	browser, stop, err := startBrowser(profile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(stop)
-	b = load(t, startServer(t), newWindow(t, browser))
-	t.Cleanup(b.check)
-	return b, profile, stop
-}
-
 // another opens the page of the same server in a second window.
 func (b *tab) another() *tab {
 	b.t.Helper()
 	return newTab(b.t, b.server, takeWindow(b.t))
 }
 
+// newTab opens the page of a server in a window.
 func newTab(t *testing.T, s *server, window context.Context) *tab {
-	t.Helper()
-	b := load(t, s, window)
-	t.Cleanup(func() {
-		b.check()
-		b.leave(window)
-	})
-	return b
-}
-
-// load opens the page in a window.
-func load(t *testing.T, s *server, window context.Context) *tab {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(window, 5*time.Minute)
 	t.Cleanup(cancel)
@@ -95,6 +64,10 @@ func load(t *testing.T, s *server, window context.Context) *tab {
 	b.useScheme("light")
 	b.run(chromedp.EmulateViewport(1000, 800), chromedp.Navigate(s.url+"/"))
 	b.isOpen.Store(true)
+	t.Cleanup(func() {
+		b.check()
+		b.leave(window)
+	})
 	return b
 }
 
@@ -255,7 +228,7 @@ func (b *tab) act(name string) {
 // more presses an action in the menu of the relayer.
 func (b *tab) more(name string) {
 	b.t.Helper()
-	b.do(`document.getElementById('more').open = true`)
+	b.do(`document.querySelector('#more-menu:not(:popover-open)')?.showPopover()`)
 	b.press(name)
 }
 

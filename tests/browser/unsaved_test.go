@@ -21,21 +21,7 @@ func (b *tab) typeInto(text string, path ...string) {
 	b.keys(text)
 }
 
-// TestUnsaved_Edit checks that the browser asks before an edit is lost.
-func TestUnsaved_Edit(t *testing.T) {
-	t.Parallel()
-	b := openFull(t, "evm")
-	b.edit("evm")
-	b.typeInto("!", "Name *")
-	b.expectQuestion(leaveQuestion, false, `location.reload()`)
-	b.expectQuestion(leaveQuestion, false, `location.href = 'about:blank'`)
-	b.expectDialog("Edit Full evm")
-	expect(b, "Full evm!", findControl+`.value`, []string{"Name *"})
-	b.expectQuestion(leaveQuestion, true, `location.reload()`)
-	b.expectTitle("Sign in")
-}
-
-// TestUnsaved_Create checks the same for the form of a new relayer, and that the form
+// TestUnsaved_Create checks that the browser asks before what was entered is lost, and that the form
 // is kept while the user opens another view.
 func TestUnsaved_Create(t *testing.T) {
 	t.Parallel()
@@ -55,109 +41,96 @@ func TestUnsaved_Create(t *testing.T) {
 	expect(b, "", findControl+`.value`, []string{"Name *"})
 }
 
-// TestUnsaved_Back checks that the edits of two relayers survive the back button.
-func TestUnsaved_Back(t *testing.T) {
+// TestUnsaved_Edit checks that the edits of two relayers survive the back button, and are compared
+// with what other clients have stored meanwhile.
+func TestUnsaved_Edit(t *testing.T) {
 	t.Parallel()
 	b := openFull(t, "evm")
-	b.goTo("page=1", "Relayers")
 	for _, id := range []string{"evm", "stellar"} {
-		b.press("Full " + id)
-		b.expectTitle("Full " + id)
-		b.edit(id)
+		b.goTo("relayer="+id, "Full "+id)
+		b.edit()
 		b.typeInto("!", "Name *")
 		b.run(chromedp.NavigateBack())
-		b.expectTitle("Relayers")
-		b.expectDialog("")
+		b.expectTitle("Full " + id)
 		b.expectStatus("Your changes to Full " + id + " are not saved. Open it again to save or discard them.")
 	}
 	b.expectQuestion(leaveQuestion, false, `location.reload()`)
-	for _, id := range []string{"evm", "stellar"} {
-		b.goTo("relayer="+id, "Full "+id)
-		b.expectDialog("Edit Full " + id)
-		b.expectText(unsavedNote)
-		expect(b, "Full "+id+"!", findControl+`.value`, []string{"Name *"})
-		b.saved("Full " + id + "! was changed")
-	}
-	b.goTo("page=1", "Relayers")
-	b.goTo("relayer=evm", "Full evm!")
-	b.expectDialog("")
-	b.run(chromedp.Reload())
-	b.expectTitle("Sign in")
-}
-
-// TestUnsaved_BackWithConflict checks that an edit that is kept is compared with the
-// revision that another client has stored meanwhile.
-func TestUnsaved_BackWithConflict(t *testing.T) {
-	t.Parallel()
-	b := openFull(t, "evm")
-	b.edit("evm")
-	b.typeInto("!", "Name *")
-	b.goTo("page=1", "Relayers")
 	b.server.do("PATCH", collection+"/evm", `{"paused":true}`, http.StatusOK)
-	b.goTo("relayer=evm", "Full evm")
+	b.goTo("edit=stellar", "Edit Full stellar")
+	b.expectText(unsavedNote)
+	expect(b, "Full stellar!", findControl+`.value`, []string{"Name *"})
+	b.saved("Full stellar! was changed")
+	b.goTo("edit=evm", "Edit Full evm")
 	b.expectText("This relayer was changed since you opened the form. When you save, the page shows what changed.")
 	b.press("Save")
 	b.expectConflict("paused")
-	b.goTo("page=1", "Relayers")
-	b.goTo("relayer=evm", "Full evm")
-	b.expectDialog("Edit Full evm")
-	b.expectText(unsavedNote)
-	b.press("Cancel")
-	b.expectDialog("")
-	b.goTo("page=1", "Relayers")
-	b.goTo("relayer=evm", "Full evm")
-	b.expectDialog("")
-	b.run(chromedp.Reload())
-	b.expectTitle("Sign in")
-}
-
-// TestUnsaved_Sending checks that the user cannot enter a text that the response would
-// discard, and can enter one again after a refusal.
-func TestUnsaved_Sending(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		method, button, problem string
-		open                    func(*tab)
-	}{
-		{"PATCH", "Save", "The relayer was not changed", func(b *tab) { b.edit("evm") }},
-		{"POST", "Create the relayer", "The relayer was not created", func(b *tab) { b.begin("new", "evm") }},
-	} {
-		b := openFull(t, "evm")
-		c.open(b)
-		b.fill("", "Name *")
-		b.holdResponse(c.method)
-		b.press(c.button)
-		b.expectHeld()
-		b.do(findControl+`.focus()`, []string{"Name *"})
-		b.keys("lost")
-		expect(b, "", findControl+`.value`, []string{"Name *"})
-		b.do(`release()`)
-		b.expectText(c.problem)
-		b.expectError("must not be empty", "Name *")
-		expect(b, "summary", `document.activeElement.className`)
-		b.fill("Right", "Name *")
-		expect(b, "Right", findControl+`.value`, []string{"Name *"})
-		b.do(`location.hash = 'page=1'`)
-	}
-}
-
-// TestUnsaved_Deleted checks that the page mentions an edit that can no longer be saved.
-func TestUnsaved_Deleted(t *testing.T) {
-	t.Parallel()
-	const lost = "It was deleted, or the ID in the address is wrong. Your changes are not saved."
-	b := openFull(t, "evm")
-	b.edit("evm")
-	b.typeInto("!", "Name *")
 	b.server.do("DELETE", collection+"/evm", "", http.StatusOK)
 	b.press("Save")
-	b.expectText(lost)
-	b.goTo("relayer=stellar", "Full stellar")
-	b.edit("stellar")
-	b.typeInto("!", "Name *")
-	b.goTo("page=1", "Relayers")
-	b.server.do("DELETE", collection+"/stellar", "", http.StatusOK)
-	b.goTo("relayer=stellar", "There is no relayer stellar")
-	b.expectText(lost)
+	b.expectText("It was deleted, or the ID in the address is wrong. Your changes are not saved.")
 	b.run(chromedp.Reload())
 	b.expectTitle("Sign in")
 }
+
+// TestUnsaved_Live checks that changes of others and a resync take neither what the user types nor
+// the focus, in the forms and in the search.
+func TestUnsaved_Live(t *testing.T) {
+	t.Parallel()
+	b := openLive(t, "edit=relayer-1", "Edit Relayer 1")
+	entered := func(want string) {
+		t.Helper()
+		expect(b, want, `document.activeElement.value`)
+		b.keys("+")
+		expect(b, want+"+", `document.activeElement.value`)
+	}
+	disturb := func() {
+		t.Helper()
+		reads := evaluate[float64](b, countReads)
+		b.server.do("PATCH", collection+"/relayer-2", `{"paused":true}`, http.StatusOK)
+		b.do(`sendEvent('event: resync\ndata: {}\n\n')`)
+		expect(b, true, countReads+` > %s`, reads)
+	}
+	b.do(addEvents)
+	expect(b, "function", `typeof window.sendEvent`)
+	b.fill("Entered", "Name *")
+	b.server.do("PATCH", collection+"/relayer-1", `{"name":"Renamed"}`, http.StatusOK)
+	b.expectText("This relayer was changed since you opened the form. When you save, the page shows what changed.")
+	disturb()
+	entered("Entered")
+	b.press("Save")
+	b.expectConflict("name \u2068Relayer 1\u2069 → \u2068Renamed\u2069")
+	b.server.do("DELETE", collection+"/relayer-1", "", http.StatusOK)
+	b.expectText("This relayer was deleted since you opened the form.")
+	b.goTo("new", "New relayer")
+	b.fill("Typed", "Name *")
+	disturb()
+	entered("Typed")
+	b.goTo("page=1", "Relayers")
+	b.do(`document.getElementById('search').focus()`)
+	b.insert("Sought")
+	disturb()
+	entered("Sought")
+}
+
+// addEvents lets a test add events to the change feed of the page, which connects again.
+const addEvents = `(() => {
+	const send = fetch;
+	window.accessReads = 0;
+	window.fetch = async (url, request) => {
+		if (url.endsWith('/access')) accessReads++;
+		const response = await send(url, request);
+		if (!url.includes(':watch')) return response;
+		const reader = response.body.getReader();
+		const body = new ReadableStream({
+			start(stream) { window.sendEvent = (text) => stream.enqueue(new TextEncoder().encode(text)); },
+			async pull(stream) {
+				const { done, value } = await reader.read();
+				done ? stream.close() : stream.enqueue(value);
+			},
+		});
+		return new Response(body, { status: response.status, headers: response.headers });
+	};
+	document.dispatchEvent(new Event('visibilitychange'));
+})()`
+
+// countReads is the number of times that the page has read what the user may do.
+const countReads = `window.accessReads`
