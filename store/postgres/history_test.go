@@ -32,43 +32,6 @@ func past(t *testing.T, store *postgres.Store, query relayer.HistoryQuery) strin
 	return strings.Join(lines, ", ")
 }
 
-// TestHistory writes through two Stores, and reads the history of one relayer and of all.
-func TestHistory(t *testing.T) {
-	t.Parallel()
-	schema := newSchema()
-	store, other := open(t, schema), open(t, schema)
-	a := create(t, store, relayer.Record{ID: "a", Text: "A1", Note: []byte("n1"), Private: []byte("p1")})
-	create(t, other, relayer.Record{ID: "b", Text: "B1"})
-	a.Text, a.Note, a.Private = "A2", []byte("n2"), []byte("p2")
-	a = update(t, other, a)
-	a.Note = []byte("n3")
-	remove(t, store, a)
-	create(t, store, relayer.Record{ID: "a", Text: "A3"})
-	imported := relayer.Record{ID: "c", Revision: 2, Text: "C1"}
-	if err := store.Import(t.Context(), []relayer.Record{imported}); err != nil {
-		t.Fatal(err)
-	}
-	for name, c := range map[string]struct {
-		query relayer.HistoryQuery
-		want  string
-	}{
-		"one":          {relayer.HistoryQuery{ID: "a", Limit: 9}, "created a 5 →A3 , deleted a 4 A2→A2 n3, updated a 3 A1→A2 n2, created a 1 →A1 n1"},
-		"newest":       {relayer.HistoryQuery{ID: "a", Limit: 2}, "created a 5 →A3 , deleted a 4 A2→A2 n3"},
-		"before":       {relayer.HistoryQuery{ID: "a", Limit: 1, Before: 4}, "updated a 3 A1→A2 n2"},
-		"before first": {relayer.HistoryQuery{ID: "a", Limit: 1, Before: 1}, ""},
-		"all":          {relayer.HistoryQuery{Limit: 9}, "created a 5 →A3 , deleted a 4 A2→A2 n3, updated a 3 A1→A2 n2, created b 2 →B1 , created a 1 →A1 n1"},
-		"all before":   {relayer.HistoryQuery{Limit: 1, Before: 3}, "created b 2 →B1 "},
-		"unknown":      {relayer.HistoryQuery{ID: "x", Limit: 9}, ""},
-		"no text":      {relayer.HistoryQuery{ID: "a\x00\xff", Limit: 9}, ""},
-		"beyond":       {relayer.HistoryQuery{ID: "b", Limit: 9, Before: 1<<64 - 1}, "created b 2 →B1 "},
-	} {
-		if got := past(t, store, c.query); got != c.want {
-			t.Errorf("%s: %s, want %s", name, got, c.want)
-		}
-	}
-	wantConsistent(t, store)
-}
-
 // TestHistory_Retention: the feed loses changes that the history retains.
 func TestHistory_Retention(t *testing.T) {
 	t.Parallel()

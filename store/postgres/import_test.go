@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/store/transfer"
 )
 
 // imported returns records whose revisions are not in their order.
@@ -91,31 +90,6 @@ func TestImport_SharedBatch(t *testing.T) {
 	}
 	if last.Revision <= updated.Revision {
 		t.Errorf("revision %d after %d", last.Revision, updated.Revision)
-	}
-	wantConsistent(t, store)
-}
-
-// TestImport_MaxRevision: later writes get greater revisions.
-func TestImport_MaxRevision(t *testing.T) {
-	t.Parallel()
-	schema := newSchema()
-	store, other := open(t, schema), open(t, schema)
-	rec := record("one")
-	rec.Revision = transfer.MaxRevision
-	if err := store.Import(t.Context(), []relayer.Record{rec}); err != nil {
-		t.Fatal(err)
-	}
-	if got := get(t, other, "one"); !same(got, rec) {
-		t.Errorf("got %v, want %v", got, rec)
-	}
-	changes := watch(t, store)
-	for range 3 {
-		next := update(t, other, rec)
-		if next.Revision <= rec.Revision {
-			t.Fatalf("revision %d after %d", next.Revision, rec.Revision)
-		}
-		changes.want(t, relayer.ChangeUpdated, next)
-		rec = next
 	}
 	wantConsistent(t, store)
 }

@@ -135,34 +135,3 @@ func TestSelection_ChangesInBatch(t *testing.T) {
 		}
 	}
 }
-
-// TestSelection_UnstorableTexts: no record has a term or an ID that is not text.
-func TestSelection_UnstorableTexts(t *testing.T) {
-	t.Parallel()
-	store := open(t, newSchema())
-	create(t, store, record("one"))
-	for _, query := range []relayer.StoreQuery{
-		{Terms: [][]string{{"\x00", "\xff"}}, Limit: 10},
-		{IDs: []string{"one\x00", "\xff"}, Limit: 10},
-	} {
-		if recs, total, err := list(t.Context(), store, query); len(recs) != 0 || total != 0 || err != nil {
-			t.Errorf("%+v: %d of %d records, error %v", query, len(recs), total, err)
-		}
-	}
-}
-
-// TestSearch_PatternCharacters: the characters of patterns are characters of texts.
-func TestSearch_PatternCharacters(t *testing.T) {
-	t.Parallel()
-	store := open(t, newSchema())
-	texts := []string{"a%b", "a_b", `a\b`, `a\%b`, "axb", "a"}
-	for i, text := range texts {
-		create(t, store, relayer.Record{ID: numbered(i), Text: text})
-	}
-	for i, text := range texts[:5] {
-		recs, total, err := list(t.Context(), store, relayer.StoreQuery{Contains: []string{text, "nothing"}, Limit: 10})
-		if err != nil || total != 1 || len(recs) != 1 || recs[0].ID != numbered(i) {
-			t.Errorf("search for %s: %d records %v, error %v", text, total, recs, err)
-		}
-	}
-}

@@ -84,33 +84,6 @@ func TestWrite_SettingsAreLocal(t *testing.T) {
 	}
 }
 
-// TestOpen_SessionFormats has sessions in which the server formats bytes and times in
-// other ways.
-func TestOpen_SessionFormats(t *testing.T) {
-	t.Parallel()
-	escaping := parameter(t, server.ConnString(), "bytea_output", "escape")
-	strange := parameter(t, escaping, "datestyle", "SQL,DMY")
-	hex := parameter(t, strange, "bytea_output", "hex")
-	for mode, connString := range map[string]string{
-		"cache_statement": strange, "cache_describe": strange, "describe_exec": strange, "exec": hex, "simple_protocol": hex,
-	} {
-		t.Run(mode, func(t *testing.T) {
-			store := openAt(t, parameter(t, connString, "default_query_exec_mode", mode), newSchema())
-			changes := watch(t, store)
-			made := create(t, store, record("one"))
-			changes.want(t, relayer.ChangeCreated, made)
-			changed := update(t, store, with(made, "another", ""))
-			changes.want(t, relayer.ChangeUpdated, changed)
-			if got := get(t, store, "one"); !same(got, changed) {
-				t.Errorf("got %+v, want %+v", got, changed)
-			}
-			if recs, _, err := list(t.Context(), store, relayer.StoreQuery{Limit: 10}); err != nil || len(recs) != 1 || !same(recs[0], changed) {
-				t.Errorf("listed %+v, error %v", recs, err)
-			}
-		})
-	}
-}
-
 // TestImport_ArrayNulls imports records without claims in sessions that read NULL in an
 // array as a text.
 func TestImport_ArrayNulls(t *testing.T) {

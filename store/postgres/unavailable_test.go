@@ -414,28 +414,6 @@ func TestPool_ManyWaiting(t *testing.T) {
 	}
 }
 
-// TestPool_ConnectionReturned returns a connection to the pool within the connect
-// timeout.
-func TestPool_ConnectionReturned(t *testing.T) {
-	t.Parallel()
-	pool := newPoolWith(t, server.ConnString(), func(config *pgxpool.Config) { config.MaxConns = 1 })
-	store := openOn(t, pool, newSchema(), postgres.WithConnectTimeout(10*time.Second))
-	conn, err := pool.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	created := inBackground(func() error { _, err := store.Create(context.Background(), record("one")); return err })
-	listed := inBackground(func() error {
-		_, _, err := list(context.Background(), store, relayer.StoreQuery{Limit: 10})
-		return err
-	})
-	time.Sleep(100 * time.Millisecond)
-	conn.Release()
-	if err := errors.Join(<-created, <-listed); err != nil {
-		t.Error(err)
-	}
-}
-
 // TestServer_Hangs pauses the server, tries every operation, and resumes it.
 func TestServer_Hangs(t *testing.T) {
 	t.Parallel()

@@ -204,29 +204,6 @@ func pull(t *testing.T, changes iter.Seq2[relayer.RecordChange, error]) func() r
 	}
 }
 
-func TestWatch_SlowConsumer(t *testing.T) {
-	t.Parallel()
-	schema := newSchema()
-	store, other := open(t, schema), open(t, schema)
-	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
-	defer cancel()
-	slow, quick := pull(t, store.Watch(ctx, "")), watch(t, store)
-	var want []relayer.Record
-	for i := range 300 {
-		rec := create(t, [2]*postgres.Store{store, other}[i%2], record(numbered(i)))
-		want = append(want, rec)
-		quick.want(t, relayer.ChangeCreated, rec)
-		if i == 0 {
-			slow()
-		}
-	}
-	for _, rec := range want[1:] {
-		if got := slow(); got.err != nil || !sameChange(got.Record, rec) {
-			t.Fatalf("received %v, error %v, want %v", got.Record, got.err, rec)
-		}
-	}
-}
-
 // TestWatch_PrunedChanges has a Store read no changes until they are pruned. Its
 // watcher then gets ErrGap, and watches again.
 func TestWatch_PrunedChanges(t *testing.T) {

@@ -374,34 +374,6 @@ func TestErrors_QuoteNoData(t *testing.T) {
 	wantNoDriver(t, "Create", err)
 }
 
-// TestWriteLock_ManyWaiting has more writers wait than fit in one batch. They all fail
-// in time, and not one batch after the other.
-func TestWriteLock_ManyWaiting(t *testing.T) {
-	t.Parallel()
-	const timeout = 3 * time.Second
-	name := schemaName()
-	pool := newPool(t, server.ConnString())
-	store := openImpatient(t, func() (*postgres.Store, error) {
-		return postgres.New(t.Context(), pool, longTimeouts, postgres.WithSchema(name), postgres.WithTimeout(timeout))
-	})
-	release := holdWriteLock(t, newPool(t, server.ConnString()), name)
-	defer release()
-	began := time.Now()
-	var writers sync.WaitGroup
-	for i := range 2000 {
-		writers.Go(func() {
-			if _, err := store.Create(t.Context(), record(numbered(i))); !errors.Is(err, relayer.ErrUnavailable) {
-				t.Errorf("error %v, want ErrUnavailable", err)
-			}
-		})
-	}
-	writers.Wait()
-	// Eight batches, one after the other, would fail after six timeouts.
-	if took := time.Since(began); took > 4*timeout {
-		t.Errorf("the last writer failed after %v", took)
-	}
-}
-
 // TestWriteLock_RoleTimeouts: the timeouts of the role do not shorten the wait for the
 // write lock.
 func TestWriteLock_RoleTimeouts(t *testing.T) {
