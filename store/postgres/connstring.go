@@ -1,10 +1,8 @@
 package postgres
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"net/url"
 	"os"
@@ -52,14 +50,12 @@ func parseConnString(connString string) (config *pgxpool.Config, ignored []strin
 	return config, ignored, requireTLS(connString, config.ConnConfig)
 }
 
-// settingsOf has the words of the driver's errors, and the settings that they are about.
-var settingsOf = []struct{ word, setting string }{
-	{"CA", "sslrootcert"}, {"sslcertmode", ""}, {"sslpassword", ""}, {"sslkey", ""}, {"decrypt key", "sslpassword"}, {"sslcert", ""}, {"sslmode", ""},
-	{"sslnegotiation", ""}, {" cert", "sslcert"}, {"connect_timeout", ""}, {"target_session_attrs", ""}, {"min_protocol_version", ""},
-	{"max_protocol_version", ""}, {"channel_binding", ""}, {"require_auth", ""}, {"default_query_exec_mode", ""}, {"statement_cache_capacity", ""},
-	{"description_cache_capacity", ""}, {"pool_max_conns", ""}, {"pool_min_conns", ""}, {"pool_min_idle_conns", ""},
-	{"pool_max_conn_lifetime_jitter", ""}, {"pool_max_conn_lifetime", ""}, {"pool_max_conn_idle_time", ""}, {"pool_health_check_period", ""},
-	{"pool_ping_timeout", ""}, {"service", ""}, {"port", ""},
+// ofClient are the settings that the driver reads. A name that contains another one is before it.
+var ofClient = []string{
+	"sslrootcert", "sslcertmode", "sslpassword", "sslkey", "sslcert", "sslmode", "sslnegotiation", "connect_timeout", "target_session_attrs",
+	"min_protocol_version", "max_protocol_version", "channel_binding", "require_auth", "default_query_exec_mode", "statement_cache_capacity",
+	"description_cache_capacity", "pool_max_conns", "pool_min_conns", "pool_min_idle_conns", "pool_max_conn_lifetime_jitter",
+	"pool_max_conn_lifetime", "pool_max_conn_idle_time", "pool_health_check_period", "pool_ping_timeout", "service", "port",
 }
 
 // wrongSetting returns the setting that an error of the driver is about, or nothing. The error
@@ -69,46 +65,26 @@ func wrongSetting(err error) string {
 		return ""
 	}
 	message := err.Error()
-	message = message[strings.LastIndex(message, "`: ")+1:]
-	if strings.Contains(message, "failed to parse as") {
+	message = strings.ReplaceAll(message[strings.LastIndex(message, "`: ")+1:], "CA file", "sslrootcert")
+	at := slices.IndexFunc(ofClient, func(setting string) bool { return strings.Contains(message, setting) })
+	if at < 0 || strings.Contains(message, "failed to parse as") {
 		return ""
 	}
-	for _, s := range settingsOf {
-		if strings.Contains(message, s.word) {
-			return cmp.Or(s.setting, s.word)
-		}
-	}
-	return ""
+	return ofClient[at]
 }
 
-// variables are those of the environment that set a setting of the server.
-var variables = map[string]string{"timezone": "PGTZ", "options": "PGOPTIONS"}
-
-// refusedSetting returns the setting that the server has refused, or nothing if its name may be a
-// part of a password.
+// refusedSetting returns the setting of a URL that the server has refused, or nothing if its name
+// may be a part of a password.
 func refusedSetting(config *pgx.ConnConfig, err error) string {
 	refusal, ok := errors.AsType[*pgconn.PgError](err)
-	if !ok {
+	_, query, _ := strings.Cut(config.ConnString(), "?")
+	if !ok || !isURL(config.ConnString()) || strings.Contains(query, "@") {
 		return ""
 	}
-	params := config.RuntimeParams
-	_, query, _ := strings.Cut(config.ConnString(), "?")
-	isSetting := isURL(config.ConnString()) && !strings.Contains(query, "@")
-	for _, setting := range slices.Sorted(maps.Keys(params)) {
+	for setting := range config.RuntimeParams {
 		if strings.Contains(strings.ToLower(refusal.Message), `"`+strings.ToLower(setting)+`"`) {
-			if isSetting || variables[setting] != "" {
-				return setting
-			}
-			return ""
-		}
-	}
-	for _, setting := range []string{"role", "session_authorization"} { // the server quotes only the value
-		if value := params[setting]; value != "" && strings.Contains(refusal.Message, `"`+value+`"`) {
 			return setting
 		}
-	}
-	if params["options"] != "" {
-		return "options"
 	}
 	return ""
 }

@@ -12,14 +12,20 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/go-relayer/relayer"
 )
 
 // pollInterval is how often the feed looks for changes without a notification,
-// which can be lost: a pooler in transaction mode passes on none.
-const pollInterval = time.Second
+// which can be lost: a pooler in transaction mode passes on none. If it could not listen for
+// notifications, it tries again after listenPause.
+const (
+	pollInterval = time.Second
+	listenPause  = 5 * time.Second
+)
 
 // A Watch that has nothing to yield yields a heartbeat after heartbeatInterval: with the next
 // read of the feed, it is at most 5 seconds after the last element. A server is unreachable if
@@ -40,12 +46,12 @@ const (
 // keeps the latest in memory. A watcher that is further behind reads from the
 // database.
 type feed struct {
-	store    *Store
-	listener *listener
+	store *Store
 
 	mu       sync.Mutex
 	watching int
 	stop     context.CancelFunc
+	wake     context.CancelFunc // ends the wait for a notification; nil before the first one
 	closed   bool
 	running  sync.WaitGroup
 	base     *mark // of the change before the first of recent; nil if unknown
@@ -99,10 +105,6 @@ func parseMark(position string) (m mark, ok bool) {
 	return m, errors.Join(errs[:]...) == nil && m.number >= 0 && m.position() == position
 }
 
-func newFeed(s *Store) *feed {
-	return &feed{store: s, listener: &listener{store: s}}
-}
-
 // join counts one more watcher, until leave is called.
 func (f *feed) join() {
 	f.mu.Lock()
@@ -113,7 +115,6 @@ func (f *feed) join() {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	f.stop = stop
-	f.running.Go(func() { f.listener.listen(ctx) })
 	f.running.Go(func() { f.run(ctx) })
 }
 
@@ -170,21 +171,90 @@ func (f *feed) failingSince() time.Time {
 	return f.failing
 }
 
-// run reads until ctx is done. Of several feeds of a Store, one after the other,
-// only the latest has a context that is not.
+// run reads until ctx is done, after each notification of an instance and each pollInterval.
 func (f *feed) run(ctx context.Context) {
+	var conn *pgx.Conn
+	var failed time.Time // to listen
 	for ctx.Err() == nil {
+		if conn == nil && time.Since(failed) >= listenPause {
+			if conn = f.listen(ctx); conn == nil {
+				failed = time.Now()
+			}
+		}
 		// Before the read, so that what is written after it is noticed.
-		written := f.listener.awake.next()
-		if f.readOnce(ctx) {
+		waiting := f.beginWait(ctx)
+		for f.readOnce(ctx) {
+		}
+		if conn == nil {
+			<-waiting.Done()
 			continue
 		}
-		select {
-		case <-written:
-		case <-time.After(pollInterval):
-		case <-ctx.Done():
+		_, _ = conn.WaitForNotification(waiting)
+		if conn.IsClosed() || f.store.known.requirePrimary(ctx, conn.PgConn()) != nil {
+			closeSoon(conn)
+			conn = nil
 		}
 	}
+	if conn != nil {
+		closeSoon(conn)
+	}
+}
+
+// beginWait returns a context that ends at the next poll or write of this Store.
+func (f *feed) beginWait(ctx context.Context) context.Context {
+	waiting, wake := context.WithTimeout(ctx, pollInterval)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.wake != nil {
+		f.wake()
+	}
+	f.wake = wake
+	return waiting
+}
+
+// written makes the feed read what this Store has written.
+func (f *feed) written() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.wake != nil {
+		f.wake()
+	}
+}
+
+// channel is the name of the channel on which instances notify each other.
+func (o options) channel() string { return o.schema + "_changes" }
+
+// listen returns a connection that receives the notifications of all instances, or nil. It has
+// the settings of the pool, but is outside of it: it would occupy a connection all the time.
+func (f *feed) listen(ctx context.Context) *pgx.Conn {
+	ctx, cancel := context.WithTimeout(ctx, f.store.opts.timeout)
+	defer cancel()
+	config, err := f.store.connConfig(ctx)
+	if err != nil {
+		return nil
+	}
+	// A pool may send a cancel request instead, each time that no notification arrives.
+	config.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
+		return &pgconn.DeadlineContextWatcherHandler{Conn: conn.Conn()}
+	}
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return nil
+	}
+	if err = f.store.known.requirePrimary(ctx, conn.PgConn()); err == nil {
+		_, err = conn.Exec(ctx, `LISTEN `+pgx.Identifier{f.store.opts.channel()}.Sanitize())
+	}
+	if err != nil {
+		closeSoon(conn)
+		return nil
+	}
+	return conn
+}
+
+func closeSoon(conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = conn.Close(ctx)
 }
 
 // readOnce reports whether there may be more to read.
@@ -301,23 +371,29 @@ func (s *Store) changesAfter(ctx context.Context, seen mark) (found batch, err e
 func readChanges(rows pgx.Rows) (found []storedChange, isCut, isLast bool, err error) {
 	isLast = true // if there is none
 	for rows.Next() {
-		var row row
-		var number, at *int64
-		var kind *string
-		var oldText pgtype.Text
+		var number, at pgtype.Int8
 		var last pgtype.Bool
-		change := relayer.RecordChange{}
-		if err := rows.Scan(append([]any{&isCut, &last, &number, &at, &kind, &change.OldTerms, &oldText}, row.columns()...)...); err != nil {
+		change, err := scanChange(rows, &isCut, &last, &number, &at)
+		if err != nil {
 			return nil, false, false, err
 		}
-		if number != nil {
-			at := mark{*number, *at}
-			change.Kind, change.Record, change.OldText, change.Position = relayer.ChangeKind(*kind), row.record(), oldText.String, at.position()
+		if number.Valid {
+			at := mark{number.Int64, at.Int64}
+			change.Position = at.position()
 			found = append(found, storedChange{at, change})
 		}
 		isLast = last.Bool
 	}
 	return found, isCut, isLast, rows.Err()
+}
+
+// scanChange reads a change behind other columns.
+func scanChange(rows pgx.Rows, others ...any) (change relayer.RecordChange, err error) {
+	var row row
+	var kind, oldText pgtype.Text
+	err = rows.Scan(append(append(others, &kind, &change.OldTerms, &oldText), row.columns()...)...)
+	change.Kind, change.Record, change.OldText = relayer.ChangeKind(kind.String), row.record(), oldText.String
+	return change, err
 }
 
 // date sets the times of the changes, and returns the time up to which the feed is complete
@@ -334,4 +410,29 @@ func (b batch) date(before time.Time) time.Time {
 		b.changes[last].Time = b.complete
 	}
 	return b.complete
+}
+
+// broadcast wakes all goroutines that wait for an event. The zero value is ready to use.
+type broadcast struct {
+	mu   sync.Mutex
+	done chan struct{} // nil if nobody waits
+}
+
+// next returns a channel that is closed at the next wake.
+func (b *broadcast) next() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.done == nil {
+		b.done = make(chan struct{})
+	}
+	return b.done
+}
+
+func (b *broadcast) wake() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.done != nil {
+		close(b.done)
+		b.done = nil
+	}
 }

@@ -7,7 +7,6 @@ import (
 	"math"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/go-relayer/relayer"
 )
@@ -103,14 +102,10 @@ func pastColumnsOf(changes []relayer.RecordChange) (columns pastColumns, err err
 
 func readHistory(rows pgx.Rows) (found []relayer.RecordChange, err error) {
 	for rows.Next() {
-		var row row
-		var kind string
-		var oldText pgtype.Text
-		change := relayer.RecordChange{}
-		if err := rows.Scan(append([]any{&kind, &change.OldTerms, &oldText}, row.columns()...)...); err != nil {
+		change, err := scanChange(rows)
+		if err != nil {
 			return nil, err
 		}
-		change.Kind, change.Record, change.OldText = relayer.ChangeKind(kind), row.record(), oldText.String
 		change.Record.Private = nil
 		found = append(found, change)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 
@@ -147,7 +146,7 @@ $body$;
 
 CREATE FUNCTION $schema.changes_after(seen bigint, seen_at bigint)
 RETURNS TABLE (is_cut boolean, is_last boolean, number bigint, changed_at bigint, kind text, old_terms text[], old_text text, $record)
-LANGUAGE plpgsql STABLE $following AS $body$
+LANGUAGE plpgsql STABLE $joining AS $body$
 #variable_conflict use_column
 DECLARE
 	size bigint := 0;
@@ -245,37 +244,26 @@ BEGIN
 END
 $body$;
 
-CREATE FUNCTION $schema.selection(wanted text[], conditions integer[], ids text[], needed integer, after bigint, first bigint, most bigint)
+CREATE FUNCTION $schema.selection(wanted text[], conditions integer[], ids text[], needed integer, patterns text[], after bigint, first bigint, most bigint)
 RETURNS TABLE (total bigint, last_number bigint, last_changed_at bigint, $record)
 LANGUAGE plpgsql STABLE $joining AS $body$
 #variable_conflict use_column
 BEGIN
 	$primaryOnly
 	RETURN QUERY
-		WITH $held, selected AS (
-			SELECT chunk, bit_and(bits) AS bits FROM held GROUP BY chunk HAVING count(*) = needed
-		), $pageOfSelected;
-END
-$body$;
-
-CREATE FUNCTION $schema.search(patterns text[], wanted text[], conditions integer[], ids text[], needed integer, after bigint, first bigint, most bigint)
-RETURNS TABLE (total bigint, last_number bigint, last_changed_at bigint, $record)
-LANGUAGE plpgsql STABLE $joining AS $body$
-#variable_conflict use_column
-BEGIN
-	$primaryOnly
-	RETURN QUERY
-		WITH $held, searched AS (
+		WITH $held, matching AS (
 			SELECT chunk, bit_and(bits) AS bits FROM held GROUP BY chunk HAVING count(*) = needed
 			UNION ALL
 			SELECT DISTINCT node >> 2, ~ 0::bit(512) FROM $schema.counts WHERE level = 1 AND needed = 0
 		), selected AS (
-			SELECT searched.chunk, bit_or($bitAt) AS bits
-			FROM searched, LATERAL (
+			SELECT chunk, bits FROM matching WHERE patterns IS NULL
+			UNION ALL
+			SELECT matching.chunk, bit_or($bitAt)
+			FROM matching, LATERAL (
 				SELECT r.sequence FROM $schema.relayers AS r
-				WHERE r.sequence BETWEEN searched.chunk << 9 AND searched.chunk << 9 | 511
-				AND get_bit(searched.bits, (r.sequence & 511)::integer) = 1 AND r.text LIKE ANY (patterns) OFFSET 0) AS found
-			GROUP BY searched.chunk
+				WHERE r.sequence BETWEEN matching.chunk << 9 AND matching.chunk << 9 | 511
+				AND get_bit(matching.bits, (r.sequence & 511)::integer) = 1 AND r.text LIKE ANY (patterns) OFFSET 0) AS found
+			WHERE patterns IS NOT NULL GROUP BY matching.chunk
 		), $pageOfSelected;
 END
 $body$;
@@ -331,14 +319,9 @@ const functionSettings = `
 	SET jit = off SET plan_cache_mode = force_generic_plan
 	SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off`
 
-// followSettings are the settings of changes_after, which looks up a private part for each
-// change.
-const followSettings = functionSettings + ` SET enable_nestloop = on SET enable_indexscan = on
-	SET enable_hashjoin = off SET enable_mergejoin = off`
-
-// joinSettings are the settings of selection and search, which sort a page at most. They look
-// up what they join in lateral subqueries that cannot be flattened (OFFSET 0). Otherwise a
-// server whose statistics say that a table is empty reads its whole index, and joins that.
+// joinSettings are the settings of selection and changes_after, which look up what they join in
+// lateral subqueries that cannot be flattened (OFFSET 0). Otherwise a server whose statistics say
+// that a table is empty reads its whole index, and joins that.
 const joinSettings = `
 	SET jit = off SET plan_cache_mode = force_generic_plan
 	SET enable_nestloop = on SET enable_indexscan = on
@@ -354,7 +337,7 @@ const primaryOnly = `
 // parts replaces the names in schemaSQL, first those that contain others.
 var parts = []*strings.Replacer{
 	strings.NewReplacer("$held", held, "$pageOfSelected", pageOfSelected),
-	strings.NewReplacer("$settings", functionSettings, "$following", followSettings, "$joining", joinSettings, "$primaryOnly", primaryOnly,
+	strings.NewReplacer("$settings", functionSettings, "$joining", joinSettings, "$primaryOnly", primaryOnly,
 		"$noHistory", noHistory, "$bitAt", bitAt, "$record", record, "$columns", columns, "$changeColumns", changeColumns, "$oldColumns", oldColumns),
 }
 
@@ -448,8 +431,8 @@ func checkSession(ctx context.Context, conn *conn) error {
 const shape = `
 	SELECT state.last_changed_at, pruning.history_changes, relayers.note, counts.live, postings.bits, changes.elsewhere
 	FROM $schema.state, $schema.pruning, $schema.relayers, $schema.counts, $schema.postings, $schema.changes,
-		$schema.relayer(''), $schema.page(0, 0, 0), $schema.selection('{}', '{}', '{}', 0, 0, 0, 0),
-		$schema.search('{}', '{}', '{}', '{}', 0, 0, 0, 0), $schema.last_change(), $schema.changes_after(0, 0), $schema.history('', 0, 0)
+		$schema.relayer(''), $schema.page(0, 0, 0), $schema.selection('{}', '{}', '{}', 0, NULL, 0, 0, 0),
+		$schema.last_change(), $schema.changes_after(0, 0), $schema.history('', 0, 0)
 	WHERE false`
 
 type querier interface {
@@ -515,14 +498,11 @@ func setupError(ctx context.Context, config *pgx.ConnConfig, opts options, err e
 		return failed(serverTimeout{opts.timeout})
 	case hasCode(err, undefinedObject, invalidParameter) || isUnconnected && hasCode(err, syntaxError, cannotChangeNow):
 		// The server quotes the setting, or its value, which may be a part of a password.
+		message := "postgres: the server refuses a setting of the connection string or the environment"
 		if setting := refusedSetting(config, err); setting != "" {
-			source := ""
-			if variable := variables[setting]; os.Getenv(variable) != "" {
-				source = " or the environment (" + variable + ")"
-			}
-			return fmt.Errorf("postgres: the server refuses the setting %s of the connection string%s", setting, source)
+			message += ": " + setting
 		}
-		return errors.New("postgres: the connection string contains a setting that the server refuses")
+		return errors.New(message)
 	case isUnknownFormat(err):
 		return fmt.Errorf("postgres: schema %s: %w", schema, errUnknownFormat)
 	case errors.Is(err, errNoSchema):

@@ -184,6 +184,11 @@ func TestSchema_EarlierVersion(t *testing.T) {
 		"of version 4":     `UPDATE $.state SET version = 4, min_writer = 4; ALTER TABLE $.state RENAME min_writer TO min_writer_version`,
 		"without a writer": `ALTER TABLE $.state DROP COLUMN min_writer`,
 		"without a state":  `DROP TABLE $.state`,
+		"without relayer":  `DROP FUNCTION $.relayer`,
+		"without page":     `DROP FUNCTION $.page`,
+		"without a feed":   `DROP FUNCTION $.changes_after`,
+		"without its end":  `DROP FUNCTION $.last_change`,
+		"without history":  `DROP FUNCTION $.history`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -250,34 +255,6 @@ func TestSchema_Public(t *testing.T) {
 	create(t, openAt(t, theirs), record("one"))
 }
 
-func TestSchema_NewerVersion(t *testing.T) {
-	t.Parallel()
-	for name, change := range map[string]string{
-		"tables that are not known": `UPDATE $.state SET version = 7, min_writer = 7; ALTER TABLE $.state DROP last_sequence; ALTER TABLE $.relayers RENAME TO entries`,
-	} {
-		t.Run(name, func(t *testing.T) {
-			admin := newPool(t, server.ConnString())
-			schema := schemaName()
-			store := openOn(t, admin, postgres.WithSchema(schema))
-			create(t, store, record("one"))
-			if err := store.Close(); err != nil {
-				t.Fatal(err)
-			}
-			for statement := range strings.SplitSeq(change, "; ") {
-				execute(t, admin, strings.ReplaceAll(statement, "$", schema))
-			}
-			before := contents(t, admin, schema)
-			_, err := postgres.New(t.Context(), admin, longTimeouts, postgres.WithSchema(schema))
-			if !errors.Is(err, relayer.ErrNewerFormat) {
-				t.Errorf("error %v, want relayer.ErrNewerFormat", err)
-			}
-			if after := contents(t, admin, schema); after != before {
-				t.Errorf("the schema holds\n%s\nand held\n%s", after, before)
-			}
-		})
-	}
-}
-
 // TestSchema_RoleWithoutCreate has a role with only the documented grants.
 func TestSchema_RoleWithoutCreate(t *testing.T) {
 	t.Parallel()
@@ -322,31 +299,6 @@ func TestSchema_RoleWithoutCreate(t *testing.T) {
 	eventually(t, "the changes are pruned", func() bool {
 		return queryOne[int](t, admin, fmt.Sprintf("SELECT count(*) FROM %s.changes", schema)) == 0
 	})
-}
-
-func TestSchema_Independent(t *testing.T) {
-	t.Parallel()
-	one, other := open(t, newSchema()), open(t, newSchema())
-	changesOfOne, changesOfOther := watch(t, one), watch(t, other)
-	made := create(t, one, record("same"))
-	changesOfOne.want(t, relayer.ChangeCreated, made)
-	if _, err := other.Get(t.Context(), "same"); !errors.Is(err, relayer.ErrNotFound) {
-		t.Errorf("error %v, want ErrNotFound", err)
-	}
-	rec := record("same")
-	rec.Document = []byte("of the other")
-	madeByOther := create(t, other, rec)
-	changesOfOther.want(t, relayer.ChangeCreated, madeByOther)
-	if madeByOther.Revision != 1 {
-		t.Errorf("the first revision of the other schema is %d", madeByOther.Revision)
-	}
-	remove(t, other, madeByOther)
-	changesOfOther.want(t, relayer.ChangeDeleted, madeByOther)
-	if got := get(t, one, "same"); !same(got, made) {
-		t.Errorf("got %+v, want %+v", got, made)
-	}
-	made = update(t, one, made)
-	changesOfOne.want(t, relayer.ChangeUpdated, made)
 }
 
 // TestSchema_Notifications: a notification reaches only the listeners of its schema.
@@ -403,19 +355,6 @@ func TestSchema_Catalog(t *testing.T) {
 	} {
 		if got := queryOne[string](t, pool, c.sql, schema); got != c.want {
 			t.Errorf("%s: %q, want %q", what, got, c.want)
-		}
-	}
-}
-
-func TestSchema_MissingFunctions(t *testing.T) {
-	t.Parallel()
-	for _, function := range []string{"relayer(text)", "page(bigint, bigint, bigint)", "last_change()", "changes_after(bigint, bigint)", "history(text, bigint, bigint)"} {
-		name := schemaName()
-		pool := newPool(t, server.ConnString())
-		openOn(t, pool, postgres.WithSchema(name))
-		execute(t, pool, "DROP FUNCTION "+name+"."+function)
-		if _, err := postgres.New(t.Context(), pool, longTimeouts, postgres.WithSchema(name)); !errors.Is(err, relayer.ErrUnknownFormat) {
-			t.Errorf("without %s: error %v, want relayer.ErrUnknownFormat", function, err)
 		}
 	}
 }

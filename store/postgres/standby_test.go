@@ -130,7 +130,7 @@ func TestStandby_Functions(t *testing.T) {
 		return queryOne[bool](t, onStandby, "SELECT to_regclass('reads.relayers') IS NOT NULL")
 	})
 	for _, call := range []string{"relayer('one')", "page(0, 0, 10)", "last_change()", "changes_after(0, 0)", "history('', 10, 10)",
-		"selection('{id=one}', '{1}', '{}', 1, 0, 0, 10)", "search('{o}', '{}', '{}', '{}', 0, 0, 0, 10)"} {
+		"selection('{id=one}', '{1}', '{}', 1, NULL, 0, 0, 10)"} {
 		sql := "SELECT count(*) FROM reads." + call
 		if rows := queryOne[int](t, onPrimary, sql); rows != 1 {
 			t.Errorf("%s: %d rows on the primary", call, rows)

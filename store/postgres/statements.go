@@ -10,8 +10,7 @@ type statements struct {
 	importAll, importPast  string
 	finish, dropEmpty      string
 
-	get, history                           string
-	list, listDocuments, selection, search string
+	get, history, list, listDocuments, selection string
 
 	lastChange, changes                        string
 	lockPruning, prune, displace, pruneHistory string
@@ -197,9 +196,8 @@ func statementsIn(schema string) statements {
 			SELECT kind, old_terms, old_text, ` + recordColumns + ` FROM $schema.history($1::text, $2::bigint, $3::bigint)`),
 
 		list:          in(`SELECT total, last_number, last_changed_at, ` + recordColumns + fromPage),
-		listDocuments: in(`SELECT total, last_number, last_changed_at, ` + documentColumns + fromPage),
-		selection:     in(`SELECT total, last_number, last_changed_at, ` + recordColumns + fromSelection),
-		search:        in(`SELECT total, last_number, last_changed_at, ` + recordColumns + fromSearch),
+		listDocuments: in(`SELECT total, last_number, last_changed_at, id, revision, sequence, note, document` + fromPage),
+		selection:     in(`SELECT total, last_number, last_changed_at, ` + recordColumns + ` FROM $schema.selection($1::text[], $2::integer[], $3::text[], $4::integer, $5::text[], $6::bigint, $7::bigint, $8::bigint)`),
 
 		lastChange: in(`SELECT number, changed_at FROM $schema.last_change()`),
 
@@ -266,11 +264,8 @@ func statementsIn(schema string) statements {
 
 // Parts of the statements.
 const (
-	recordColumns   = `id, revision, sequence, claim, terms, text, note, document, private`
-	documentColumns = `id, revision, sequence, note, document`
-	fromPage        = ` FROM $schema.page($1::bigint, $2::bigint, $3::bigint)`
-	fromSelection   = ` FROM $schema.selection($1::text[], $2::integer[], $3::text[], $4::integer, $5::bigint, $6::bigint, $7::bigint)`
-	fromSearch      = ` FROM $schema.search($8::text[], $1::text[], $2::integer[], $3::text[], $4::integer, $5::bigint, $6::bigint, $7::bigint)`
+	recordColumns = `id, revision, sequence, claim, terms, text, note, document, private`
+	fromPage      = ` FROM $schema.page($1::bigint, $2::bigint, $3::bigint)`
 
 	lostByFeed   = `(SELECT pruned FROM $schema.pruning)`
 	hasNoHistory = `(SELECT history_age = 0 OR history_changes = 0 FROM $schema.pruning)`

@@ -164,7 +164,7 @@ func newStore(ctx context.Context, pool *pgxpool.Pool, known *timelines, opts op
 	}
 	s.queue = storeutil.NewQueue[change](make(chan struct{}, 1), maxBatchWrites, maxBatchBytes, s.writeBatch)
 	s.ended, s.end = context.WithCancel(context.Background())
-	s.feed = newFeed(s)
+	s.feed = &feed{store: s}
 	s.background.Go(s.pruneChanges)
 	return s, nil
 }
@@ -261,15 +261,14 @@ func (s *Store) listing(query relayer.StoreQuery) (sql string, parameters []any,
 	if len(query.IDs) > 0 {
 		needed++
 	}
-	parameters = []any{terms, conditions, storable(query.IDs), int32(needed), after, offset, limit}
-	if len(query.Contains) == 0 {
-		return s.sql.selection, parameters, (*row).columns
+	var patterns []string // NULL without texts
+	if len(query.Contains) > 0 {
+		patterns = storable(query.Contains)
 	}
-	patterns := storable(query.Contains)
 	for i, text := range patterns {
 		patterns[i] = "%" + patternEscaper.Replace(text) + "%"
 	}
-	return s.sql.search, append(parameters, patterns), (*row).columns
+	return s.sql.selection, []any{terms, conditions, storable(query.IDs), int32(needed), patterns, after, offset, limit}, (*row).columns
 }
 
 // patternEscaper makes a text a pattern of LIKE that matches it.

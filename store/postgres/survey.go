@@ -3,39 +3,40 @@ package postgres
 import (
 	"context"
 	"errors"
-	"sync"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// survey connects to every server of the connection string, to determine the highest
-// timeline. It does nothing if there is only one server. A server that hangs delays it for
-// at most hostTimeout.
+// survey connects to every server of the connection string, one after the other, to determine the
+// highest timeline. It does nothing if there is only one server.
 //
 // A former primary that was not fenced accepts connections. A Store that is connected to it
 // detects the new primary only in this way.
 func (c *connections) survey(ctx context.Context) {
-	if len(c.pool.Config().ConnConfig.Fallbacks) == 0 {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, min(c.connectTimeout, hostTimeout))
+	ctx, cancel := context.WithTimeout(ctx, hostTimeout)
 	defer cancel()
 	config, err := c.connConfig(ctx)
 	if err != nil {
 		return
 	}
-	servers := perServer(config)
-	if len(servers) == 1 {
+	// The settings of one server may be repeated without TLS.
+	isOther := func(next *pgconn.FallbackConfig) bool { return next.Host != config.Host || next.Port != config.Port }
+	if !slices.ContainsFunc(config.Fallbacks, isOther) {
 		return
 	}
-	var asking sync.WaitGroup
-	for _, server := range servers {
-		asking.Go(func() { c.ask(ctx, server) })
+	config.ConnectTimeout = hostTimeout / time.Duration(1+len(config.Fallbacks)) // a server that hangs leaves time for the others
+	config.ValidateConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
+		_ = c.known.requirePrimary(ctx, conn)
+		return errSurveyed
 	}
-	asking.Wait()
+	_, _ = pgx.ConnectConfig(ctx, config)
 }
+
+// errSurveyed makes the driver connect to the next server.
+var errSurveyed = errors.New("surveyed")
 
 // surveyInterval limits how often slow calls of a Store ask all servers.
 const surveyInterval = 2 * time.Second
@@ -48,37 +49,6 @@ func (p *prober) isSurveyDue() bool {
 		p.surveyed = time.Now()
 	}
 	return isDue
-}
-
-// errSurveyed ends a connection once the timeline is known.
-var errSurveyed = errors.New("surveyed")
-
-func (c *connections) ask(ctx context.Context, server *pgx.ConnConfig) {
-	server.ValidateConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
-		_ = c.known.requirePrimary(ctx, conn)
-		return errSurveyed
-	}
-	if conn, err := pgx.ConnectConfig(ctx, server); err == nil {
-		closeSoon(conn)
-	}
-}
-
-// perServer splits the settings of several servers. Those of one server may be repeated
-// without TLS.
-func perServer(config *pgx.ConnConfig) []*pgx.ConnConfig {
-	first := &pgconn.FallbackConfig{Host: config.Host, Port: config.Port, TLSConfig: config.TLSConfig}
-	var servers []*pgx.ConnConfig
-	for _, next := range append([]*pgconn.FallbackConfig{first}, config.Fallbacks...) {
-		last := len(servers) - 1
-		if last >= 0 && servers[last].Host == next.Host && servers[last].Port == next.Port {
-			servers[last].Fallbacks = append(servers[last].Fallbacks, next)
-			continue
-		}
-		server := config.Copy()
-		server.Host, server.Port, server.TLSConfig, server.Fallbacks = next.Host, next.Port, next.TLSConfig, nil
-		servers = append(servers, server)
-	}
-	return servers
 }
 
 // whilePrimary returns a context that ends with the timeout, or once the server of a
@@ -97,7 +67,7 @@ func (c *connections) whilePrimary(conn *pgconn.PgConn, timeout, interval time.D
 			if c.prober.isSurveyDue() {
 				c.survey(ctx)
 			}
-			if !c.known.admits(on) {
+			if c.known.check(on) != nil {
 				cancelCause(errFormerPrimary)
 			}
 			select {

@@ -34,14 +34,8 @@ type timelines struct {
 	highest timeline
 }
 
-// admits returns false for a former primary and for a server of another cluster.
-func (t *timelines) admits(on timeline) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return on == (timeline{}) || t.highest == (timeline{}) || on.system == t.highest.system && on.number >= t.highest.number
-}
-
-// check is admits for a new connection. It remembers a higher timeline.
+// check returns errNoPrimary for a former primary, and errOtherCluster for a server of another
+// cluster. It remembers a higher timeline.
 func (t *timelines) check(on timeline) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -71,12 +65,8 @@ func primaryOf(conn *pgconn.PgConn) (on timeline, ok bool) {
 // primary, and errOtherCluster if it leads to one of another cluster. It asks the server once per
 // connection.
 func (t *timelines) requirePrimary(ctx context.Context, conn *pgconn.PgConn) error {
-	on, isKnown := primaryOf(conn)
-	if isKnown {
-		if !t.admits(on) {
-			return errNoPrimary
-		}
-		return nil
+	if on, isKnown := primaryOf(conn); isKnown {
+		return t.check(on)
 	}
 	on, err := askTimeline(ctx, conn)
 	if err == nil {

@@ -18,46 +18,20 @@ import (
 //
 // Until then a write does not return without a commit, even if it is refused. Otherwise a
 // client that repeats a write would take for done what a failover can undo.
-type unconfirmed struct {
-	mu  sync.Mutex
-	ids map[string]struct{}
-}
+type unconfirmed struct{ ids sync.Map }
 
-func (u *unconfirmed) add(ids ...string) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.ids == nil {
-		u.ids = make(map[string]struct{})
-	}
-	for _, id := range ids {
-		u.ids[id] = struct{}{}
-	}
-}
-
-func (u *unconfirmed) has(id string) bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	_, found := u.ids[id]
+func (u *unconfirmed) any() (found bool) {
+	u.ids.Range(func(any, any) bool { found = true; return false })
 	return found
-}
-
-func (u *unconfirmed) any() bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return len(u.ids) > 0
-}
-
-func (u *unconfirmed) clear() {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.ids = nil
 }
 
 // write queues a write that concerns the ids, and waits for its result.
 func (s *Store) write(ctx context.Context, size int, c change, ids ...string) error {
 	err := s.do(ctx, size, c)
 	if errors.Is(err, relayer.ErrOutcomeUnknown) {
-		s.unconfirmed.add(ids...)
+		for _, id := range ids {
+			s.unconfirmed.ids.Store(id, true)
+		}
 	}
 	return err
 }
@@ -65,7 +39,7 @@ func (s *Store) write(ctx context.Context, size int, c change, ids ...string) er
 // confirm waits until an unconfirmed write of the id is confirmed. A change that
 // finds nothing left to do relies on it: it reads the record and writes nothing.
 func (s *Store) confirm(ctx context.Context, id string) error {
-	if !s.unconfirmed.has(id) {
+	if _, found := s.unconfirmed.ids.Load(id); !found {
 		return nil
 	}
 	err := s.do(ctx, 0, change{

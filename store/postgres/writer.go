@@ -291,9 +291,9 @@ func (s *Store) sendCommit(conn *conn, stored counters, outcomes []outcome) erro
 		return outcomeUnknown(errors.New("the commit did not wait for the standby"))
 	}
 	if err == nil {
-		s.unconfirmed.clear()
+		s.unconfirmed.ids.Clear()
 		s.see(stored.revision, raised.revision)
-		s.feed.listener.awake.wake()
+		s.feed.written()
 		return nil
 	}
 	s.rollBack(conn)
