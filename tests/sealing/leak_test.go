@@ -27,17 +27,20 @@ import (
 )
 
 // Each RPC URL of the leak tests has urlSecret in its path, query or user information, or
-// hostSecret in its host.
+// hostSecret in its host. One endpoint has headerSecret in the value of a header.
 const (
-	urlSecret  = "SecretOfAnRPCURL"
-	hostSecret = "SecretInTheHostOfAnRPCURL"
+	urlSecret    = "SecretOfAnRPCURL"
+	hostSecret   = "SecretInTheHostOfAnRPCURL"
+	headerSecret = "SecretInAHeaderOfAnEndpoint"
 )
 
-// secretFiles returns the files below the directories that contain a URL in clear, each with
+var secrets = []string{urlSecret, hostSecret, headerSecret}
+
+// secretFiles returns the files below the directories that contain a secret in clear, each with
 // the secret that it contains.
 func secretFiles(t *testing.T, directories ...string) (found []string) {
 	t.Helper()
-	for _, secret := range []string{urlSecret, hostSecret} {
+	for _, secret := range secrets {
 		for _, file := range filesWith(t, secret, directories...) {
 			found = append(found, file+" has "+secret)
 		}
@@ -77,7 +80,10 @@ func filesWith(t *testing.T, text string, directories ...string) (found []string
 
 func secretURLs(n int) []relayer.RPCConfig {
 	return []relayer.RPCConfig{
-		{URL: relayer.RPCURL(fmt.Sprintf("https://a.example/v2/%s-%d", urlSecret, n))},
+		{
+			URL:     relayer.RPCURL(fmt.Sprintf("https://a.example/v2/%s-%d", urlSecret, n)),
+			Headers: map[string]relayer.Secret{"Authorization": relayer.Secret(fmt.Sprintf("Bearer %s-%d", headerSecret, n))},
+		},
 		{URL: relayer.RPCURL(fmt.Sprintf("wss://user:%s%d@b.example", urlSecret, n))},
 		{URL: relayer.RPCURL(fmt.Sprintf("https://c.example/?key=%s%d", urlSecret, n))},
 		{URL: relayer.RPCURL(fmt.Sprintf("https://%s%d.d.rpc.example", hostSecret, n))},
@@ -149,7 +155,7 @@ func sealedAndClear(t *testing.T, test func(t *testing.T, seals bool) (places ma
 	})
 	t.Run("control", func(t *testing.T) {
 		for place, found := range test(t, false) {
-			for _, secret := range []string{urlSecret, hostSecret} {
+			for _, secret := range secrets {
 				if !strings.Contains(strings.Join(found, "\n"), " has "+secret) {
 					t.Errorf("%s: found no %s in clear in a store that does not seal", place, secret)
 				}

@@ -7,7 +7,7 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// JSON returns the JSON of a merge patch, with RPC URLs in full. It panics if a value cannot be
+// JSON returns the JSON of a merge patch, with RPC URLs and headers in full. It panics if a value cannot be
 // encoded.
 func JSON(members map[string]any) []byte {
 	if endpoints, ok := members["custom_rpc_urls"].([]relayer.RPCConfig); ok {
@@ -16,6 +16,13 @@ func JSON(members map[string]any) []byte {
 			full[i] = map[string]any{"url": endpoint.URL.Unmasked()}
 			if endpoint.Weight != nil {
 				full[i]["weight"] = *endpoint.Weight
+			}
+			if len(endpoint.Headers) > 0 {
+				headers := make(map[string]string, len(endpoint.Headers))
+				for name, value := range endpoint.Headers {
+					headers[name] = value.Unmasked()
+				}
+				full[i]["headers"] = headers
 			}
 		}
 		members["custom_rpc_urls"] = full
