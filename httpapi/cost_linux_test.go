@@ -315,7 +315,7 @@ func TestCosts(t *testing.T) {
 	}
 }
 
-// BenchmarkCosts prints the table of costs in docs/security.md, of 100,000 relayers; with
+// BenchmarkCosts prints the costs of requests with 100,000 relayers; with
 // -short there are 1,000.
 func BenchmarkCosts(b *testing.B) {
 	relayers := 100_000

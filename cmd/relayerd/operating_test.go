@@ -61,8 +61,7 @@ func TestOperatingPage_CommandsExist(t *testing.T) {
 	}
 }
 
-// Every flag of a command is on a page, and every flag on a page is one of a command or of
-// another program.
+// Every flag on a page is one of a command or of another program.
 func TestPages_Flags(t *testing.T) {
 	t.Parallel()
 	existing := make(map[string]bool)
@@ -83,18 +82,11 @@ func TestPages_Flags(t *testing.T) {
 		pages.Write(readFile(t, path))
 	}
 	others := []string{"help", "version", "tag", "detach", "name", "publish", "volume", "env", "read-only", "cap-drop", "stop-timeout", "rm", "signal", // docker
-		"unit", "output", "now", // journalctl, systemctl
+		"now",                 // systemctl
 		"schema", "enable-v2"} // pg_dump, etcd
-	documented := make(map[string]bool)
 	for _, found := range regexp.MustCompile(`(?m)(?:^|[ \x60(])--([a-z][a-z0-9-]+)`).FindAllStringSubmatch(pages.String(), -1) {
-		documented[found[1]] = true
 		if !existing[found[1]] && !slices.Contains(others, found[1]) {
 			t.Errorf("no command has the flag --%s of a page", found[1])
-		}
-	}
-	for name := range existing {
-		if !documented[name] && !slices.Contains([]string{"help", "no-descriptions", "file"}, name) { // of cobra; -f
-			t.Errorf("no page has the flag --%s", name)
 		}
 	}
 	if len(existing) < 30 {
@@ -395,88 +387,4 @@ func TestOperatingPage_SystemdUnit(t *testing.T) {
 	if !strings.Contains(unit, "\nLogRateLimitIntervalSec=0\n") {
 		t.Error("the journal drops lines above a rate")
 	}
-}
-
-// The commands that search the log find who paused a relayer, who resumed it, and what a user
-// has changed, in both formats. A reason can neither hide a change nor add one of another user.
-func TestOperatingPage_LogRecipes(t *testing.T) {
-	t.Parallel()
-	text, json := logOfIncident(t, "text"), logOfIncident(t, "json")
-	for _, c := range []struct {
-		source, log, search, replacement string
-		want                             []string // a part of each line that is found
-	}{
-		{"journalctl --unit relayerd --output cat", text, "paused=true", "paused=true", []string{"actor=bob .* action=update .*reason=.incident 42", "actor=alice .* action=pause "}},
-		{"journalctl --unit relayerd --output cat", text, "paused=true", "paused=false", []string{"actor=alice .* action=resume "}},
-		{"journalctl --unit relayerd --output cat --since 14:00", text, "actor=alice", "actor=alice",
-			[]string{"action=create", "action=create", "action=resume", "relayer_id=other", "relayer_id=treasury"}},
-		{"docker logs relayerd 2>&1", json, ".paused == true", ".paused == true", []string{`"bob","update","incident 42"]`, `"alice","pause",null]`}},
-		{"docker logs relayerd 2>&1", json, ".paused == true", ".paused == false", []string{`"alice","resume",null]`}},
-		{"docker logs relayerd 2>&1", json, "2026-01-31T14:00", timeOfResume(t, json),
-			[]string{`"resume","treasury",\["paused"]]`, `"pause","other",\["paused"]]`, `"pause","treasury",\["paused"]]`}},
-	} {
-		command := substitute(t, logRecipe(t, c.source, c.search), c.source, "cat "+c.log)
-		found, err := exec.Command("sh", "-c", strings.Replace(command, c.search, c.replacement, 1)).CombinedOutput()
-		lines := strings.Split(strings.TrimSpace(string(found)), "\n")
-		isFound := len(lines) == len(c.want)
-		for i := range min(len(lines), len(c.want)) {
-			isFound = isFound && regexp.MustCompile(c.want[i]).MatchString(lines[i])
-		}
-		if err != nil || !isFound {
-			t.Errorf("%s with %s: error %v, found\n%swant %q", command, c.replacement, err, found, c.want)
-		}
-	}
-}
-
-// logRecipe returns the command of the page that searches a log for a text.
-func logRecipe(t *testing.T, source, search string) string {
-	t.Helper()
-	for line := range strings.Lines(strings.Join(operatingBlocks(t, "console"), "")) {
-		if command, ok := strings.CutPrefix(strings.TrimSpace(line), "$ "); ok && strings.HasPrefix(command, source+" |") && strings.Contains(command, search) {
-			return command
-		}
-	}
-	t.Fatalf("the page has no command that searches %s for %s", source, search)
-	return ""
-}
-
-// logOfIncident returns the path of the log of a server during an incident.
-func logOfIncident(t *testing.T, format string) (path string) {
-	t.Helper()
-	directory := t.TempDir()
-	tokens, path := filepath.Join(directory, "tokens"), filepath.Join(directory, "log")
-	writeTokens(t, tokens, "alice "+oldToken+" write", "bob "+newToken+" write+engine")
-	server := startJSON(t, "--db", "memory", "--tokens-file", tokens)
-	if format == "text" {
-		server.stopJSON()
-		server = start(t, "", "--db", "memory", "--tokens-file", tokens)
-	}
-	for _, id := range []string{"treasury", "other"} {
-		server.expectStatus("POST", collection, oldToken, strings.Replace(definition, "r-1", id, 1), http.StatusCreated)
-	}
-	treasury := collection + "/treasury"
-	server.reason = "incident 42"
-	server.expectStatus("PATCH", treasury, newToken, `{"paused":true,"name":"m"}`, http.StatusOK)
-	server.expectStatus("PATCH", treasury, newToken, `{"paused":true}`, http.StatusOK)
-	server.reason = "time=x level=INFO msg=audit actor=alice relayer_id=x outcome=ok revision=1"
-	server.expectStatus("PATCH", treasury, newToken, `{"name":"n"}`, http.StatusOK)
-	server.reason = ""
-	server.expectStatus("PATCH", treasury, oldToken, `{"paused":false}`, http.StatusOK)
-	server.expectStatus("PATCH", collection+"/other", oldToken, `{"paused":true}`, http.StatusOK)
-	server.expectStatus("PATCH", collection+"/none", oldToken, `{"paused":true}`, http.StatusNotFound)
-	server.expectStatus("GET", treasury+"?rpc_urls=full", oldToken, "", http.StatusForbidden)
-	server.expectStatus("PATCH", treasury, oldToken, `{"paused":true}`, http.StatusOK)
-	_ = server.command.Process.Signal(os.Interrupt)
-	_ = server.command.Wait()
-	writeFiles(t, map[string][]byte{path: []byte(server.output.String())})
-	return path
-}
-
-func timeOfResume(t *testing.T, log string) string {
-	t.Helper()
-	found := regexp.MustCompile(`"time":"([^"]*)".*"action":"resume"`).FindSubmatch(readFile(t, log))
-	if found == nil {
-		t.Fatal("no relayer was resumed")
-	}
-	return string(found[1])
 }

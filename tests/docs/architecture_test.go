@@ -9,108 +9,52 @@ import (
 	"testing"
 )
 
-const (
-	architecture = "docs/internals.md"
-	rootPackage  = "github.com/go-relayer/relayer"
-)
+const architecture = "docs/internals.md"
 
 var (
 	node   = regexp.MustCompile(`(\w+)\["([^"]+)"\]`)
 	arrows = regexp.MustCompile(`(?m)^\s*(\w+) --> (\w+(?: & \w+)*)$`)
+
+	// notDrawn matches the packages that the picture omits: examples and test helpers.
+	notDrawn = regexp.MustCompile(`^examples/|^internal/(patroni|pgserver|process)$`)
 )
 
-// drawing returns the text of the picture, and the packages of its nodes by their key.
-func drawing(t *testing.T) (picture string, packages map[string]string) {
-	t.Helper()
-	for _, b := range blocks(read(t, architecture)) {
-		if b.language == "mermaid" {
-			picture = b.text
-		}
-	}
-	packages = make(map[string]string)
+// The nodes of the picture are the packages of the library and of the modules that it names, and
+// its arrows are the imports between them.
+func TestArchitecture_Picture(t *testing.T) {
+	picture := partOf(t, architecture, "```mermaid\n", "```")
+	packages := make(map[string]string) // by key
 	for _, match := range node.FindAllStringSubmatch(picture, -1) {
 		packages[match[1]] = match[2]
 	}
-	return picture, packages
-}
-
-// notDrawn matches the packages that the picture omits: examples and test helpers.
-var notDrawn = regexp.MustCompile(`^examples/|^internal/(patroni|pgserver|process)$`)
-
-// Every other package of the library is a node of the picture.
-func TestArchitecture_EveryPackageIsANode(t *testing.T) {
-	list := exec.Command("go", "list", "./...")
-	list.Dir = repository
-	output, err := list.Output()
-	if err != nil {
-		t.Fatalf("%v: %v", list, err)
-	}
-	_, packages := drawing(t)
 	nodes := slices.Collect(maps.Values(packages))
-	for line := range strings.Lines(string(output)) {
-		name := directory(strings.TrimSpace(line))
-		if !notDrawn.MatchString(name) && !slices.Contains(nodes, name) {
+	for _, path := range goList(t, "./...") {
+		if name := directory(path); !notDrawn.MatchString(name) && !slices.Contains(nodes, name) {
 			t.Errorf("the picture lacks the package %s", name)
 		}
 	}
-}
 
-// The arrows of the picture are the imports between its packages.
-func TestArchitecture_ArrowsAreImports(t *testing.T) {
-	picture, packages := drawing(t)
 	drawn := make(map[string]bool)
 	for _, match := range arrows.FindAllStringSubmatch(picture, -1) {
 		for target := range strings.SplitSeq(match[2], " & ") {
 			drawn[packages[match[1]]+" --> "+packages[target]] = true
 		}
 	}
-	imported := imports(t, slices.Collect(maps.Values(packages)))
-	if len(imported) == 0 {
-		t.Fatal("the picture shows no packages")
+	arguments := []string{"-f", `{{$from := .ImportPath}}{{range .Imports}}{{$from}} {{.}}{{"\n"}}{{end}}`}
+	for _, name := range nodes {
+		arguments = append(arguments, strings.TrimSuffix(rootPackage+"/"+name, "/relayer"))
 	}
-	for each := range imported {
-		if !drawn[each] {
-			t.Errorf("the picture lacks %s", each)
+	imported := make(map[string]bool)
+	for _, line := range goList(t, arguments...) {
+		from, to, _ := strings.Cut(line, " ")
+		if name := directory(to); slices.Contains(nodes, name) {
+			imported[directory(from)+" --> "+name] = true
 		}
 	}
-	for each := range drawn {
-		if !imported[each] {
-			t.Errorf("the picture shows %s, which is not an import", each)
-		}
-	}
+	differences(t, drawn, imported)
 }
 
-// imports returns the imports between the packages, which are named by their
-// directories.
-func imports(t *testing.T, packages []string) map[string]bool {
-	t.Helper()
-	list := exec.Command("go", "list", "-f", `{{$from := .ImportPath}}{{range .Imports}}{{$from}} {{.}}{{"\n"}}{{end}}`)
-	list.Dir = repository
-	for _, name := range packages {
-		list.Args = append(list.Args, importPath(name))
-	}
-	output, err := list.Output()
-	if err != nil {
-		t.Fatalf("%v: %v", list, err)
-	}
-	found := make(map[string]bool)
-	for line := range strings.Lines(string(output)) {
-		from, to, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if name := directory(to); slices.Contains(packages, name) {
-			found[directory(from)+" --> "+name] = true
-		}
-	}
-	return found
-}
-
-// The root package is named relayer, and all others by their directory.
-func importPath(name string) string {
-	if name == "relayer" {
-		return rootPackage
-	}
-	return rootPackage + "/" + name
-}
-
+// directory names a package by its directory, and the root package relayer.
 func directory(path string) string {
 	if path == rootPackage {
 		return "relayer"
@@ -118,13 +62,13 @@ func directory(path string) string {
 	return strings.TrimPrefix(path, rootPackage+"/")
 }
 
-var step = regexp.MustCompile("(?m)^\\d+\\. `(?:(\\w+)\\.)?(\\w+)` \\(`([^`]+)`\\)")
+var step = regexp.MustCompile("`(?:(\\w+)\\.)?(\\w+)` \\(`([\\w/]+\\.go)`\\)")
 
-// The numbered steps name a function, or a method with its type, and its file.
+// A step names a function, or a method with its type, and its file.
 func TestArchitecture_StepsExist(t *testing.T) {
 	steps := step.FindAllStringSubmatch(read(t, architecture), -1)
-	if len(steps) == 0 {
-		t.Fatal("found no steps")
+	if len(steps) < 20 {
+		t.Fatalf("found %d steps", len(steps))
 	}
 	for _, match := range steps {
 		receiver, name, file := match[1], match[2], match[3]
@@ -136,4 +80,43 @@ func TestArchitecture_StepsExist(t *testing.T) {
 			t.Errorf("%s: %s does not declare %s.%s", architecture, file, receiver, name)
 		}
 	}
+}
+
+// The versions of the modules of the repository are chosen one by one: an internal package that
+// another module imports could never change.
+func TestModules_NoInternalImports(t *testing.T) {
+	modules := goList(t, "-m", "-f", "{{.Path}}")
+	moduleOf := func(pkg string) (module string) {
+		for _, candidate := range modules {
+			if (pkg == candidate || strings.HasPrefix(pkg, candidate+"/")) && len(candidate) > len(module) {
+				module = candidate
+			}
+		}
+		return module
+	}
+	imports := goList(t, "-e", "-f", `{{$from := .ImportPath}}{{range .Imports}}{{$from}} {{.}}{{"\n"}}{{end}}`+
+		`{{range .TestImports}}{{$from}} {{.}}{{"\n"}}{{end}}{{range .XTestImports}}{{$from}} {{.}}{{"\n"}}{{end}}`, rootPackage+"/...")
+	if len(modules) < 2 || !slices.Contains(imports, rootPackage+" "+rootPackage+"/internal/strictjson") {
+		t.Fatalf("%d modules with %d imports: the list is not complete", len(modules), len(imports))
+	}
+	for _, each := range imports {
+		from, to, _ := strings.Cut(each, " ")
+		isInternal := slices.Contains(strings.Split(to, "/"), "internal")
+		if module := moduleOf(to); isInternal && module != "" && module != moduleOf(from) {
+			t.Errorf("import of an internal package of another module: %s", each)
+		}
+	}
+}
+
+// goList returns the distinct lines that go list prints in the workspace.
+func goList(t *testing.T, arguments ...string) []string {
+	t.Helper()
+	list := exec.Command("go", append([]string{"list"}, arguments...)...)
+	list.Dir = repository
+	output, err := list.Output()
+	if err != nil {
+		t.Fatalf("%v: %v", list, err)
+	}
+	lines := slices.Sorted(strings.SplitSeq(strings.TrimSpace(string(output)), "\n"))
+	return slices.Compact(lines)
 }

@@ -1,3 +1,3 @@
-// Package docs checks the documentation against the code: Go snippets compile,
-// programs print what the page says, and cited tests, names and files exist.
+// Package docs checks the documentation against the code: snippets compile, samples are real
+// responses, and cited tests, names, files and figures exist.
 package docs
