@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/internal/mask"
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
@@ -39,30 +38,24 @@ type ApplyOptions struct {
 	// Reason is stored with every change, for example the name of the file. It has the rules
 	// of [relayer.Reason].
 	Reason string
-
-	// Without are the IDs of entries to leave out, which the methods of the plan still have.
-	// They are not applied, and if they are
-	// [Blocked], they do not prevent deletes.
-	Without []string
 }
 
 // Apply makes the changes of the plan, each with one write, and returns a result for
 // each change that it has tried, in the order of the entries. The error joins those of the
-// results and of the entries that are [Blocked] and not in Without, each with the ID of its
-// relayer, and says how many deletes were not tried.
+// results and of the entries that are [Blocked], each with the ID of its relayer, and says how
+// many deletes were not tried.
 //
 // Up to 16 changes are made at once. They begin in the order of the entries, but new
 // relayers may be created in another order.
 //
 // A failure that concerns one relayer (a conflict, or one that matches
 // [relayer.ErrInvalid], [relayer.ErrNotFound] or [relayer.ErrExists]) does not stop the
-// others. After any other failure, a panic of the registry included, no change begins.
+// others. After any other failure no change begins.
 // Deletes are last, and are made only if everything else has succeeded and no entry is
 // Blocked.
 //
-// If there are more deletes than [Options.MaxDeletes], the reason is invalid, the plan has no
-// entry with an ID of Without, or [New] has not made the plan, Apply returns an error and
-// changes nothing.
+// If there are more deletes than [Options.MaxDeletes], the reason is invalid, or [New] has not
+// made the plan, Apply returns an error and changes nothing.
 func (p *Plan) Apply(ctx context.Context, options ApplyOptions) ([]Result, error) {
 	if p == nil || p.entries == nil {
 		return nil, errors.New("plan: the plan was not made by New")
@@ -71,20 +64,12 @@ func (p *Plan) Apply(ctx context.Context, options ApplyOptions) ([]Result, error
 	if _, err := relayer.NewWriteSettings(reason); err != nil {
 		return nil, err
 	}
-	isLeftOut := make(map[string]bool)
-	for _, id := range options.Without {
-		if !slices.ContainsFunc(p.entries, func(entry Entry) bool { return entry.ID == id }) {
-			return nil, fmt.Errorf("plan: there is no entry %q to leave out", id)
-		}
-		isLeftOut[id] = true
-	}
-	entries := slices.DeleteFunc(slices.Clone(p.entries), func(entry Entry) bool { return isLeftOut[entry.ID] })
-	if err := p.deletesError(entries); err != nil {
+	if err := p.deletesError(); err != nil {
 		return nil, err
 	}
-	changes, deletes := pending(entries)
+	changes, deletes := p.pending()
 	results, failures := apply(ctx, changes, reason)
-	failures = append(problemsOf(entries), failures...)
+	failures = append(p.problems(), failures...)
 	if len(failures) > 0 && len(deletes) > 0 {
 		failures = append(failures, fmt.Errorf("no relayer was deleted because of the failures: %s left to delete", count(len(deletes), "relayer")))
 		return results, errors.Join(failures...)
@@ -93,9 +78,8 @@ func (p *Plan) Apply(ctx context.Context, options ApplyOptions) ([]Result, error
 	return append(results, deleted...), errors.Join(append(failures, notDeleted...)...)
 }
 
-func pending(entries []Entry) (changes, deletes []*Entry) {
-	for i := range entries {
-		entry := &entries[i]
+func (p *Plan) pending() (changes, deletes []Entry) {
+	for _, entry := range p.entries {
 		switch entry.Action {
 		case Create, Update:
 			changes = append(changes, entry)
@@ -107,7 +91,7 @@ func pending(entries []Entry) (changes, deletes []*Entry) {
 }
 
 // apply makes changes until one of them fails for a reason that concerns all.
-func apply(ctx context.Context, entries []*Entry, reason relayer.WriteOption) (results []Result, failures []error) {
+func apply(ctx context.Context, entries []Entry, reason relayer.WriteOption) (results []Result, failures []error) {
 	outcomes := tryAll(ctx, entries, concernsOne, reason)
 	for i, outcome := range outcomes {
 		err := outcome.err
@@ -133,7 +117,7 @@ type outcome struct {
 
 // tryAll makes the changes of entries, several at once, and returns the outcome of each. After
 // an error that is not tolerated, no change begins, and the result is shorter than entries.
-func tryAll(ctx context.Context, entries []*Entry, isTolerated func(error) bool, options ...relayer.WriteOption) []outcome {
+func tryAll(ctx context.Context, entries []Entry, isTolerated func(error) bool, options ...relayer.WriteOption) []outcome {
 	outcomes := make([]outcome, len(entries))
 	var begun atomic.Int64
 	var isStopped atomic.Bool
@@ -145,9 +129,10 @@ func tryAll(ctx context.Context, entries []*Entry, isTolerated func(error) bool,
 				if i >= len(entries) {
 					return
 				}
-				changed, err := entries[i].try(ctx, options...)
-				outcomes[i] = outcome{changed, err}
-				if err != nil && !isTolerated(err) {
+				if outcomes[i].err = ctx.Err(); outcomes[i].err == nil && entries[i].apply != nil {
+					outcomes[i].changed, outcomes[i].err = entries[i].apply(ctx, options...)
+				}
+				if err := outcomes[i].err; err != nil && !isTolerated(err) {
 					isStopped.Store(true)
 				}
 			}
@@ -155,20 +140,6 @@ func tryAll(ctx context.Context, entries []*Entry, isTolerated func(error) bool,
 	}
 	workers.Wait()
 	return outcomes[:min(int(begun.Load()), len(entries))]
-}
-
-// try makes the change of an entry, if it has one. It recovers a panic of the registry,
-// such as one of a hook of the host: its goroutine has no caller that could.
-func (e *Entry) try(ctx context.Context, options ...relayer.WriteOption) (changed []string, err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			err = fmt.Errorf("%w: panic: %s", relayer.ErrOutcomeUnknown, mask.Text(fmt.Sprint(cause)))
-		}
-	}()
-	if err := ctx.Err(); err != nil || e.apply == nil {
-		return nil, err
-	}
-	return e.apply(ctx, options...)
 }
 
 // concernsOne reports whether a failure has its cause in one relayer.

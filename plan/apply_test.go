@@ -39,15 +39,6 @@ func TestApply_Order(t *testing.T) {
 	}
 }
 
-func TestApply_ExtraIsKept(t *testing.T) {
-	m := newManager(t)
-	create(t, m, minimal("extra"))
-	if results := mustApply(t, newPlan(t, m, nil)); len(results) > 0 {
-		t.Errorf("results %v", results)
-	}
-	get(t, m, "extra")
-}
-
 // An apply leaves what only the host can set.
 func TestApply_SystemDisabled(t *testing.T) {
 	resolve := func(context.Context, relayer.CreateRequest) (string, error) { return "0xfeed", nil }
@@ -225,25 +216,6 @@ func TestApply_Parallel(t *testing.T) {
 	})
 }
 
-// panicking panics in every delete, like a hook of the host.
-type panicking struct{ relayer.Registry }
-
-func (p panicking) Delete(_ context.Context, id string, options ...relayer.WriteOption) error {
-	if isDryRun(options) {
-		return nil
-	}
-	panic("no deletes: https://rpc.example/" + secret)
-}
-
-func TestApply_Panic(t *testing.T) {
-	m := newManager(t)
-	create(t, m, minimal("a"))
-	results, err := newPlan(t, panicking{m}, nil, plan.Options{Prune: true, MaxDeletes: 1}).Apply(t.Context(), plan.ApplyOptions{})
-	if !errors.Is(err, relayer.ErrOutcomeUnknown) || !strings.Contains(err.Error(), "panic: no deletes") || strings.Contains(err.Error(), secret) || len(results) != 1 {
-		t.Errorf("results %v, error %v", results, err)
-	}
-}
-
 // Apply makes what the plan shows, whatever happens to the requests and entries.
 func TestApply_ChangedRequests(t *testing.T) {
 	full := func(id string) relayer.CreateRequest {
@@ -294,24 +266,6 @@ func TestApply_NotMadeByNew(t *testing.T) {
 	get(t, m, "a")
 }
 
-func TestApply_Without(t *testing.T) {
-	m := newManager(t)
-	moved := minimal("moved")
-	create(t, m, moved, minimal("old"), minimal("kept"))
-	moved.SignerID = "s2"
-	p := newPlan(t, m, []relayer.CreateRequest{moved, minimal("new"), minimal("later")}, plan.Options{Prune: true})
-	if results, err := p.Apply(t.Context(), plan.ApplyOptions{Without: []string{"later", "unknown"}}); err == nil || len(results) > 0 || !strings.Contains(err.Error(), `"unknown"`) {
-		t.Errorf("results %v, error %v", results, err)
-	}
-	results, err := p.Apply(t.Context(), plan.ApplyOptions{Without: []string{"later", "kept", "moved", "moved"}})
-	if want := []plan.Result{{ID: "new", Action: plan.Create}, {ID: "old", Action: plan.Delete}}; err != nil || !slices.Equal(results, want) {
-		t.Errorf("results %v, error %v, want %v", results, err, want)
-	}
-	if p.Err() == nil || len(p.Entries()) != 5 {
-		t.Errorf("the plan was changed: %v", p)
-	}
-}
-
 // reasons records the reason of every write.
 type reasons struct {
 	relayer.Registry
@@ -359,32 +313,6 @@ func TestApply_Reason(t *testing.T) {
 	}
 }
 
-// A rejected signer_id names the stored relayer that has the signer, in any words of the
-// registry.
-func TestApply_SignerHolder(t *testing.T) {
-	otherNetwork := minimal("other")
-	otherNetwork.Network = "mainnet"
-	stored := newManager(t, relayer.WithExclusiveSigners())
-	create(t, stored, otherNetwork, minimal("old"))
-	plain := newManager(t)
-	create(t, plain, otherNetwork, minimal("old"))
-	rejected := &relayer.ValidationError{Fields: []relayer.FieldError{{Field: "signer_id", Message: "must be unique"}}}
-	otherField := &relayer.ValidationError{Fields: []relayer.FieldError{{Field: "name", Message: "is used by another relayer"}}}
-	for name, c := range map[string]struct {
-		registry relayer.Registry
-		want     string
-	}{
-		"exclusive signers": {stored, "choose another signer (relayer old has this signer)"},
-		"other words":       {&refusing{plain, "new", rejected}, "new: invalid relayer: signer_id must be unique (relayer old has this signer)"},
-		"another field":     {&refusing{plain, "new", otherField}, "new: invalid relayer: name is used by another relayer"},
-	} {
-		_, err := newPlan(t, c.registry, []relayer.CreateRequest{otherNetwork, minimal("old"), minimal("new")}).Apply(t.Context(), plan.ApplyOptions{})
-		if !errors.Is(err, relayer.ErrInvalid) || !strings.HasSuffix(err.Error(), c.want) {
-			t.Errorf("%s: error %v, want the end %s", name, err, c.want)
-		}
-	}
-}
-
 // contextIgnorer ignores the end of a context.
 type contextIgnorer struct{ relayer.Registry }
 
@@ -402,20 +330,6 @@ func TestApply_Canceled(t *testing.T) {
 		t.Errorf("results %v, error %v", results, err)
 	}
 	expectActions(t, newPlan(t, m, []relayer.CreateRequest{minimal("a"), minimal("b")}), plan.Create, plan.Create)
-}
-
-// A relayer that is to be deleted, and that another writer has deleted, is no failure.
-func TestApply_DeletedSince(t *testing.T) {
-	m := newManager(t)
-	create(t, m, minimal("old"))
-	p := newPlan(t, m, nil, plan.Options{Prune: true, MaxDeletes: 1})
-	if err := m.Delete(t.Context(), "old"); err != nil {
-		t.Fatal(err)
-	}
-	want := []plan.Result{{ID: "old", Action: plan.Delete}}
-	if got := mustApply(t, p); !slices.Equal(got, want) {
-		t.Errorf("results %v, want %v", got, want)
-	}
 }
 
 // A plan that deletes more relayers than it may changes nothing, and says so before.
@@ -458,18 +372,5 @@ func TestApply_MaxDeletes(t *testing.T) {
 	}
 	if _, err := plan.New(t.Context(), newManager(t), nil, plan.Options{MaxDeletes: -1}); err == nil {
 		t.Error("a negative maximum is no error")
-	}
-}
-
-// Entries that are left out do not count.
-func TestApply_MaxDeletesWithout(t *testing.T) {
-	m := newManager(t)
-	create(t, m, fleet(12)...)
-	p := newPlan(t, m, fleet(1), plan.Options{Prune: true})
-	if _, err := p.Apply(t.Context(), plan.ApplyOptions{Without: []string{"r1"}}); err != nil {
-		t.Fatal(err)
-	}
-	if got := exported(t, m); strings.Count(got, `"id"`) != 2 {
-		t.Errorf("the registry has\n%s", got)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,47 +14,47 @@ import (
 	"github.com/go-relayer/relayer/internal/wire"
 )
 
+// noFields has the objects that are merged member by member.
+const noFields = `{"policies":{},"labels":{}}`
+
 // compare returns the entry of a relayer of the configuration. stored is nil if the
 // registry does not have it.
-func (b *builder) compare(req relayer.CreateRequest, stored *relayer.Relayer) (Entry, error) {
-	desired, err := encodeFields(req)
+func (b *builder) compare(desired, stored *relayer.Relayer) (Entry, error) {
+	req, old := wire.RequestOf(desired), json.RawMessage(noFields)
+	fields, err := fieldsOf(req)
+	if err == nil && stored != nil {
+		old, err = fieldsOf(wire.RequestOf(stored))
+	}
 	if err != nil {
 		return Entry{}, err
 	}
-	if stored == nil {
-		return b.compareNew(req, desired), nil
-	}
-	old, err := encodeFields(wire.RequestOf(stored))
-	if err != nil {
-		return Entry{}, err
-	}
-	patch := strictjson.Diff(old, desired)
+	patch := strictjson.Diff(old, fields)
 	changes := changesOf("", old, patch)
-	_, hasOtherURLs := patch[urlsPath]
-	problems := append(fixedProblems(changes), maskProblems(req.CustomRPCURLs, hasOtherURLs)...)
-	if len(problems) > 0 {
+	if stored == nil {
+		slices.SortStableFunc(changes, func(a, b Change) int { return cmp.Compare(a.depth(), b.depth()) })
+		return Entry{ID: req.ID, Action: Create, Changes: changes, apply: func(ctx context.Context, options ...relayer.WriteOption) ([]string, error) {
+			return changedBy(b.registry.Create(ctx, req, options...))
+		}}, nil
+	}
+	if problems := fixedProblems(changes); len(problems) > 0 {
 		return Entry{ID: req.ID, Action: Blocked, Problems: problems}, nil
 	}
 	entry := Entry{ID: req.ID, Action: Update, Changes: changes}
-	if len(req.CustomRPCURLs) > 0 && !slices.ContainsFunc(req.CustomRPCURLs, isMasked) {
+	if _, hasOtherURLs := patch[urlsPath]; len(req.CustomRPCURLs) > 0 && (hasOtherURLs || !isMaskedList(req.CustomRPCURLs)) {
 		full, err := req.MarshalUnmasked()
 		if err != nil {
 			return Entry{}, err
 		}
-		members, _ := strictjson.Members(full)
-		patch[urlsPath], entry.urls = members[urlsPath], text(req.CustomRPCURLs)
+		patch[urlsPath], entry.urls = member(full, urlsPath), string(member(fields, urlsPath))
 	}
 	if len(patch) == 0 {
 		return Entry{ID: req.ID, Action: Unchanged}, nil
 	}
 	body, err := strictjson.Encode(patch)
-	if err != nil {
-		return Entry{}, err
-	}
 	entry.apply = func(ctx context.Context, options ...relayer.WriteOption) ([]string, error) {
 		return changedBy(b.registry.Patch(ctx, req.ID, body, underRevision(stored, options)...))
 	}
-	return entry, nil
+	return entry, err
 }
 
 // changedBy returns what the dry run of a write would change.
@@ -66,43 +65,12 @@ func changedBy(r *relayer.Relayer, err error) ([]string, error) {
 	return r.LastChange.Changed, nil
 }
 
-func (b *builder) compareNew(req relayer.CreateRequest, desired json.RawMessage) Entry {
-	if problems := maskProblems(req.CustomRPCURLs, true); len(problems) > 0 {
-		return Entry{ID: req.ID, Action: Blocked, Problems: problems}
-	}
-	changes := changesOf("", json.RawMessage(noFields), strictjson.Diff(json.RawMessage(noFields), desired))
-	slices.SortStableFunc(changes, func(a, b Change) int { return cmp.Compare(a.depth(), b.depth()) })
-	return Entry{ID: req.ID, Action: Create, Changes: changes, apply: func(ctx context.Context, options ...relayer.WriteOption) ([]string, error) {
-		changed, err := changedBy(b.registry.Create(ctx, req, options...))
-		return changed, b.nameHolder(err, req)
-	}}
-}
-
 // depth sorts the fields of a create, of which the top ones are on one line.
 func (c Change) depth() int {
 	if c.Path == urlsPath {
 		return 1
 	}
 	return strings.Count(c.Path, ".")
-}
-
-// nameHolder adds the ID of the stored relayer with the same signer to an error on
-// signer_id: if signers are exclusive, that relayer is the cause.
-func (b *builder) nameHolder(err error, req relayer.CreateRequest) error {
-	invalid, ok := errors.AsType[*relayer.ValidationError](err)
-	if !ok {
-		return err
-	}
-	i := slices.IndexFunc(invalid.Fields, func(field relayer.FieldError) bool { return field.Field == "signer_id" })
-	holder := slices.IndexFunc(b.listed, func(r *relayer.Relayer) bool {
-		return r.SignerID == req.SignerID && r.NetworkType == req.NetworkType && r.Network == req.Network
-	})
-	if i < 0 || holder < 0 {
-		return err
-	}
-	named := slices.Clone(invalid.Fields)
-	named[i].Message += fmt.Sprintf(" (relayer %s has this signer)", b.listed[holder].ID)
-	return &relayer.ValidationError{Fields: named}
 }
 
 // fixedProblems returns a problem for each change of a field that cannot be changed.
@@ -116,34 +84,51 @@ func fixedProblems(changes []Change) []relayer.FieldError {
 	return found.Fields()
 }
 
-// noFields has the objects that are merged member by member.
-const noFields = `{"policies":{},"labels":{}}`
-
-// encodeFields returns the JSON of the fields that a file determines, with the RPC URLs and their
-// headers in the form of responses.
-func encodeFields(req relayer.CreateRequest) (json.RawMessage, error) {
-	req.ID, req.CustomRPCURLs = "", slices.Clone(req.CustomRPCURLs)
-	for i, endpoint := range req.CustomRPCURLs {
-		req.CustomRPCURLs[i].URL = relayer.RPCURL(endpoint.URL.String())
-		req.CustomRPCURLs[i].Headers = maskedHeaders(endpoint.Headers)
+// relayerOf returns the relayer that a Manager stores for a valid request, with its full RPC URLs.
+// They share no memory.
+func relayerOf(req relayer.CreateRequest) (*relayer.Relayer, error) {
+	r := new(relayer.Relayer)
+	body, err := req.MarshalUnmasked()
+	if err == nil {
+		err = r.UnmarshalJSON(body)
 	}
-	encoded, err := req.MarshalUnmasked()
+	for i := range r.CustomRPCURLs {
+		r.CustomRPCURLs[i].Weight = cmp.Or(r.CustomRPCURLs[i].Weight, new(relayer.DefaultRPCWeight))
+	}
+	if solana, ok := r.Policy.(*relayer.SolanaPolicy); ok {
+		solana.FeePaymentStrategy = cmp.Or(solana.FeePaymentStrategy, new(relayer.FeePaidByUser))
+	}
+	return r, err
+}
+
+// fieldsOf returns the JSON of the fields that a file determines, with the RPC URLs and their
+// headers in the form of responses.
+func fieldsOf(req relayer.CreateRequest) (json.RawMessage, error) {
+	req.ID = ""
+	encoded, err := strictjson.Encode(req)
 	if err != nil {
 		return nil, err
 	}
 	return strictjson.MergePatch(json.RawMessage(noFields), encoded)
 }
 
+func member(object json.RawMessage, name string) json.RawMessage {
+	members, _ := strictjson.Members(object)
+	return members[name]
+}
+
 // changesOf returns the changes of a patch of the object at path.
 func changesOf(path string, object json.RawMessage, patch map[string]any) (changes []Change) {
-	old, _ := strictjson.Members(object)
 	for _, name := range slices.Sorted(maps.Keys(patch)) {
-		below := strictjson.Join(path, name)
-		if nested, ok := patch[name].(map[string]any); ok {
-			changes = append(changes, changesOf(below, old[name], nested)...)
-			continue
+		below, old := strictjson.Join(path, name), member(object, name)
+		switch value := patch[name].(type) {
+		case map[string]any:
+			changes = append(changes, changesOf(below, old, value)...)
+		case json.RawMessage:
+			changes = append(changes, Change{Path: below, Old: string(old), New: string(value)})
+		default:
+			changes = append(changes, Change{Path: below, Old: string(old)})
 		}
-		changes = append(changes, Change{Path: below, Old: string(old[name]), New: text(patch[name])})
 	}
 	return changes
 }

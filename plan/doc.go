@@ -29,16 +29,16 @@
 //
 // # RPC URLs
 //
-// Only the registry compares full RPC URLs: a plan sends them in a dry run, and shows
-// custom_rpc_urls as changed if a hidden part differs. It reads no URL. A plan of full URLs
-// needs a registry that permits dry runs, such as a server and a token that may write; otherwise
-// [New] returns an error. It costs one dry run for each relayer with full URLs.
+// Only the registry compares full RPC URLs: a plan sends them in a dry run, one for each relayer
+// with full URLs, and shows custom_rpc_urls as changed if a hidden part differs. It reads no URL.
+// If the registry does not permit dry runs, for example to a token that may only read, [New]
+// returns an error.
 //
 // A file of [Export] has masked URLs: /*** replaces a path, and ***@ user information. They
 // keep the stored URLs if the file has all URLs of the relayer as the registry shows them.
-// Otherwise the entry is [Blocked], and the file needs the full URLs. So is the entry of a URL
-// that is the stored one without its user information, which a registry takes for a mask: apply
-// a file without the endpoint first.
+// Otherwise the registry rejects them, the entry is [Blocked], and the file needs the full URLs.
+// So is the entry of a URL that is the stored one without its user information, which a registry
+// takes for a mask: apply a file without the endpoint first.
 //
 // # Concurrent changes
 //

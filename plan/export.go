@@ -14,20 +14,16 @@ import (
 
 // Export returns the configuration file of a registry: the relayers that the selector
 // selects, in creation order, with their RPC URLs masked: a hidden path is /***, and hidden
-// user information is ***@. The values of headers are ***. A plan of the file has no changes, except for a server: it does
-// not show whether RPC URLs have user information, so that the file lacks its mark. If a Manager
-// has sealed URLs, all of them have a mark.
+// user information is ***@. The values of headers are ***. A plan of the file has no changes. A
+// server does not show user information, so the file of a server lacks its mark. If a Manager has
+// sealed URLs, all of them have a mark.
 //
 // A relayer that [Parse] would refuse is an error, which matches [relayer.ErrInvalid]: a
 // newer version has stored it, with a network type or a value that this version does not
 // have. Export it with the newer version, or leave it out with the selector.
 func Export(ctx context.Context, registry relayer.Reader, selector relayer.Selector) ([]byte, error) {
 	return export(ctx, registry, selector, func(r *relayer.Relayer) ([]relayer.RPCConfig, error) {
-		list := slices.Clone(r.CustomRPCURLs)
-		for i, endpoint := range list {
-			list[i].URL, list[i].Headers = relayer.RPCURL(maskOf(endpoint.URL)), maskedHeaders(endpoint.Headers)
-		}
-		return list, nil
+		return maskedList(r.CustomRPCURLs), nil
 	})
 }
 

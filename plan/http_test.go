@@ -36,36 +36,6 @@ func serve(t *testing.T, m *relayer.Manager, middleware func(http.Handler) http.
 	return c
 }
 
-// A plan of 1,000 relayers on a server reads the pages once.
-func TestNew_OnePassOverHTTP(t *testing.T) {
-	m := newManager(t)
-	desired := fleet(1000)
-	create(t, m, desired...)
-	var lists, gets atomic.Int32
-	c := serve(t, m, func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			switch {
-			case strings.HasSuffix(r.URL.Path, "/relayers"):
-				lists.Add(1)
-			case r.Method == http.MethodGet && !strings.HasSuffix(r.URL.Path, "/access"):
-				gets.Add(1)
-			}
-			next.ServeHTTP(w, r)
-		})
-	})
-	if got, want := exported(t, c), exported(t, m); got != want {
-		t.Error("the exports of the client and of the Manager differ")
-	}
-	lists.Store(0)
-	desired[500].Name = "new"
-	p := newPlan(t, c, desired)
-	if lists.Load() > 12 || gets.Load() != 0 {
-		t.Errorf("%d lists, %d gets, want at most 12 and 0", lists.Load(), gets.Load())
-	}
-	mustApply(t, p)
-	expectNoChanges(t, c, desired)
-}
-
 // Connections are lost before and after the effect of requests. Applied again until it
 // succeeds, a plan ends with the configuration.
 func TestApply_LostConnections(t *testing.T) {

@@ -52,17 +52,14 @@ type Entry struct {
 	// Problems are the reasons for which the entry is Blocked.
 	Problems []relayer.FieldError `json:"problems,omitempty"`
 
-	// apply is a function, so that an entry that is printed shows no request.
-	apply writeFunc
+	// apply makes the change, and returns what a dry run would change. It may run concurrently
+	// with those of other entries. It is a function, so an entry that is printed shows no request.
+	apply func(ctx context.Context, options ...relayer.WriteOption) (changed []string, err error)
 
 	// urls are the masked RPC URLs of an update that sends them, until its dry run has shown
 	// whether they change.
 	urls string
 }
-
-// writeFunc makes the change of an entry, and returns what a dry run would change. It may be
-// called concurrently with others.
-type writeFunc func(ctx context.Context, options ...relayer.WriteOption) (changed []string, err error)
 
 // Action is what a plan does with a relayer.
 type Action string
@@ -112,9 +109,11 @@ type Options struct {
 // New compares relayers with a registry. It reads all relayers in one pass of pages. Then it
 // tries every change with [relayer.DryRun], and an update of every relayer for which the
 // configuration has full RPC URLs, because only the registry can compare these. An entry that
-// the registry rejects is [Blocked]. New returns a [*relayer.ValidationError] if a request is
-// invalid, has no ID, or has the ID of another, and an error if there are RPC URLs to compare
-// and the registry does not support dry runs, or does not permit them.
+// the registry rejects is [Blocked].
+//
+// New returns a [*relayer.ValidationError] if a request is invalid, has no ID, or has the ID of
+// another. It returns an error if there are RPC URLs to compare, and the registry does not
+// support or permit dry runs.
 func New(ctx context.Context, registry relayer.Registry, relayers []relayer.CreateRequest, options Options) (*Plan, error) {
 	if registry == nil {
 		return nil, errors.New("plan: registry is nil")
@@ -122,7 +121,7 @@ func New(ctx context.Context, registry relayer.Registry, relayers []relayer.Crea
 	if err := options.Selector.Err(); err != nil {
 		return nil, err
 	}
-	relayers, err := checked(ctx, relayers)
+	desired, err := checked(ctx, relayers)
 	if err != nil {
 		return nil, err
 	}
@@ -130,16 +129,22 @@ func New(ctx context.Context, registry relayer.Registry, relayers []relayer.Crea
 		return nil, errors.New("plan: MaxDeletes is negative")
 	}
 	b := &builder{Options: options, Plan: &Plan{entries: []Entry{}, isEmpty: len(relayers) == 0, maxDeletes: options.MaxDeletes}, registry: registry}
-	if err := b.readAll(ctx); err != nil {
-		return nil, err
-	}
-	for _, req := range relayers {
-		if err := b.addDesired(req); err != nil {
-			return nil, fmt.Errorf("%s: %w", req.ID, err)
+	stored := make(map[string]*relayer.Relayer) // the listed ones that are not compared yet
+	var listed []*relayer.Relayer               // in creation order
+	for r, err := range registry.All(ctx, options.Selector) {
+		if err != nil {
+			return nil, err
 		}
+		listed, stored[r.ID] = append(listed, r), r
 	}
-	for _, r := range b.listed {
-		if b.stored[r.ID] != nil {
+	for _, r := range desired {
+		if err := b.addDesired(r, stored[r.ID]); err != nil {
+			return nil, fmt.Errorf("%s: %w", r.ID, err)
+		}
+		delete(stored, r.ID)
+	}
+	for _, r := range listed {
+		if stored[r.ID] != nil {
 			b.addExtra(r)
 		}
 	}
@@ -155,27 +160,12 @@ var (
 	errNoRevision  = errors.New("the registry returns no revision, so that a change could overwrite that of another writer")
 )
 
-// checkChanges tries the changes, and blocks those that the registry rejects. Updates are
-// first: they must be tried even if the registry refuses to try a create.
+// checkChanges tries the changes, and blocks those that the registry rejects.
 func (b *builder) checkChanges(ctx context.Context) error {
-	var updates, others []*Entry
-	for i := range b.entries {
-		if b.entries[i].Action == Update {
-			updates = append(updates, &b.entries[i])
-		} else {
-			others = append(others, &b.entries[i])
-		}
-	}
-	if err := b.check(ctx, updates); err != nil {
-		return err
-	}
-	return b.check(ctx, others)
-}
-
-func (b *builder) check(ctx context.Context, entries []*Entry) error {
 	isRejected := func(err error) bool { return concernsOne(err) || errors.Is(err, relayer.ErrSealed) }
-	for i, tried := range tryAll(ctx, entries, isRejected, relayer.DryRun()) {
-		entry := entries[i]
+	isTolerated := func(err error) bool { return isRejected(err) || isRefused(err) }
+	for i, tried := range tryAll(ctx, b.entries, isTolerated, relayer.DryRun()) {
+		entry := &b.entries[i]
 		switch err := tried.err; {
 		case err == nil:
 			entry.settle(tried.changed)
@@ -188,8 +178,6 @@ func (b *builder) check(ctx context.Context, entries []*Entry) error {
 		default:
 			return fmt.Errorf("%s: %w", entry.ID, err)
 		}
-	}
-	for _, entry := range entries {
 		if entry.urls != "" {
 			return fmt.Errorf("%s: %w", entry.ID, errNotCompared)
 		}
@@ -224,78 +212,49 @@ func blocked(id string, err error) Entry {
 	return Entry{ID: id, Action: Blocked, Problems: problems.Fields()}
 }
 
-// checked returns copies of the requests. It checks them like [Parse], because those of
-// another origin may be invalid.
-func checked(ctx context.Context, requests []relayer.CreateRequest) ([]relayer.CreateRequest, error) {
+// checked returns the relayers that the requests describe. It checks the requests like [Parse],
+// because those of another origin may be invalid.
+func checked(ctx context.Context, requests []relayer.CreateRequest) ([]*relayer.Relayer, error) {
 	found, ids := new(wire.Problems), make(positions)
-	copies := make([]relayer.CreateRequest, len(requests))
+	desired := make([]*relayer.Relayer, len(requests))
 	for i, req := range requests {
 		if found.Full() {
 			break
 		}
 		err := req.Validate(ctx)
 		if err == nil {
-			copies[i], err = wire.WithDefaults(req)
+			desired[i], err = relayerOf(req)
 		}
 		ids.add(i, req.ID, err, found)
 	}
-	return copies, found.Err()
+	return desired, found.Err()
 }
 
+// builder makes a plan.
 type builder struct {
 	Options
 	*Plan
 	registry relayer.Registry
-	listed   []*relayer.Relayer          // in creation order
-	stored   map[string]*relayer.Relayer // by ID, those that are not compared yet
 }
 
-func (b *builder) readAll(ctx context.Context) error {
-	b.stored = make(map[string]*relayer.Relayer)
-	for r, err := range b.registry.All(ctx, b.Selector) {
-		if err != nil {
-			return err
+// addDesired adds the entry of a relayer of the configuration. stored is nil if the registry does
+// not have it.
+func (b *builder) addDesired(desired, stored *relayer.Relayer) (err error) {
+	if stored != nil {
+		desired.SystemDisabled = stored.SystemDisabled // for the selector
+		if b.KeepPaused {
+			desired.Paused = stored.Paused
 		}
-		own := *r
-		b.listed = append(b.listed, &own)
-		b.stored[r.ID] = &own
 	}
-	return nil
-}
-
-func (b *builder) addDesired(req relayer.CreateRequest) error {
-	stored := b.stored[req.ID]
-	delete(b.stored, req.ID)
-	if stored != nil && b.KeepPaused {
-		req.Paused = stored.Paused
-	}
-	isSelected, err := b.selects(req, stored)
-	if err != nil {
-		return err
-	}
-	entry := blocked(req.ID, fmt.Errorf("the selector %s does not select the relayer of the file", b.Selector))
-	if isSelected {
-		entry, err = b.compare(req, stored)
+	entry := blocked(desired.ID, fmt.Errorf("the selector %s does not select the relayer of the file", b.Selector))
+	if b.Selector.Matches(desired) {
+		entry, err = b.compare(desired, stored)
 	}
 	if entry.Action == Update && stored.Revision == 0 {
-		entry = blocked(req.ID, errNoRevision)
+		entry = blocked(desired.ID, errNoRevision)
 	}
 	b.entries = append(b.entries, entry)
 	return err
-}
-
-// selects reports whether the selector selects the relayer as the configuration has it.
-func (b *builder) selects(req relayer.CreateRequest, stored *relayer.Relayer) (bool, error) {
-	if b.Selector.IsZero() {
-		return true, nil
-	}
-	var planned relayer.Relayer
-	body, err := req.MarshalUnmasked()
-	if err == nil {
-		err = planned.UnmarshalJSON(body)
-	}
-	planned.SystemDisabled = stored != nil && stored.SystemDisabled
-	return b.Selector.Matches(&planned), err
 }
 
 func (b *builder) addExtra(r *relayer.Relayer) {
@@ -304,21 +263,16 @@ func (b *builder) addExtra(r *relayer.Relayer) {
 	case b.Prune && r.Revision == 0:
 		entry = blocked(r.ID, errNoRevision)
 	case b.Prune:
-		entry.Action, entry.apply = Delete, b.deletion(r)
+		entry.Action = Delete
+		entry.apply = func(ctx context.Context, options ...relayer.WriteOption) ([]string, error) {
+			err := b.registry.Delete(ctx, r.ID, underRevision(r, options)...)
+			if errors.Is(err, relayer.ErrNotFound) { // it is deleted already
+				return nil, nil
+			}
+			return nil, err
+		}
 	}
 	b.entries = append(b.entries, entry)
-}
-
-// deletion returns the delete of a relayer. A relayer that is deleted already is no
-// failure.
-func (b *builder) deletion(r *relayer.Relayer) writeFunc {
-	return func(ctx context.Context, options ...relayer.WriteOption) ([]string, error) {
-		err := b.registry.Delete(ctx, r.ID, underRevision(r, options)...)
-		if errors.Is(err, relayer.ErrNotFound) {
-			return nil, nil
-		}
-		return nil, err
-	}
 }
 
 func underRevision(r *relayer.Relayer, options []relayer.WriteOption) []relayer.WriteOption {
@@ -327,21 +281,21 @@ func underRevision(r *relayer.Relayer, options []relayer.WriteOption) []relayer.
 
 // HasChanges reports whether Apply would change the registry.
 func (p *Plan) HasChanges() bool {
-	changes, deletes := pending(p.entries)
+	changes, deletes := p.pending()
 	return len(changes)+len(deletes) > 0
 }
 
 // Err returns an error for every entry that is [Blocked], which matches [relayer.ErrInvalid],
 // and one if there are more deletes than [Options.MaxDeletes]. It is nil if there are none.
 func (p *Plan) Err() error {
-	return errors.Join(append(problemsOf(p.entries), p.deletesError(p.entries))...)
+	return errors.Join(append(p.problems(), p.deletesError())...)
 }
 
 const defaultMaxDeletes = 10
 
-// deletesError returns an error if the entries delete too many relayers.
-func (p *Plan) deletesError(entries []Entry) error {
-	_, deletes := pending(entries)
+// deletesError returns an error if the plan deletes too many relayers.
+func (p *Plan) deletesError() error {
+	_, deletes := p.pending()
 	switch most := cmp.Or(p.maxDeletes, defaultMaxDeletes); {
 	case len(deletes) > most:
 		return fmt.Errorf("the plan deletes %s, and the maximum of deletes is %d: nothing is changed", count(len(deletes), "relayer"), most)
@@ -352,8 +306,9 @@ func (p *Plan) deletesError(entries []Entry) error {
 	}
 }
 
-func problemsOf(entries []Entry) (all []error) {
-	for _, entry := range entries {
+// problems returns an error for each entry that is Blocked.
+func (p *Plan) problems() (all []error) {
+	for _, entry := range p.entries {
 		if entry.Action == Blocked {
 			all = append(all, fmt.Errorf("%s: %w", entry.ID, &relayer.ValidationError{Fields: slices.Clone(entry.Problems)}))
 		}

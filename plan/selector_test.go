@@ -156,7 +156,7 @@ func TestNew_RejectedByRegistry(t *testing.T) {
 	const want = `! blocked receivers
     policies.whitelist_receivers[0]: must be an address: 0x and 40 hex digits
 ! blocked second
-    signer_id: is used by another relayer on this network: choose another signer (relayer pending has this signer)
+    signer_id: is used by another relayer on this network: choose another signer
 ! blocked pending
     transactions are pending
 - delete free

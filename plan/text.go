@@ -25,7 +25,7 @@ func (p *Plan) String() string {
 		}
 	}
 	out.WriteByte('\n')
-	if err := p.deletesError(p.entries); err != nil {
+	if err := p.deletesError(); err != nil {
 		fmt.Fprintf(&out, "apply would refuse this: %s\n", err)
 	}
 	if p.isUnchecked && p.HasChanges() {
@@ -85,18 +85,12 @@ func shown(value string) string {
 	return printable(value)
 }
 
-// printable escapes what could control a terminal.
+// printable replaces characters that could control a terminal.
 func printable(text string) string {
-	var out strings.Builder
-	for _, char := range text {
-		switch {
-		case unicode.IsPrint(char):
-			out.WriteRune(char)
-		case char > 0xFFFF:
-			fmt.Fprintf(&out, "\\U%08x", char)
-		default:
-			fmt.Fprintf(&out, "\\u%04x", char)
+	return strings.Map(func(char rune) rune {
+		if unicode.IsPrint(char) {
+			return char
 		}
-	}
-	return out.String()
+		return unicode.ReplacementChar
+	}, text)
 }

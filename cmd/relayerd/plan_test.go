@@ -400,7 +400,7 @@ func TestApply_SignerOfDeleted(t *testing.T) {
 	flags := []string{"--yes", "--prune", "--max-deletes", "1", "--server", url}
 	expect(t, 0, on(flags, "apply", "-f", content("old"))...)
 	done := expect(t, 1, on(flags, "apply", "-f", content("new"))...)
-	const want = "relayerd: new: invalid relayer: signer_id is used by another relayer on this network: choose another signer (relayer old has this signer); " +
+	const want = "relayerd: new: invalid relayer: signer_id is used by another relayer on this network: choose another signer; " +
 		"no relayer was deleted because of the failures: 1 relayer left to delete\n"
 	if done.stderr != want {
 		t.Errorf("error %q, want %q", done.stderr, want)

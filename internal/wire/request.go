@@ -14,26 +14,6 @@ func RequestOf(r *relayer.Relayer) (req relayer.CreateRequest) {
 	return req
 }
 
-// WithDefaults returns a copy of a valid request, with what a [relayer.Manager] stores for
-// omitted fields: the weights of endpoints, an empty policy, and fee_payment_strategy of
-// Solana. They share no memory.
-func WithDefaults(req relayer.CreateRequest) (relayer.CreateRequest, error) {
-	var r relayer.Relayer
-	body, err := req.MarshalUnmasked()
-	if err == nil {
-		err = r.UnmarshalJSON(body)
-	}
-	for i := range r.CustomRPCURLs {
-		if r.CustomRPCURLs[i].Weight == nil {
-			r.CustomRPCURLs[i].Weight = new(relayer.DefaultRPCWeight)
-		}
-	}
-	if solana, ok := r.Policy.(*relayer.SolanaPolicy); ok && solana.FeePaymentStrategy == nil {
-		solana.FeePaymentStrategy = new(relayer.FeePaidByUser)
-	}
-	return RequestOf(&r), err
-}
-
 // CheckPolicy returns a [*relayer.ValidationError] if policy is a [relayer.Policy] of another
 // network type. The JSON of a request does not show it: MinBalance is in wei or in lamports.
 func CheckPolicy(policy any, networkType relayer.NetworkType) error {
