@@ -110,8 +110,7 @@ func WithTimeout(timeout time.Duration) Option {
 
 // WithRetries sets the maximum number of attempts of a call, and the time after which no
 // attempt starts. The defaults are 5 and 30 s; 1 attempt means no retries. All applies
-// the limits to each page. Watch reconnects without these limits, except that the time
-// limits how long it tolerates responses of a proxy before its first connection.
+// the limits to each page. Watch reconnects without these limits.
 func WithRetries(maxAttempts int, maxTime time.Duration) Option {
 	return Option{func(c *Client) error {
 		if maxAttempts < 1 || maxTime < 0 {

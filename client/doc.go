@@ -10,13 +10,12 @@
 //     of a relayer is as in the Manager, LastChange included.
 //   - An operation that the server does not offer returns an error that matches
 //     [errors.ErrUnsupported].
-//   - Relayers of OpenZeppelin Relayer have the Revision 0. It has no filters and no change feed:
-//     [Client.All] selects relayers itself. A dry run returns an error that matches [errors.ErrUnsupported].
+//   - Relayers of OpenZeppelin Relayer have the Revision 0. It has no filters, dry runs and change
+//     feed: [Client.All] selects relayers itself.
 //   - An Update that only changes Paused is a pause or a resume. With a Manager it is an
 //     update, which admissions can refuse.
-//   - Update cannot change SystemDisabled. If
-//     it changes a list, it sends the whole list, without the members of its elements that
-//     only a newer server knows.
+//   - Update cannot change SystemDisabled. If it changes a list, it sends the whole list, without
+//     the members of its elements that only a newer server has.
 //
 // # Retries
 //

@@ -1,9 +1,6 @@
 package client
 
-import (
-	"errors"
-	"time"
-)
+import "errors"
 
 // WithMaxResponseBytes sets the maximum size of a response, and of an event of Watch, at
 // least 1 byte.
@@ -17,5 +14,5 @@ func WithMaxResponseBytes(limit int64) Option {
 	}}
 }
 
-// IsOutdated reports whether a stream that began at a time is replaced.
-func IsOutdated(began time.Time) bool { return (&eventStream{began: began}).isOutdated() }
+// HasClockStep reports whether the clocks disagree since a time.
+var HasClockStep = hasClockStep

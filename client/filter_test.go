@@ -7,10 +7,8 @@ import (
 	"net/http"
 	"slices"
 	"testing"
-	"testing/synctest"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/client"
 	"github.com/go-relayer/relayer/internal/patchtest"
 )
 
@@ -87,26 +85,6 @@ func TestSelector_OpenZeppelinRelayer(t *testing.T) {
 	}
 }
 
-// A page that shows that the server has ignored a filter is an error, because its total is
-// wrong.
-func TestSelector_IgnoredByServer(t *testing.T) {
-	const page = `{"success":true,"data":[{"id":"a","network":"sepolia","network_type":"evm"}],"changes":[{"revision":7}],"pagination":{"current_page":1,"per_page":10,"total_items":1}}`
-	for name, test := range map[string]struct {
-		selector  relayer.Selector
-		isIgnored bool
-	}{
-		"selected":        {where("network", "sepolia"), false},
-		"another relayer": {where("network", "mainnet"), true},
-		"no selector":     {relayer.Selector{}, false},
-	} {
-		c, _ := scripted(t, nil, respondJSON(200, page))
-		got, err := c.List(t.Context(), relayer.ListQuery{Selector: test.selector})
-		if isIgnored := errors.Is(err, errors.ErrUnsupported); isIgnored != test.isIgnored || !isIgnored && (err != nil || len(got.Relayers) != 1) {
-			t.Errorf("%s: page %v, error %v", name, got, err)
-		}
-	}
-}
-
 // Relayers that begin to match, anywhere in the list, do not make All skip or repeat others.
 func TestAll_SelectionChanges(t *testing.T) {
 	m := newManager(t, relayer.WithMaxPerPage(10))
@@ -174,18 +152,6 @@ func TestWatch_Selector(t *testing.T) {
 	if want := []string{"created r000", "created r001", "deleted r000", "updated r001", "deleted r001"}; !slices.Equal(got, want) {
 		t.Errorf("the changes are %v, want %v", got, want)
 	}
-}
-
-// A server that ignores the selector of a watch sends other relayers.
-func TestWatch_SelectorIgnored(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := &feed{scripts: []func(*connection){func(c *connection) { c.send(resync + changeEvent(1)) }}}
-		ctx, cancel := context.WithCancel(t.Context())
-		defer synctest.Wait()
-		defer cancel()
-		c := newClient(t, "https://relayers.example", client.WithHTTPClient(&http.Client{Transport: f}))
-		wantFailure(t, c.Watch(ctx, relayer.WatchQuery{Selector: where("network", "mainnet")}), errors.ErrUnsupported, "cannot select by network=mainnet")
-	})
 }
 
 func TestWatch_InvalidSelector(t *testing.T) {

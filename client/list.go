@@ -11,7 +11,6 @@ import (
 	"math"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 
 	"github.com/go-relayer/relayer"
@@ -38,8 +37,8 @@ func (c *Client) page(ctx context.Context, query relayer.ListQuery) (*relayer.Pa
 	switch {
 	case err != nil:
 		return nil, err
-	case listed.ignores(query.Selector):
-		return nil, unsupportedSelector(query.Selector)
+	case !query.Selector.IsZero() && !listed.hasChanges:
+		return nil, fmt.Errorf("the server cannot select by %s: %w", query.Selector, errors.ErrUnsupported)
 	case query.After != nil && !listed.hasCursors:
 		return nil, fmt.Errorf("the server has no cursors: %w", errors.ErrUnsupported)
 	}
@@ -56,10 +55,6 @@ func addFilters(query url.Values, selector relayer.Selector) {
 	}
 }
 
-func unsupportedSelector(selector relayer.Selector) error {
-	return fmt.Errorf("the server cannot select by %s: %w", selector, errors.ErrUnsupported)
-}
-
 // listing is a page as a server returns it.
 type listing struct {
 	relayer.Page
@@ -67,16 +62,7 @@ type listing struct {
 	hasChanges bool // the server returns revisions
 }
 
-// ignores reports whether the server has ignored the selector.
-func (l *listing) ignores(selector relayer.Selector) bool {
-	isOther := func(r *relayer.Relayer) bool { return !selector.Matches(r) }
-	return !selector.IsZero() && (!l.hasChanges || slices.ContainsFunc(l.Relayers, isOther))
-}
-
 func (c *Client) list(ctx context.Context, query relayer.ListQuery) (*listing, error) {
-	if err := query.Selector.Err(); err != nil {
-		return nil, err
-	}
 	req := c.urls.of(newRequest(http.MethodGet, collectionPath, nil))
 	addFilters(req.query, query.Selector)
 	if query.After != nil {
@@ -142,6 +128,10 @@ func (l *listing) decode(resp *response) error {
 // The iteration ends after the first error.
 func (c *Client) All(ctx context.Context, selector relayer.Selector) iter.Seq2[*relayer.Relayer, error] {
 	return func(yield func(*relayer.Relayer, error) bool) {
+		if err := selector.Err(); err != nil {
+			yield(named[*relayer.Relayer](relayer.ActionList, "", nil, err))
+			return
+		}
 		walk := walk{query: relayer.ListQuery{Selector: selector, After: new(relayer.Cursor), PerPage: allPage}, read: make(map[string]struct{})}
 		for !walk.isDone {
 			listed, err := c.list(ctx, walk.query)

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
 	"slices"
 	"strconv"
@@ -36,12 +35,9 @@ type request struct {
 	reason    string // of a change
 	requestID string
 
-	// hasNoEffect means that the request can be repeated.
-	hasNoEffect bool
-	isDryRun    bool
-
-	// isOptional means that some servers do not offer the operation.
-	isOptional bool
+	isRepeatable bool // even if its outcome is unknown
+	isDryRun     bool
+	isOptional   bool // some servers do not offer the operation
 
 	// decode reads the data of a success into the response.
 	decode func(*response) error
@@ -52,7 +48,7 @@ type request struct {
 func newRequest(method, path string, body []byte) *request {
 	return &request{
 		method: method, path: path, body: body, requestID: rand.Text(), query: url.Values{"changes": {"true"}},
-		hasNoEffect: method == http.MethodGet, decode: decodeSingle,
+		isRepeatable: method == http.MethodGet, decode: decodeSingle,
 	}
 }
 
@@ -123,24 +119,6 @@ func (r *request) sanitize(text string) string {
 	}
 	return text
 }
-
-// connection observes whether a request got a connection, on which it may have been
-// sent.
-type connection struct {
-	wanted bool // the transport reports its steps
-	got    bool
-}
-
-func (c *connection) trace(ctx context.Context) context.Context {
-	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		// A write that was sent is not sent again by the transport: the last connection
-		// is the one that counts.
-		GetConn: func(string) { c.wanted, c.got = true, false },
-		GotConn: func(httptrace.GotConnInfo) { c.got = true },
-	})
-}
-
-func (c *connection) wasSent() bool { return c.got || !c.wanted }
 
 // withoutURL removes the URL that package http adds to its errors: the errors of this
 // package name the request.

@@ -1,9 +1,11 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
+	"net/http/httptrace"
 	"time"
 
 	"github.com/go-relayer/relayer"
@@ -25,15 +27,6 @@ type failure struct {
 
 	// wait is the least time before another attempt.
 	wait time.Duration
-}
-
-// withContextError returns the failure with the error of ctx, if ctx has ended the
-// retries.
-func (f *failure) withContextError(ctx context.Context) *failure {
-	if err := ctx.Err(); err != nil {
-		f.err = err
-	}
-	return f
 }
 
 type attempts struct {
@@ -63,19 +56,21 @@ func (t *attempts) next(ctx context.Context, wait time.Duration) bool {
 }
 
 // do sends the request until it succeeds, fails for good, or the attempts are exhausted. A
-// write of unknown outcome is not sent again.
+// write of unknown outcome is sent again only if it is repeatable.
 func (c *Client) do(ctx context.Context, req *request, attempts *attempts) (*response, *failure) {
-	for {
+	for isUnknown := false; ; {
 		resp, failed := c.attempt(ctx, req)
 		if failed == nil {
 			return resp, nil
 		}
-		isRepeatable := failed.isTemporary && (req.hasNoEffect || !failed.isUnknown)
-		if !isRepeatable {
+		isUnknown = isUnknown || failed.isUnknown
+		failed.isUnknown = isUnknown
+		if !failed.isTemporary || isUnknown && !req.isRepeatable {
 			return nil, failed
 		}
 		if !attempts.next(ctx, failed.wait) {
-			return nil, failed.withContextError(ctx)
+			failed.err = cmp.Or(ctx.Err(), failed.err)
+			return nil, failed
 		}
 	}
 }
@@ -86,14 +81,17 @@ func (c *Client) attempt(ctx context.Context, req *request) (*response, *failure
 	}
 	limited, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	var conn connection
-	sent, err := req.http(conn.trace(limited), c)
+	wasSent := true // unless the transport reports that it has no connection
+	sent, err := req.http(httptrace.WithClientTrace(limited, &httptrace.ClientTrace{
+		GetConn: func(string) { wasSent = false },
+		GotConn: func(httptrace.GotConnInfo) { wasSent = true },
+	}), c)
 	if err != nil {
 		return nil, &failure{err: err}
 	}
 	received, err := c.http.Do(sent)
 	if err != nil {
-		return nil, c.transportFailure(ctx, req, withoutURL(err), conn.wasSent())
+		return nil, c.transportFailure(ctx, req, withoutURL(err), wasSent)
 	}
 	resp, err := c.readResponse(req, received)
 	if err != nil {

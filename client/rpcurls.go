@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -49,7 +50,7 @@ func (p *response) checkURLs(relayers ...*relayer.Relayer) error {
 	if !p.request.query.Has(rpcURLsParameter) {
 		return nil
 	}
-	if p.envelope.Change == nil && p.envelope.Changes == nil || strings.Contains(warningsOf(p.envelope.Metadata), wire.IgnoredParameter(rpcURLsParameter)) {
+	if p.envelope.Change == nil && p.envelope.Changes == nil || ignoresURLs(p.envelope.Metadata) {
 		return errNoFullURLs
 	}
 	for _, r := range relayers {
@@ -58,6 +59,11 @@ func (p *response) checkURLs(relayers ...*relayer.Relayer) error {
 		}
 	}
 	return nil
+}
+
+// ignoresURLs reports whether the server has ignored that full RPC URLs were requested.
+func ignoresURLs(metadata json.RawMessage) bool {
+	return strings.Contains(warningsOf(metadata), wire.IgnoredParameter(rpcURLsParameter))
 }
 
 // markSealed marks RPC URLs that do not show that they are masked.

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,26 +15,24 @@ import (
 // write is a change of one relayer. All its attempts have the same request ID.
 type write struct {
 	*request
-	hasOwnID  bool     // no other client creates the ID
 	revisions []uint64 // of the condition; nil is no condition
 	since     uint64   // the changes up to this revision are known, and none is the write
 	isLost    bool     // the outcome of an attempt is unknown
 }
 
-func (w *write) isCreate() bool { return w.method == http.MethodPost }
-
 // write sends a write until its outcome is known, or the attempts are exhausted.
-func (c *Client) write(ctx context.Context, w *write, settings relayer.WriteSettings) (*relayer.Relayer, error) {
+func (c *Client) write(ctx context.Context, req *request, settings relayer.WriteSettings) (*relayer.Relayer, error) {
+	w := &write{request: req, revisions: settings.Revisions}
 	w.reason = settings.Reason
-	if !w.isCreate() && settings.Revisions != nil {
-		w.ifMatch, w.revisions, w.since = ifMatch(settings.Revisions), settings.Revisions, slices.Min(append(settings.Revisions, math.MaxUint64))
+	if w.revisions != nil {
+		w.ifMatch, w.since = ifMatch(w.revisions), slices.Min(append(slices.Clone(w.revisions), math.MaxUint64))
 	}
 	if settings.DryRun {
 		if err := c.requireDryRuns(ctx); err != nil {
 			return nil, err
 		}
 		w.query.Set("dry_run", "true")
-		w.hasNoEffect, w.isDryRun = true, true
+		w.isRepeatable, w.isDryRun = true, true
 	}
 	attempts := c.newAttempts()
 	for {
@@ -45,26 +44,28 @@ func (c *Client) write(ctx context.Context, w *write, settings relayer.WriteSett
 		if w.isDryRun || !w.isLost && !w.mayBeDuplicate(failed.err) {
 			return nil, failed.err
 		}
-		found, current, err := c.settle(ctx, w, attempts)
+		own, err := c.settle(ctx, w, attempts)
+		isRejection := !failed.isTemporary && !failed.isUnknown
 		switch {
-		case found == hadEffect:
-			return current, nil
+		case err == nil:
+			return own, nil
 		case !w.isLost:
 			return nil, failed.err
-		case found == isDecided:
-			return nil, err
-		case found == isUndecided:
+		case errors.Is(err, errUndecided):
 			return nil, &unknownOutcome{fmt.Errorf("%w; %w", failed.err, err)}
-		case failed.isOfServer && !failed.isTemporary && !failed.isUnknown: // it would also reject the lost attempt
+		case err != errPending:
+			return nil, err
+		case isRejection && failed.isOfServer: // it would also reject the lost attempt
 			return nil, failed.err
-		case !failed.isUnknown && !failed.isTemporary || !attempts.next(ctx, failed.wait):
-			return nil, &unknownOutcome{failed.withContextError(ctx).err}
+		case isRejection || !attempts.next(ctx, failed.wait):
+			return nil, &unknownOutcome{cmp.Or(ctx.Err(), failed.err)}
 		}
 	}
 }
 
 // requireDryRuns returns an error unless the server has dry runs: one that ignores the query
-// parameter would carry out the write. A server with dry runs has the path of permissions too.
+// parameter, like OpenZeppelin Relayer, would carry out the write. A server with dry runs has the
+// path of permissions too.
 func (c *Client) requireDryRuns(ctx context.Context) error {
 	if c.hasDryRuns.Load() {
 		return nil
@@ -84,60 +85,53 @@ func (w *write) mayBeDuplicate(err error) bool {
 	return errors.Is(err, relayer.ErrExists) || errors.Is(err, relayer.ErrConflict) || errors.Is(err, relayer.ErrNotFound) && w.method == http.MethodDelete
 }
 
-// verdict is what the server shows about a write whose response was lost.
-type verdict int
-
-const (
-	hadEffect   verdict = iota
-	isPending           // it has had no effect, and can be sent again
-	isDecided           // it has had no effect, and the error is the result
-	isUndecided         // the error says why
+var (
+	errPending   = errors.New("the write has had no effect, and can be sent again")
+	errUndecided = errors.New("the server does not show the outcome")
+	errNoHistory = fmt.Errorf("it has no history that shows the outcome: %w", errors.ErrUnsupported)
 )
 
-var errNoHistory = fmt.Errorf("the server has no history that shows the outcome: %w", errors.ErrUnsupported)
-
 // settle looks for the request ID of the write in the last change of the relayer, then in its
-// history. If the write has had an effect, it returns the relayer as it was then.
-func (c *Client) settle(ctx context.Context, w *write, attempts *attempts) (verdict, *relayer.Relayer, error) {
-	current, err := c.read(ctx, w.wantID, maskedURLs, c.lookUpAttempts(w, attempts))
+// history. If the write has had an effect, it returns the relayer as it was then. Otherwise it
+// returns errPending, an error that matches errUndecided, or the error of the write.
+func (c *Client) settle(ctx context.Context, w *write, attempts *attempts) (*relayer.Relayer, error) {
+	lookUp := c.newAttempts()
+	lookUp.lastEnd = attempts.lastEnd
+	current, err := c.read(ctx, w.wantID, maskedURLs, lookUp)
 	switch {
 	case err == nil && current.LastChange.RequestID == w.requestID:
-		return hadEffect, current, nil
+		return current, nil
 	case err != nil && !errors.Is(err, relayer.ErrNotFound):
-		return isUndecided, nil, fmt.Errorf("reading it back: %w", err)
+		return nil, fmt.Errorf("%w: reading it back: %w", errUndecided, err)
 	}
-	own, err := c.findChange(ctx, w, attempts)
+	own, err := c.findChange(ctx, w, lookUp)
+	isCreate := w.method == http.MethodPost
 	switch {
 	case own != nil:
-		return hadEffect, own.Relayer, nil
+		return own.Relayer, nil
 	case err != nil && !errors.Is(err, errors.ErrUnsupported):
-		return isUndecided, nil, fmt.Errorf("reading the history: %w", err)
-	case current == nil && w.isCreate(), current != nil && slices.Contains(w.revisions, current.Revision):
-		return isPending, nil, nil
-	case w.hasOwnID:
-		return hadEffect, current, nil
+		return nil, fmt.Errorf("%w: reading the history: %w", errUndecided, err)
+	case current == nil && isCreate, current != nil && slices.Contains(w.revisions, current.Revision):
+		return nil, errPending
 	case err != nil:
-		return isUndecided, nil, err
+		return nil, fmt.Errorf("%w: %w", errUndecided, err)
 	case current == nil:
-		return isDecided, nil, relayer.ErrNotFound
-	case w.isCreate():
-		return isDecided, nil, relayer.ErrExists
+		return nil, relayer.ErrNotFound
+	case isCreate:
+		return nil, relayer.ErrExists
 	case w.revisions != nil:
-		return isDecided, nil, relayer.ErrConflict
+		return nil, relayer.ErrConflict
 	}
 	w.since = current.Revision
-	return isPending, nil, nil
+	return nil, errPending
 }
 
 // findChange returns the change with the request ID of the write, or nil if the history has
 // none.
 func (c *Client) findChange(ctx context.Context, w *write, attempts *attempts) (*relayer.Change, error) {
 	query := relayer.HistoryQuery{ID: w.wantID, Limit: allPage}
-	if !w.isLost { // a duplicate is among the newest
-		query.Limit = 10
-	}
 	for {
-		page, err := c.history(ctx, query, c.lookUpAttempts(w, attempts))
+		page, err := c.history(ctx, query, attempts)
 		switch {
 		case errors.Is(err, relayer.ErrNotFound):
 			return nil, nil
@@ -155,18 +149,9 @@ func (c *Client) findChange(ctx context.Context, w *write, attempts *attempts) (
 				return nil, nil
 			}
 		}
+		// A duplicate of a write that was rejected is among the newest changes.
 		if query.Before = page.next; page.next == 0 || !w.isLost && w.since == 0 {
 			return nil, nil
 		}
 	}
-}
-
-// lookUpAttempts are as many as those of any read, but no later than those of the write. A write
-// that was rejected, and is hardly a duplicate, is looked up once.
-func (c *Client) lookUpAttempts(w *write, attempts *attempts) *attempts {
-	lookUp := *attempts
-	if lookUp.left, lookUp.made = 0, 0; w.isLost {
-		lookUp.left = c.maxAttempts - 1
-	}
-	return &lookUp
 }

@@ -8,8 +8,9 @@ import (
 	"errors"
 	"io"
 	"math"
-	"strings"
 	"time"
+
+	"github.com/go-relayer/relayer/internal/wire"
 )
 
 // maxSilence is how long a stream may be silent: three heartbeats of package httpapi.
@@ -34,15 +35,21 @@ type eventStream struct {
 	silence *time.Timer
 
 	// began is the time before the request was sent. The times of the stream are too early by the
-	// time that the request took to the server, which is known to be short unless isLate is set.
-	began       time.Time
-	isLate      bool
-	replaceAt   time.Time
-	replaceWait time.Duration
+	// time that the request took to the server.
+	began     time.Time
+	replaceAt time.Time // when its times are not exact enough
 }
 
+const (
+	lateResponse = time.Second // the request may have taken as long
+	maxStreamAge = time.Hour   // the clocks of client and server run at different rates
+)
+
 func newEventStream(body io.ReadCloser, cancel context.CancelCauseFunc, maxSize int64, began time.Time) *eventStream {
-	s := &eventStream{body: body, cancel: cancel, maxSize: maxSize, began: began, isLate: time.Since(began) > lateResponse, replaceWait: replaceWait}
+	s := &eventStream{body: body, cancel: cancel, maxSize: maxSize, began: began, replaceAt: began.Add(maxStreamAge)}
+	if time.Since(began) > lateResponse {
+		s.replaceAt = began
+	}
 	s.lines = bufio.NewScanner(s)
 	s.lines.Buffer(nil, int(min(maxSize, math.MaxInt32)))
 	s.silence = time.AfterFunc(maxSilence, func() { cancel(errSilence) })
@@ -57,19 +64,11 @@ func (s *eventStream) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// The limits after which a stream is replaced: its times then depend on clocks that disagree.
-const (
-	maxStreamAge = time.Hour // those of client and server run at different rates
-	maxClockStep = time.Second
-)
-
-// isOutdated reports whether the times of the stream are no longer reliable. If the wall
-// clock was set, or the monotonic clock stopped because the machine was suspended, the two
-// differ.
-func (s *eventStream) isOutdated() bool {
-	age := time.Since(s.began)
-	step := time.Now().Round(0).Sub(s.began.Round(0)) - age
-	return age > maxStreamAge || step.Abs() > maxClockStep
+// hasClockStep reports whether the wall clock was set since a time, or the monotonic clock stopped
+// because the machine was suspended. The times of a stream are then wrong.
+func hasClockStep(since time.Time) bool {
+	step := time.Now().Round(0).Sub(since.Round(0)) - time.Since(since)
+	return step.Abs() > time.Second
 }
 
 func (s *eventStream) close() {
@@ -110,21 +109,10 @@ func (e *event) add(line []byte) {
 	value = bytes.TrimPrefix(value, []byte(" "))
 	switch string(name) {
 	case "id":
-		e.id, e.hasID = string(value), !bytes.Contains(value, []byte{0})
+		e.id, e.hasID = string(value), wire.IsToken(string(value))
 	case "event":
 		e.kind = string(value)
 	case "data":
-		if e.data != nil {
-			e.data = append(e.data, '\n')
-		}
-		e.data = append(e.data, value...)
-		if e.data == nil {
-			e.data = []byte{}
-		}
+		e.data = append(append(e.data, value...), '\n')
 	}
-}
-
-// isHeaderValue reports whether an ID can be sent as Last-Event-ID.
-func isHeaderValue(id string) bool {
-	return !strings.ContainsFunc(id, func(r rune) bool { return r < ' ' || r >= 0x7f })
 }

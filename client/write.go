@@ -14,7 +14,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/internal/mask"
 	"github.com/go-relayer/relayer/internal/strictjson"
 	"github.com/go-relayer/relayer/internal/wire"
 )
@@ -28,8 +27,7 @@ import (
 // without history does not show that another client has deleted the new relayer: Create then
 // creates it again.
 func (c *Client) Create(ctx context.Context, req relayer.CreateRequest, options ...relayer.WriteOption) (*relayer.Relayer, error) {
-	hasOwnID := req.ID == ""
-	if hasOwnID {
+	if req.ID == "" {
 		generated, err := uuid.NewV7()
 		if err != nil {
 			return named[*relayer.Relayer](relayer.ActionCreate, "", nil, fmt.Errorf("generating an ID: %w", err))
@@ -37,25 +35,20 @@ func (c *Client) Create(ctx context.Context, req relayer.CreateRequest, options 
 		req.ID = generated.String()
 	}
 	return perform(relayer.ActionCreate, req.ID, options, func(settings relayer.WriteSettings) (*relayer.Relayer, error) {
-		body, err := createBody(ctx, req)
+		if wire.CheckPolicy(req.Policy, req.NetworkType) != nil { // the JSON of an empty policy does not show its type
+			if err := req.Validate(ctx); err != nil {
+				return nil, err
+			}
+		}
+		body, err := req.MarshalUnmasked()
 		if err != nil {
 			return nil, err
 		}
 		create := newRequest(http.MethodPost, collectionPath, body)
 		create.wantID = req.ID
-		return c.write(ctx, &write{request: create, hasOwnID: hasOwnID}, settings)
+		settings.Revisions = nil // no create has a condition
+		return c.write(ctx, create, settings)
 	})
-}
-
-// createBody returns the body of a create. It checks the type of the policy, which the JSON
-// of an empty one does not show.
-func createBody(ctx context.Context, req relayer.CreateRequest) ([]byte, error) {
-	if wire.CheckPolicy(req.Policy, req.NetworkType) != nil {
-		if err := req.Validate(ctx); err != nil {
-			return nil, err
-		}
-	}
-	return req.MarshalUnmasked()
 }
 
 // perform runs a write with its options, and names it in its error.
@@ -69,6 +62,21 @@ func perform(action relayer.Action, id string, options []relayer.WriteOption, ru
 	}
 	r, err := run(settings)
 	return named(action, id, r, err)
+}
+
+// change sends a write of one relayer, or to the path below it.
+func (c *Client) change(ctx context.Context, action relayer.Action, method, id, below string, body []byte, options []relayer.WriteOption) (*relayer.Relayer, error) {
+	return perform(action, id, options, func(settings relayer.WriteSettings) (*relayer.Relayer, error) {
+		if err := checkID(id); err != nil {
+			return nil, err
+		}
+		req := newSingleRequest(method, id, below, body)
+		req.isOptional = below != ""
+		if action == relayer.ActionDelete {
+			req.decode = decodeNothing
+		}
+		return c.write(ctx, req, settings)
+	})
 }
 
 // Update changes a relayer like [relayer.Manager.Update], and returns it as stored: it reads
@@ -125,7 +133,7 @@ func (c *Client) tryUpdate(ctx context.Context, id string, change func(*relayer.
 		return nil, err
 	}
 	settings.Revisions = []uint64{current.Revision}
-	return c.patch(ctx, id, body, settings)
+	return c.write(ctx, newSingleRequest(http.MethodPatch, id, "", body), settings)
 }
 
 // difference returns the patch that has the effect of change on the relayer.
@@ -163,35 +171,23 @@ func unmasked(r *relayer.Relayer) (json.RawMessage, error) {
 // Patch changes a relayer like [relayer.Manager.Patch], and returns it as stored.
 func (c *Client) Patch(ctx context.Context, id string, patch []byte, options ...relayer.WriteOption) (*relayer.Relayer, error) {
 	body := append([]byte{}, patch...) // a request without a body has no type
-	return perform(relayer.ActionUpdate, id, options, func(settings relayer.WriteSettings) (*relayer.Relayer, error) {
-		return c.patch(ctx, id, body, settings)
-	})
-}
-
-func (c *Client) patch(ctx context.Context, id string, body []byte, settings relayer.WriteSettings) (*relayer.Relayer, error) {
-	return c.change(ctx, newSingleRequest(http.MethodPatch, id, "", body), settings)
+	return c.change(ctx, relayer.ActionUpdate, http.MethodPatch, id, "", body, options)
 }
 
 // Pause sets Paused by a [Client.Patch].
 func (c *Client) Pause(ctx context.Context, id string, options ...relayer.WriteOption) (*relayer.Relayer, error) {
-	return c.setPaused(ctx, relayer.ActionPause, id, true, options)
+	return c.change(ctx, relayer.ActionPause, http.MethodPatch, id, "", []byte(`{"paused":true}`), options)
 }
 
 // Resume resets Paused by a [Client.Patch].
 func (c *Client) Resume(ctx context.Context, id string, options ...relayer.WriteOption) (*relayer.Relayer, error) {
-	return c.setPaused(ctx, relayer.ActionResume, id, false, options)
-}
-
-func (c *Client) setPaused(ctx context.Context, action relayer.Action, id string, paused bool, options []relayer.WriteOption) (*relayer.Relayer, error) {
-	return perform(action, id, options, func(settings relayer.WriteSettings) (*relayer.Relayer, error) {
-		return c.patch(ctx, id, fmt.Appendf(nil, `{"paused":%t}`, paused), settings)
-	})
+	return c.change(ctx, relayer.ActionResume, http.MethodPatch, id, "", []byte(`{"paused":false}`), options)
 }
 
 // PauseAll pauses relayers like [relayer.Manager.PauseAll]. It sends the request again if the
 // response is lost, with the same request ID, so the counts include all attempts. An
 // error matches [relayer.ErrOutcomeUnknown] if relayers may have been changed: call PauseAll
-// again. The result then has the request ID and nothing else. An error matches
+// again. The result then has the request ID only. An error matches
 // [errors.ErrUnsupported] if the server does not offer the operation.
 //
 // The server goes on after the end of ctx, or of [WithTimeout].
@@ -223,24 +219,18 @@ func (c *Client) sendBulk(ctx context.Context, action relayer.Action, selector r
 			req.query.Set(name, value)
 		}
 	}
-	req.ifMatch, req.reason, req.isOptional = ifMatch(settings.Revisions), settings.Reason, true
+	req.ifMatch, req.reason, req.isOptional, req.isRepeatable = ifMatch(settings.Revisions), settings.Reason, true, true
 	req.decode = func(resp *response) (err error) {
 		result, err = resp.decodeBulk()
 		return err
 	}
-	attempts, isLost := c.newAttempts(), false
-	for {
-		_, failed := c.attempt(ctx, req)
-		if failed == nil {
-			return result, nil
-		}
-		isLost = isLost || failed.isUnknown && !settings.DryRun
-		if (failed.isUnknown || failed.isTemporary) && attempts.next(ctx, failed.wait) {
-			continue
-		}
-		if failed.withContextError(ctx); isLost {
-			return relayer.BulkResult{RequestID: req.requestID}, &unknownOutcome{failed.err}
-		}
+	_, failed := c.do(ctx, req, c.newAttempts())
+	switch {
+	case failed == nil:
+		return result, nil
+	case failed.isUnknown && !settings.DryRun:
+		return relayer.BulkResult{RequestID: req.requestID}, &unknownOutcome{failed.err}
+	default:
 		return relayer.BulkResult{}, failed.err
 	}
 }
@@ -272,46 +262,23 @@ func (p *response) decodeBulk() (result relayer.BulkResult, err error) {
 // error that matches [errors.ErrUnsupported] if the host has not enabled the operation (see
 // httpapi.WithEngineOperations).
 func (c *Client) Disable(ctx context.Context, id string, reason relayer.DisabledReason, options ...relayer.WriteOption) (*relayer.Relayer, error) {
-	reason.Details = mask.Details(reason.Details)
-	return perform(relayer.ActionDisable, id, options, func(settings relayer.WriteSettings) (*relayer.Relayer, error) {
-		if problem := strictjson.TextProblem(string(reason.Type)); problem != "" {
-			return nil, &relayer.ValidationError{Fields: []relayer.FieldError{{Field: "type", Message: problem}}}
-		}
-		body, err := strictjson.Encode(reason)
-		if err != nil {
-			return nil, err
-		}
-		req := newSingleRequest(http.MethodPut, id, "/disabled_reason", body)
-		req.isOptional = true
-		return c.change(ctx, req, settings)
-	})
+	body, err := strictjson.Encode(reason)
+	if err != nil {
+		return named[*relayer.Relayer](relayer.ActionDisable, id, nil, err)
+	}
+	return c.change(ctx, relayer.ActionDisable, http.MethodPut, id, "/disabled_reason", body, options)
 }
 
 // Enable resets SystemDisabled and removes DisabledReason. Errors are those of
 // [Client.Disable].
 func (c *Client) Enable(ctx context.Context, id string, options ...relayer.WriteOption) (*relayer.Relayer, error) {
-	return perform(relayer.ActionEnable, id, options, func(settings relayer.WriteSettings) (*relayer.Relayer, error) {
-		req := newSingleRequest(http.MethodDelete, id, "/disabled_reason", nil)
-		req.isOptional = true
-		return c.change(ctx, req, settings)
-	})
+	return c.change(ctx, relayer.ActionEnable, http.MethodDelete, id, "/disabled_reason", nil, options)
 }
 
 // Delete removes the relayer. It returns [relayer.ErrNotFound], a
 // [*relayer.ValidationError] with the reason if the server refuses, or
 // [relayer.ErrConflict] if a condition does not hold.
 func (c *Client) Delete(ctx context.Context, id string, options ...relayer.WriteOption) error {
-	_, err := perform(relayer.ActionDelete, id, options, func(settings relayer.WriteSettings) (*relayer.Relayer, error) {
-		req := newSingleRequest(http.MethodDelete, id, "", nil)
-		req.decode = decodeNothing
-		return c.change(ctx, req, settings)
-	})
+	_, err := c.change(ctx, relayer.ActionDelete, http.MethodDelete, id, "", nil, options)
 	return err
-}
-
-func (c *Client) change(ctx context.Context, req *request, settings relayer.WriteSettings) (*relayer.Relayer, error) {
-	if err := checkID(req.id); err != nil {
-		return nil, err
-	}
-	return c.write(ctx, &write{request: req}, settings)
 }

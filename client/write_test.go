@@ -28,21 +28,15 @@ func changed(change func(*relayer.CreateRequest)) relayer.CreateRequest {
 
 func TestCreate_GeneratedID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		renamed := changed(func(r *relayer.CreateRequest) { r.Name = "changed since" })
 		var ids []string
-		idOf := func(r *http.Request) string { return strings.Split(r.URL.Path, "/")[5] }
 		missing := func(r *http.Request) (*http.Response, error) {
-			ids = append(ids, idOf(r))
-			return notFound(idOf(r))(r)
+			id := strings.Split(r.URL.Path, "/")[5]
+			ids = append(ids, id)
+			return notFound(id)(r)
 		}
-		// Only this call uses the generated ID, so it has created the relayer.
-		changedSince := func(r *http.Request) (*http.Response, error) {
-			renamed.ID = idOf(r)
-			return stored(t, renamed, 200, 9)(r)
-		}
-		c, s := scripted(t, nil, reset, missing, missing, reset, changedSince, history("[]"))
-		if _, err := c.Create(t.Context(), changed(func(r *relayer.CreateRequest) { r.ID = "" })); err != nil {
-			t.Fatal(err)
+		c, s := scripted(t, nil, reset, missing, missing, fail(400, "Bad Request"), missing, missing)
+		if _, err := c.Create(t.Context(), evm("")); !errors.Is(err, relayer.ErrInvalid) {
+			t.Errorf("error %v", err)
 		}
 		for _, request := range s.seen {
 			if request.method != "POST" {

@@ -43,8 +43,7 @@ type Proxy struct {
 	// Rate is the number of faults per 1,000 requests.
 	Rate atomic.Int64
 
-	// EventRate is the number of events of change streams, per 1,000, that arrive late, and
-	// of those that arrive twice.
+	// EventRate is the number of events of change streams, per 1,000, that arrive late.
 	EventRate atomic.Int64
 
 	server   *httptest.Server
@@ -227,9 +226,6 @@ func (s *stream) FlushError() error {
 	s.event = nil
 	if s.proxy.drawEvent() {
 		time.Sleep(time.Duration(s.proxy.below(10)) * time.Millisecond)
-	}
-	if s.proxy.drawEvent() {
-		event = append(event, event...)
 	}
 	if len(event) >= s.left {
 		_, _ = s.ResponseWriter.Write(event[:s.left])
