@@ -27,7 +27,7 @@ type Client struct {
 	maxAttempts      int
 	maxRetryTime     time.Duration
 	maxResponseBytes int64
-	urls             rpcURLs
+	fullURLs         bool
 	hasDryRuns       *atomic.Bool // the server is known to offer them
 }
 
@@ -190,27 +190,15 @@ func isLocal(host string) bool {
 
 // Get returns the relayer, or [relayer.ErrNotFound].
 func (c *Client) Get(ctx context.Context, id string) (*relayer.Relayer, error) {
-	r, err := c.read(ctx, id, c.urls, c.newAttempts())
+	r, err := c.read(ctx, id, c.fullURLs, c.newAttempts())
 	return named(relayer.ActionGet, id, r, err)
 }
 
-func (c *Client) read(ctx context.Context, id string, urls rpcURLs, attempts *attempts) (*relayer.Relayer, error) {
-	resp, err := c.get(ctx, id, urls, attempts)
-	if err != nil {
-		return nil, err
-	}
-	return resp.relayer, nil
-}
-
-func (c *Client) get(ctx context.Context, id string, urls rpcURLs, attempts *attempts) (*response, error) {
+func (c *Client) read(ctx context.Context, id string, fullURLs bool, attempts *attempts) (*relayer.Relayer, error) {
 	if err := checkID(id); err != nil {
 		return nil, err
 	}
-	resp, failed := c.do(ctx, urls.of(newSingleRequest(http.MethodGet, id, "", nil)), attempts)
-	if failed != nil {
-		return nil, failed.err
-	}
-	return resp, nil
+	return fetch(ctx, c, newSingleRequest(http.MethodGet, id, "", nil).withURLs(fullURLs), attempts, (*response).single)
 }
 
 // checkID returns [relayer.ErrNotFound] for an ID that no relayer can have, and that may

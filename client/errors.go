@@ -2,11 +2,7 @@ package client
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/go-relayer/relayer"
@@ -62,81 +58,22 @@ type ResponseError struct {
 
 // Error describes the response without its body.
 func (e *ResponseError) Error() string {
-	return fmt.Sprintf("%s: status %d (request %s): %v", e.request, e.Status, e.RequestID, e.err)
+	text := fmt.Sprintf("%s: status %d (request %s): %v", e.request, e.Status, e.RequestID, e.err)
+	if e.RetryAfter > 0 {
+		text += fmt.Sprintf(": wait %s", e.RetryAfter)
+	}
+	return text
 }
 
 // Unwrap returns the error that matches the status.
 func (e *ResponseError) Unwrap() error { return e.err }
 
-// errorOf returns the error of a response that is not a success.
-func errorOf(resp *response) error { return newResponseError(resp, causeOf(resp)) }
-
-func newResponseError(resp *response, cause error) error {
-	return &ResponseError{Status: resp.status, RequestID: resp.requestID(), RetryAfter: resp.retryAfter(), request: resp.request.String(), err: cause}
-}
-
-func causeOf(resp *response) error {
-	err := wire.ErrorOf(resp.status)
-	switch {
-	case resp.isUnsupported():
-		return fmt.Errorf("the server does not offer this operation: %w", errors.ErrUnsupported)
-	case resp.status == http.StatusTooManyRequests:
-		return tooManyRequests(resp.retryAfter())
-	case err == ErrUnauthorized, err == ErrForbidden:
-		return err
-	case err == relayer.ErrUnavailable, resp.isOfProxy():
-		return fmt.Errorf("%w: %s", relayer.ErrUnavailable, resp.describe())
-	case !resp.isFailure():
-		return errors.New(resp.describe())
+// unknownOutcome returns the error of a write whose outcome could not be determined. It hides the
+// cause unless it is that of the context: ErrUnavailable, for example, promises that there was no
+// effect.
+func unknownOutcome(ctx context.Context, cause error) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%w: %w", relayer.ErrOutcomeUnknown, err)
 	}
-	switch err {
-	case relayer.ErrInvalid:
-		return resp.validationError()
-	case relayer.ErrNotFound:
-		return notFoundError(resp)
-	case relayer.ErrExists, relayer.ErrConflict:
-		return err
-	default:
-		return errors.New(resp.describe())
-	}
-}
-
-func tooManyRequests(wait time.Duration) error {
-	if wait == 0 {
-		return errors.New("too many requests")
-	}
-	return fmt.Errorf("too many requests: wait %s", wait)
-}
-
-// notFoundError distinguishes a missing relayer from a missing route.
-func notFoundError(resp *response) error {
-	if resp.isMissingRelayer() {
-		return relayer.ErrNotFound
-	}
-	return fmt.Errorf("the base URL may be wrong (it ends before /api/v1): %s", resp.describe())
-}
-
-// unknownOutcome is a write whose outcome could not be determined.
-type unknownOutcome struct {
-	cause error
-}
-
-func (e *unknownOutcome) Error() string {
-	return fmt.Sprintf("%v: %v", relayer.ErrOutcomeUnknown, e.cause)
-}
-
-// Unwrap hides the cause unless it is that of the context: ErrUnavailable, for example,
-// promises that there was no effect.
-func (e *unknownOutcome) Unwrap() []error {
-	for _, done := range []error{context.Canceled, context.DeadlineExceeded} {
-		if errors.Is(e.cause, done) {
-			return []error{relayer.ErrOutcomeUnknown, done}
-		}
-	}
-	return []error{relayer.ErrOutcomeUnknown}
-}
-
-// isPlain reports whether a request ID of a server can be printed.
-func isPlain(id string) bool {
-	return id != "" && len(id) <= 128 && strconv.Quote(id) == `"`+id+`"` && !strings.Contains(id, " ")
+	return fmt.Errorf("%w: %v", relayer.ErrOutcomeUnknown, cause)
 }

@@ -59,17 +59,10 @@ func (c *Client) history(ctx context.Context, query relayer.HistoryQuery, attemp
 		}
 	}
 	req.isOptional = true
-	req.decode = func(resp *response) (err error) {
-		page, err = resp.decodeHistory(query.ID)
-		return err
-	}
-	if _, failed := c.do(ctx, req, attempts); failed != nil {
-		return pastPage{}, failed.err
-	}
-	return page, nil
+	return fetch(ctx, c, req, attempts, (*response).history)
 }
 
-func (p *response) decodeHistory(id string) (page pastPage, err error) {
+func (p *response) history() (page pastPage, err error) {
 	page.hasRequestIDs = p.header.Get("X-Request-Id") == p.request.requestID
 	var entries []struct {
 		wire.Change
@@ -80,7 +73,7 @@ func (p *response) decodeHistory(id string) (page pastPage, err error) {
 		return page, errNoData
 	}
 	for _, e := range entries {
-		past := relayer.Change{Kind: kindOf(e.Action), ID: cmp.Or(id, e.ID), Info: e.Info()}
+		past := relayer.Change{Kind: kindOf(e.Action), ID: cmp.Or(p.request.id, e.ID), Info: e.Info()}
 		if e.Relayer != nil {
 			if past.Relayer, err = decodeRelayer(*e.Relayer); err != nil {
 				return page, err

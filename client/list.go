@@ -63,7 +63,7 @@ type listing struct {
 }
 
 func (c *Client) list(ctx context.Context, query relayer.ListQuery) (*listing, error) {
-	req := c.urls.of(newRequest(http.MethodGet, collectionPath, nil))
+	req := newRequest(http.MethodGet, collectionPath, nil).withURLs(c.fullURLs)
 	addFilters(req.query, query.Selector)
 	if query.After != nil {
 		req.query.Set("after", string(*query.After))
@@ -72,14 +72,9 @@ func (c *Client) list(ctx context.Context, query relayer.ListQuery) (*listing, e
 	}
 	for perPage := cmp.Or(query.PerPage, relayer.DefaultPerPage); ; perPage /= 2 {
 		req.query.Set("per_page", number(perPage))
-		listed := new(listing)
-		req.decode = listed.decode
-		_, failed := c.do(ctx, req, c.newAttempts())
-		switch {
-		case failed == nil:
-			return listed, nil
-		case query.After == nil || perPage == 1 || !errors.Is(failed.err, errTooLarge):
-			return nil, failed.err
+		listed, err := fetch(ctx, c, req, c.newAttempts(), (*response).listing)
+		if query.After == nil || perPage == 1 || !errors.Is(err, errTooLarge) {
+			return listed, err
 		}
 	}
 }
@@ -87,34 +82,24 @@ func (c *Client) list(ctx context.Context, query relayer.ListQuery) (*listing, e
 // number returns a number as a server accepts it.
 func number(n int) string { return strconv.FormatUint(min(uint64(n), math.MaxUint32), 10) }
 
-func (l *listing) decode(resp *response) error {
-	body := resp.envelope
-	var documents []json.RawMessage
-	if json.Unmarshal(body.Data, &documents) != nil || documents == nil {
-		return errNoData
+func (p *response) listing() (*listing, error) {
+	body := p.envelope
+	l := &listing{hasCursors: body.Position != nil, hasChanges: body.Changes != nil}
+	if json.Unmarshal(body.Data, &l.Relayers) != nil || l.Relayers == nil || body.Pagination == nil || l.hasChanges && len(body.Changes) != len(l.Relayers) {
+		return nil, errNoData
 	}
-	if body.Pagination == nil || len(documents) > body.Pagination.PerPage {
-		return fmt.Errorf("%w: the pagination is missing or wrong", errNoData)
-	}
-	*l = listing{hasCursors: body.Position != nil, hasChanges: body.Changes != nil}
-	l.Pagination, l.Next, l.Relayers = *body.Pagination, body.Next, make([]*relayer.Relayer, 0, len(documents))
-	if l.hasCursors {
+	if l.Pagination, l.Next = *body.Pagination, body.Next; l.hasCursors {
 		l.Position = *body.Position
 	}
-	if l.hasChanges && len(body.Changes) != len(documents) {
-		return fmt.Errorf("%w: the number of changes differs", errNoData)
-	}
-	for i, document := range documents {
-		r, err := decodeRelayer(document)
-		if err != nil {
-			return err
+	for i, r := range l.Relayers {
+		if r == nil || r.ID == "" {
+			return nil, errNoData
 		}
 		if l.hasChanges {
 			setChange(r, body.Changes[i])
 		}
-		l.Relayers = append(l.Relayers, r)
 	}
-	return resp.checkURLs(l.Relayers...)
+	return l, p.checkURLs(l.Relayers...)
 }
 
 // All returns every relayer that the selector selects, in the order of [Client.List]. It
@@ -175,10 +160,7 @@ func (w *walk) add(l *listing) (added []*relayer.Relayer, err error) {
 	}
 	w.query.PerPage = l.Pagination.PerPage
 	if l.hasCursors {
-		if w.isDone = l.Next == ""; l.Next == *w.query.After && !w.isDone {
-			return added, fmt.Errorf("GET %s: the list makes no progress: the server returns the same cursor again", collectionPath)
-		}
-		w.query.After = &l.Next
+		w.query.After, w.isDone = &l.Next, l.Next == ""
 		return added, nil
 	}
 	if w.pages++; w.pages == 1 {

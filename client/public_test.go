@@ -131,7 +131,7 @@ func TestAll_PagesChange(t *testing.T) {
 				s.relayers = append(s.relayers, newPublicServer(251).relayers[250])
 			}
 		}, true},
-		"the same relayers on all pages": {func(s *publicServer, page int) {
+		"the same relayers on all pages": {func(s *publicServer, page int) { // the server ignores the page number
 			if page > 1 {
 				copy(s.relayers[(page-1)*100:], s.relayers[:100])
 			}

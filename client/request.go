@@ -29,7 +29,6 @@ type request struct {
 	path      string // below the base URL
 	query     url.Values
 	id        string // of the relayer; empty for the collection
-	wantID    string // of the relayer in a success; empty if it is any
 	body      []byte
 	ifMatch   string
 	reason    string // of a change
@@ -37,10 +36,8 @@ type request struct {
 
 	isRepeatable bool // even if its outcome is unknown
 	isDryRun     bool
+	isDelete     bool
 	isOptional   bool // some servers do not offer the operation
-
-	// decode reads the data of a success into the response.
-	decode func(*response) error
 
 	token string // of the last attempt
 }
@@ -48,14 +45,14 @@ type request struct {
 func newRequest(method, path string, body []byte) *request {
 	return &request{
 		method: method, path: path, body: body, requestID: rand.Text(), query: url.Values{"changes": {"true"}},
-		isRepeatable: method == http.MethodGet, decode: decodeSingle,
+		isRepeatable: method == http.MethodGet,
 	}
 }
 
 // newSingleRequest returns a request about one relayer, or to the path below it.
 func newSingleRequest(method, id, below string, body []byte) *request {
 	req := newRequest(method, collectionPath+"/"+id+below, body)
-	req.id, req.wantID = id, id
+	req.id = id
 	return req
 }
 

@@ -2,15 +2,12 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/internal/mask"
-	"github.com/go-relayer/relayer/internal/wire"
 )
 
 // WithFullRPCURLs makes Get, List, All and Watch return relayers with their full RPC URLs,
@@ -19,27 +16,19 @@ import (
 // Those that writes return are masked.
 func WithFullRPCURLs() Option {
 	return Option{func(c *Client) error {
-		c.urls = fullURLs
+		c.fullURLs = true
 		return nil
 	}}
 }
 
-// rpcURLs is the form of the RPC URLs that a read asks for.
-type rpcURLs string
-
-const (
-	maskedURLs rpcURLs = ""
-	fullURLs   rpcURLs = "full"
-)
-
 const rpcURLsParameter = "rpc_urls"
 
-// of returns a read that asks for this form.
-func (u rpcURLs) of(req *request) *request {
-	if u != maskedURLs {
-		req.query.Set(rpcURLsParameter, string(u))
+// withURLs returns a read that asks for full RPC URLs, or not.
+func (r *request) withURLs(full bool) *request {
+	if full {
+		r.query.Set(rpcURLsParameter, "full")
 	}
-	return req
+	return r
 }
 
 var errNoFullURLs = fmt.Errorf("the server does not return full RPC URLs: %w", errors.ErrUnsupported)
@@ -50,7 +39,7 @@ func (p *response) checkURLs(relayers ...*relayer.Relayer) error {
 	if !p.request.query.Has(rpcURLsParameter) {
 		return nil
 	}
-	if p.envelope.Change == nil && p.envelope.Changes == nil || ignoresURLs(p.envelope.Metadata) {
+	if p.envelope.Change == nil && p.envelope.Changes == nil || ignores(p.envelope.Metadata, rpcURLsParameter) {
 		return errNoFullURLs
 	}
 	for _, r := range relayers {
@@ -59,11 +48,6 @@ func (p *response) checkURLs(relayers ...*relayer.Relayer) error {
 		}
 	}
 	return nil
-}
-
-// ignoresURLs reports whether the server has ignored that full RPC URLs were requested.
-func ignoresURLs(metadata json.RawMessage) bool {
-	return strings.Contains(warningsOf(metadata), wire.IgnoredParameter(rpcURLsParameter))
 }
 
 // markSealed marks RPC URLs that do not show that they are masked.
@@ -84,12 +68,12 @@ func (c *Client) RPCURLs(ctx context.Context, id string) ([]relayer.RPCConfig, e
 }
 
 func (c *Client) openURLs(ctx context.Context, id string) ([]relayer.RPCConfig, error) {
-	resp, err := c.get(ctx, id, fullURLs, c.newAttempts())
-	switch {
-	case err != nil:
+	r, err := c.read(ctx, id, true, c.newAttempts())
+	if err != nil {
 		return nil, err
-	case slices.Contains(resp.envelope.Sealed, id):
+	}
+	if slices.ContainsFunc(r.CustomRPCURLs, func(endpoint relayer.RPCConfig) bool { return endpoint.URL.IsMasked() }) {
 		return nil, fmt.Errorf("the server cannot open them: %w: %w", relayer.ErrSealed, relayer.ErrUnavailable)
 	}
-	return resp.relayer.CustomRPCURLs, nil
+	return r.CustomRPCURLs, nil
 }

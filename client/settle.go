@@ -1,7 +1,6 @@
 package client
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,7 +37,11 @@ func (c *Client) write(ctx context.Context, req *request, settings relayer.Write
 	for {
 		resp, failed := c.do(ctx, w.request, attempts)
 		if failed == nil {
-			return resp.relayer, nil
+			r, err := resp.single()
+			if err == nil {
+				return r, nil
+			}
+			failed = &failure{err: w.errorf("%w", err), isUnknown: true}
 		}
 		w.isLost = w.isLost || failed.isUnknown
 		if w.isDryRun || !w.isLost && !w.mayBeDuplicate(failed.err) {
@@ -52,13 +55,13 @@ func (c *Client) write(ctx context.Context, req *request, settings relayer.Write
 		case !w.isLost:
 			return nil, failed.err
 		case errors.Is(err, errUndecided):
-			return nil, &unknownOutcome{fmt.Errorf("%w; %w", failed.err, err)}
+			return nil, unknownOutcome(ctx, fmt.Errorf("%w; %w", failed.err, err))
 		case err != errPending:
 			return nil, err
 		case isRejection && failed.isOfServer: // it would also reject the lost attempt
 			return nil, failed.err
 		case isRejection || !attempts.next(ctx, failed.wait):
-			return nil, &unknownOutcome{cmp.Or(ctx.Err(), failed.err)}
+			return nil, unknownOutcome(ctx, failed.err)
 		}
 	}
 }
@@ -71,7 +74,7 @@ func (c *Client) requireDryRuns(ctx context.Context) error {
 		return nil
 	}
 	probe := newRequest(http.MethodGet, accessPath, nil)
-	probe.isOptional, probe.decode = true, decodeNothing
+	probe.isOptional = true
 	if _, failed := c.do(ctx, probe, c.newAttempts()); failed != nil {
 		return failed.err
 	}
@@ -82,7 +85,7 @@ func (c *Client) requireDryRuns(ctx context.Context) error {
 // mayBeDuplicate reports whether a rejection may be the effect of the write itself: a proxy may
 // send a request twice and return the second response.
 func (w *write) mayBeDuplicate(err error) bool {
-	return errors.Is(err, relayer.ErrExists) || errors.Is(err, relayer.ErrConflict) || errors.Is(err, relayer.ErrNotFound) && w.method == http.MethodDelete
+	return errors.Is(err, relayer.ErrExists) || errors.Is(err, relayer.ErrConflict) || errors.Is(err, relayer.ErrNotFound) && w.isDelete
 }
 
 var (
@@ -97,7 +100,7 @@ var (
 func (c *Client) settle(ctx context.Context, w *write, attempts *attempts) (*relayer.Relayer, error) {
 	lookUp := c.newAttempts()
 	lookUp.lastEnd = attempts.lastEnd
-	current, err := c.read(ctx, w.wantID, maskedURLs, lookUp)
+	current, err := c.read(ctx, w.id, false, lookUp)
 	switch {
 	case err == nil && current.LastChange.RequestID == w.requestID:
 		return current, nil
@@ -129,7 +132,7 @@ func (c *Client) settle(ctx context.Context, w *write, attempts *attempts) (*rel
 // findChange returns the change with the request ID of the write, or nil if the history has
 // none.
 func (c *Client) findChange(ctx context.Context, w *write, attempts *attempts) (*relayer.Change, error) {
-	query := relayer.HistoryQuery{ID: w.wantID, Limit: allPage}
+	query := relayer.HistoryQuery{ID: w.id, Limit: allPage}
 	for {
 		page, err := c.history(ctx, query, attempts)
 		switch {

@@ -153,7 +153,7 @@ func (w *watcher) replace(ctx context.Context) {
 // open connects a stream. It fails if the token and the response take longer than timeout.
 func (w *watcher) open(ctx context.Context, timeout time.Duration) (*eventStream, *failure) {
 	c := w.client
-	req := c.urls.of(newRequest(http.MethodGet, watchPath, nil))
+	req := newRequest(http.MethodGet, watchPath, nil).withURLs(c.fullURLs)
 	req.isOptional = true
 	addFilters(req.query, w.query.Selector)
 	streamCtx, cancel := context.WithCancelCause(ctx)
@@ -186,23 +186,23 @@ const (
 	resyncKind      = "resync"
 )
 
-// failureOf returns the failure of a request for a stream. A response without an envelope is one
-// of a proxy.
+// failureOf returns the failure of a request for a stream.
 func (c *Client) failureOf(ctx context.Context, req *request, received *http.Response, err error) *failure {
 	if err != nil {
-		return c.transportFailure(ctx, req, withoutURL(err), false)
+		return c.transportFailure(ctx, req, err, false)
 	}
-	if received.StatusCode == http.StatusOK && !isJSON(received.Header) {
+	if received.StatusCode == http.StatusOK && !hasMediaType(received.Header, "application/json") {
 		_ = received.Body.Close() // it may have no end
 		received.Body = http.NoBody
 	}
-	resp, err := c.readResponse(req, received)
-	if err != nil {
-		return c.bodyFailure(ctx, req, received.StatusCode, err)
+	resp, failed := c.readResponse(ctx, req, received)
+	if failed != nil {
+		return failed
 	}
-	failed := &failure{err: errorOf(resp), wait: resp.retryAfter(), isOfServer: resp.envelope != nil}
+	failed = resp.failure()
+	failed.isOfServer = resp.envelope != nil
 	if resp.status == http.StatusOK {
-		failed.err = newResponseError(resp, fmt.Errorf("the Content-Type is %s, not %s", resp.contentType(), eventStreamType))
+		failed.err = resp.error(fmt.Errorf("the Content-Type is %s, not %s", resp.contentType(), eventStreamType))
 	}
 	failed.isTemporary = resp.status == http.StatusTooManyRequests || resp.status/100 == 5 && !resp.isUnsupported()
 	return failed
@@ -214,7 +214,7 @@ type eventData struct {
 	Relayer    json.RawMessage `json:"relayer"`
 	Change     wire.Change     `json:"change"`
 	Sealed     []string        `json:"sealed"`
-	Metadata   json.RawMessage `json:"metadata"`
+	Metadata   *metadata       `json:"metadata"`
 }
 
 var changeKinds = []relayer.ChangeKind{relayer.ChangeCreated, relayer.ChangeUpdated, relayer.ChangeDeleted}
@@ -230,7 +230,7 @@ func (w *watcher) change(e event) (*relayer.Change, error) {
 	if json.Unmarshal(e.data, &data) != nil {
 		return nil, errNoData
 	}
-	if w.client.urls == fullURLs && ignoresURLs(data.Metadata) {
+	if w.client.fullURLs && ignores(data.Metadata, rpcURLsParameter) {
 		return nil, errNoFullURLs
 	}
 	isStart := w.isStart

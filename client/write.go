@@ -45,7 +45,7 @@ func (c *Client) Create(ctx context.Context, req relayer.CreateRequest, options 
 			return nil, err
 		}
 		create := newRequest(http.MethodPost, collectionPath, body)
-		create.wantID = req.ID
+		create.id = req.ID
 		settings.Revisions = nil // no create has a condition
 		return c.write(ctx, create, settings)
 	})
@@ -72,9 +72,7 @@ func (c *Client) change(ctx context.Context, action relayer.Action, method, id, 
 		}
 		req := newSingleRequest(method, id, below, body)
 		req.isOptional = below != ""
-		if action == relayer.ActionDelete {
-			req.decode = decodeNothing
-		}
+		req.isDelete = action == relayer.ActionDelete
 		return c.write(ctx, req, settings)
 	})
 }
@@ -108,7 +106,7 @@ func (c *Client) Update(ctx context.Context, id string, change func(*relayer.Rel
 const maxRaces = 200
 
 func (c *Client) tryUpdate(ctx context.Context, id string, change func(*relayer.Relayer) error, settings relayer.WriteSettings) (*relayer.Relayer, error) {
-	current, err := c.read(ctx, id, c.urls, c.newAttempts())
+	current, err := c.read(ctx, id, c.fullURLs, c.newAttempts())
 	if err != nil {
 		return nil, err
 	}
@@ -220,19 +218,17 @@ func (c *Client) sendBulk(ctx context.Context, action relayer.Action, selector r
 		}
 	}
 	req.ifMatch, req.reason, req.isOptional, req.isRepeatable = ifMatch(settings.Revisions), settings.Reason, true, true
-	req.decode = func(resp *response) (err error) {
-		result, err = resp.decodeBulk()
-		return err
+	resp, failed := c.do(ctx, req, c.newAttempts())
+	if failed == nil {
+		if result, err = resp.bulk(); err == nil {
+			return result, nil
+		}
+		failed = &failure{err: req.errorf("%w", err), isUnknown: true}
 	}
-	_, failed := c.do(ctx, req, c.newAttempts())
-	switch {
-	case failed == nil:
-		return result, nil
-	case failed.isUnknown && !settings.DryRun:
-		return relayer.BulkResult{RequestID: req.requestID}, &unknownOutcome{failed.err}
-	default:
-		return relayer.BulkResult{}, failed.err
+	if failed.isUnknown && !settings.DryRun {
+		return relayer.BulkResult{RequestID: req.requestID}, unknownOutcome(ctx, failed.err)
 	}
+	return relayer.BulkResult{}, failed.err
 }
 
 // flag returns the value of a parameter, or "" to omit it.
@@ -243,7 +239,7 @@ func flag(isSet bool) string {
 	return ""
 }
 
-func (p *response) decodeBulk() (result relayer.BulkResult, err error) {
+func (p *response) bulk() (result relayer.BulkResult, err error) {
 	var sent wire.Bulk
 	if json.Unmarshal(p.envelope.Data, &sent) != nil || sent.RequestID == "" {
 		return result, errNoData

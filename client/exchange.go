@@ -1,0 +1,172 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"net/http/httptrace"
+	"time"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/wire"
+)
+
+// failure is that of a request, or of its last attempt.
+type failure struct {
+	err         error
+	isTemporary bool          // another attempt may succeed
+	isUnknown   bool          // the server may have processed an attempt
+	isOfServer  bool          // the response is one of the API, not of a proxy
+	wait        time.Duration // the least time before another attempt
+}
+
+// attempts are those of a call.
+type attempts struct {
+	left    int
+	made    int
+	lastEnd time.Time // no wait may end later
+}
+
+func (c *Client) newAttempts() *attempts {
+	return &attempts{left: c.maxAttempts - 1, lastEnd: time.Now().Add(c.maxRetryTime)}
+}
+
+// next waits before another attempt: exponential backoff with full jitter, after the
+// wait that the server asks for. It reports false if there is no other attempt.
+func (t *attempts) next(ctx context.Context, wait time.Duration) bool {
+	wait += wire.BackOff(t.made)
+	end := time.Now().Add(wait)
+	if deadline, ok := ctx.Deadline(); t.left <= 0 || end.After(t.lastEnd) || ok && end.After(deadline) {
+		return false
+	}
+	t.left--
+	t.made++
+	return wire.Sleep(ctx, wait)
+}
+
+// fetch sends a read, and returns its decoded result.
+func fetch[T any](ctx context.Context, c *Client, req *request, attempts *attempts, decode func(*response) (T, error)) (result T, err error) {
+	resp, failed := c.do(ctx, req, attempts)
+	if failed != nil {
+		return result, failed.err
+	}
+	if result, err = decode(resp); err != nil {
+		return *new(T), req.errorf("%w", err)
+	}
+	return result, nil
+}
+
+// do sends the request until it succeeds, fails for good, or the attempts are exhausted. A
+// write of unknown outcome is sent again only if it is repeatable.
+func (c *Client) do(ctx context.Context, req *request, attempts *attempts) (*response, *failure) {
+	for isUnknown := false; ; {
+		resp, failed := c.attempt(ctx, req)
+		if failed == nil {
+			return resp, nil
+		}
+		isUnknown = isUnknown || failed.isUnknown
+		failed.isUnknown = isUnknown
+		if !failed.isTemporary || isUnknown && !req.isRepeatable {
+			return nil, failed
+		}
+		if !attempts.next(ctx, failed.wait) {
+			failed.err = cmp.Or(ctx.Err(), failed.err)
+			return nil, failed
+		}
+	}
+}
+
+func (c *Client) attempt(ctx context.Context, req *request) (*response, *failure) {
+	if err := ctx.Err(); err != nil {
+		return nil, &failure{err: err}
+	}
+	limited, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	wasSent := true // unless the transport reports that it has no connection
+	sent, err := req.http(httptrace.WithClientTrace(limited, &httptrace.ClientTrace{
+		GetConn: func(string) { wasSent = false },
+		GotConn: func(httptrace.GotConnInfo) { wasSent = true },
+	}), c)
+	if err != nil {
+		return nil, &failure{err: err}
+	}
+	received, err := c.http.Do(sent)
+	if err != nil {
+		return nil, c.transportFailure(ctx, req, err, wasSent)
+	}
+	resp, failed := c.readResponse(ctx, req, received)
+	switch {
+	case failed != nil:
+		return nil, failed
+	case resp.status/100 == 2 && resp.envelope != nil && resp.envelope.Success:
+		return resp, nil
+	default:
+		return nil, resp.failure()
+	}
+}
+
+// transportFailure returns the failure of a request without a response. An error of the
+// caller's context is returned as such.
+func (c *Client) transportFailure(ctx context.Context, req *request, err error, wasSent bool) *failure {
+	failed := &failure{isTemporary: true, isUnknown: wasSent}
+	_, isUntrusted := errors.AsType[*tls.CertificateVerificationError](err)
+	switch {
+	case ctx.Err() != nil:
+		failed.err, failed.isTemporary = ctx.Err(), false
+	case isUntrusted:
+		failed.err, failed.isTemporary = req.errorf("%w", withoutURL(err)), false
+	case errors.Is(err, context.DeadlineExceeded):
+		failed.err = req.errorf("%w: no response within %s", relayer.ErrUnavailable, c.timeout)
+	default:
+		failed.err = req.errorf("%w: %s", relayer.ErrUnavailable, req.sanitize(withoutURL(err).Error()))
+	}
+	return failed
+}
+
+var errTooLarge = errors.New("the response is larger than the limit of 16 MiB")
+
+// readResponse reads the body to its end, so the connection can be used again.
+func (c *Client) readResponse(ctx context.Context, req *request, received *http.Response) (*response, *failure) {
+	defer func() { _ = received.Body.Close() }()
+	resp := &response{request: req, status: received.StatusCode, header: received.Header}
+	if resp.status < http.StatusOK {
+		return resp, nil // the body is the connection, which neither ends nor follows the context
+	}
+	body, err := io.ReadAll(io.LimitReader(received.Body, c.maxResponseBytes+1))
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, &failure{err: ctx.Err(), isUnknown: true}
+	case err != nil:
+		return nil, &failure{err: req.errorf("status %d: %w: the response is incomplete", resp.status, relayer.ErrUnavailable), isTemporary: true, isUnknown: true}
+	case int64(len(body)) > c.maxResponseBytes:
+		return nil, &failure{err: req.errorf("status %d: %w", resp.status, errTooLarge), isUnknown: true}
+	}
+	if decoded := new(envelope); hasMediaType(resp.header, "application/json") && json.Unmarshal(body, decoded) == nil {
+		resp.envelope = decoded
+	}
+	return resp, nil
+}
+
+func hasMediaType(header http.Header, want string) bool {
+	mediaType, _, err := mime.ParseMediaType(header.Get("Content-Type"))
+	return err == nil && mediaType == want
+}
+
+// failure returns the failure that the response is. A proxy responds with 5xx also after it has
+// lost the server, and with 200 in place of it.
+func (p *response) failure() *failure {
+	isOfServer := p.envelope != nil && !p.envelope.Success
+	isRejection := p.status/100 == 3 || p.status/100 == 4 || p.status == http.StatusServiceUnavailable && isOfServer
+	return &failure{
+		err:         p.error(p.cause()),
+		isTemporary: p.status == http.StatusTooManyRequests || p.status == http.StatusServiceUnavailable || p.envelope == nil && (p.status == http.StatusOK || p.status/100 == 5),
+		isUnknown:   !isRejection,
+		isOfServer:  isOfServer,
+		wait:        p.retryAfter(),
+	}
+}
