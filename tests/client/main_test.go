@@ -7,11 +7,14 @@ import (
 	"go.uber.org/goleak"
 )
 
-var operations = flag.Int("operations", 60, "operations of each worker")
+var operations = flag.Int("operations", 40, "operations of each worker")
 
 func TestMain(m *testing.M) {
-	if err := flag.Set("test.parallel", "8"); err != nil { // the tests mostly wait
-		panic(err)
+	// The tests with faults mostly wait. The model of pauses works all the time.
+	for name, value := range map[string]string{"test.parallel": "8", "rapid.checks": "25"} {
+		if err := flag.Set(name, value); err != nil {
+			panic(err)
+		}
 	}
 	goleak.VerifyTestMain(m)
 }

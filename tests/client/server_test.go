@@ -5,14 +5,12 @@ package client
 import (
 	"fmt"
 	"net/http"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/client"
 	"github.com/go-relayer/relayer/httpapi"
-	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/memory"
 	"github.com/go-relayer/relayer/store/postgres"
 	"github.com/go-relayer/relayer/store/postgres/pgserver"
@@ -21,13 +19,6 @@ import (
 )
 
 const token = "token-of-the-client-suite"
-
-// suite are the tests of one store. open returns a new one.
-func suite(t *testing.T, open func(t *testing.T) relayer.Store) {
-	writes(t, open)
-	start(t, "reads", open, testReads)
-	start(t, "watch", open, testWatch)
-}
 
 // start runs a test on a new store, in parallel to others: they mostly wait.
 func start(t *testing.T, name string, open func(t *testing.T) relayer.Store, run func(*system)) {
@@ -39,49 +30,36 @@ func start(t *testing.T, name string, open func(t *testing.T) relayer.Store, run
 }
 
 // writes are the tests that compare the outcomes of writes with the content of the store.
-func writes(t *testing.T, open func(t *testing.T) relayer.Store) {
-	tests := map[string]func(*system){
-		"creates":               testCreates,
-		"creates of the same":   testSameID,
-		"conditional patches":   testConditionalPatches,
-		"unconditional patches": testUnconditionalPatches,
-		"updates":               testUpdates,
-		"deletes":               testDeletes,
+var writes = map[string]func(*system){
+	"creates":               testCreates,
+	"creates of the same":   testSameID,
+	"conditional patches":   testConditionalPatches,
+	"unconditional patches": testUnconditionalPatches,
+	"updates":               testUpdates,
+	"deletes":               testDeletes,
+}
+
+func TestFaults(t *testing.T) {
+	newMemory := func(*testing.T) relayer.Store { return memory.New() }
+	newUncertain := func(*testing.T) relayer.Store { return &uncertain{Store: memory.New()} }
+	for name, run := range writes {
+		start(t, name, newMemory, run)
+		start(t, name+", uncertain", newUncertain, run)
 	}
-	for name, run := range tests {
-		start(t, name, open, run)
-	}
+	start(t, "reads", newMemory, testReads)
+	start(t, "watch", newMemory, testWatch)
 }
 
-func TestFaults_UncertainStore(t *testing.T) {
-	writes(t, func(*testing.T) relayer.Store { return &uncertain{Store: memory.New()} })
-}
-
-func TestFaults_Memory(t *testing.T) {
-	suite(t, func(*testing.T) relayer.Store { return memory.New() })
-}
-
-func TestFaults_Bolt(t *testing.T) {
-	suite(t, func(t *testing.T) relayer.Store {
-		store, err := bolt.Open(t.Context(), filepath.Join(t.TempDir(), "relayers.db"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := store.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-		return store
-	})
-}
-
+// The faults of a client do not depend on the store, except for the positions of a feed and the
+// duration of a write.
 func TestFaults_Postgres(t *testing.T) {
 	server, schemas := pgserver.Start(t), 0
-	suite(t, func(t *testing.T) relayer.Store {
+	open := func(t *testing.T) relayer.Store {
 		schemas++
 		return pgtest.Open(t, server.ConnString(), postgres.WithSchema(fmt.Sprint("client_", schemas)))
-	})
+	}
+	start(t, "updates", open, testUpdates)
+	start(t, "watch", open, testWatch)
 }
 
 // system is a server, and a proxy in front of it.

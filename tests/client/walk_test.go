@@ -19,7 +19,7 @@ import (
 	"github.com/go-relayer/relayer/store/memory"
 )
 
-var walked = flag.Int("walked", 5000, "relayers of the walk under writers")
+var walked = flag.Int("walked", 1500, "relayers of the walk under writers")
 
 // A walk while 8 writers create and delete returns each relayer that lives through it exactly
 // once, in at most 1.05 times the requests of a quiet walk.
