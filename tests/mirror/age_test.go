@@ -26,8 +26,8 @@ import (
 )
 
 var (
-	ageViews  = flag.Int("age.views", 10, "views of the test of ages")
-	agePhase  = flag.Duration("age.phase", 500*time.Millisecond, "duration of each phase of the test of ages")
+	ageViews  = flag.Int("age.views", 6, "views of the test of ages")
+	agePhase  = flag.Duration("age.phase", 250*time.Millisecond, "duration of each phase of the test of ages")
 	ageRounds = flag.Int("age.rounds", 1, "rounds of kills and restores of the test of ages")
 	ageBound  = flag.Duration("age.bound", time.Minute, "how long a view may differ from a restored registry; 10s on a quiet machine")
 )
@@ -140,7 +140,7 @@ type agedView struct {
 
 type ageTest struct {
 	t        *testing.T
-	server   *soakServer
+	server   *childServer
 	writer   *client.Client
 	samples  *samples
 	ids      []string
@@ -158,7 +158,7 @@ type ageTest struct {
 
 func startAge(t *testing.T) *ageTest {
 	a := &ageTest{t: t, samples: &samples{known: ledger.New[state]()}, end: make(chan struct{})}
-	a.server = &soakServer{task: soakTask{Path: filepath.Join(t.TempDir(), "relayers.db"), Create: ageRelayers, Name: "0-0", MaxPerPage: agePage}}
+	a.server = &childServer{task: serverTask{Path: filepath.Join(t.TempDir(), "relayers.db"), Create: ageRelayers, Name: "0-0", MaxPerPage: agePage}}
 	a.server.start(t)
 	t.Cleanup(func() { a.server.kill(t) })
 	for i := range ageRelayers {

@@ -38,7 +38,7 @@ const (
 type link struct {
 	fault  fault
 	level  *atomic.Int32
-	server *soakServer
+	server *childServer
 }
 
 func (l *link) isFaulty() bool {

@@ -27,8 +27,8 @@ import (
 )
 
 var (
-	listWatchKills = flag.Int("listwatch.kills", 3, "how often the server is killed while lists are followed by watches")
-	listWatchPhase = flag.Duration("listwatch.phase", 500*time.Millisecond, "time between two kills")
+	listWatchKills = flag.Int("listwatch.kills", 2, "how often the server is killed while lists are followed by watches")
+	listWatchPhase = flag.Duration("listwatch.phase", 300*time.Millisecond, "time between two kills")
 )
 
 const (
@@ -54,7 +54,7 @@ func restartableMemory(t *testing.T) *restartable {
 		}
 		return m
 	}
-	server, direct := new(soakServer), newFlaky(manager())
+	server, direct := new(childServer), newFlaky(manager())
 	var serving *http.Server
 	start := func() {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -79,9 +79,9 @@ func restartableMemory(t *testing.T) *restartable {
 }
 
 // restartableProcess kills a process that serves a store.
-func restartableProcess(t *testing.T, task soakTask, direct relayer.Registry) *restartable {
+func restartableProcess(t *testing.T, task serverTask, direct relayer.Registry) *restartable {
 	task.MaxPerPage = listWatchPage
-	server := &soakServer{task: task}
+	server := &childServer{task: task}
 	server.start(t)
 	t.Cleanup(func() { server.kill(t) })
 	return &restartable{
@@ -99,7 +99,7 @@ func TestListWatch(t *testing.T) {
 	for name, start := range map[string]func(*testing.T) *restartable{
 		"memory": restartableMemory,
 		"file": func(t *testing.T) *restartable {
-			return restartableProcess(t, soakTask{Path: filepath.Join(t.TempDir(), "relayers.db")}, nil)
+			return restartableProcess(t, serverTask{Path: filepath.Join(t.TempDir(), "relayers.db")}, nil)
 		},
 		"PostgreSQL": func(t *testing.T) *restartable {
 			connString, schema := pgserver.Start(t).ConnString(), "listwatch"
@@ -107,7 +107,7 @@ func TestListWatch(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return restartableProcess(t, soakTask{Postgres: connString, Path: schema}, other)
+			return restartableProcess(t, serverTask{Postgres: connString, Path: schema}, other)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

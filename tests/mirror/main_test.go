@@ -20,7 +20,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	child.Main(serveSoak)
+	child.Main(serveTask)
 	if err := flag.Set("test.parallel", "8"); err != nil { // the tests mostly wait
 		panic(err)
 	}

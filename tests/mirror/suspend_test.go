@@ -16,7 +16,7 @@ import (
 	"github.com/go-relayer/relayer/tests/internal/child"
 )
 
-var stopped = flag.Duration("stopped", 2*time.Second, "how long a process with a view is stopped")
+var stopped = flag.Duration("stopped", time.Second, "how long a process with a view is stopped")
 
 // viewReport is what a process sees of its view. Times are in nanoseconds since 1970: the
 // processes have the same wall clock.
@@ -52,9 +52,9 @@ func reportView(url string) error {
 func TestMirror_StoppedProcess(t *testing.T) {
 	for name, isKilled := range map[string]bool{"the server is killed": true, "the server continues": false} {
 		t.Run(name, func(t *testing.T) {
-			server := &soakServer{task: soakTask{Path: filepath.Join(t.TempDir(), "relayers.db"), Create: 3}}
+			server := &childServer{task: serverTask{Path: filepath.Join(t.TempDir(), "relayers.db"), Create: 3}}
 			server.start(t)
-			process := child.Start(t, soakTask{Follow: "http://" + server.address.Load().(string)})
+			process := child.Start(t, serverTask{Follow: "http://" + server.address.Load().(string)})
 			reports, ended := make(chan viewReport, 10_000), make(chan error, 1)
 			go func() {
 				_, err := child.Follow(process, func(r viewReport) { reports <- r })
