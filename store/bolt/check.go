@@ -142,7 +142,7 @@ func (c *comparison) record(key, value []byte) (more bool, err error) {
 		return true, nil
 	}
 	at, isThere := slices.BinarySearchFunc(c.want[c.next:], found.Sequence, func(r *table.Record, sequence uint64) int {
-		return cmp.Compare(r.Sequence(), sequence)
+		return cmp.Compare(r.Sequence, sequence)
 	})
 	c.missing(c.next + at)
 	if !isThere {
@@ -150,10 +150,10 @@ func (c *comparison) record(key, value []byte) (more bool, err error) {
 		return true, nil
 	}
 	switch want := c.want[c.next]; {
-	case want.IsDamaged():
-		c.report(fmt.Errorf("record %d, ID %q, does not match its checksum: delete it", want.Sequence(), want.ID()))
-	case found.IsDamaged || string(found.ID()) != want.ID() || found.Revision != want.Revision() || found.Checksum != want.Checksum:
-		c.found("record %d, ID %q, is not the one in memory", want.Sequence(), want.ID())
+	case want.IsDamaged:
+		c.report(fmt.Errorf("record %d, ID %q, does not match its checksum: delete it", want.Sequence, want.ID))
+	case found.IsDamaged || found.ID != want.ID || found.Revision != want.Revision || found.Checksum != want.Checksum:
+		c.found("record %d, ID %q, is not the one in memory", want.Sequence, want.ID)
 	}
 	c.next++
 	return true, nil
@@ -178,7 +178,7 @@ func (c *comparison) change(key, value []byte) (more bool, err error) {
 // missing reports the records in memory up to an index that the file does not have.
 func (c *comparison) missing(end int) {
 	for ; c.next < end; c.next++ {
-		c.found("record %d, ID %q, is not in the file", c.want[c.next].Sequence(), c.want[c.next].ID())
+		c.found("record %d, ID %q, is not in the file", c.want[c.next].Sequence, c.want[c.next].ID)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unsafe"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/internal/limits"
@@ -220,12 +221,11 @@ func entryKey(number uint64, id string) []byte {
 	return binary.BigEndian.AppendUint32(key, crc32.Checksum(key, castagnoli))
 }
 
-func recordKey(r *table.Record) []byte { return entryKey(r.Sequence(), r.ID()) }
+func recordKey(r *table.Record) []byte { return entryKey(r.Sequence, r.ID) }
 
 // recordValue returns the value of a record whose checksum is complete.
 func recordValue(r *table.Record) []byte {
-	rec := r.Record()
-	return entryValue(rec, rec.Private, rec.Revision, r.Checksum)
+	return entryValue(r.Record, r.Private, r.Revision, r.Checksum)
 }
 
 // entryValue returns the value of an entry.
@@ -265,68 +265,68 @@ func newChange(c relayer.RecordChange, now time.Time) entry {
 	return e
 }
 
-// stored is a decoded entry.
-type stored struct {
-	table.Stored
-	last  []byte // the last part
-	terms []byte // joined
-}
-
-// decodeEntry decodes an entry, whose bytes the result shares. An entry that does not
-// match its checksum is marked as damaged. If the checksum of neither the value nor the key
-// confirms its ID, it returns false.
-func decodeEntry(key, value []byte) (e stored, ok bool) {
+// decodeEntry decodes an entry, whose bytes the record shares. Of a change, the sequence number of
+// the record is the revision of the change, and the private part is the last part. An entry that
+// does not match its checksum is marked as damaged. If the checksum of neither the value nor the
+// key confirms its ID, it returns false.
+func decodeEntry(key, value []byte) (r table.Record, ok bool) {
 	idEnd := len(key) - sumSize
 	if idEnd <= numberSize || idEnd > numberSize+limits.ID {
-		return e, false
+		return r, false
 	}
-	number, id := key[:numberSize], key[numberSize:idEnd]
-	e, isSound := decodeValue(value)
-	e.Sequence = binary.BigEndian.Uint64(number)
-	isSound = isSound && completeSum(crc32.Checksum(value[sizesAt:], castagnoli), number, value[numberAt:sizesAt]) == e.Checksum
+	number, id := key[:numberSize], view(key[numberSize:idEnd])
+	r, isSound := decodeValue(value)
+	r.Sequence = binary.BigEndian.Uint64(number)
+	isSound = isSound && completeSum(crc32.Checksum(value[sizesAt:], castagnoli), number, value[numberAt:sizesAt]) == r.Checksum
 	isKeySound := crc32.Checksum(key[:idEnd], castagnoli) == binary.BigEndian.Uint32(key[idEnd:])
-	e.IsDamaged = !isSound || !isKeySound || !bytes.Equal(e.ID(), id)
+	r.IsDamaged = !isSound || !isKeySound || r.ID != id
 	if !isSound {
-		e.Parts, e.IDSize, e.ClaimSize, e.TextSize, e.NoteSize, e.DocumentSize = id, uint8(len(id)), 0, 0, 0, 0
+		r.Record = relayer.Record{ID: id, Sequence: r.Sequence, Revision: r.Revision}
 	}
-	return e, isSound || isKeySound
+	if r.IsDamaged {
+		r.Terms = nil // not known
+	}
+	return r, isSound || isKeySound
 }
 
 // decodeValue parses a value. It returns false if its sizes contradict each other.
-func decodeValue(value []byte) (e stored, ok bool) {
+func decodeValue(value []byte) (r table.Record, ok bool) {
 	if len(value) < partsAt {
-		return e, false
+		return r, false
 	}
-	e.Checksum = binary.BigEndian.Uint32(value[checksumAt:])
-	e.Revision = binary.BigEndian.Uint64(value[numberAt:])
-	e.IDSize, e.ClaimSize = value[sizesAt], value[sizesAt+1]
-	e.TextSize, e.NoteSize = binary.BigEndian.Uint16(value[sizesAt+2:]), binary.BigEndian.Uint16(value[sizesAt+4:])
-	terms := int(binary.BigEndian.Uint16(value[sizesAt+6:]))
-	e.DocumentSize = binary.BigEndian.Uint32(value[sizesAt+8:])
-	termsAt := len(value) - terms
-	if value[0] != entryVersion || termsAt < partsAt ||
-		e.IDSize == 0 || e.IDSize > limits.ID || e.ClaimSize > limits.Claim ||
-		e.TextSize > limits.Text || e.NoteSize > limits.Note {
-		return e, false
+	r.Checksum = binary.BigEndian.Uint32(value[checksumAt:])
+	r.Revision = binary.BigEndian.Uint64(value[numberAt:])
+	id, claim := int(value[sizesAt]), int(value[sizesAt+1])
+	text, note := int(binary.BigEndian.Uint16(value[sizesAt+2:])), int(binary.BigEndian.Uint16(value[sizesAt+4:]))
+	terms, document := int(binary.BigEndian.Uint16(value[sizesAt+6:])), int64(binary.BigEndian.Uint32(value[sizesAt+8:]))
+	if value[0] != entryVersion || id == 0 || id > limits.ID || claim > limits.Claim || text > limits.Text || note > limits.Note ||
+		int64(partsAt+id+claim+text+note+terms)+document > int64(len(value)) {
+		return r, false
 	}
-	e.Parts, e.terms = value[partsAt:termsAt], value[termsAt:]
-	sizes := int64(e.IDSize) + int64(e.ClaimSize) + int64(e.TextSize) + int64(e.NoteSize) + int64(e.DocumentSize)
-	if sizes > int64(len(e.Parts)) {
-		return e, false
+	rest := value[partsAt:]
+	next := func(size int) (part []byte) {
+		part, rest = rest[:size], rest[size:]
+		return part
 	}
-	e.last = e.Parts[sizes:]
-	return e, true
+	r.ID, r.Claim, r.Text = view(next(id)), view(next(claim)), view(next(text))
+	r.Note, r.Document = next(note), next(int(document))
+	r.Private = next(len(rest) - terms)
+	r.Terms = splitTerms(view(rest))
+	return r, true
 }
+
+// view returns bytes as a text without a copy.
+func view(bytes []byte) string { return unsafe.String(unsafe.SliceData(bytes), len(bytes)) }
 
 // decodePast returns what memory has of an entry of the history. It returns false if no checksum
 // confirms its ID.
-func decodePast(key, value []byte) (e stored, p past, ok bool) {
-	e, ok = decodeEntry(key, value)
-	p = past{revision: e.Sequence, checksum: e.Checksum}
-	if !e.IsDamaged && isChangePart(e.last) {
-		p.time = binary.BigEndian.Uint32(e.last[changeTimeAt:])
+func decodePast(key, value []byte) (r table.Record, p past, ok bool) {
+	r, ok = decodeEntry(key, value)
+	p = past{revision: r.Sequence, checksum: r.Checksum}
+	if !r.IsDamaged && isChangePart(r.Private) {
+		p.time = binary.BigEndian.Uint32(r.Private[changeTimeAt:])
 	}
-	return e, p, ok
+	return r, p, ok
 }
 
 func isChangePart(last []byte) bool {
@@ -337,23 +337,25 @@ func isChangePart(last []byte) bool {
 	return len(old) == 0 || len(old) >= 2 && int(binary.BigEndian.Uint16(old)) <= len(old)-2
 }
 
-// change returns a copy of a change that is not damaged.
-func (e stored) change() relayer.RecordChange {
-	r := e.Record(table.NewTerms(splitTerms(e.terms)))
-	rec := r.Record()
-	c := relayer.RecordChange{Kind: changeKinds[e.last[0]], Record: rec, OldText: rec.Text, OldTerms: rec.Terms}
+// changeOf returns a copy of the change of a decoded entry that is not damaged.
+func changeOf(entry relayer.Record) relayer.RecordChange {
+	rec := table.NewRecord(entry).Record
+	for i := range rec.Terms {
+		rec.Terms[i] = strings.Clone(rec.Terms[i])
+	}
+	c := relayer.RecordChange{Kind: changeKinds[rec.Private[0]], Record: rec, OldText: rec.Text, OldTerms: rec.Terms}
 	if old := rec.Private[oldTextAt:]; len(old) > 0 {
 		size := int(binary.BigEndian.Uint16(old))
-		c.OldText, c.OldTerms = string(old[2:2+size]), splitTerms(old[2+size:])
+		c.OldText, c.OldTerms = string(old[2:2+size]), splitTerms(string(old[2+size:]))
 	}
 	c.Record.Private = nil
 	c.Record.Sequence, c.Record.Revision = rec.Revision, rec.Sequence
 	return c
 }
 
-func splitTerms(joined []byte) []string {
-	if len(joined) == 0 {
+func splitTerms(joined string) []string {
+	if joined == "" {
 		return nil
 	}
-	return strings.Split(string(joined), termSeparator)
+	return strings.Split(joined, termSeparator)
 }

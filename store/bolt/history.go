@@ -100,8 +100,8 @@ func (h *history) find(id string, revision uint64) (*changes, int) {
 
 // entry returns the changes of the ID of an entry of the file, and the index of the entry. It
 // returns false if the entry is not the one in memory.
-func (h *history) entry(e stored, p past) (c *changes, at int, ok bool) {
-	c, at = h.find(string(e.ID()), p.revision)
+func (h *history) entry(e table.Record, p past) (c *changes, at int, ok bool) {
+	c, at = h.find(e.ID, p.revision)
 	return c, at, at < len(c.pasts) && c.pasts[at] == p
 }
 
@@ -154,7 +154,7 @@ func (s *Store) readHistory(ctx context.Context, file *pages.File, query relayer
 		case !isDamaged && p.time < oldest:
 			return false, nil
 		case !isDamaged && at >= len(c.pasts)-s.opts.historyChanges:
-			found = append(found, e.change())
+			found = append(found, changeOf(e.Record))
 		}
 		return len(found) < query.Limit, ctx.Err()
 	}
@@ -338,7 +338,7 @@ func (s *Store) copyHistory(ctx context.Context, before uint64, put func([]entry
 					return false, nil
 				}
 				if p.time > 0 {
-					some = append(some, entry{p, string(e.ID()), bytes.Clone(value)})
+					some = append(some, entry{p, strings.Clone(e.ID), bytes.Clone(value)})
 				}
 				read++
 				more, next = read == historyStep, append(bytes.Clone(key), 0)

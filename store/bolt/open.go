@@ -1,7 +1,6 @@
 package bolt
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -117,24 +117,18 @@ type loader struct {
 	opts options
 
 	content
-	batch          []*table.Record        // read and not sent
-	batches        chan []*table.Record   // for fill
-	termSets       map[string]table.Terms // by the joined terms
-	next           uint64                 // lowest sequence number that the next record can have
-	records        tally                  // that were read
+	next           uint64 // lowest sequence number that the next record can have
+	records        tally  // that were read
 	changes        tally
 	damaged        int // records
 	damagedChanges int
 	reported       time.Time
 }
 
-// loadBatch is the number of records that the loader sends to fill at once.
-const loadBatch = 1024
-
 // load verifies that this package created the file and that it is whole, and reads all
 // records.
 func load(ctx context.Context, file *os.File, opts options) (content, error) {
-	l := &loader{ctx: ctx, file: file, opts: opts, termSets: make(map[string]table.Terms), reported: time.Now()}
+	l := &loader{ctx: ctx, file: file, opts: opts, reported: time.Now()}
 	err := l.read()
 	if errors.Is(err, pages.ErrDamaged) {
 		err = corruptFile(err)
@@ -197,17 +191,15 @@ func (l *loader) readRecords(file *pages.File) error {
 	// A damaged total must not reserve more memory than the file can need.
 	most := uint64(l.info.Size() / (partsAt + numberSize + sumSize))
 	l.table = table.New(l.state.counters, int(min(l.state.records.total, most)))
-	l.batches = make(chan []*table.Record, 4)
-	filled, changes := make(chan error, 1), make(chan error, 1)
-	go func() { filled <- l.fill() }()
 	l.history = newHistory(l.opts.historyChanges)
-	history := pages.NewFile(l.file, l.header)
-	go func() { changes <- history.Entries(historyBucket, l.addPast) }()
 	err := file.Entries(recordsBucket, l.add)
-	l.send()
-	close(l.batches)
-	historyErr := <-changes
-	if err := cmp.Or(err, <-filled, historyErr, file.Freelist(), file.Join(history)); err != nil {
+	if err == nil {
+		err = file.Entries(historyBucket, l.addPast)
+	}
+	if err == nil {
+		err = file.Freelist()
+	}
+	if err != nil {
 		return err
 	}
 	if l.state.records, err = l.state.records.corrected(l.records, l.damaged, "records"); err != nil {
@@ -229,73 +221,39 @@ func (l *loader) add(key, value []byte) (bool, error) {
 		return false, corruptFile(fmt.Sprintf("two records have the number %d", r.Sequence))
 	}
 	l.next = r.Sequence + 1
-	l.batch = append(l.batch, r.Record(l.terms(r.terms)))
+	loaded := table.NewRecord(r.Record)
+	loaded.Checksum, loaded.IsDamaged = r.Checksum, r.IsDamaged
+	if !l.table.Load(loaded) {
+		return false, corruptFile(fmt.Sprintf("record %d contradicts others", r.Sequence))
+	}
 	l.records.add(r.Checksum)
 	if r.IsDamaged {
 		l.damaged++
-		l.opts.log(slog.LevelError, "a record is damaged: delete it, or "+restoreRemedy, "id", string(r.ID()))
+		l.opts.log(slog.LevelError, "a record is damaged: delete it, or "+restoreRemedy, "id", loaded.ID)
 	}
-	if len(l.batch) < loadBatch {
+	if l.records.total%1024 > 0 {
 		return true, nil
 	}
-	l.send()
 	if time.Since(l.reported) >= progressInterval {
 		l.report()
 	}
 	return true, l.ctx.Err()
 }
 
-// addPast reads an entry of the history, in a separate goroutine. A damaged one is not served,
-// and is deleted when it is the oldest.
+// addPast reads an entry of the history. A damaged one is not served, and is deleted when it is the
+// oldest.
 func (l *loader) addPast(key, value []byte) (bool, error) {
 	e, p, ok := decodePast(key, value)
 	if !ok || p.revision >= l.state.counters.NextRevision {
 		return false, corruptFile("a change of the history has no ID, or a wrong revision")
 	}
-	l.history.add(string(e.ID()), p)
+	l.history.add(e.ID, p)
 	l.changes.add(p.checksum)
 	if p.time == 0 {
 		l.damagedChanges++
-		l.opts.log(slog.LevelError, "a change of the history is damaged: it is left out", "id", string(e.ID()), "revision", p.revision)
+		l.opts.log(slog.LevelError, "a change of the history is damaged: it is left out", "id", strings.Clone(e.ID), "revision", p.revision)
 	}
 	return true, l.ctx.Err()
-}
-
-// maxTermSets bounds the memory for terms that no other record has.
-const maxTermSets = 10_000
-
-// terms returns the terms of a record. Most records share them with others.
-func (l *loader) terms(joined []byte) table.Terms {
-	if len(joined) == 0 {
-		return nil
-	}
-	terms, isKnown := l.termSets[string(joined)]
-	if !isKnown {
-		if len(l.termSets) == maxTermSets {
-			clear(l.termSets)
-		}
-		terms = table.NewTerms(splitTerms(joined))
-		l.termSets[string(joined)] = terms
-	}
-	return terms
-}
-
-func (l *loader) send() {
-	l.batches <- l.batch
-	l.batch = make([]*table.Record, 0, loadBatch)
-}
-
-// fill puts the records into the table while the next ones are read: with many relayers, the
-// maps take a third of the time.
-func (l *loader) fill() (err error) {
-	for batch := range l.batches {
-		for i := range batch {
-			if !l.table.Load(batch[i]) && err == nil {
-				err = corruptFile(fmt.Sprintf("record %d contradicts others", batch[i].Sequence()))
-			}
-		}
-	}
-	return err
 }
 
 func (l *loader) report() {

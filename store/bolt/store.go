@@ -86,7 +86,7 @@ func (s *Store) put(ctx context.Context, rec relayer.Record, validate func(*tabl
 	if err := s.queue.Do(ctx, r.Size(), func(b *table.Batch) error { return validate(b, r) }); err != nil {
 		return relayer.Record{}, err
 	}
-	rec.Revision, rec.Sequence = r.Revision(), r.Sequence()
+	rec.Revision, rec.Sequence = r.Revision, r.Sequence
 	return rec, nil
 }
 

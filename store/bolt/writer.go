@@ -82,7 +82,7 @@ type commit struct {
 func (s *Store) commitBatch(b *table.Batch) error {
 	for _, c := range b.Changes {
 		if c.New != nil {
-			c.New.Checksum = completeSum(c.New.Checksum, numberKey(c.New.Sequence()), numberKey(c.New.Revision()))
+			c.New.Checksum = completeSum(c.New.Checksum, numberKey(c.New.Sequence), numberKey(c.New.Revision))
 		}
 	}
 	next := &commit{batch: b, history: s.historyAfter(b, time.Now()), txid: s.header.TxID + 1}
@@ -141,7 +141,7 @@ func (next *commit) put(tx *bbolt.Tx) error {
 		case c.New != nil:
 			err = records.Put(recordKey(c.New), recordValue(c.New))
 		default:
-			err = deleteEntry(records, c.Old.Sequence(), c.Old.ID(), c.Old.IsDamaged())
+			err = deleteEntry(records, c.Old.Sequence, c.Old.ID, c.Old.IsDamaged)
 		}
 		if err != nil {
 			return err
@@ -263,15 +263,15 @@ func (s *Store) verifyPaths(b *table.Batch) error {
 	if err := verifyState(&s.pages, s.state); err != nil {
 		return err
 	}
-	bySequence := func(a, b table.Change) int { return cmp.Compare(a.Record().Sequence(), b.Record().Sequence()) }
+	bySequence := func(a, b table.Change) int { return cmp.Compare(a.Record().Sequence, b.Record().Sequence) }
 	last := uint64(math.MaxUint64)
 	for _, c := range slices.SortedStableFunc(slices.Values(b.Changes), bySequence) {
 		// The file does not have the effect of an earlier change of the batch.
-		isFirst := c.Record().Sequence() != last
+		isFirst := c.Record().Sequence != last
 		if err := s.verifyPath(c, isFirst); err != nil {
 			return err
 		}
-		last = c.Record().Sequence()
+		last = c.Record().Sequence
 	}
 	return nil
 }
@@ -289,7 +289,7 @@ func verifyState(file *pages.File, want state) error {
 func (s *Store) verifyPath(c table.Change, isFirst bool) (err error) {
 	r, found := c.Record(), false
 	if c.New == nil {
-		found, err = verifyDeleted(&s.pages, recordsBucket, r.Sequence(), r.ID(), r.IsDamaged())
+		found, err = verifyDeleted(&s.pages, recordsBucket, r.Sequence, r.ID, r.IsDamaged)
 	} else {
 		found, err = s.pages.Verify(recordsBucket, recordKey(r), 0)
 	}

@@ -75,16 +75,16 @@ func (b *Batch) Create(added *Record) error {
 	if err := b.checkFree(added); err != nil {
 		return err
 	}
-	added.revision = b.Counters.NextRevision
+	added.Revision = b.Counters.NextRevision
 	b.append(Change{New: added})
 	return nil
 }
 
 func (b *Batch) checkFree(added *Record) error {
-	if b.record(added.ID()) != nil {
+	if b.record(added.ID) != nil {
 		return relayer.ErrExists
 	}
-	if b.holder(added.Claim()) != nil {
+	if b.holder(added.Claim) != nil {
 		return relayer.ErrClaimed
 	}
 	return nil
@@ -99,7 +99,7 @@ func (b *Batch) Import(added []*Record) error {
 	}
 	for _, r := range added {
 		if err := all.checkFree(r); err != nil {
-			return importError(r.ID(), err)
+			return importError(r.ID, err)
 		}
 		all.append(Change{New: r, IsImport: true})
 	}
@@ -147,27 +147,27 @@ func (b *Batch) ImportHistory(changes []relayer.RecordChange) error {
 }
 
 func (b *Batch) append(c Change) {
-	c.New.sequence = b.Counters.NextSequence
+	c.New.Sequence = b.Counters.NextSequence
 	b.Counters.NextSequence++
 	b.change(c)
 }
 
 // Update replaces the record with the same ID and revision. It sets the next revision.
 func (b *Batch) Update(changed *Record) error {
-	current := b.record(changed.ID())
+	current := b.record(changed.ID)
 	if current == nil {
 		return relayer.ErrNotFound
 	}
 	if err := current.Err(); err != nil {
 		return err
 	}
-	if current.revision != changed.revision {
+	if current.Revision != changed.Revision {
 		return relayer.ErrConflict
 	}
-	if holder := b.holder(changed.Claim()); holder != nil && holder.sequence != current.sequence {
+	if holder := b.holder(changed.Claim); holder != nil && holder.Sequence != current.Sequence {
 		return relayer.ErrClaimed
 	}
-	changed.revision, changed.sequence = b.Counters.NextRevision, current.sequence
+	changed.Revision, changed.Sequence = b.Counters.NextRevision, current.Sequence
 	b.change(Change{Old: current, New: changed})
 	return nil
 }
@@ -182,7 +182,7 @@ func (b *Batch) Delete(id string, revision uint64, note []byte) error {
 	if current == nil {
 		return relayer.ErrNotFound
 	}
-	if current.revision != revision && !current.isDamaged {
+	if current.Revision != revision && !current.IsDamaged {
 		return relayer.ErrConflict
 	}
 	b.change(Change{Old: current, Revision: b.Counters.NextRevision, Note: note})
@@ -197,16 +197,16 @@ func (b *Batch) change(c Change) {
 		b.byID, b.byClaim = make(map[string]*Record), make(map[string]*Record)
 	}
 	b.Changes = append(b.Changes, c)
-	b.byID[c.Record().ID()] = c.New
+	b.byID[c.Record().ID] = c.New
 	if c.Old != nil {
-		if holder := b.holder(c.Old.Claim()); holder != nil && holder.sequence == c.Old.sequence {
-			b.byClaim[c.Old.Claim()] = nil
+		if holder := b.holder(c.Old.Claim); holder != nil && holder.Sequence == c.Old.Sequence {
+			b.byClaim[c.Old.Claim] = nil
 		}
 	}
 	if c.New != nil {
-		b.Counters.NextRevision = max(b.Counters.NextRevision, c.New.revision+1)
-		if c.New.claimSize > 0 {
-			b.byClaim[c.New.Claim()] = c.New
+		b.Counters.NextRevision = max(b.Counters.NextRevision, c.New.Revision+1)
+		if c.New.Claim != "" {
+			b.byClaim[c.New.Claim] = c.New
 		}
 	}
 }
@@ -229,20 +229,20 @@ func (t *Table) apply(c Change) {
 	if old == nil {
 		old = &Record{}
 	}
-	if holder := t.byClaim[old.Claim()]; holder != nil && holder.sequence == old.sequence {
-		delete(t.byClaim, old.Claim())
+	if holder := t.byClaim[old.Claim]; holder != nil && holder.Sequence == old.Sequence {
+		delete(t.byClaim, old.Claim)
 	}
 	if c.New != nil {
 		t.put(old, c.New)
-		if c.New.claimSize > 0 { // the empty claim has no holder
-			t.byClaim[c.New.Claim()] = c.New
+		if c.New.Claim != "" { // the empty claim has no holder
+			t.byClaim[c.New.Claim] = c.New
 		}
 		return
 	}
-	delete(t.byID, old.ID())
+	delete(t.byID, old.ID)
 	t.order.remove(old)
 	t.byTerm.move(old, &Record{})
-	if old.isDamaged {
+	if old.IsDamaged {
 		t.damaged.remove(old)
 	}
 }
@@ -256,12 +256,9 @@ func (b *Batch) RecordChanges() []relayer.RecordChange {
 }
 
 func (c Change) recordChange() relayer.RecordChange {
-	change := relayer.RecordChange{Kind: relayer.ChangeCreated, Record: c.Record().Record()}
+	change := relayer.RecordChange{Kind: relayer.ChangeCreated, Record: c.Record().Record}
 	if c.Old != nil {
-		change.Kind, change.OldTerms, change.OldText = relayer.ChangeUpdated, change.Record.Terms, c.Old.Text()
-		if !c.Old.terms.equal(c.Record().terms) {
-			change.OldTerms = c.Old.Terms()
-		}
+		change.Kind, change.OldTerms, change.OldText = relayer.ChangeUpdated, c.Old.Terms, c.Old.Text
 	}
 	if c.New == nil {
 		change.Kind = relayer.ChangeDeleted

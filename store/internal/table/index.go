@@ -20,26 +20,24 @@ type termList struct {
 // move moves a record from the lists of its old terms to those of its new ones, in which it
 // replaces the old record. Its terms then share their memory with the index.
 func (x index) move(old, r *Record) {
-	for _, term := range old.terms {
-		if r.terms.contains(*term) {
+	for _, term := range old.Terms {
+		if _, isKept := slices.BinarySearch(r.Terms, term); isKept {
 			continue
 		}
-		l := x[*term]
+		l := x[term]
 		if l.remove(old); len(l.list) == 0 {
-			delete(x, *term)
+			delete(x, term)
 		}
 	}
-	for i, term := range r.terms {
-		l := x[*term]
+	r.Terms = slices.Clone(r.Terms) // changes that are published have them too
+	for i, term := range r.Terms {
+		l := x[term]
 		if l == nil {
-			l = &termList{term: strings.Clone(*term)}
+			l = &termList{term: strings.Clone(term)}
 			x[l.term] = l
 		}
 		l.put(r)
-		r.terms[i] = &l.term
-	}
-	if r.terms.equal(old.terms) {
-		r.terms = old.terms
+		r.Terms[i] = l.term
 	}
 }
 
@@ -51,8 +49,8 @@ type selection struct {
 	isExact    bool // all records of the only list are selected
 }
 
-// condition is terms of the index, of which a record must have one.
-type condition []*string
+// condition is terms, of which a record must have one.
+type condition []string
 
 // selection returns the selection of a query. The lists are those of the table.
 func (t *Table) selection(query relayer.StoreQuery) selection {
@@ -66,7 +64,7 @@ func (t *Table) selection(query relayer.StoreQuery) selection {
 		lists, size := []list{t.damaged}, len(t.damaged)
 		for _, text := range texts {
 			if l := t.byTerm[text]; l != nil {
-				c, lists, size = append(c, &l.term), append(lists, l.list), size+len(l.list)
+				c, lists, size = append(c, l.term), append(lists, l.list), size+len(l.list)
 			}
 		}
 		if s.conditions = append(s.conditions, c); size < least {
@@ -84,7 +82,7 @@ func (t *Table) withIDs(ids []string) (found list) {
 			found = append(found, r)
 		}
 	}
-	slices.SortFunc(found, func(a, b *Record) int { return cmp.Compare(a.sequence, b.sequence) })
+	slices.SortFunc(found, func(a, b *Record) int { return cmp.Compare(a.Sequence, b.Sequence) })
 	return slices.Compact(found)
 }
 
@@ -109,11 +107,11 @@ func (s *selection) records(ctx context.Context) (all list, err error) {
 // selects reports whether a record meets the conditions. The terms and the text of a damaged record
 // are not known: every selection has it, so that its page is an error.
 func (s *selection) selects(r *Record) bool {
-	if r.isDamaged {
+	if r.IsDamaged {
 		return true
 	}
 	for _, c := range s.conditions {
-		if !slices.ContainsFunc(c, func(term *string) bool { return slices.Contains(r.terms, term) }) {
+		if !slices.ContainsFunc(c, func(term string) bool { return slices.Contains(r.Terms, term) }) {
 			return false
 		}
 	}

@@ -12,16 +12,16 @@ type list []*Record
 
 // find returns the index of the first record that is not before a sequence number.
 func (l list) find(sequence uint64) int {
-	if n := len(l); n == 0 || l[n-1].sequence < sequence {
+	if n := len(l); n == 0 || l[n-1].Sequence < sequence {
 		return n // a create
 	}
-	return sort.Search(len(l), func(i int) bool { return l[i].sequence >= sequence })
+	return sort.Search(len(l), func(i int) bool { return l[i].Sequence >= sequence })
 }
 
 // put adds a record, or replaces the one with its sequence number.
 func (l *list) put(r *Record) {
-	at := l.find(r.sequence)
-	if at < len(*l) && (*l)[at].sequence == r.sequence {
+	at := l.find(r.Sequence)
+	if at < len(*l) && (*l)[at].Sequence == r.Sequence {
 		(*l)[at] = r
 		return
 	}
@@ -31,7 +31,7 @@ func (l *list) put(r *Record) {
 // remove removes the record with the sequence number of r, which must be in the list. It moves
 // the shorter part.
 func (l *list) remove(r *Record) {
-	at := l.find(r.sequence)
+	at := l.find(r.Sequence)
 	if at >= len(*l)/2 {
 		*l = slices.Delete(*l, at, at+1)
 		return
@@ -44,7 +44,7 @@ func (l *list) remove(r *Record) {
 // page returns the part that a query selects by After, Offset and Limit.
 func (l list) page(query relayer.StoreQuery) list {
 	if query.After > 0 {
-		at := sort.Search(len(l), func(i int) bool { return l[i].sequence > query.After })
+		at := sort.Search(len(l), func(i int) bool { return l[i].Sequence > query.After })
 		l = l[at:]
 	}
 	if query.Offset < 0 || query.Offset >= len(l) || query.Limit <= 0 {
@@ -58,7 +58,7 @@ func (l list) page(query relayer.StoreQuery) list {
 func merged(a, b list) list {
 	both := make(list, 0, len(a)+len(b))
 	for len(a) > 0 && len(b) > 0 {
-		switch first, second := a[0].sequence, b[0].sequence; {
+		switch first, second := a[0].Sequence, b[0].Sequence; {
 		case first < second:
 			both, a = append(both, a[0]), a[1:]
 		case first > second:

@@ -9,7 +9,7 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-func sequenced(sequence uint64) *Record { return &Record{sequence: sequence} }
+func sequenced(sequence uint64) *Record { return &Record{Record: relayer.Record{Sequence: sequence}} }
 
 // TestList_Random compares a list with a sorted slice: inserts at the end and in the
 // middle, single deletes and runs of them, and pages at every kind of offset.
@@ -18,14 +18,14 @@ func TestList_Random(t *testing.T) {
 	var records list
 	var want []*Record
 	position := func(sequence uint64) int {
-		at, _ := slices.BinarySearchFunc(want, sequence, func(r *Record, sequence uint64) int { return int(r.sequence) - int(sequence) })
+		at, _ := slices.BinarySearchFunc(want, sequence, func(r *Record, sequence uint64) int { return int(r.Sequence) - int(sequence) })
 		return at
 	}
 	free := random.Perm(20_000)
 	remove := func(at, count int) {
 		for _, s := range want[at : at+count] {
 			records.remove(s)
-			free = append(free, int(s.sequence))
+			free = append(free, int(s.Sequence))
 		}
 		want = slices.Delete(want, at, at+count)
 	}
@@ -34,7 +34,7 @@ func TestList_Random(t *testing.T) {
 			s := sequenced(uint64(free[0]))
 			free = free[1:]
 			records.put(s)
-			want = slices.Insert(want, position(s.sequence), s)
+			want = slices.Insert(want, position(s.Sequence), s)
 		}
 		for range random.IntN(100) {
 			if len(want) > 0 {
@@ -57,7 +57,7 @@ func wantRecords(t *testing.T, records list, want []*Record, random *rand.Rand) 
 	}
 	for range 5 {
 		offset, limit, after := random.IntN(len(want)+10), random.IntN(1500), uint64(random.IntN(2)*random.IntN(20_010))
-		rest := slices.DeleteFunc(slices.Clone(want), func(r *Record) bool { return r.sequence <= after && after > 0 })
+		rest := slices.DeleteFunc(slices.Clone(want), func(r *Record) bool { return r.Sequence <= after && after > 0 })
 		start := min(offset, len(rest))
 		page := rest[start:min(start+limit, len(rest))]
 		if got := records.page(relayer.StoreQuery{After: after, Offset: offset, Limit: limit}); !slices.Equal(got, page) {

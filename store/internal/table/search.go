@@ -33,7 +33,7 @@ func newSearch(parts []string) search {
 // finds reports whether the text of a record contains one of the parts.
 func (s search) finds(r *Record) bool {
 	for i := range s {
-		if s[i].signature&^r.signature == 0 && strings.Contains(r.Text(), s[i].text) {
+		if s[i].signature&^r.signature == 0 && strings.Contains(r.Text, s[i].text) {
 			return true
 		}
 	}

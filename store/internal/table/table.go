@@ -51,20 +51,20 @@ func New(next Counters, expected int) *Table {
 func (t *Table) Load(r *Record) bool {
 	t.put(&Record{}, r)
 	isNew := len(t.byID) == len(t.order) // a lookup before would cost a fifth of the load
-	holder := t.byClaim[r.Claim()]
-	if r.claimSize > 0 && (holder == nil || holder.isDamaged) {
-		t.byClaim[r.Claim()], holder = r, nil
+	holder := t.byClaim[r.Claim]
+	if r.Claim != "" && (holder == nil || holder.IsDamaged) {
+		t.byClaim[r.Claim], holder = r, nil
 	}
-	return isNew && r.sequence < t.counters.NextSequence &&
-		(r.isDamaged || holder == nil && r.revision < t.counters.NextRevision)
+	return isNew && r.Sequence < t.counters.NextSequence &&
+		(r.IsDamaged || holder == nil && r.Revision < t.counters.NextRevision)
 }
 
 // put adds a record without its claim, or replaces one.
 func (t *Table) put(old, r *Record) {
-	t.byID[r.ID()] = r
+	t.byID[r.ID] = r
 	t.order.put(r)
 	t.byTerm.move(old, r)
-	if r.isDamaged {
+	if r.IsDamaged {
 		t.damaged.put(r)
 	}
 }
@@ -107,7 +107,7 @@ func (t *Table) Get(ctx context.Context, id string) (relayer.Record, error) {
 	if err := found.Err(); err != nil {
 		return relayer.Record{}, err
 	}
-	return found.Record(), nil
+	return found.Record, nil
 }
 
 // List returns a page of a selection, with the position of the feed. It is
@@ -123,15 +123,11 @@ func (t *Table) List(ctx context.Context, query relayer.StoreQuery) (relayer.Lis
 	}
 	listing.Records = make([]relayer.Record, len(found))
 	for i, r := range found {
-		if r.isDamaged {
+		if r.IsDamaged {
 			listing.Records = listing.Records[:i]
 			return listing, r.Err()
 		}
-		if query.DocumentsOnly {
-			listing.Records[i] = r.document()
-		} else {
-			listing.Records[i] = r.Record()
-		}
+		listing.Records[i] = r.Record
 	}
 	return listing, nil
 }

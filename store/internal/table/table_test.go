@@ -201,16 +201,14 @@ func wantContent(t *testing.T, records *table.Table, want []string) {
 }
 
 func stored(sequence, revision uint64, claim string, isDamaged bool) *table.Record {
-	id := fmt.Sprint("id", sequence)
-	return table.Stored{
-		Sequence: sequence, Revision: revision, IsDamaged: isDamaged,
-		Parts: []byte(id + claim + "{}"), IDSize: uint8(len(id)), ClaimSize: uint8(len(claim)), DocumentSize: 2,
-	}.Record(nil)
+	r := table.NewRecord(relayer.Record{ID: fmt.Sprint("id", sequence), Sequence: sequence, Revision: revision, Claim: claim})
+	r.IsDamaged = isDamaged
+	return r
 }
 
 func TestLoad_Contradictions(t *testing.T) {
 	for name, rejected := range map[string]*table.Record{
-		"same ID":       table.Stored{Sequence: 2, Revision: 3, Parts: []byte("id1"), IDSize: 3}.Record(nil),
+		"same ID":       table.NewRecord(relayer.Record{ID: "id1", Sequence: 2, Revision: 3}),
 		"same claim":    stored(2, 3, "claim1", false),
 		"high sequence": stored(9, 3, "", false),
 		"high revision": stored(2, 9, "", false),

@@ -42,7 +42,6 @@ type page struct {
 	// What verify sets: the entries, and the range of their keys.
 	elements []element
 	within   keyRange
-	siblings int // on either side, that were verified before it
 }
 
 // parsePage parses a page without overflow pages. The data must have room for the

@@ -284,39 +284,6 @@ func TestWalk_NoBucket(t *testing.T) {
 	}
 }
 
-// The disk cannot read a page. That is not damage: it may be able to the next time.
-// Two buckets that are walked by two Files must not share a page, and no page of either can be
-// free.
-func TestJoin(t *testing.T) {
-	content, header := validFile()
-	walk := func(bucket string) *pages.File {
-		file := pages.NewFile(bytes.NewReader(content), header)
-		if err := file.Entries(bucket, func(_, _ []byte) (bool, error) { return true, nil }); err != nil {
-			t.Fatal(err)
-		}
-		return file
-	}
-	file := walk("levels")
-	for _, other := range []string{"inline", "long", "page"} {
-		if err := file.Join(walk(other)); err != nil {
-			t.Errorf("%s: %v", other, err)
-		}
-	}
-	if err := file.Freelist(); err != nil {
-		t.Error(err)
-	}
-	if err := file.Join(walk("long")); !errors.Is(err, pages.ErrDamaged) {
-		t.Errorf("error is %v, want %v", err, pages.ErrDamaged)
-	}
-	copied := walk("inline")
-	if err := copied.Join(walk("page")); err != nil {
-		t.Error(err)
-	}
-	if err := copied.Join(walk("page")); !errors.Is(err, pages.ErrDamaged) {
-		t.Errorf("error is %v, want %v", err, pages.ErrDamaged)
-	}
-}
-
 func TestGet(t *testing.T) {
 	content, header := validFile()
 	file := pages.NewFile(bytes.NewReader(content), header)

@@ -155,23 +155,9 @@ func (f *File) mark(id, count uint64) bool {
 	return true
 }
 
-// Join adds the pages that Entries of another File for the same header has visited.
-func (f *File) Join(other *File) error {
-	for i, visited := range other.used {
-		if f.used == nil {
-			f.used = make([]uint64, len(other.used))
-		}
-		if f.used[i]&visited != 0 {
-			return fmt.Errorf("%w: one of the pages %d to %d is used twice", ErrDamaged, 64*i, 64*i+63)
-		}
-		f.used[i] |= visited
-	}
-	return nil
-}
-
 // Freelist verifies that each free page is inside the file, is listed once, and is not a
 // page that Entries has visited: the next commits overwrite free pages. Later calls of Entries
-// and Join return ErrDamaged for a page that is free.
+// return ErrDamaged for a page that is free.
 func (f *File) Freelist() error {
 	h := f.header
 	ids, pages, err := f.freelist()
@@ -207,10 +193,6 @@ func (f *File) find(bucket string, key []byte, siblings int) (value []byte, foun
 	p, err := f.bucket(bucket)
 	for level := 2; err == nil && p.kind == branchPage; level++ {
 		branch, index := p, max(0, p.after(key)-1)
-		if f.isVerified(branch, index, level, siblings) {
-			p = &f.levels[level]
-			continue
-		}
 		for i := max(0, index-siblings); i <= min(index+siblings, len(branch.elements)-1) && err == nil; i++ {
 			if i != index {
 				err = f.verifyEdge(branch, i, level, i < index)
@@ -218,7 +200,6 @@ func (f *File) find(bucket string, key []byte, siblings int) (value []byte, foun
 		}
 		if err == nil {
 			p, err = f.child(branch, index, level)
-			p.siblings = siblings
 		}
 	}
 	if err != nil {
@@ -229,16 +210,6 @@ func (f *File) find(bucket string, key []byte, siblings int) (value []byte, foun
 		return nil, false, nil
 	}
 	return p.elements[at-1].value, true, nil
-}
-
-// isVerified reports whether a child of a branch is the page of its level that was verified
-// last, after its siblings.
-func (f *File) isVerified(branch *page, index, level, siblings int) bool {
-	if level == maxDepth {
-		return false
-	}
-	e, p := branch.elements[index], &f.levels[level]
-	return p.id != 0 && p.id == e.child && p.siblings >= siblings && bytes.Equal(p.within.first, e.key)
 }
 
 // verifyEdge verifies a child of a branch, and below it the pages at its last or at its first
