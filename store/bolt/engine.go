@@ -39,8 +39,8 @@ type engine struct {
 	file   *os.File     // closed by the engine too
 	header pages.Header // when it was opened
 
-	// stuck is set after a panic that may have left a lock of db held, or a batch applied in
-	// part. No method of db may be called after that.
+	// stuck is set after a panic that may have left a lock of db held. No method of db may be
+	// called after that.
 	stuck bool
 }
 

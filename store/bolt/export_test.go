@@ -1,15 +1,12 @@
 package bolt
 
 import (
-	"context"
 	"errors"
 	"os"
 
 	"go.etcd.io/bbolt"
 
-	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/bolt/internal/pages"
-	"github.com/go-relayer/relayer/store/internal/table"
 )
 
 // InterceptCommits passes every later commit through a function that simulates a
@@ -40,21 +37,4 @@ func OpenAndCloseEngine(path string, opened, verified func()) error {
 		return err
 	}
 	return errors.Join(e.close(), closeLocked(file))
-}
-
-// Panic panics while a batch with the write is validated.
-func (s *Store) Panic(ctx context.Context) error {
-	return s.queue.Do(ctx, 0, func(*table.Batch) error { panic("while a batch is validated") })
-}
-
-// PanicInApply creates a record and panics while its batch is applied. No other goroutine may
-// use the store.
-func (s *Store) PanicInApply(ctx context.Context, rec relayer.Record) error {
-	records := s.table
-	defer func() { s.table = records }()
-	r := newRecord(rec)
-	return s.queue.Do(ctx, 0, func(b *table.Batch) error {
-		s.table = nil
-		return b.Create(r)
-	})
 }

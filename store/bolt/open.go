@@ -22,7 +22,7 @@ import (
 
 const fileMode = 0o600
 
-// Open opens the file at path, and verifies and reads all of it: about a second for a
+// Open opens the file at path, and verifies and reads all of it: some seconds for a
 // million relayers. It creates the file if it does not exist, readable by its owner
 // alone. A record that does not match its checksum does not prevent that: see [Store.Get].
 //

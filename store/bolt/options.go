@@ -37,7 +37,7 @@ func WithLockTimeout(timeout time.Duration) Option {
 }
 
 // WithLogger sets the logger for the progress of [Open] with more than 100,000 relayers,
-// once a second, and for damage that is found in the file. A panic of its handler is ignored. Without it nothing is logged.
+// once a second, and for damage that is found in the file. Without it nothing is logged.
 func WithLogger(logger *slog.Logger) Option {
 	return Option{func(o *options) error {
 		if logger == nil {
@@ -65,10 +65,7 @@ func WithHistory(changes int, age time.Duration) Option {
 	}}
 }
 
-// log logs, unless the handler of the host panics: it is called while files are locked and
-// writes wait.
 func (o options) log(level slog.Level, message string, args ...any) {
-	defer func() { _ = recover() }()
 	o.logger.Log(context.Background(), level, message, args...)
 }
 

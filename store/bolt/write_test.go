@@ -5,13 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -229,122 +226,6 @@ func TestClose_AcceptedWrites(t *testing.T) {
 	wantSound(t, store)
 }
 
-// panicking is the handler of a logger that panics.
-type panicking struct{ slog.Handler }
-
-func (panicking) Handle(context.Context, slog.Record) error { panic("the logger of the host") }
-
-func TestWrite_LoggerPanics(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "relayers.db")
-	store := open(t, path, bolt.WithLogger(slog.New(panicking{slog.NewTextHandler(io.Discard, nil)})))
-	defer store.Close()
-	if err := create(t, store, relayer.Record{ID: "before"})(); err != nil {
-		t.Fatal(err)
-	}
-	overwrite(t, path, 0, withNoise(read(t, path)))
-	for range 2 {
-		wantCreateUnavailable(t, store)
-	}
-	wantIDs(t, store, []string{"before"})
-}
-
-func TestOpen_LoggerPanics(t *testing.T) {
-	path := flippedFile(t)
-	store := open(t, path, bolt.WithLogger(slog.New(panicking{slog.NewTextHandler(io.Discard, nil)})))
-	if err := store.Close(); err != nil {
-		t.Error(err)
-	}
-}
-
-// panickingContext panics when the leader asks for its error.
-type panickingContext struct {
-	context.Context
-	calls atomic.Int32
-}
-
-func (c *panickingContext) Err() error {
-	if c.calls.Add(1) > 1 {
-		panic("in a context")
-	}
-	return c.Context.Err()
-}
-
-// The writes of a batch have results if the context of one of them panics.
-func TestWrite_ContextPanics(t *testing.T) {
-	store, g := openGated(t)
-	first := enqueueBehind(t, store, g,
-		func() error {
-			_, err := store.Create(&panickingContext{Context: t.Context()}, relayer.Record{ID: "panics"})
-			return err
-		},
-		create(t, store, relayer.Record{ID: "second"}))
-	close(g.open)
-	if err := <-first[0]; err == nil {
-		t.Error("the write whose context panics has no error")
-	}
-	if err := <-first[1]; err != nil {
-		t.Error(err)
-	}
-	wantIDs(t, store, []string{"first", "second"})
-}
-
-// enqueueBehind enqueues writes while the commit of a first one is held up.
-func enqueueBehind(t *testing.T, store *bolt.Store, g *gate, writes ...func() error) []chan error {
-	t.Helper()
-	go func() { _ = create(t, store, relayer.Record{ID: "first"})() }()
-	<-g.reached
-	return enqueue(t, store, writes...)
-}
-
-// If a batch panics while it is validated, its writes have results and later writes work.
-func TestWrite_ValidationPanics(t *testing.T) {
-	store, g := openGated(t)
-	surviving := func(write func() error) func() error { // one of the callers is the leader
-		return func() (err error) {
-			defer func() {
-				if cause := recover(); cause != nil {
-					err = fmt.Errorf("%w: %v", relayer.ErrOutcomeUnknown, cause)
-				}
-			}()
-			return write()
-		}
-	}
-	results := enqueueBehind(t, store, g,
-		surviving(create(t, store, relayer.Record{ID: "second"})),
-		surviving(func() error { return store.Panic(t.Context()) }))
-	close(g.open)
-	for _, result := range results {
-		if err := <-result; !errors.Is(err, relayer.ErrOutcomeUnknown) {
-			t.Errorf("error is %v, want %v", err, relayer.ErrOutcomeUnknown)
-		}
-	}
-	if err := create(t, store, relayer.Record{ID: "after"})(); err != nil {
-		t.Error(err)
-	}
-}
-
-// A batch that is applied in part ends the writes of the process. The file has the batch.
-func TestWrite_ApplyPanics(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "relayers.db")
-	store := open(t, path)
-	func() {
-		defer func() { _ = recover() }()
-		_ = store.PanicInApply(t.Context(), relayer.Record{ID: "durable"})
-		t.Error("applying did not panic")
-	}()
-	for range 2 {
-		err := create(t, store, relayer.Record{ID: "refused"})()
-		if !errors.Is(err, relayer.ErrUnavailable) || !strings.Contains(err.Error(), "restart the process") {
-			t.Errorf("error is %v, want %v with what to do", err, relayer.ErrUnavailable)
-		}
-	}
-	_ = store.Close()
-	store = open(t, path)
-	defer store.Close()
-	wantIDs(t, store, []string{"durable"})
-	wantSound(t, store)
-}
-
 // slowContext blocks in Done: its write is in the queue and does not wait for the lock yet.
 type slowContext struct {
 	context.Context
@@ -378,44 +259,6 @@ func TestClose_WriteOfSlowCaller(t *testing.T) {
 	store = open(t, path)
 	defer store.Close()
 	wantIDs(t, store, []string{"accepted"})
-}
-
-func TestClose_UnderLoad(t *testing.T) {
-	for range 5 {
-		path := filepath.Join(t.TempDir(), "relayers.db")
-		store := open(t, path)
-		var made atomic.Int64
-		var done sync.WaitGroup
-		for worker := range 16 {
-			done.Go(func() {
-				for i := 0; ; i++ {
-					_, err := store.Create(t.Context(), relayer.Record{ID: fmt.Sprintf("%d-%d", worker, i)})
-					if errors.Is(err, relayer.ErrUnavailable) {
-						return
-					}
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					made.Add(1)
-					if _, _, err := list(t.Context(), store, page(i, 5)); err != nil && !errors.Is(err, relayer.ErrUnavailable) {
-						t.Error(err)
-					}
-				}
-			})
-		}
-		time.Sleep(20 * time.Millisecond)
-		if err := store.Close(); err != nil {
-			t.Error(err)
-		}
-		done.Wait()
-		store = open(t, path)
-		if _, total, err := list(t.Context(), store, page(0, 0)); err != nil || int64(total) != made.Load() {
-			t.Errorf("%d records, %d acknowledged, error %v", total, made.Load(), err)
-		}
-		wantSound(t, store)
-		_ = store.Close()
-	}
 }
 
 // The queue holds more bytes than one commit takes.
@@ -465,39 +308,6 @@ func TestGroupCommit_MemoryAfterBurst(t *testing.T) {
 	}
 	if grown := heapInUse() - before; grown > writes*size*5/4 {
 		t.Errorf("%d bytes are held after a burst of %d", grown, writes*size)
-	}
-}
-
-// Records that were read from the file share allocations.
-func TestDelete_MemoryOfReadRecords(t *testing.T) {
-	store, path := openTemp(t)
-	const count, size = 1000, 64 << 10
-	for i := range count {
-		rec := relayer.Record{ID: fmt.Sprint(i), Document: make([]byte, size), Revision: uint64(1 + i)}
-		if err := store.Import(t.Context(), []relayer.Record{rec}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
-	store = open(t, path)
-	before := heapInUse()
-	var deleting sync.WaitGroup
-	for i := 1; i < count; i++ {
-		deleting.Go(func() {
-			if err := store.Delete(t.Context(), fmt.Sprint(i), uint64(1+i), nil); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	deleting.Wait()
-	// A part stays for those who watch.
-	if freed := before - heapInUse(); freed < count*size/2 {
-		t.Errorf("%d bytes of %d are freed", freed, count*size)
-	}
-	if _, err := store.Get(t.Context(), "0"); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -636,30 +446,42 @@ func wantNotCreated(t *testing.T, store *bolt.Store) {
 }
 
 // A page whose damaged header counts two billion overflow pages can make the engine run
-// without end when a write frees it.
+// without end when a write frees it, and one more than it has can make it free a page of another
+// part of the tree.
 func TestWrite_DamagedPages(t *testing.T) {
 	whole := wholeFile(t)
-	path := writeTemp(t, whole)
-	records := bytes.Index(whole, numbered(0).Document) / os.Getpagesize() * os.Getpagesize()
-	store := open(t, path)
-	defer store.Close()
-	flipBits(t, path, whole, records+15, 0x80)
-	if err := store.Check(t.Context()); !errors.Is(err, relayer.ErrCorrupt) {
-		t.Fatalf("Check: error is %v, want %v", err, relayer.ErrCorrupt)
-	}
-	for range 2 {
-		err := create(t, store, relayer.Record{ID: "new"})()
-		if !errors.Is(err, relayer.ErrCorrupt) || !errors.Is(err, relayer.ErrUnavailable) {
-			t.Errorf("Create: error is %v", err)
-		}
-	}
-	if _, err := store.Get(t.Context(), numbered(7).ID); err != nil {
-		t.Errorf("Get: %v", err)
-	}
-	flipBits(t, path, whole, records+15, 0)
-	wantSound(t, store)
-	if err := create(t, store, relayer.Record{ID: "new"})(); err != nil {
-		t.Errorf("Create to sound pages: %v", err)
+	leaf := bytes.Index(whole, numbered(0).Document) / os.Getpagesize() * os.Getpagesize()
+	branch := pageOfKind(t, whole, pageKinds["branch"])
+	for name, flip := range map[string]struct {
+		at   int
+		bits byte
+	}{"overflow of a leaf": {leaf + 15, 0x80}, "one more page": {leaf + 12, 1}, "overflow of a branch": {branch + 14, 0x80}} {
+		t.Run(name, func(t *testing.T) {
+			path := writeTemp(t, whole)
+			store := open(t, path)
+			defer store.Close()
+			rec, err := store.Get(t.Context(), numbered(0).ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			flipBits(t, path, whole, flip.at, flip.bits)
+			for range 2 {
+				if _, err := store.Update(t.Context(), rec); !errors.Is(err, relayer.ErrCorrupt) || !errors.Is(err, relayer.ErrUnavailable) {
+					t.Fatalf("Update: error is %v", err)
+				}
+			}
+			if err := store.Check(t.Context()); !errors.Is(err, relayer.ErrCorrupt) {
+				t.Errorf("Check: error is %v, want %v", err, relayer.ErrCorrupt)
+			}
+			if _, err := store.Get(t.Context(), numbered(7).ID); err != nil {
+				t.Errorf("Get: %v", err)
+			}
+			flipBits(t, path, whole, flip.at, 0)
+			wantSound(t, store)
+			if _, err := store.Update(t.Context(), rec); err != nil {
+				t.Errorf("Update of sound pages: %v", err)
+			}
+		})
 	}
 }
 

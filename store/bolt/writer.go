@@ -15,7 +15,6 @@ import (
 
 	"go.etcd.io/bbolt"
 
-	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/bolt/internal/pages"
 	"github.com/go-relayer/relayer/store/internal/table"
 	"github.com/go-relayer/relayer/store/storeutil"
@@ -30,19 +29,14 @@ func (s *Store) writeBatch(ctx context.Context) {
 		return // it may be the reason, which is none for the others
 	}
 	taken := s.queue.Take()
-	results, failed := make([]error, len(taken)), cmp.Or(failure, errPanic)
-	defer func() {
-		for i, w := range taken {
-			w.Finish(outcome(results[i], failed))
-		}
-	}()
+	results := make([]error, len(taken))
 	if failure == nil {
-		failed = s.commitAll(taken, results)
+		failure = s.commitAll(taken, results)
+	}
+	for i, w := range taken {
+		w.Finish(outcome(results[i], failure))
 	}
 }
-
-// errPanic is the failure of a batch while it is committed, which a panic can interrupt.
-var errPanic = fmt.Errorf("%w: a panic interrupted the write", relayer.ErrOutcomeUnknown)
 
 // commitAll commits the writes, and sets the results of those that are rejected.
 func (s *Store) commitAll(taken []*storeutil.QueuedWrite[write], results []error) error {
@@ -169,10 +163,8 @@ func deleteEntry(bucket *bbolt.Bucket, number uint64, id string, isDamaged bool)
 // pages are not known until its header is read.
 func (s *Store) finish(done *commit) {
 	s.state, s.header = done.state, pages.Header{TxID: done.txid, PageSize: s.header.PageSize}
-	s.needsRecovery, s.engine.stuck = true, true // if a panic leaves the batch applied in part
 	done.history.apply(&s.history)
 	s.table.Apply(done.batch)
-	s.needsRecovery, s.engine.stuck = false, false
 }
 
 var (

@@ -158,7 +158,7 @@ func (q *Queue[T]) Take() []*QueuedWrite[T] {
 	batch := slices.Clone(q.waiting[:count])
 	q.waiting = slices.Delete(q.waiting, 0, count)
 	batch = slices.DeleteFunc(batch, func(w *QueuedWrite[T]) bool {
-		err := errorOf(w.ctx)
+		err := w.ctx.Err()
 		if err != nil {
 			w.Finish(err)
 		}
@@ -166,17 +166,6 @@ func (q *Queue[T]) Take() []*QueuedWrite[T] {
 	})
 	q.taken = append(q.taken, batch...)
 	return batch
-}
-
-// errorOf returns the error of a context. The leader must survive the context of another caller,
-// which can have any type.
-func errorOf(ctx context.Context) (err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			err = fmt.Errorf("the context of the write panicked: %v", cause)
-		}
-	}()
-	return ctx.Err()
 }
 
 // sort orders the waiting writes round-robin: the first one of each actor, then the second

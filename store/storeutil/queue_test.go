@@ -349,35 +349,3 @@ func TestQueue_CommitPanics(t *testing.T) {
 		t.Errorf("a later write: error is %v", err)
 	}
 }
-
-// panickingContext panics after its first use.
-type panickingContext struct {
-	context.Context
-	used bool
-}
-
-func (c *panickingContext) Err() error {
-	if c.used {
-		panic("in a context")
-	}
-	c.used = true
-	return nil
-}
-
-// A context that panics ends its own write, and the leader takes the others.
-func TestQueue_ContextPanics(t *testing.T) {
-	q, _ := newLocked(wide, nil)
-	panics := start(&panickingContext{Context: t.Context()}, q, 1, 1)
-	results := start(t.Context(), q, 1, 2)
-	batch := q.Take()
-	if got := values(batch); !slices.Equal(got, []int{2}) {
-		t.Errorf("batch is %v", got)
-	}
-	finish(batch, nil)
-	if err := <-panics[0]; err == nil {
-		t.Error("the write whose context panics has no error")
-	}
-	if err := <-results[0]; err != nil {
-		t.Error(err)
-	}
-}

@@ -104,28 +104,6 @@ type copier struct {
 	report   func(stage string, done, total int)
 	total    int // of the source
 	limit    int // of the next page
-	want     walk
-	have     walk
-}
-
-// walk reads the pages of a store one after the other, each after the last record of the one
-// before.
-type walk struct {
-	store relayer.Store
-	after uint64 // the sequence of the last record that was read
-	read  int    // how many records there are up to it
-}
-
-// page returns a page at an offset, which any store can read fast if it is the next one.
-func (w *walk) page(ctx context.Context, offset, limit int) (relayer.Listing, error) {
-	if offset < w.read {
-		w.after, w.read = 0, 0
-	}
-	page, err := w.store.List(ctx, relayer.StoreQuery{After: w.after, Offset: offset - w.read, Limit: limit})
-	if last := len(page.Records) - 1; err == nil && last >= 0 {
-		w.after, w.read = page.Records[last].Sequence, offset+last+1
-	}
-	return page, err
 }
 
 func newCopier(dst, src relayer.Store, options []Option) (*copier, error) {
@@ -136,7 +114,7 @@ func newCopier(dst, src relayer.Store, options []Option) (*copier, error) {
 	if reflect.ValueOf(dst).Comparable() && reflect.ValueOf(src).Comparable() && dst == src {
 		return nil, errors.New("transfer: destination and source are the same store")
 	}
-	c := &copier{dst: dst, src: src, report: func(string, int, int) {}, limit: firstPage, want: walk{store: src}, have: walk{store: dst}}
+	c := &copier{dst: dst, src: src, report: func(string, int, int) {}, limit: firstPage}
 	c.importer, _ = dst.(Importer)
 	for _, option := range options {
 		if option.apply == nil {
@@ -167,10 +145,12 @@ func (c *copier) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := c.fill(ctx, held); err != nil {
+	if err := c.eachPage(ctx, "copying", c.write); err != nil {
 		return err
 	}
-	return c.verify(ctx)
+	return c.eachPage(ctx, "verifying", func(_ context.Context, offset int, missing []relayer.Record) error {
+		return differs(offset, "only the source has %q", missing[0].ID)
+	})
 }
 
 func (c *copier) check(ctx context.Context) error {
@@ -188,26 +168,14 @@ func (c *copier) check(ctx context.Context) error {
 	return nil
 }
 
-// fill adds what the destination does not contain yet, page by page.
-func (c *copier) fill(ctx context.Context, held int) error {
-	return c.eachPage(ctx, "copying", func(offset int, want []relayer.Record) (err error) {
-		known := 0
-		if offset < held {
-			if known, err = c.compare(ctx, offset, want); err != nil {
-				return err
-			}
-		}
-		return c.add(ctx, offset, known, want)
-	})
-}
-
-// eachPage calls process with each page of the source, and reports the progress.
-func (c *copier) eachPage(ctx context.Context, stage string, process func(offset int, want []relayer.Record) error) error {
+// eachPage compares each page of the source with the destination, adds what is missing there, and
+// reports the progress.
+func (c *copier) eachPage(ctx context.Context, stage string, add func(ctx context.Context, offset int, missing []relayer.Record) error) error {
 	c.report(stage, 0, c.total)
 	for offset := 0; offset < c.total; {
 		want, err := c.source(ctx, offset)
 		if err == nil {
-			err = process(offset, want)
+			err = c.complete(ctx, offset, want, add)
 		}
 		if err != nil {
 			return err
@@ -218,37 +186,26 @@ func (c *copier) eachPage(ctx context.Context, stage string, process func(offset
 	return nil
 }
 
-// add writes the records that are not known to be in the destination. If an ID or a claim is
+// complete adds the records of a page that the destination does not have. If an ID or a claim is
 // taken, the cause may be a write of an earlier copy, whose outcome was unknown and which
 // took effect late. Then more of the records are in the destination than before.
-func (c *copier) add(ctx context.Context, offset, known int, want []relayer.Record) error {
-	for {
-		err := c.write(ctx, offset+known, want[known:])
-		if !errors.Is(err, relayer.ErrExists) && !errors.Is(err, relayer.ErrClaimed) {
-			return err
-		}
-		now, comparing := c.compare(ctx, offset, want)
-		if errors.Is(comparing, ErrDiffers) {
-			return fmt.Errorf("%w (%w)", comparing, err)
-		}
-		if comparing != nil {
-			return comparing
-		}
-		if now <= known {
-			return err
-		}
-		known = now
-	}
-}
-
-func (c *copier) verify(ctx context.Context) error {
-	return c.eachPage(ctx, "verifying", func(offset int, want []relayer.Record) error {
+func (c *copier) complete(ctx context.Context, offset int, want []relayer.Record, add func(context.Context, int, []relayer.Record) error) error {
+	var taken error
+	for before := -1; ; {
 		known, err := c.compare(ctx, offset, want)
-		if err == nil && known < len(want) {
-			err = differs(offset+known, "only the source has %q", want[known].ID)
+		switch {
+		case taken != nil && errors.Is(err, ErrDiffers):
+			return fmt.Errorf("%w (%w)", err, taken)
+		case err != nil || known == len(want):
+			return err
+		case known <= before:
+			return taken
 		}
-		return err
-	})
+		before, taken = known, add(ctx, offset+known, want[known:])
+		if !errors.Is(taken, relayer.ErrExists) && !errors.Is(taken, relayer.ErrClaimed) {
+			return taken
+		}
+	}
 }
 
 // source returns the next page of the source, whose number of records must not change.
@@ -256,15 +213,28 @@ func (c *copier) source(ctx context.Context, offset int) ([]relayer.Record, erro
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	page, err := c.want.page(ctx, offset, c.limit)
+	page, err := c.src.List(ctx, relayer.StoreQuery{Offset: offset, Limit: c.limit})
 	if err != nil {
 		return nil, fmt.Errorf("read the source at offset %d: %w", offset, err)
 	}
 	if page.Total != c.total || len(page.Records) != min(c.limit, page.Total-offset) {
 		return nil, differs(offset, "the source had %d relayers, and then %d", c.total, page.Total)
 	}
-	c.limit = nextPage(page.Records)
-	return page.Records, nil
+	records := page.Records[:fitting(page.Records)]
+	c.limit = nextPage(records)
+	return records, nil
+}
+
+// fitting returns how many of the records fit into a page, which is at least one.
+func fitting(records []relayer.Record) int {
+	size := 0
+	for i, rec := range records {
+		size += len(rec.Document) + len(rec.Private)
+		if i > 0 && size > pageBytes {
+			return i
+		}
+	}
+	return len(records)
 }
 
 func nextPage(records []relayer.Record) int {
@@ -272,14 +242,13 @@ func nextPage(records []relayer.Record) int {
 	for _, rec := range records {
 		size += len(rec.Document) + len(rec.Private)
 	}
-	fitting := pageBytes / (size/len(records) + 1)
-	return max(1, min(fitting, 2*len(records), maxPage))
+	return max(1, min(pageBytes/(size/len(records)+1), 2*len(records), maxPage))
 }
 
 // destination returns a page of the destination and its number of records, which must not
 // exceed that of the source.
 func (c *copier) destination(ctx context.Context, offset, limit int) ([]relayer.Record, int, error) {
-	page, err := c.have.page(ctx, offset, limit)
+	page, err := c.dst.List(ctx, relayer.StoreQuery{Offset: offset, Limit: limit})
 	if err != nil {
 		return nil, 0, fmt.Errorf("read the destination at offset %d: %w", offset, err)
 	}
@@ -345,7 +314,7 @@ func (c *copier) difference(have, want relayer.Record) string {
 
 func (c *copier) write(ctx context.Context, offset int, records []relayer.Record) error {
 	if c.importer != nil {
-		return c.importRuns(ctx, offset, records)
+		return writeError(offset, c.importer.Import(ctx, records))
 	}
 	for i, rec := range records {
 		if _, err := c.dst.Create(ctx, rec); err != nil {
@@ -355,34 +324,12 @@ func (c *copier) write(ctx context.Context, offset int, records []relayer.Record
 	return nil
 }
 
-// importRuns limits the bytes of each import: the length of a page depends on the sizes of
-// the records before it.
-func (c *copier) importRuns(ctx context.Context, offset int, records []relayer.Record) error {
-	for len(records) > 0 {
-		run := records[:runLength(records)]
-		if err := c.importer.Import(ctx, run); err != nil {
-			return writeError(offset, err)
-		}
-		offset += len(run)
-		records = records[len(run):]
-	}
-	return nil
-}
-
-func runLength(records []relayer.Record) int {
-	size := 0
-	for i, rec := range records {
-		size += len(rec.Document) + len(rec.Private)
-		if i > 0 && size > pageBytes {
-			return i
-		}
-	}
-	return len(records)
-}
-
 // writeError adds the offset to an error of a write. If an ID or a claim is taken, the
 // destination has a record at another position than the source.
 func writeError(offset int, err error) error {
+	if err == nil {
+		return nil
+	}
 	if errors.Is(err, relayer.ErrExists) || errors.Is(err, relayer.ErrClaimed) {
 		return fmt.Errorf("%w at offset %d: %w", ErrDiffers, offset, err)
 	}
