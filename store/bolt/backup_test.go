@@ -88,39 +88,6 @@ func TestBackup_PathTaken(t *testing.T) {
 	}
 }
 
-// The compaction that docs/internals.md describes.
-func TestCompact_ShrinksFile(t *testing.T) {
-	dir := t.TempDir()
-	path, compacted := filepath.Join(dir, "relayers.db"), filepath.Join(dir, "compact.db")
-	store := open(t, path)
-	createAll(t, store, 0, 2000)
-	recs, _, err := list(t.Context(), store, page(0, 2000))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, rec := range recs[:1900] {
-		if err := store.Delete(t.Context(), rec.ID, rec.Revision, nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	wantSound(t, store)
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
-	compact(t, path, compacted)
-	if before, after := len(read(t, path)), len(read(t, compacted)); after > before/2 {
-		t.Errorf("%d bytes became %d", before, after)
-	}
-	store = open(t, compacted)
-	defer store.Close()
-	wantSound(t, store)
-	var ids []string
-	for _, rec := range recs[1900:] {
-		ids = append(ids, rec.ID)
-	}
-	wantIDs(t, store, ids)
-}
-
 // Compact returns the sizes of both files, and keeps the records and the mode.
 func TestCompact_KeepsRecords(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "relayers.db")

@@ -2,12 +2,14 @@ package bolt_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -88,6 +90,25 @@ func (m *historyModel) write(random *rand.Rand) {
 	}
 }
 
+// importMany imports records, which are in no history.
+func (m *historyModel) importMany(count int) {
+	m.number++
+	records := make([]relayer.Record, count)
+	for i := range records {
+		records[i] = changed(fmt.Sprintf("import-%d-%d", m.number, i), i)
+		records[i].Revision = 1
+	}
+	err := m.store.Import(m.Context(), records)
+	for _, rec := range records {
+		if err == nil {
+			m.records[rec.ID], err = m.store.Get(m.Context(), rec.ID)
+		}
+	}
+	if err != nil {
+		m.Fatal(err)
+	}
+}
+
 func (m *historyModel) nextRevision() uint64 {
 	if len(m.changes) == 0 {
 		return 1
@@ -109,6 +130,11 @@ func (m *historyModel) kept() (kept []relayer.RecordChange) {
 
 func (m *historyModel) compare(random *rand.Rand) {
 	m.Helper()
+	current := slices.SortedFunc(maps.Values(m.records), func(a, b relayer.Record) int { return cmp.Compare(a.Sequence, b.Sequence) })
+	if got, total, err := list(m.Context(), m.store, page(0, 10_000)); err != nil || total != len(got) || !slices.EqualFunc(got, current, func(a, b relayer.Record) bool { return reflect.DeepEqual(a, b) }) {
+		m.Fatalf("the records are %d of %d, want %d, or differ; error %v", len(got), total, len(current), err)
+	}
+	wantGets(m.T, m.store, current)
 	kept := m.kept()
 	wantHistory(m.T, m.store, relayer.HistoryQuery{Limit: 1000}, kept)
 	query := relayer.HistoryQuery{ID: fmt.Sprint("id-", random.IntN(20)), Limit: 1 + random.IntN(5)}
@@ -149,8 +175,8 @@ func (m *historyModel) reopen() {
 	m.store = open(m.T, m.path, m.opts...)
 }
 
-// The history is that of all writes that took effect, in their order: after failed commits, a
-// start, a backup and a compaction too. Of each relayer, older changes than those to retain are pruned.
+// The records and the history are those of all writes that took effect, in their order: after failed
+// commits, imports, a start, a backup and a compaction too. Of each relayer, older changes than those to retain are pruned.
 func TestHistory_Model(t *testing.T) {
 	for _, keep := range []int{1, 5, 30, 1000} {
 		t.Run(fmt.Sprint("keep=", keep), func(t *testing.T) {
@@ -170,6 +196,10 @@ func TestHistory_Model(t *testing.T) {
 					m.reopen()
 				case 3:
 					wantSound(t, m.store)
+				case 4:
+					failCommit(m.store, 1, func(commit func() error) error { panic(errors.Join(commit(), errDisk)) })
+				case 5:
+					m.importMany(random.IntN(100))
 				}
 				m.write(random)
 				if random.IntN(20) == 0 {
@@ -189,13 +219,14 @@ func TestHistory_Model(t *testing.T) {
 					t.Errorf("the file has %d entries, want at most %d", count, most)
 				}
 				m.store = open(t, path, m.opts...)
+				records := maps.Clone(m.records)
 				m.compare(random)
 				m.write(random)
 				wantSound(t, m.store)
 				if err := m.store.Close(); err != nil {
 					t.Fatal(err)
 				}
-				m.changes = m.changes[:len(m.changes)-1]
+				m.changes, m.records = m.changes[:len(m.changes)-1], records
 			}
 		})
 	}

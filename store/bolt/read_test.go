@@ -2,17 +2,11 @@ package bolt_test
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"go.etcd.io/bbolt"
 
@@ -56,17 +50,6 @@ func flippedRecord(t *testing.T) *bolt.Store {
 	return store
 }
 
-func TestChecksum_DamagedRecordIsNotServed(t *testing.T) {
-	store := flippedRecord(t)
-	_, err := store.Get(t.Context(), "id-07")
-	wantCorrupt(t, "Get", err, `"id-07"`)
-	_, _, err = list(t.Context(), store, page(5, 10))
-	wantCorrupt(t, "List", err, `"id-07"`)
-	_, _, err = list(t.Context(), store, relayer.StoreQuery{Terms: [][]string{{"any"}}, Limit: 50})
-	wantCorrupt(t, "List of a term", err, `"id-07"`)
-	wantCorrupt(t, "Check", store.Check(t.Context()), `"id-07"`)
-}
-
 // A damaged record is not rewritten, and a delete removes it.
 func TestChecksum_DamagedRecordIsDeleted(t *testing.T) {
 	store := flippedRecord(t)
@@ -85,26 +68,6 @@ func TestChecksum_DamagedRecordIsDeleted(t *testing.T) {
 	}
 	if err := create(t, store, relayer.Record{ID: "id-07"})(); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestChecksum_OtherRecordsStayUsable(t *testing.T) {
-	store := flippedRecord(t)
-	for i := range 50 {
-		if id := fmt.Sprintf("id-%02d", i); i != 7 {
-			if _, err := store.Get(t.Context(), id); err != nil {
-				t.Errorf("Get(%s): %v", id, err)
-			}
-		}
-	}
-	if recs, total, err := list(t.Context(), store, page(8, 42)); err != nil || len(recs) != 42 || total != 50 {
-		t.Errorf("List returned %d of %d records, error %v", len(recs), total, err)
-	}
-	if _, err := store.Update(t.Context(), relayer.Record{ID: "id-08", Revision: 9}); err != nil {
-		t.Errorf("Update of another record: %v", err)
-	}
-	if err := store.Ready(t.Context()); err != nil {
-		t.Errorf("Ready: %v", err)
 	}
 }
 
@@ -182,39 +145,6 @@ func TestOpen_TwoRecordsAtOnePosition(t *testing.T) {
 	}
 }
 
-// A damaged size of a key moves the bytes of its record: no part of the record is then a
-// reliable ID, and the file is refused.
-func TestChecksum_DamagedKeySize(t *testing.T) {
-	path, whole := filepath.Join(t.TempDir(), "relayers.db"), wholeFile(t)
-	for _, i := range []int{7, 299} { // in the middle of a page, and at its end
-		at := keySizeAt(t, whole, keyOf(i))
-		for bit := range 7 {
-			write(t, path, whole)
-			flipBits(t, path, whole, at, 1<<bit)
-			store, err := bolt.Open(t.Context(), path)
-			if err == nil {
-				_ = store.Close()
-			}
-			if !errors.Is(err, relayer.ErrCorrupt) {
-				t.Errorf("record %d, bit %d: error %v, want %v", i, bit, err, relayer.ErrCorrupt)
-			}
-		}
-	}
-}
-
-// keySizeAt returns where a file has the size of a key.
-func keySizeAt(t *testing.T, content, key []byte) int {
-	t.Helper()
-	for at := 0; at+16 <= len(content); at += 16 {
-		keyAt, keySize := binary.NativeEndian.Uint32(content[at+4:]), binary.NativeEndian.Uint32(content[at+8:])
-		if int(keySize) == len(key) && bytes.HasPrefix(content[min(len(content), at+int(keyAt)):], key) {
-			return at + 8
-		}
-	}
-	t.Fatalf("key %q is in no page", key)
-	return 0
-}
-
 // A read never returns a commit whose sync has not succeeded.
 func TestRead_OnlyDurableCommits(t *testing.T) {
 	store, _ := openTemp(t)
@@ -285,8 +215,14 @@ func TestRead_DamagedRecord(t *testing.T) {
 	if damagedRecords != 1 {
 		t.Errorf("%d records cannot be read, want 1", damagedRecords)
 	}
-	if _, err := store.Create(t.Context(), relayer.Record{ID: "new"}); err != nil {
-		t.Errorf("Create next to a damaged record: %v", err)
+	wantCorrupt(t, "Check", store.Check(t.Context()), `"id-0000007"`)
+	_, _, err = list(t.Context(), store, relayer.StoreQuery{Terms: [][]string{{"any"}}, Limit: 300})
+	wantDamaged("List of a term", err)
+	other := numbered(8)
+	other.Revision = 9
+	_, updateErr := store.Update(t.Context(), other)
+	if err := errors.Join(updateErr, create(t, store, relayer.Record{ID: "new"})(), store.Ready(t.Context())); err != nil {
+		t.Errorf("next to a damaged record: %v", err)
 	}
 }
 
@@ -305,8 +241,10 @@ func TestRead_FileTruncated(t *testing.T) {
 	if recs, _, err := list(t.Context(), store, page(0, 300)); err != nil || len(recs) != 300 {
 		t.Errorf("List: %d records, error %v", len(recs), err)
 	}
-	if err := store.Check(t.Context()); !errors.Is(err, relayer.ErrCorrupt) {
-		t.Errorf("Check: error is %v", err)
+	for call, err := range map[string]error{"Ready": store.Ready(t.Context()), "Check": store.Check(t.Context())} {
+		if !errors.Is(err, relayer.ErrCorrupt) {
+			t.Errorf("%s: error is %v", call, err)
+		}
 	}
 	for range 2 {
 		if err := create(t, store, relayer.Record{ID: "new"})(); !errors.Is(err, relayer.ErrUnavailable) || !errors.Is(err, relayer.ErrCorrupt) {
@@ -318,20 +256,6 @@ func TestRead_FileTruncated(t *testing.T) {
 	}
 }
 
-// Ready reports a file that became shorter than its header says, before a write meets it.
-func TestReady_FileTruncated(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "relayers.db")
-	write(t, path, wholeFile(t))
-	store := open(t, path)
-	defer store.Close()
-	if err := os.Truncate(path, int64(2*os.Getpagesize())); err != nil {
-		t.Fatal(err)
-	}
-	if err := store.Ready(t.Context()); !errors.Is(err, relayer.ErrUnavailable) || !errors.Is(err, relayer.ErrCorrupt) {
-		t.Errorf("error is %v, want %v", err, relayer.ErrCorrupt)
-	}
-}
-
 func wantGets(t *testing.T, store relayer.Store, recs []relayer.Record) {
 	t.Helper()
 	for _, want := range recs {
@@ -340,57 +264,4 @@ func wantGets(t *testing.T, store relayer.Store, recs []relayer.Record) {
 			t.Fatalf("%s at %d, want %s at %d; error %v", got.ID, got.Revision, want.ID, want.Revision, err)
 		}
 	}
-}
-
-// Readers of the record and of its page see each write at the latest when it returns.
-func TestRead_AfterWrite(t *testing.T) {
-	store, _ := openTemp(t)
-	createAll(t, store, 0, 40)
-	id := numbered(20).ID
-	rec, err := store.Get(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var acknowledged atomic.Uint64
-	end := time.Now().Add(time.Second)
-	update := func(number int) {
-		rec.Document = fmt.Appendf(nil, "number %d", number)
-		if rec, err = store.Update(t.Context(), rec); err != nil {
-			t.Fatal(err)
-		}
-		acknowledged.Store(uint64(number))
-	}
-	update(0)
-	var readers sync.WaitGroup
-	expectUpdated := func(read func() (relayer.Record, error)) {
-		readers.Go(func() {
-			for time.Now().Before(end) {
-				least := acknowledged.Load()
-				found, err := read()
-				if number := numberIn(found.Document); err != nil || number < least {
-					t.Errorf("number %d after the write of %d, error %v", number, least, err)
-					return
-				}
-			}
-		})
-	}
-	for range 2 {
-		expectUpdated(func() (relayer.Record, error) { return store.Get(t.Context(), id) })
-		expectUpdated(func() (relayer.Record, error) {
-			recs, _, err := list(t.Context(), store, page(0, 40))
-			at := slices.IndexFunc(recs, func(rec relayer.Record) bool { return rec.ID == id })
-			return recs[at], err
-		})
-	}
-	for number := 1; time.Now().Before(end); number++ {
-		update(number)
-	}
-	readers.Wait()
-}
-
-// numberIn returns the number in a document.
-func numberIn(document []byte) uint64 {
-	_, text, _ := bytes.Cut(document, []byte("number "))
-	number, _ := strconv.ParseUint(string(text), 10, 64)
-	return number
 }
