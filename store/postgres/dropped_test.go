@@ -81,11 +81,7 @@ func TestReady_RowLevelSecurity(t *testing.T) {
 			schema := schemaName()
 			admin := newPool(t, server.ConnString())
 			one := create(t, openOn(t, admin, postgres.WithSchema(schema)), record("one"))
-			execute(t, admin,
-				"CREATE ROLE "+schema+" LOGIN",
-				"GRANT USAGE ON SCHEMA "+schema+" TO "+schema,
-				"GRANT ALL ON ALL TABLES IN SCHEMA "+schema+" TO "+schema)
-			store := openAt(t, parameter(t, server.ConnString(), "user", schema), postgres.WithSchema(schema))
+			store := openAt(t, limitedTo(t, schema, "GRANT ALL ON ALL TABLES"), postgres.WithSchema(schema))
 			if err := store.Ready(t.Context()); err != nil {
 				t.Fatal(err)
 			}

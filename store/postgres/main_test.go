@@ -28,13 +28,6 @@ import (
 var server *pgserver.Server
 
 func TestMain(m *testing.M) {
-	if task := os.Getenv(stallVariable); task != "" {
-		if err := stall(task); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
 	var err error
 	// Most tests wait for the server, so that more of them than processors can run.
 	flag.Parse()

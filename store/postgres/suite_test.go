@@ -161,6 +161,17 @@ var roles atomic.Int64
 
 func roleName() string { return fmt.Sprintf("role_%d", roles.Add(1)) }
 
+// limitedTo creates a role with the given privileges on a schema, and returns its connection string.
+func limitedTo(t *testing.T, schema string, grants ...string) string {
+	t.Helper()
+	admin := newPool(t, server.ConnString())
+	execute(t, admin, "CREATE ROLE "+schema+" LOGIN", "GRANT USAGE ON SCHEMA "+schema+" TO "+schema)
+	for _, grant := range grants {
+		execute(t, admin, grant+" IN SCHEMA "+schema+" TO "+schema)
+	}
+	return parameter(t, server.ConnString(), "user", schema)
+}
+
 // asRole creates a superuser whose sessions have these settings.
 func asRole(t *testing.T, settings map[string]string) string {
 	t.Helper()

@@ -3,17 +3,12 @@
 package postgres_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"os/signal"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -186,88 +181,6 @@ func TestWriteLock_StalledMessage(t *testing.T) {
 	}
 	get(t, other, "stalled")
 	wantConsistent(t, other)
-}
-
-// stallVariable is set in a child process. It has the connection string and the
-// schema of a Store, in which the child creates a relayer.
-const stallVariable = "POSTGRES_TEST_STALL"
-
-// stall creates a relayer and stops its own process in the middle of the
-// transaction, while it holds the write lock.
-func stall(task string) error {
-	connString, schema, _ := strings.Cut(task, " ")
-	config, err := pgxpool.ParseConfig(connString)
-	if err != nil {
-		return err
-	}
-	between := &afterBatch{}
-	config.ConnConfig.Tracer = between
-	pool, err := pgxpool.NewWithConfig(context.Background(), config)
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
-	// The server takes the lock away after 3 seconds. Before that the test looks at it.
-	store, err := postgres.New(context.Background(), pool, longTimeouts, postgres.WithSchema(schema))
-	if err != nil {
-		return err
-	}
-	defer store.Close()
-	continued := make(chan os.Signal, 1)
-	signal.Notify(continued, syscall.SIGCONT)
-	between.once(func() {
-		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
-		<-continued // another thread can take the signal, and this one would go on for a moment
-	})
-	_, err = store.Create(context.Background(), record("stalled"))
-	return err
-}
-
-// TestWriteLock_StalledProcess stops a process that holds the write lock. The
-// writers of another instance wait for it and get no error, and the create of the
-// stopped process succeeds once it goes on.
-func TestWriteLock_StalledProcess(t *testing.T) {
-	t.Parallel()
-	schema := schemaName()
-	store, admin := open(t, postgres.WithSchema(schema)), newPool(t, server.ConnString())
-	child := exec.Command(os.Args[0])
-	child.Env = append(os.Environ(), stallVariable+"="+server.ConnString()+" "+schema)
-	var output bytes.Buffer
-	child.Stdout, child.Stderr = &output, &output
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := sync.OnceValue(child.Wait)
-	t.Cleanup(func() {
-		_ = child.Process.Kill()
-		_ = ended()
-	})
-	var status syscall.WaitStatus
-	if _, err := syscall.Wait4(child.Process.Pid, &status, syscall.WUNTRACED, nil); err != nil || !status.Stopped() {
-		t.Fatalf("the child has not stopped: status %v, error %v\n%s", status, err, &output)
-	}
-	if holding := queryOne[int](t, admin, `SELECT count(*) FROM pg_locks WHERE granted AND `+isWriteLock, schema); holding != 1 {
-		t.Fatalf("%d sessions hold the write lock", holding)
-	}
-	var writing sync.WaitGroup
-	for writer := range 4 {
-		writing.Go(func() {
-			for i := range 5 {
-				if _, err := store.Create(t.Context(), record(fmt.Sprintf("%d-%d", writer, i))); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	writing.Wait()
-	if err := child.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
-	if err := ended(); err != nil {
-		t.Errorf("the child: %v\n%s", err, &output)
-	}
-	get(t, store, "stalled")
-	wantConsistent(t, store)
 }
 
 // addTrigger creates a trigger function and a sequence that it can count with.

@@ -22,7 +22,14 @@ func TestRun_RightStores(t *testing.T) {
 	for name, open := range map[string]func() relayer.Store{
 		"alone":                       func() relayer.Store { return struct{ relayer.Store }{newWatched()} },
 		"with records next to errors": fault(nextToErrors).apply,
-		"without positions":           fault(func(_ *faulty, right *watched) { right.noPositions = true }).apply,
+		"without replaced private parts": fault(func(f *faulty, right *watched) {
+			f.watch = elements(right, func(change *relayer.RecordChange) {
+				if rec, err := right.Get(context.Background(), change.Record.ID); err != nil || rec.Revision != change.Record.Revision {
+					change.Record.Private = nil
+				}
+			})
+		}).apply,
+		"without positions": fault(func(_ *faulty, right *watched) { right.noPositions = true }).apply,
 		"counting for itself": miscounting(func(counted uint64, records []relayer.Record) uint64 {
 			return max(counted, greatestRevision(records))
 		}).apply,

@@ -85,26 +85,6 @@ func TestFailover_Asynchronous(t *testing.T) {
 	}
 }
 
-// TestFailover_RetriedCreate stops the standby, so that a create has an unknown
-// outcome. A repetition may return no result that the failover can undo.
-func TestFailover_RetriedCreate(t *testing.T) {
-	primary, standby := pgserver.StartPair(t)
-	store := pgtest.Open(t, connStringOf(primary, standby), postgres.WithTimeout(shortTimeout))
-	must(t, standby.Stop())
-	rec := relayer.Record{ID: "one", Document: []byte("{}"), Private: []byte("{}")}
-	err := pgtest.UntilAvailable(func() error { _, err := store.Create(t.Context(), rec); return err })
-	if !errors.Is(err, relayer.ErrOutcomeUnknown) {
-		t.Fatalf("create without a standby: error %v, want ErrOutcomeUnknown", err)
-	}
-	if _, err := store.Create(t.Context(), rec); !errors.Is(err, relayer.ErrOutcomeUnknown) && !errors.Is(err, relayer.ErrUnavailable) {
-		t.Errorf("retried create: error %v, want ErrOutcomeUnknown or ErrUnavailable", err)
-	}
-	must(t, primary.Kill())
-	must(t, standby.Restart())
-	must(t, standby.Promote())
-	createSettled(t, store, "one")
-}
-
 // connStringOf is the connection string that the documentation recommends.
 func connStringOf(primary, standby *pgserver.Server) string {
 	return pgserver.HostList(primary, standby) + "&target_session_attrs=primary"
