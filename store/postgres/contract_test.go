@@ -98,7 +98,7 @@ func TestList_Queries(t *testing.T) {
 	if err != nil || len(all.Records) != 800 {
 		t.Fatalf("%d records, error %v", len(all.Records), err)
 	}
-	for range 600 {
+	for range 250 {
 		query := relayer.StoreQuery{Limit: random.IntN(30), Offset: []int{0, random.IntN(50), 2000}[random.IntN(3)]}
 		query.After = []uint64{0, uint64(random.IntN(1700)), 1 << 63}[random.IntN(3)]
 		for range random.IntN(3) {

@@ -23,9 +23,9 @@ func TestList_AfterManyDeletes(t *testing.T) {
 	admin := newPool(t, server.ConnString())
 	store := open(t, postgres.WithSchema(schema))
 	var current []relayer.Record
-	for part := range 10 {
+	for part := range 5 {
 		var some []relayer.Record
-		for i := range 1000 {
+		for i := range 400 {
 			rec := record(fmt.Sprintf("part%d-%d", part, i))
 			rec.Revision = uint64(1 + i)
 			some = append(some, rec)
@@ -38,10 +38,10 @@ func TestList_AfterManyDeletes(t *testing.T) {
 		gap := []int{5, 128, 128 * 128, 128 * 128 * 128, 100_000_000}[part%5]
 		execute(t, admin, fmt.Sprintf("UPDATE %s.state SET last_sequence = last_sequence + %d", schema, gap))
 	}
-	wantPages(t, store, random, current, 200)
+	wantPages(t, store, random, current, 60)
 
 	// All of a range, and a third of the rest.
-	isGone := func(i int) bool { return i > 4000 && i < 6000 || random.IntN(3) == 0 }
+	isGone := func(i int) bool { return i > 700 && i < 1300 || random.IntN(3) == 0 }
 	var left []relayer.Record
 	var deleting sync.WaitGroup
 	slots := make(chan struct{}, 200)
@@ -59,13 +59,13 @@ func TestList_AfterManyDeletes(t *testing.T) {
 		})
 	}
 	deleting.Wait()
-	wantPages(t, store, random, left, 500)
+	wantPages(t, store, random, left, 100)
 
 	// New records come last.
 	for i := range 50 {
 		left = append(left, create(t, store, record(fmt.Sprintf("new-%d", i))))
 	}
-	wantPages(t, store, random, left, 200)
+	wantPages(t, store, random, left, 60)
 	wantConsistent(t, store)
 }
 
@@ -102,7 +102,7 @@ func TestPositions_RefusedWrites(t *testing.T) {
 	addTrigger(t, admin, schema, `IF NEW.id LIKE 'bad%' THEN RAISE EXCEPTION 'not this one'; END IF;`)
 	execute(t, admin, fmt.Sprintf(onInsert, schema))
 	var want []relayer.Record
-	for i := range 300 {
+	for i := range 60 {
 		if i%3 == 0 {
 			if _, err := store.Create(t.Context(), record(fmt.Sprintf("bad-%d", i))); err == nil {
 				t.Fatal("no error")
@@ -114,10 +114,10 @@ func TestPositions_RefusedWrites(t *testing.T) {
 		}
 	}
 	taken := queryOne[string](t, admin, fmt.Sprintf("SELECT last_sequence || ' ' || last_revision FROM %s.state", schema))
-	if taken != "300 300" {
-		t.Errorf("last position and revision: %s, want 300 300", taken)
+	if taken != "60 60" {
+		t.Errorf("last position and revision: %s, want 60 60", taken)
 	}
-	wantPages(t, store, rand.New(rand.NewPCG(1, 1)), want, 100)
+	wantPages(t, store, rand.New(rand.NewPCG(1, 1)), want, 20)
 	wantConsistent(t, store)
 }
 

@@ -71,7 +71,7 @@ func TestPruning_DoesNotBlockWrites(t *testing.T) {
 // below a bound, however many were written.
 func TestPruning_UnderLoad(t *testing.T) {
 	t.Parallel()
-	const writers, bound = 16, 2000
+	const writers, bound = 16, 1000
 	schema := schemaName()
 	admin := newPool(t, server.ConnString())
 	stores := []*postgres.Store{open(t, postgres.WithSchema(schema), pruneSoon), open(t, postgres.WithSchema(schema), pruneSoon)}

@@ -15,11 +15,26 @@ import (
 	"github.com/go-relayer/relayer/store/postgres/pgserver"
 )
 
-// TestStandby_PrimaryRestarts restarts the primary under Stores that may connect to
-// the standby as well. Once it is back they write to it and read from it again.
-func TestStandby_PrimaryRestarts(t *testing.T) {
+// TestStandby has one pair of servers. The last test promotes the standby.
+func TestStandby(t *testing.T) {
 	t.Parallel()
 	primary, standby := pgserver.StartPair(t)
+	for _, test := range []struct {
+		name string
+		run  func(t *testing.T, primary, standby *pgserver.Server)
+	}{
+		{"FunctionsOnStandby", functionsOnStandby},
+		{"PrimaryRestarts", primaryRestarts},
+		{"ConnectionLedElsewhere", connectionLedElsewhere},
+		{"StandbyOnly", standbyOnly},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, primary, standby) })
+	}
+}
+
+// primaryRestarts restarts the primary under Stores that may connect to
+// the standby as well. Once it is back they write to it and read from it again.
+func primaryRestarts(t *testing.T, primary, standby *pgserver.Server) {
 	schema := newSchema()
 	witness := openAt(t, primary.ConnString(), schema)
 	one := create(t, witness, record("one"))
@@ -72,11 +87,9 @@ func TestStandby_PrimaryRestarts(t *testing.T) {
 	wantConsistent(t, witness)
 }
 
-// TestStandby_Only: a Store that can reach nothing but a standby says so, and goes
+// standbyOnly: a Store that can reach nothing but a standby says so, and goes
 // on when the standby is promoted.
-func TestStandby_Only(t *testing.T) {
-	t.Parallel()
-	primary, standby := pgserver.StartPair(t)
+func standbyOnly(t *testing.T, primary, standby *pgserver.Server) {
 	one := create(t, openAt(t, primary.ConnString()), record("one"))
 	short := postgres.WithConnectTimeout(3 * time.Second)
 	for name, open := range map[string]func() (*postgres.Store, error){
@@ -119,11 +132,9 @@ func TestStandby_Only(t *testing.T) {
 	update(t, store, one)
 }
 
-// TestStandby_Functions calls the functions that read on a standby, as a pooler does
+// functionsOnStandby calls the functions that read on a standby, as a pooler does
 // that leads a connection to another server than at first.
-func TestStandby_Functions(t *testing.T) {
-	t.Parallel()
-	primary, standby := pgserver.StartPair(t)
+func functionsOnStandby(t *testing.T, primary, standby *pgserver.Server) {
 	create(t, openAt(t, primary.ConnString(), postgres.WithSchema("reads")), record("one"))
 	onPrimary, onStandby := newPool(t, primary.ConnString()), newPool(t, standby.ConnString())
 	eventually(t, "the standby has the schema", func() bool {
@@ -142,11 +153,9 @@ func TestStandby_Functions(t *testing.T) {
 	}
 }
 
-// TestStandby_ConnectionLedElsewhere marks connections to the standby as checked
+// connectionLedElsewhere marks connections to the standby as checked
 // before, as if a pooler had led them to the primary then.
-func TestStandby_ConnectionLedElsewhere(t *testing.T) {
-	t.Parallel()
-	primary, standby := pgserver.StartPair(t)
+func connectionLedElsewhere(t *testing.T, primary, standby *pgserver.Server) {
 	schema := newSchema()
 	one := create(t, openAt(t, primary.ConnString(), schema), record("one"))
 	p := newProxy(t, primary.Socket())
@@ -171,6 +180,7 @@ func TestStandby_ConnectionLedElsewhere(t *testing.T) {
 		}
 		one = update(t, store, one)
 	}
+	execute(t, onStandby, "SELECT pg_wal_replay_resume()")
 }
 
 // acquireAll replaces all connections of a pool by new ones.

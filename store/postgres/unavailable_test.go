@@ -193,7 +193,7 @@ func TestServer_RestartedUnderPool(t *testing.T) {
 	pool := newPoolWith(t, server.ConnString(), func(config *pgxpool.Config) { config.MaxConns = connections })
 	store := openOn(t, pool)
 	one := create(t, store, record("one"))
-	for round := range 4 {
+	for round := range 2 {
 		fill(t, pool, connections)
 		if err := server.Kill(); err != nil {
 			t.Fatal(err)

@@ -18,12 +18,27 @@ import (
 	"github.com/go-relayer/relayer/store/postgres/pgserver"
 )
 
-// TestSynchronousStandby_RepeatedWrites makes writes while the synchronous standby
-// is stopped, so that their outcome is unknown, and makes them again. No call may
-// return what the first one has done before the standby has it.
-func TestSynchronousStandby_RepeatedWrites(t *testing.T) {
+// TestSynchronousStandby stops the standby of one pair again and again.
+func TestSynchronousStandby(t *testing.T) {
 	t.Parallel()
 	primary, standby := pgserver.StartPair(t)
+	for _, test := range []struct {
+		name string
+		run  func(t *testing.T, primary, standby *pgserver.Server)
+	}{
+		{"WritesRepeated", writesRepeated},
+		{"ReadsWithoutStandby", readsWithoutStandby},
+		{"CommitCanceled", commitCanceled},
+		{"PoolCancels", poolCancels},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, primary, standby) })
+	}
+}
+
+// writesRepeated makes writes while the synchronous standby
+// is stopped, so that their outcome is unknown, and makes them again. No call may
+// return what the first one has done before the standby has it.
+func writesRepeated(t *testing.T, primary, standby *pgserver.Server) {
 	stores, patient, records := make(map[string]*postgres.Store), make(map[string]*postgres.Store), make(map[string]relayer.Record)
 	schemas := make(map[string]string)
 	for name, w := range repeatedWrites {
@@ -146,11 +161,9 @@ var repeatedWrites = map[string]repeatedWrite{
 	},
 }
 
-// TestSynchronousStandby_Reads: other reads than those that a change is based on do
+// readsWithoutStandby: other reads than those that a change is based on do
 // not wait for the standby.
-func TestSynchronousStandby_Reads(t *testing.T) {
-	t.Parallel()
-	primary, standby := pgserver.StartPair(t)
+func readsWithoutStandby(t *testing.T, primary, standby *pgserver.Server) {
 	schema := newSchema()
 	other := openAt(t, primary.ConnString(), schema)
 	store := openImpatient(t, func() (*postgres.Store, error) {
@@ -191,9 +204,7 @@ func cancelCommits(t *testing.T, admin *pgxpool.Pool) {
 
 // If the wait for the standby is canceled, the server reports success and a warning, which
 // a setting of the session can hide.
-func TestSynchronousStandby_CommitCanceled(t *testing.T) {
-	t.Parallel()
-	primary, standby := pgserver.StartPair(t)
+func commitCanceled(t *testing.T, primary, standby *pgserver.Server) {
 	for _, level := range []string{"notice", "error"} {
 		t.Run("client_min_messages="+level, func(t *testing.T) { wantCanceledCommit(t, primary, standby, level) })
 	}
@@ -219,9 +230,7 @@ func wantCanceledCommit(t *testing.T, primary, standby *pgserver.Server, level s
 }
 
 // The pool of a host can send a cancel request when a timeout passes.
-func TestSynchronousStandby_PoolCancels(t *testing.T) {
-	t.Parallel()
-	primary, standby := pgserver.StartPair(t)
+func poolCancels(t *testing.T, primary, standby *pgserver.Server) {
 	config, err := pgxpool.ParseConfig(primary.ConnString())
 	if err != nil {
 		t.Fatal(err)
