@@ -18,12 +18,12 @@
 // [Manager.Create] and [Documents.Create] add a relayer: from a [CreateRequest] in
 // Go, or from JSON. Both apply the same rules and store the same result. [Manager.Get],
 // [Manager.List] and [Manager.All] read. Every store lists relayers in creation order,
-// oldest first, so that pages do not shift when relayers are added.
+// oldest first, so pages do not shift when relayers are added.
 //
 // [Manager.Update], [Manager.Patch] and [Manager.Delete] change and remove a relayer.
-// [Manager.Pause] is the switch of the operator and [Manager.Disable] that of the host
-// application; the two are independent. [Manager.Watch] returns the changes as they are
-// made, including those of other writers to the same store. Every write takes options:
+// [Manager.Pause] is the switch of the operator, and [Manager.Disable] is the switch of the
+// host application; they are independent. [Manager.Watch] returns the changes as they are
+// made, including the changes of other writers to the same store. Every write takes options:
 // [IfRevision] makes it conditional, and [DryRun] only checks it.
 //
 // [Registry] is the interface of a Manager and of the client of package client.
@@ -46,7 +46,7 @@
 // to match as created, and one that ceases to match as deleted.
 //
 // [Manager.Within] returns a view of a selection. To the view, the other relayers do not
-// exist, so that a host can give each team a view of its own relayers.
+// exist, so a host can give each team a view of its own relayers.
 //
 // # Hooks
 //
@@ -92,8 +92,8 @@
 // shows only scheme, host and port. [RPCURL.Unmasked] is the full URL, for host code that
 // connects to it. A masked URL is never stored. A [Record] has the full URLs in a separate
 // part; the response form of a relayer has only the masked ones. No error text contains a
-// full URL: the errors of hooks of the host, and a [DisabledReason], have theirs masked. Only
-// the error of the function that [Manager.Update] calls is returned as it is.
+// full URL: URLs in the errors of hooks, and in a [DisabledReason], are masked. Only the error
+// of the function that [Manager.Update] calls is returned unchanged.
 // Package store/sealed encrypts the full URLs in the store.
 //
 // # Errors

@@ -13,7 +13,7 @@
 //	CaughtUp is T                      every change that was acknowledged before T is in
 //	                                   the view, whatever delayed it; changes since then may
 //	                                   be in it
-//	time.Since(CaughtUp) is small      the view is at most this old, also after the machine
+//	time.Since(CaughtUp) is small      the view is at most this old, even after the machine
 //	                                   was suspended or its clock was set; a registry
 //	                                   without changes confirms it every 5 seconds
 //	time.Since(CaughtUp) grows         the registry is not reachable, or the view is read

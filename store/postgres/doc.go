@@ -23,7 +23,7 @@
 // # Reads
 //
 // A page, its total and the position of the feed come from one statement and one snapshot. A
-// tree of counts over the creation order leads to the beginning of a page, so that a page costs
+// tree of counts over the creation order leads to the beginning of a page, so a page costs
 // the same at any offset. An index of bits, one for each term and sequence number, gives the
 // total and the pages of a selection. A search reads the texts of what the other conditions
 // select. Reads and writes use the primary only.
@@ -45,9 +45,9 @@
 //
 // If the connection is lost during the commit, a write returns
 // [relayer.ErrOutcomeUnknown]. A caller settles it: it repeats the write, or reads the
-// record. After an unknown outcome the Store returns from no write, also from one that is
-// refused, before a commit has succeeded: a write that is visible may be
-// missing on the synchronous standby. For the same reason [Store.Get] of that record returns
+// record. After an unknown outcome, no write of the Store returns before a commit has
+// succeeded, not even a refused one: a write that is visible may be missing on the
+// synchronous standby. For the same reason [Store.Get] of that record returns
 // [relayer.ErrUnavailable] until then. Other reads do not show the outcome reliably:
 // the server may still carry out the commit, or lose it in a failover.
 //
