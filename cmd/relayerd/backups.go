@@ -36,14 +36,6 @@ func (c backupConfig) check(database string) error {
 	return nil
 }
 
-// checkDirectory checks that the directory exists and that other users cannot replace backups.
-func (c backupConfig) checkDirectory() error {
-	if _, err := os.ReadDir(c.directory); err != nil {
-		return err
-	}
-	return checkNotWritable(c.directory)
-}
-
 // backups writes backups of a store to a directory and removes old ones.
 type backups struct {
 	backupConfig
@@ -72,16 +64,14 @@ func (b *backups) run(ctx context.Context, last time.Time) {
 // backUp writes a backup, and reports the outcome in the log and the metrics.
 func (b *backups) backUp(ctx context.Context, began time.Time) {
 	path := filepath.Join(b.directory, b.prefix+began.UTC().Format(backupTime))
-	err := b.checkDirectory()
+	err := checkNotWritable(b.directory)
 	if err == nil {
 		err = b.source.Backup(ctx, path)
 	}
-	switch {
-	case err == nil:
-	case ctx.Err() != nil:
-		b.logger.Info("backup canceled: the server is stopping")
-		return
-	default:
+	if ctx.Err() != nil {
+		return // the server is stopping
+	}
+	if err != nil {
 		b.metrics.total.WithLabelValues("failure").Inc()
 		b.logger.Error("backup failed", "error", err.Error())
 		return

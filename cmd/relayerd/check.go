@@ -26,11 +26,10 @@ URLs are sealed, it counts them by key, which needs no keys. With --keys it also
 them. It changes no relayer.`,
 		RunE: func(command *cobra.Command, _ []string) error {
 			total, counts, err := check(command.Context(), db, keys)
-			if err != nil {
-				return err
+			if err == nil {
+				command.Printf("no damage found in %s\n%s", relayers(total), sealText(counts))
 			}
-			command.Printf("no damage found in %s\n%s", relayers(total), sealText(counts))
-			return nil
+			return err
 		},
 	}
 	command.Flags().StringVar(&db.name, "db", db.name, "database `file` that no server has open, or a postgres:// URL")
@@ -48,12 +47,9 @@ func check(ctx context.Context, db database, keys sealing) (total int, counts se
 		return 0, counts, err
 	}
 	defer func() { err = errors.Join(err, opened.Close()) }()
-	store, err := sealed.New(opened, used, keys.options()...)
+	err = opened.(transfer.Checker).Check(ctx)
 	if err == nil {
-		err = opened.(transfer.Checker).Check(ctx)
-	}
-	if err == nil {
-		err = checkRelayers(ctx, store)
+		err = checkRelayers(ctx, opened, used, keys.options())
 	}
 	if err != nil {
 		return 0, counts, fmt.Errorf("%s: %w", db.flag, err)
@@ -66,19 +62,22 @@ func check(ctx context.Context, db database, keys sealing) (total int, counts se
 }
 
 // checkRelayers compares the relayers with what lists select by, and with their RPC URLs.
-func checkRelayers(ctx context.Context, store relayer.Store) error {
+func checkRelayers(ctx context.Context, db relayer.Store, keys sealed.Keys, options []sealed.Option) error {
+	store, err := sealed.New(db, keys, options...)
+	if err != nil {
+		return err
+	}
 	manager, err := relayer.New(store)
 	if err != nil {
 		return err
 	}
 	damaged := 0
-	var first error
-	for _, err := range manager.Check(ctx) {
+	for _, problem := range manager.Check(ctx) {
 		damaged++
-		first = cmp.Or(first, err)
+		err = cmp.Or(err, problem)
 	}
 	if damaged > 1 {
-		return fmt.Errorf("%w (the first of %s)", first, relayers(damaged))
+		err = fmt.Errorf("%w (the first of %s)", err, relayers(damaged))
 	}
-	return first
+	return err
 }

@@ -37,9 +37,7 @@ func buildAsImage(t *testing.T, path string) {
 func expectStatic(t *testing.T, path string) {
 	t.Helper()
 	file, err := elf.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer file.Close()
 	libraries, err := file.ImportedLibraries()
 	if err != nil || len(libraries) > 0 {
@@ -74,9 +72,7 @@ func newContainer(t *testing.T) container {
 	buildAsImage(t, filepath.Join(c.root, "relayerd"))
 	volume := filepath.Join(c.root, soleArguments(t, "VOLUME"))
 	err := errors.Join(os.Chmod(c.root, 0o755), os.Mkdir(volume, 0o755), os.Chown(volume, int(c.uid), int(c.gid)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 
@@ -109,9 +105,9 @@ func TestContainer_EmptyFileSystem(t *testing.T) {
 	server := &process{t: t, command: image.program(containerCommand(t)...), output: new(output)}
 	server.command.Env = slices.Concat(server.command.Env, imageEnvironment(t), []string{"RELAYERD_ADDR=127.0.0.1:0", "RELAYERD_METRICS_ADDR=127.0.0.1:0"})
 	server.run()
-	server.expectStatus("GET", "/", "", "", http.StatusOK)
-	server.expectStatus("POST", collection, token, definition, http.StatusCreated)
-	address := strings.TrimPrefix(server.url, "http://")
+	server.expect("GET", "/", "", "", http.StatusOK)
+	server.expect("POST", collection, token, definition, http.StatusCreated)
+	address := server.address()
 	if text := image.run(append(healthcheckCommand(t)[1:], "--addr", address)...); text != "ready\n" {
 		t.Errorf("health check %q", text)
 	}
@@ -144,8 +140,6 @@ func TestContainer_EmptyFileSystem(t *testing.T) {
 		return command
 	}
 	own := func(path string) error { return errors.Join(os.Chown(path, 0, int(image.gid)), os.Chmod(path, 0o440)) }
-	if err := os.Remove(filepath.Join(data, "relayers.db")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(data, "relayers.db")))
 	machine{t: t, program: inside, data: "/data", outside: data, own: own, printed: new(output)}.day("")
 }

@@ -16,7 +16,7 @@ type instruction struct {
 
 func dockerfile(t *testing.T) []instruction {
 	t.Helper()
-	text := regexp.MustCompile(`(?m)^#.*\n`).ReplaceAllString(string(readFile(t, "../../Dockerfile")), "")
+	text := regexp.MustCompile(`(?m)^#.*\n`).ReplaceAllString(string(fileContent(t, "../../Dockerfile")), "")
 	var instructions []instruction
 	for line := range strings.Lines(strings.ReplaceAll(text, "\\\n", " ")) {
 		if name, arguments, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
@@ -114,7 +114,7 @@ func TestDockerfile_Build(t *testing.T) {
 			t.Errorf("%s %s could store a secret in the image", each.name, each.arguments)
 		}
 	}
-	version := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindSubmatch(readFile(t, "go.mod"))
+	version := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindSubmatch(fileContent(t, "go.mod"))
 	if want := []string{"golang:" + string(version[1]) + " AS build", "scratch"}; !slices.Equal(stages, want) {
 		t.Errorf("stages %q, want %q", stages, want)
 	}
@@ -143,9 +143,7 @@ func flagValue(t *testing.T, args []string, name string) string {
 	if err == nil {
 		err = command.ParseFlags(flags)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return command.Flags().Lookup(name).Value.String()
 }
 

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -31,12 +34,12 @@ file appears only when it is complete and synced. An existing file is not replac
 --server it copies the file of a running server, and needs a token with the role backup.`,
 		func(command *cobra.Command) error {
 			if t.server != "" {
-				path, remove, err := t.download(command.Context(), apiKey, c.to.name)
+				downloaded, remove, err := t.download(command.Context(), apiKey, c.to.name)
 				if err != nil {
 					return err
 				}
 				defer remove()
-				c.from = database{"--server", path}
+				c.from = downloaded
 			}
 			return c.copyFile(command)
 		})
@@ -53,7 +56,7 @@ new file appears only when it is complete and synced. It does not replace a data
 }
 
 func newCopyCommand() *cobra.Command {
-	c := &verifiedCopy{database{flag: "--from"}, database{flag: "--to"}, ""}
+	c := &verifiedCopy{from: database{flag: "--from"}, to: database{flag: "--to"}}
 	return c.command("copy", "--from relayers.db --to postgres://registry@db.internal/registry?sslmode=verify-full", "Copy all relayers from one database to another",
 		`Copy adds all relayers of one database to another, with their order and revisions, and
 compares both at the end. Run it again to resume an interrupted copy. Stop the servers
@@ -61,20 +64,17 @@ of both databases first. Sealed RPC URLs are copied as they are.`, c.addAll)
 }
 
 func newCompactCommand() *cobra.Command {
-	c := &verifiedCopy{database{"--db", defaultDatabase}, database{}, "VACUUM FULL"}
+	c := &verifiedCopy{from: database{"--db", defaultDatabase}, ofPostgres: "VACUUM FULL"}
 	return c.command("compact", "--db relayers.db", "Shrink a database file to the space that its relayers need",
 		`Compact rewrites a database file without its unused pages. Order, revisions and ETags
 stay the same. It checks the file, and compares the new one with its relayers before it
 replaces it. The directory needs free space for the new file.`,
 		func(command *cobra.Command) error {
-			if err := c.from.checkExists(); err != nil {
-				return err
-			}
 			before, after, err := bolt.Compact(command.Context(), c.from.name)
 			if err == nil {
 				command.Printf("compacted from %d to %d bytes\n", before, after)
 			}
-			return c.from.fileError(err)
+			return fileError(c.from.flag, err, newFileHint)
 		})
 }
 
@@ -114,8 +114,8 @@ func (c *verifiedCopy) copyFile(command *cobra.Command) error {
 	if err := source.Check(command.Context()); err != nil {
 		return fmt.Errorf("%s: %w", c.from.flag, err)
 	}
-	if err := c.to.fileError(source.Backup(command.Context(), c.to.name)); err != nil {
-		return err
+	if err := source.Backup(command.Context(), c.to.name); err != nil {
+		return fileError(c.to.flag, err, newFileHint)
 	}
 	return printCopied(command, source)
 }
@@ -142,22 +142,9 @@ func (c *verifiedCopy) addAll(command *cobra.Command) (err error) {
 	}
 	defer func() { err = errors.Join(err, destination.Close()) }()
 	if err := transfer.Copy(ctx, destination, source, transfer.WithProgress(progress(command.ErrOrStderr()))); err != nil {
-		return copyError(err)
+		return err
 	}
 	return printCopied(command, source)
-}
-
-// copyError adds advice.
-func copyError(err error) error {
-	switch {
-	case errors.Is(err, transfer.ErrDiffers):
-		return fmt.Errorf("%w (if everything was copied before, do not copy again)", err)
-	case errors.Is(err, relayer.ErrCorrupt): // a retry does not help, even if it matches ErrUnavailable too
-		return err
-	case errors.Is(err, relayer.ErrUnavailable), errors.Is(err, relayer.ErrOutcomeUnknown), errors.Is(err, context.Canceled):
-		return fmt.Errorf("%w (run the same command again to resume)", err)
-	}
-	return err
 }
 
 // progress logs the begin and the end of each stage, and a line each second.
@@ -169,4 +156,80 @@ func progress(stderr io.Writer) func(stage string, done, total int) {
 			logger.Info(stage, "done", done, "total", total)
 		}
 	}
+}
+
+const (
+	// backupPath responds with a copy of the database file.
+	backupPath = "/backup"
+
+	// backupTimeout bounds the time to write a copy, and the time to send it.
+	backupTimeout = time.Hour
+)
+
+// download returns the handler of [backupPath], for tokens with the role backup. For all others, and
+// with another store, the path does not exist.
+func (s *server) download(api http.Handler) http.Handler {
+	file, isFile := s.store.(*bolt.Store)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		actor, granted := s.tokens.grantFor(r)
+		if !isFile || !granted.mayBackUp() {
+			api.ServeHTTP(w, r)
+			return
+		}
+		backup, err := s.temporaryBackup(r.Context(), file)
+		if err != nil {
+			s.logger.Error("backup failed", "principal", actor.ID, "error", err.Error())
+			http.Error(w, "the backup failed: see the log of the server", http.StatusInternalServerError)
+			return
+		}
+		defer backup.Close()
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(backupTimeout))
+		w.Header().Set("Cache-Control", "no-store")
+		http.ServeContent(w, r, "", time.Time{}, backup)
+		s.logger.Info("backup sent", "principal", actor.ID, "address", r.RemoteAddr)
+	})
+}
+
+// temporaryBackup writes a backup next to the database. The file has no name any more.
+func (s *server) temporaryBackup(ctx context.Context, from *bolt.Store) (*os.File, error) {
+	// A start of the server removes files with this suffix of package bolt.
+	path := fmt.Sprint(s.database, ".tmp", time.Now().UnixNano())
+	if err := from.Backup(ctx, path); err != nil {
+		return nil, err
+	}
+	file, err := os.Open(path)
+	return file, errors.Join(err, os.Remove(path))
+}
+
+// download writes a backup of the server to a new file next to path. It returns the file and a
+// function that removes it.
+func (t *target) download(ctx context.Context, apiKey, path string) (downloaded database, remove func(), err error) {
+	if _, err := t.open(apiKey); err != nil { // checks the flags
+		return downloaded, nil, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(t.server, "/")+backupPath, nil)
+	if err != nil {
+		return downloaded, nil, errors.New("--server must be the URL of a server")
+	}
+	request.Header.Set("Authorization", "Bearer "+apiKey)
+	// A redirect would send the token to another server: RoundTrip follows none.
+	response, err := t.transport.RoundTrip(request)
+	if err != nil {
+		return downloaded, nil, fmt.Errorf("--server: %w", err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return downloaded, nil, fmt.Errorf("--server: status %s: the token in API_KEY needs the role backup, and the server a database file; use pg_dump for PostgreSQL", response.Status)
+	}
+	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".download*")
+	if err != nil {
+		return downloaded, nil, err
+	}
+	remove = func() { _ = os.Remove(file.Name()) }
+	_, err = io.Copy(file, response.Body)
+	if err = errors.Join(err, file.Close()); err != nil {
+		remove()
+		return downloaded, nil, fmt.Errorf("--server: the backup is incomplete: %w", err)
+	}
+	return database{"--server", file.Name()}, remove, nil
 }

@@ -2,21 +2,22 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/memory"
-	"github.com/go-relayer/relayer/store/transfer"
 )
 
 // makeFile creates a file with count relayers.
@@ -24,53 +25,35 @@ func makeFile(t *testing.T, count int) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "source.db")
 	file, err := bolt.Open(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer file.Close()
 	origin := memory.New()
 	manager, err := relayer.New(origin, relayer.WithExclusiveSigners())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i := range count {
 		_, err := manager.Create(t.Context(), relayer.CreateRequest{
 			ID: fmt.Sprintf("r-%d", i), Name: strings.Repeat("n", 300), Network: "sepolia", NetworkType: relayer.EVM, SignerID: fmt.Sprint("s-", i),
 			CustomRPCURLs: []relayer.RPCConfig{{URL: relayer.RPCURL(fmt.Sprint("https://rpc.example/", i))}},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	all, err := origin.List(t.Context(), relayer.StoreQuery{Limit: count})
-	if err != nil {
-		t.Fatal(err)
-	}
-	records := all.Records
-	for len(records) > 0 {
-		batch := min(500, len(records))
-		if err := file.Import(t.Context(), records[:batch]); err != nil {
-			t.Fatal(err)
-		}
-		records = records[batch:]
+	must(t, err)
+	for batch := range slices.Chunk(all.Records, 500) {
+		must(t, file.Import(t.Context(), batch))
 	}
 	return path
 }
 
 // contentOf returns all records of a store, in order.
-func contentOf(t *testing.T, name string) []relayer.Record {
+func contentOf(t *testing.T, name string) (content []relayer.Record) {
 	t.Helper()
 	store, err := database{"--db", name}.open(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer store.Close()
-	var content []relayer.Record
 	for {
 		page, err := store.List(t.Context(), relayer.StoreQuery{Offset: len(content), Limit: 1000})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		content = append(content, page.Records...)
 		if len(content) == page.Total {
 			return content
@@ -85,174 +68,220 @@ func expectCopied(t *testing.T, destination, source string) {
 	}
 }
 
-var progressLine = regexp.MustCompile(`msg=(checking|copying|verifying) done=(\d+) total=(\d+)`)
+// damage changes a stored byte of one relayer in a file of makeFile, or of the name of a relayer with
+// an ID.
+func damage(t *testing.T, path, id string) {
+	t.Helper()
+	name := []byte(`"id":"` + id + `","name":"`)
+	content := bytes.ReplaceAll(fileContent(t, path), name, append(name[:len(name)-1:len(name)-1], '\''))
+	must(t, os.WriteFile(path, content, 0o600))
+}
 
 func TestCopy_BothDirections(t *testing.T) {
 	t.Parallel()
-	source := makeFile(t, 1234)
-	postgres := location(t, startPostgres(t), "postgres")
-	back := filepath.Join(t.TempDir(), "back.db")
+	source, postgres, back := makeFile(t, 1234), newDatabase(t), filepath.Join(t.TempDir(), "back.db")
 	for _, move := range []struct{ from, to string }{{source, postgres}, {postgres, back}} {
 		log := runCommand(t, "copy", "--from", move.from, "--to", move.to)
-		var reported []string
-		for _, found := range progressLine.FindAllStringSubmatch(log, -1) {
-			reported = append(reported, strings.Join(found[1:], " "))
-		}
-		for _, want := range []string{"checking 0 1234", "checking 1234 1234", "copying 0 1234", "copying 1234 1234", "verifying 0 1234", "verifying 1234 1234"} {
-			if !strings.Contains(strings.Join(reported, "\n"), want) {
-				t.Errorf("progress lacks %s: %s", want, log)
+		for _, stage := range []string{"checking", "copying", "verifying"} {
+			for _, done := range []string{"0", "1234"} {
+				if !strings.Contains(log, "msg="+stage+" done="+done+" total=1234\n") {
+					t.Errorf("%s at %s is missing: %s", stage, done, log)
+				}
 			}
 		}
 		if !strings.Contains(log, "copied 1234 relayers\n") {
 			t.Errorf("the output does not report the copy: %s", log)
 		}
-		expectNoPassword(t, log)
 		expectCopied(t, move.to, source)
 	}
+	if output := runCommand(t, "check", "--db", postgres); output != "no damage found in 1234 relayers\n" {
+		t.Errorf("output %q", output)
+	}
 }
 
-// startCopy starts a copy and returns when it copies.
-func startCopy(t *testing.T, source, destination string) (*exec.Cmd, *output) {
-	t.Helper()
-	command, log := program("", "copy", "--from", source, "--to", destination), new(output)
-	command.Stdout, command.Stderr = log, log
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = command.Process.Kill() })
-	log.awaitText(t, "msg=copying ", 1)
-	return command, log
-}
-
-// awaitMore waits until a store contains more relayers than a number.
-func awaitMore(t *testing.T, store relayer.Store, than int) int {
-	t.Helper()
-	total := 0
-	isMore := func() bool {
-		all, err := store.List(t.Context(), relayer.StoreQuery{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		total = all.Total
-		return total > than
-	}
-	if !await(isMore) {
-		t.Fatalf("no relayer was added to %d", than)
-	}
-	return total
-}
-
-// After any interruption, the same command resumes the copy.
+// After an interruption, the same command resumes the copy.
 func TestCopy_ResumesAfterInterruption(t *testing.T) {
 	t.Parallel()
-	source := makeFile(t, 5_000)
-	url := location(t, startPostgres(t), "postgres")
+	source, url := makeFile(t, 5_000), newDatabase(t)
 	copied, err := database{"--db", url}.forCommand(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer copied.Close()
-	before := 0
-	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGKILL, syscall.SIGTERM} {
-		command, log := startCopy(t, source, url)
-		before = awaitMore(t, copied, before)
-		if err := command.Process.Signal(signal); err != nil {
-			t.Fatal(err)
-		}
-		err := command.Wait()
-		text := log.String()
-		if signal == syscall.SIGKILL {
-			continue
-		}
-		last := text[strings.LastIndex(strings.TrimSpace(text), "\n")+1:]
-		if command.ProcessState.ExitCode() != 1 || !strings.Contains(last, " (run the same command again to resume)\n") {
-			t.Errorf("%s: error %v: %s", signal, err, text)
-		}
-		expectNoPassword(t, text)
+	command, log := program("", "copy", "--from", source, "--to", url), new(output)
+	command.Stdout, command.Stderr = log, log
+	must(t, command.Start())
+	t.Cleanup(func() { _ = command.Process.Kill() })
+	if !await(func() bool {
+		all, err := copied.List(t.Context(), relayer.StoreQuery{})
+		return err == nil && all.Total > 0
+	}) {
+		t.Fatalf("nothing is copied: %s", log)
 	}
+	must(t, command.Process.Signal(syscall.SIGINT))
+	_ = command.Wait()
+	if text := log.String(); command.ProcessState.ExitCode() != 1 || !strings.Contains(text, "relayerd: ") {
+		t.Errorf("exit status %d: %s", command.ProcessState.ExitCode(), text)
+	}
+	expectNoPassword(t, log.String())
 	runCommand(t, "copy", "--from", source, "--to", url)
 	expectCopied(t, url, source)
 }
 
-// If the database stops during a copy, the error gives advice, and the same command resumes.
-func TestCopy_DatabaseStops(t *testing.T) {
-	t.Parallel()
-	source := makeFile(t, 5_000)
-	postgres := startPostgres(t)
-	database := location(t, postgres, "postgres")
-	command, log := startCopy(t, source, database)
-	if err := postgres.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	err := command.Wait()
-	if command.ProcessState.ExitCode() != 1 || !strings.Contains(log.String(), "run the same command again to resume") {
-		t.Errorf("error %v: %s", err, log)
-	}
-	expectNoPassword(t, log.String())
-	if err := postgres.Restart(); err != nil {
-		t.Fatal(err)
-	}
-	runCommand(t, "copy", "--from", source, "--to", database)
-	expectCopied(t, database, source)
-}
-
-// A destination with other relayers is not changed.
-func TestCopy_DifferentDestination(t *testing.T) {
-	t.Parallel()
-	source := makeFile(t, 3)
-	database := filepath.Join(t.TempDir(), "relayers.db")
-	server := start(t, token, "--db", database)
-	createAll(t, server, realRelayers(t)[:1])
-	server.stop()
-	before := contentOf(t, database)
-
-	command := program("", "copy", "--from", source, "--to", database)
-	text, err := command.CombinedOutput()
-	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	last := lines[len(lines)-1]
-	if command.ProcessState.ExitCode() != 1 || !strings.Contains(last, "destination differs from source") || !strings.Contains(last, "do not copy again") {
-		t.Errorf("error %v: %s", err, text)
-	}
-	if !reflect.DeepEqual(contentOf(t, database), before) {
-		t.Error("the destination was changed")
-	}
-}
-
-// A damaged source is not copied, and the error does not advise a retry.
-func TestCopy_DamagedSource(t *testing.T) {
-	t.Parallel()
-	source, fresh := makeFile(t, 30), filepath.Join(t.TempDir(), "fresh.db")
-	whole, err := os.ReadFile(source)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(source, bytes.ReplaceAll(whole, []byte("https://rpc.example/7\""), []byte("https://rpc.example/8\"")), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	output, err := runToEnd(t, "copy", "--from", source, "--to", fresh)
-	if !errors.Is(err, relayer.ErrCorrupt) || strings.Contains(err.Error(), "run the same command again") {
-		t.Errorf("error is %v", err)
-	}
-	if strings.Contains(output, "msg=copying") || len(contentOf(t, fresh)) > 0 {
-		t.Errorf("a damaged file was copied: %s", output)
-	}
-}
-
-func TestCopyError_Advice(t *testing.T) {
-	t.Parallel()
-	const again = "run the same command again"
-	for _, c := range []struct {
-		err       error
-		wantRetry bool
-	}{
-		{relayer.ErrUnavailable, true},
-		{relayer.ErrOutcomeUnknown, true},
-		{errors.Join(relayer.ErrUnavailable, relayer.ErrCorrupt), false},
-		{transfer.ErrDiffers, false},
+// No command waits for a file that a server has open, changes it, or leaves another file.
+func TestCommands_FileInUse(t *testing.T) {
+	path, other, vacant := makeFile(t, 3), makeFile(t, 1), filepath.Join(t.TempDir(), "vacant.db")
+	server := start(t, token, "--db", path)
+	for _, args := range [][]string{
+		{"check", "--db", path}, {"backup", "--db", path, "--to", vacant}, {"restore", "--from", path, "--db", vacant}, {"compact", "--db", path},
+		{"copy", "--from", path, "--to", vacant}, {"copy", "--from", other, "--to", path}, {"history", "--db", path},
 	} {
-		err := copyError(c.err)
-		if !errors.Is(err, c.err) || strings.Contains(err.Error(), again) != c.wantRetry {
-			t.Errorf("%v becomes %q", c.err, err)
+		expectFailure(t, "has it open: stop the server that has it open", args...)
+	}
+	server.stop()
+	expectFiles(t, filepath.Dir(path), filepath.Base(path))
+	expectFiles(t, filepath.Dir(vacant))
+}
+
+// A backup is a private file, and a restore has each relayer of it.
+func TestBackup_Restore(t *testing.T) {
+	t.Parallel()
+	source, directory := makeFile(t, 30), t.TempDir()
+	backup, restored := filepath.Join(directory, "backup.db"), filepath.Join(directory, "restored.db")
+	for _, args := range [][]string{{"backup", "--db", source, "--to", backup}, {"restore", "--from", backup, "--db", restored}} {
+		if output := runCommand(t, args...); output != "copied 30 relayers\n" {
+			t.Errorf("output %q", output)
 		}
 	}
+	expectFiles(t, directory, "backup.db", "restored.db")
+	if info, err := os.Stat(backup); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, error %v", info.Mode(), err)
+	}
+	expectCopied(t, restored, source)
+	if output := runCommand(t, "check", "--db", restored); output != "no damage found in 30 relayers\n" {
+		t.Errorf("output %q", output)
+	}
+}
+
+// A damaged file is found, and neither changed nor copied.
+func TestCommands_DamagedFile(t *testing.T) {
+	t.Parallel()
+	path, vacant := makeFile(t, 30), filepath.Join(t.TempDir(), "vacant.db")
+	damage(t, path, "r-7")
+	before := fileContent(t, path)
+	expectFailure(t, "relayerd: --db: bolt: check "+path+": ", "check", "--db", path)
+	expectFailure(t, "--db: bolt: check "+path, "backup", "--db", path, "--to", vacant)
+	expectFailure(t, "--from: bolt: check "+path, "restore", "--from", path, "--db", vacant)
+	if !bytes.Equal(fileContent(t, path), before) {
+		t.Error("a command changed the file")
+	}
+	expectFiles(t, filepath.Dir(vacant))
+}
+
+// A damaged relayer does not take the others down, and a DELETE removes it.
+func TestServe_DamagedRelayer(t *testing.T) {
+	t.Parallel()
+	path := makeFile(t, 3)
+	damage(t, path, "r-1")
+	server := start(t, token, "--db", path)
+	server.expect("GET", collection+"/r-0", token, "", http.StatusOK)
+	server.expect("GET", collection+"/r-1", token, "", http.StatusServiceUnavailable)
+	server.expect("GET", collection, token, "", http.StatusServiceUnavailable)
+	server.expect("GET", readinessPath, token, "", http.StatusOK)
+	server.expect("DELETE", collection+"/r-1", token, "", http.StatusOK)
+	server.expect("GET", collection, token, "", http.StatusOK)
+	server.stop()
+	if output := runCommand(t, "check", "--db", path); output != "no damage found in 2 relayers\n" {
+		t.Errorf("output %q", output)
+	}
+}
+
+func TestCompact(t *testing.T) {
+	t.Parallel()
+	path := makeFile(t, 2000)
+	store, err := bolt.Open(t.Context(), path)
+	must(t, err)
+	all, err := store.List(t.Context(), relayer.StoreQuery{Limit: 2000})
+	must(t, err)
+	var deletes sync.WaitGroup
+	for _, record := range all.Records[200:] {
+		deletes.Go(func() { // concurrent deletes share a sync of the file
+			if err := store.Delete(t.Context(), record.ID, record.Revision, nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	deletes.Wait()
+	must(t, store.Close())
+	before, size := contentOf(t, path), len(fileContent(t, path))
+	if output := runCommand(t, "compact", "--db", path); !regexp.MustCompile(`^compacted from \d+ to \d+ bytes\n$`).MatchString(output) {
+		t.Errorf("output %q", output)
+	}
+	if after := len(fileContent(t, path)); after*3 > 2*size { // the history stays
+		t.Errorf("the file has %d bytes, and had %d", after, size)
+	}
+	if after := contentOf(t, path); !reflect.DeepEqual(after, before) {
+		t.Errorf("%d relayers differ from %d before", len(after), len(before))
+	}
+	expectFiles(t, filepath.Dir(path), filepath.Base(path))
+}
+
+// A token with the role backup copies the file of a running server, and does nothing else.
+func TestBackup_OfServer(t *testing.T) {
+	t.Parallel()
+	directory := t.TempDir()
+	tokens := newTokens(t, "saver "+token+" backup", "ops "+oldToken+" write+engine", "both "+newToken+" read+backup")
+	server := start(t, "", "--db", makeFile(t, 30), "--tokens-file", tokens)
+	for bearer, want := range map[string][3]int{
+		token:    {http.StatusOK, http.StatusForbidden, http.StatusNotFound},
+		newToken: {http.StatusOK, http.StatusOK, http.StatusOK},
+		oldToken: {http.StatusNotFound, http.StatusOK, http.StatusOK},
+		"wrong":  {http.StatusUnauthorized, http.StatusUnauthorized, http.StatusUnauthorized},
+	} {
+		server.expect("GET", backupPath, bearer, "", want[0])
+		server.expect("GET", collection, bearer, "", want[1])
+		server.expect("GET", "/metrics", bearer, "", want[2])
+	}
+	path := filepath.Join(directory, "backup.db")
+	if output := runCommand(t, "backup", "--server", server.url, "--to", path); output != "copied 30 relayers\n" {
+		t.Errorf("output %q", output)
+	}
+	if content := contentOf(t, path); len(content) != 30 {
+		t.Errorf("the backup has %d relayers, want 30", len(content))
+	}
+	expectFailure(t, path+": file already exists: move it to another name first", "backup", "--server", server.url, "--to", path)
+	expectFailureWith(t, "needs the role backup", oldToken, "backup", "--server", server.url, "--to", path+"2")
+	expectFailureWith(t, "status 401", "wrong-"+token, "backup", "--server", server.url, "--to", path+"2")
+	expectFiles(t, directory, "backup.db")
+	server.stop()
+	expectNoPassword(t, server.output.String())
+	if !strings.Contains(server.output.String(), `msg="backup sent" principal=saver `) {
+		t.Errorf("the log does not name the backup: %s", server.output)
+	}
+
+	server = start(t, "", "--db", newDatabase(t), "--tokens-file", tokens)
+	expectFailure(t, "use pg_dump for PostgreSQL", "backup", "--server", server.url, "--to", path+"2")
+	server.stop()
+}
+
+// A redirect neither gets the token nor gives the backup, and a part is no backup.
+func TestBackup_OtherServers(t *testing.T) {
+	t.Parallel()
+	asked := make(chan string, 1)
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- r.Header.Get("Authorization") }))
+	t.Cleanup(other.Close)
+	path := filepath.Join(t.TempDir(), "backup.db")
+	for want, handler := range map[string]http.Handler{
+		"status 302": http.RedirectHandler(other.URL, http.StatusFound),
+		"is incomplete": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "9")
+			_, _ = w.Write([]byte("part"))
+		}),
+	} {
+		server := httptest.NewServer(handler)
+		expectFailure(t, want, "backup", "--server", server.URL, "--to", path)
+		server.Close()
+	}
+	if len(asked) > 0 {
+		t.Errorf("the other server got %q", <-asked)
+	}
+	expectFiles(t, filepath.Dir(path))
 }

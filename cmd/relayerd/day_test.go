@@ -72,19 +72,19 @@ func (m machine) day(postgres string) {
 	m.replace("tokens", append(staff, "alice "+alice+" write")...)
 
 	server := m.start(database)
-	m.run("", "healthcheck", "--addr", strings.TrimPrefix(server.url, "http://"))
-	server.expectStatus("POST", collection, alice, sealedURL("treasury"), http.StatusCreated)
-	server.expectStatus("DELETE", collection+"/treasury", auditor, "", http.StatusForbidden)
+	m.run("", "healthcheck", "--addr", server.address())
+	server.expect("POST", collection, alice, sealedURL("treasury"), http.StatusCreated)
+	server.expect("DELETE", collection+"/treasury", auditor, "", http.StatusForbidden)
 
 	// Rotate the token of alice, and the key.
 	alice = newToken
 	m.replace("tokens", append(staff, "alice "+alice+" write")...)
 	server.output.awaitText(t, `"file reloaded" flag=--tokens-file`, 1)
-	server.expectStatus("GET", collection, oldToken, "", http.StatusUnauthorized)
+	server.expect("GET", collection, oldToken, "", http.StatusUnauthorized)
 	m.run("", "keys", "add", "--keys", keys, "--id", "k2")
 	server.output.awaitText(t, `"all RPC URLs are under the primary key" stored=1 primary=k2`, 1)
 	m.run(saver, "keys", "remove", "--keys", keys, "--id", "k1", "--server", server.url)
-	server.output.awaitText(t, `"keys read" keys=1 primary=k2`, 1)
+	server.output.awaitText(t, `"file reloaded" flag=--keys`, 2)
 
 	// An incident: pause all, and find out who paused what.
 	paused := m.run(alice, "pause", "--server", server.url, "--all", "--reason", "incident 42")
@@ -98,7 +98,7 @@ func (m machine) day(postgres string) {
 
 	// Configuration as code leaves it paused.
 	m.replace("relayers.json", m.run(auditor, "export", "--server", server.url))
-	m.replace("relayers.json", strings.Replace(string(readFile(t, filepath.Join(m.outside, "relayers.json"))), `"name": "n"`, `"name": "Treasury"`, 1))
+	m.replace("relayers.json", strings.Replace(string(fileContent(t, filepath.Join(m.outside, "relayers.json"))), `"name": "n"`, `"name": "Treasury"`, 1))
 	file := m.data + "/relayers.json"
 	if text := m.run(alice, "apply", "--yes", "-f", file, "--server", server.url); !strings.HasSuffix(text, "\n0 created, 1 updated, 0 deleted\n") {
 		t.Errorf("apply prints %s", text)
@@ -117,9 +117,7 @@ func (m machine) day(postgres string) {
 		request, _ := http.NewRequest("GET", server.url+collection+"/treasury?rpc_urls=full", nil)
 		request.Header.Set("Authorization", "Bearer "+password+"-oncall")
 		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer response.Body.Close()
 		body := new(strings.Builder)
 		if err := response.Write(body); err != nil || response.StatusCode != http.StatusOK {
@@ -155,7 +153,7 @@ func (m machine) day(postgres string) {
 	printed := m.printed.String()
 	expectNoPassword(t, printed)
 	expectNoURL(t, printed)
-	for line := range strings.Lines(string(readFile(t, filepath.Join(m.outside, "relayer.keys")))) {
+	for line := range strings.Lines(string(fileContent(t, filepath.Join(m.outside, "relayer.keys")))) {
 		if key := line[strings.LastIndex(line, " ")+1:]; strings.HasPrefix(line, "key ") && strings.Contains(printed, strings.TrimSpace(key)) {
 			t.Error("the output has a key")
 		}
@@ -169,7 +167,7 @@ func TestOperatorsDay(t *testing.T) {
 	t.Parallel()
 	directory, postgres := t.TempDir(), ""
 	if pgserver.Available() == nil || os.Getenv("CI") != "" {
-		postgres = location(t, startPostgres(t), "postgres")
+		postgres = newDatabase(t)
 	}
 	own := func(string) error { return nil }
 	machine{t: t, program: program, data: directory, outside: directory, own: own, printed: new(output)}.day(postgres)

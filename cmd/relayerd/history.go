@@ -35,9 +35,6 @@ deleted keeps its history for as long as the database retains it.
 			if query.ID = strings.Join(args, ""); len(args) > 0 && !relayer.IsID(query.ID) { // it may be a connection string
 				return errors.New("RELAYER_ID must be 1 to 64 characters of A-Z a-z 0-9 _ and -")
 			}
-			if limit < 1 {
-				return errors.New("--limit must be at least 1")
-			}
 			if query.Since, err = parseSince(since, time.Now()); err != nil {
 				return err
 			}
@@ -50,7 +47,7 @@ deleted keeps its history for as long as the database retains it.
 			for isFirst := true; isFirst || query.Before > 0 && len(found) < limit; isFirst = false {
 				var page []relayer.Change
 				if page, query.Before, err = registry.History(command.Context(), query); err != nil {
-					return from.explain(err)
+					return err
 				}
 				for _, change := range page {
 					if field == "" || slices.Contains(changedFields(change), field) {
@@ -58,7 +55,11 @@ deleted keeps its history for as long as the database retains it.
 					}
 				}
 			}
-			return printHistory(command.OutOrStdout(), found[:min(limit, len(found))], isJSON)
+			found = found[:min(max(limit, 0), len(found))]
+			if isJSON {
+				return encodeHistory(command.OutOrStdout(), found)
+			}
+			return printHistory(command.OutOrStdout(), found)
 		},
 	}
 	flags := command.Flags()
@@ -82,43 +83,41 @@ func parseSince(text string, now time.Time) (at time.Time, err error) {
 	if ago, err := time.ParseDuration(strings.TrimSuffix(text, " ago")); err == nil && ago >= 0 {
 		return now.Add(-ago), nil
 	}
-	for _, layout := range []string{time.RFC3339, time.DateOnly, time.DateTime, "2006-01-02 15:04"} {
-		for _, date := range []string{"", now.Format(time.DateOnly + " ")} {
-			if at, err = time.ParseInLocation(layout, date+text, now.Location()); err == nil {
-				return at, nil
-			}
+	if at, err := time.ParseInLocation("2006-01-02 15:04", now.Format(time.DateOnly+" ")+text, now.Location()); err == nil {
+		return at, nil
+	}
+	for _, layout := range []string{time.RFC3339, time.DateOnly, time.DateTime} {
+		if at, err := time.ParseInLocation(layout, text, now.Location()); err == nil {
+			return at, nil
 		}
 	}
 	return at, fmt.Errorf("--since %q must be a time such as 14:00, 2026-01-02 or 2026-01-02T14:00:00Z, or a duration such as 2h or 2h ago", text)
 }
 
-func printHistory(out io.Writer, changes []relayer.Change, isJSON bool) error {
-	table, encoder := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0), json.NewEncoder(jsonWriter{out})
+func encodeHistory(out io.Writer, changes []relayer.Change) error {
+	encoder := json.NewEncoder(out)
 	encoder.SetEscapeHTML(false)
-	header := "TIME\tREVISION\tRELAYER\tACTOR\tACTION\tCHANGED\tREASON\n"
-	if len(changes) == 0 {
-		header = "no changes\n"
-	}
-	if !isJSON {
-		fmt.Fprint(table, header)
-	}
 	for _, c := range changes {
-		if isJSON {
-			if err := encoder.Encode(map[string]any{
-				"revision": c.Info.Revision, "id": c.ID, "time": c.Info.Time, "actor": c.Info.Actor, "action": c.Info.Action,
-				"reason": c.Info.Reason, "request_id": c.Info.RequestID, "changed": c.Info.Changed, "relayer": c.Relayer,
-			}); err != nil {
-				return err
-			}
-			continue
+		if err := encoder.Encode(map[string]any{
+			"revision": c.Info.Revision, "id": c.ID, "time": c.Info.Time, "actor": c.Info.Actor, "action": c.Info.Action,
+			"reason": c.Info.Reason, "request_id": c.Info.RequestID, "changed": c.Info.Changed, "relayer": c.Relayer,
+		}); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+func printHistory(out io.Writer, changes []relayer.Change) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "TIME\tREVISION\tRELAYER\tACTOR\tACTION\tCHANGED\tREASON")
+	for _, c := range changes {
 		changed := slices.Clone(changedFields(c))
 		if i := slices.Index(changed, "paused"); i >= 0 && c.Relayer != nil {
 			changed[i] = fmt.Sprint("paused=", c.Relayer.Paused)
 		}
-		fields := strings.Join(changed, " ")
 		fmt.Fprintf(table, "%s\t%d", c.Info.Time.Local().Format(time.DateTime), c.Info.Revision)
-		for _, text := range []string{c.ID, c.Info.Actor, string(c.Info.Action), fields, c.Info.Reason} {
+		for _, text := range []string{c.ID, c.Info.Actor, string(c.Info.Action), strings.Join(changed, " "), c.Info.Reason} {
 			fmt.Fprint(table, "\t", printable(cmp.Or(text, "-")))
 		}
 		fmt.Fprintln(table)

@@ -6,18 +6,15 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"flag"
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,7 +25,6 @@ import (
 	"time"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/keyring"
 	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/memory"
 	"github.com/go-relayer/relayer/store/postgres/pgserver"
@@ -45,8 +41,7 @@ var benchRelayers = flag.Int("relayers", 100_000, "the number of relayers that t
 // BenchmarkHTTP compares the server with a bare net/http server that has the same time
 // limits and writes the same status, headers and body. Both share the process with the
 // clients and are measured alternately in short rounds, because the load of the machine
-// changes from second to second. The minimal server shows which ratio a registry can reach.
-// Ratios are medians of the rounds: of-bare compares the rates of requests, and cpu-of-bare
+// changes from second to second. Ratios are medians of the rounds: of-bare compares the rates of requests, and cpu-of-bare
 // the time on a processor.
 func BenchmarkHTTP(b *testing.B) {
 	if testing.Short() {
@@ -82,22 +77,12 @@ func BenchmarkHTTP(b *testing.B) {
 			}
 		})
 	}
-	b.Run("minimal", func(b *testing.B) {
-		reads := operations(ids, benchDefinition)[:3] // get, list-10, list-100
-		minimal := connect(b, serveMinimal(b, ids), reads[0].append)
-		for _, operation := range reads {
-			b.Run(operation.name, func(b *testing.B) { benchmarkOperation(b, minimal, operation, nil) })
-		}
-	})
 }
 
 // operation is a kind of request.
 type operation struct {
 	name   string
 	append requester
-
-	// baseline is another request that is measured in the same rounds.
-	baseline requester
 }
 
 // requester appends a request to a buffer.
@@ -112,7 +97,6 @@ func operations(ids []string, definition string) []operation {
 		}
 	}
 	anyPage := func(pages int, random *rand.Rand) int { return 1 + random.IntN(pages) }
-	firstPage := func(int, *rand.Rand) int { return 1 }
 	lastPage := func(pages int, _ *rand.Rand) int { return pages }
 	anyID := func(random *rand.Rand) string { return "/" + ids[random.IntN(len(ids))] }
 	return []operation{
@@ -121,7 +105,7 @@ func operations(ids []string, definition string) []operation {
 		}},
 		{name: "list-10", append: page(10, anyPage)},
 		{name: "list-100", append: page(100, anyPage)},
-		{name: "last-10", append: page(10, lastPage), baseline: page(10, firstPage)},
+		{name: "last-10", append: page(10, lastPage)},
 		{name: "patch", append: func(buffer []byte, random *rand.Rand) []byte {
 			patch := fmt.Sprintf(`{"name":"Sepolia relayer %09d"}`, random.IntN(1e9))
 			return appendRequest(buffer, http.MethodPatch, anyID(random), patch)
@@ -164,43 +148,27 @@ const benchDefinition = `{"name":"Sepolia relayer 000000000","network":"sepolia"
 
 // writeSeed writes a file with n relayers and returns their IDs, which are like generated
 // ones. All relayers are alike, except for their IDs.
-func writeSeed(b *testing.B, path string, n int, definition string) (ids []string) {
+func writeSeed(b *testing.B, path string, n int, definition string) []string {
 	b.Helper()
 	origin := memory.New()
 	manager, err := relayer.New(origin)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	first, err := manager.Documents().Create(b.Context(), []byte(definition))
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	model, err := origin.Get(b.Context(), first.ID)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	store, err := bolt.Open(b.Context(), path)
-	if err != nil {
-		b.Fatal(err)
-	}
-	var records []relayer.Record
-	ids = seedIDs(n)
+	must(b, err)
+	ids, records := seedIDs(n), make([]relayer.Record, n)
 	for i, id := range ids {
-		rec := model
-		rec.ID, rec.Revision = id, uint64(1+i)
-		rec.Document = bytes.Replace(model.Document, []byte(model.ID), []byte(rec.ID), 1)
-		records = append(records, rec)
-		if len(records) < 2_000 && i+1 < n {
-			continue
-		}
-		if err := store.Import(b.Context(), records); err != nil {
-			b.Fatal(err)
-		}
-		records = records[:0]
+		records[i] = model
+		records[i].ID, records[i].Revision = id, uint64(1+i)
+		records[i].Document = bytes.Replace(model.Document, []byte(model.ID), []byte(id), 1)
 	}
-	if err := store.Close(); err != nil {
-		b.Fatal(err)
+	for batch := range slices.Chunk(records, 2_000) {
+		must(b, store.Import(b.Context(), batch))
 	}
+	must(b, store.Close())
 	return ids
 }
 
@@ -215,8 +183,8 @@ func seedIDs(n int) (ids []string) {
 // serveCopy serves a copy of a file in another database.
 func serveCopy(b *testing.B, seed, url string) (address string) {
 	b.Helper()
-	if err := run(b.Context(), []string{"copy", "--from", seed, "--to", url}, "", strings.NewReader(""), io.Discard, io.Discard); err != nil {
-		b.Fatal(err)
+	if status := execute(b.Context(), []string{"copy", "--from", seed, "--to", url}, "", strings.NewReader(""), io.Discard, io.Discard); status != 0 {
+		b.Fatalf("status %d", status)
 	}
 	return serveInside(b, config{database: url})
 }
@@ -265,25 +233,15 @@ func serveInside(b *testing.B, c config) (address string) {
 	}
 }
 
-// benchmarkOperation measures an operation, and its baseline if it has one.
+// benchmarkOperation measures an operation.
 func benchmarkOperation(b *testing.B, ours *clients, op operation, commits *syncedFile) {
 	sample := ours.exchange(b, op.append)
 	bare := connect(b, serveBare(b, sample, commits), op.append)
 	runs := []*candidate{{clients: bare, append: op.append}, {clients: ours, append: op.append}}
-	if op.baseline != nil {
-		runs = append(runs, &candidate{clients: ours, append: op.baseline})
-	}
 	measure(b, runs)
 	b.ReportMetric(ratio(runs[0].took, runs[1].took), "of-bare")
 	b.ReportMetric(ratio(runs[0].cpu, runs[1].cpu), "cpu-of-bare")
 	b.ReportMetric(1e9*requestsOfRound/median(runs[1].took), "req/s")
-	b.ReportMetric(median(runs[1].objects)/requestsOfRound, "allocs/req")
-	b.ReportMetric((median(runs[1].objects)-median(runs[0].objects))/requestsOfRound, "allocs-above-bare")
-	b.ReportMetric(median(runs[1].bytes)/requestsOfRound, "B/req")
-	b.ReportMetric((median(runs[1].bytes)-median(runs[0].bytes))/requestsOfRound, "B-above-bare")
-	if op.baseline != nil {
-		b.ReportMetric(ratio(runs[1].took, runs[2].took), "of-first")
-	}
 }
 
 const requestsOfRound = 64 * benchClients
@@ -301,110 +259,25 @@ func measure(b *testing.B, runs []*candidate) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkSealing compares a server whose RPC URLs are sealed with one that has them in
-// clear.
-func BenchmarkSealing(b *testing.B) {
-	if testing.Short() {
-		*benchRelayers = 2_000
-	}
-	keys := sealing{keysFile: filepath.Join(b.TempDir(), "relayer.keys")}
-	if err := keyring.AddKey(keys.keysFile, "k"); err != nil {
-		b.Fatal(err)
-	}
-	ids := seedIDs(*benchRelayers)
-	all := operations(ids, benchDefinition)
-	inClear := connect(b, serveMemory(b, config{}, ids, benchDefinition), all[0].append)
-	sealed := connect(b, serveMemory(b, config{sealing: keys}, ids, benchDefinition), all[0].append)
-	for _, op := range all {
-		compare(b, op.name, &candidate{clients: inClear, append: op.append}, &candidate{clients: sealed, append: op.append})
-	}
-}
-
-// BenchmarkApply changes 10,000 relayers of a file with the command apply, directly and through
-// a server. On two cores, 4 s and 6 s are enough.
-func BenchmarkApply(b *testing.B) {
-	changes := 10_000
-	if testing.Short() {
-		changes = 100
-	}
-	file := filepath.Join(b.TempDir(), "relayers.json")
-	args := []string{"apply", "--yes", "--file", file, "--server", "http://" + serveInside(b, config{database: filepath.Join(b.TempDir(), "relayers.db")})}
-	applyAll(b, file, changes, 0, args)
-	for round := 1; b.Loop(); round++ {
-		applyAll(b, file, changes, round, args)
-	}
-}
-
-// applyAll runs apply for a file whose relayers are unlike those of other rounds.
-func applyAll(b *testing.B, file string, changes, round int, args []string) {
-	b.Helper()
-	var definitions []string
-	for _, id := range seedIDs(changes) {
-		definitions = append(definitions, strings.Replace(benchDefinition, "{", fmt.Sprintf(`{"id":"%s","labels":{"round":"%d"},`, id, round), 1))
-	}
-	if err := os.WriteFile(file, []byte(`{"relayers":[`+strings.Join(definitions, ",")+`]}`), 0o600); err != nil {
-		b.Fatal(err)
-	}
-	var stderr strings.Builder
-	if status := execute(b.Context(), args, token, strings.NewReader(""), io.Discard, &stderr); status != 0 {
-		b.Fatalf("status %d: %s", status, &stderr)
-	}
-}
-
-// BenchmarkLabels compares a server whose relayers have five labels with one whose relayers
-// have none.
-func BenchmarkLabels(b *testing.B) {
-	if testing.Short() {
-		*benchRelayers = 2_000
-	}
-	serveAll := func(labels string) (*clients, []operation) {
-		definition := strings.Replace(benchDefinition, "{", `{"labels":`+labels+",", 1)
-		ids := seedIDs(*benchRelayers)
-		all := operations(ids, definition)
-		return connect(b, serveMemory(b, config{}, ids, definition), all[0].append), all
-	}
-	unlabeled, operations := serveAll(`{}`)
-	labeled, labeledOperations := serveAll(`{"chain":"main","owner":"desk-7","region":"eu","stage":"prod","team":"payments"}`)
-	for i, op := range operations {
-		compare(b, op.name, &candidate{clients: unlabeled, append: op.append}, &candidate{clients: labeled, append: labeledOperations[i].append})
-	}
-}
-
-// compare reports the time of the base divided by that of the other candidate.
-func compare(b *testing.B, name string, base, other *candidate) {
-	b.Run(name, func(b *testing.B) {
-		measure(b, []*candidate{base, other})
-		b.ReportMetric(ratio(base.took, other.took), "of-base")
-		b.ReportMetric(ratio(base.cpu, other.cpu), "cpu-of-base")
-	})
-}
-
 // candidate holds what its rounds used.
 type candidate struct {
 	clients *clients
 	append  requester
 
-	took, cpu, objects, bytes []float64
+	took, cpu []float64
 }
 
 func (r *candidate) round(b *testing.B, requests int) {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
 	cpu, start := processTime(b), time.Now()
 	r.clients.load(b, requests, r.append)
 	r.took = append(r.took, float64(time.Since(start)))
 	r.cpu = append(r.cpu, float64(processTime(b)-cpu))
-	runtime.ReadMemStats(&after)
-	r.objects = append(r.objects, float64(after.Mallocs-before.Mallocs))
-	r.bytes = append(r.bytes, float64(after.TotalAlloc-before.TotalAlloc))
 }
 
 // processTime returns how long the process was on a processor.
 func processTime(b *testing.B) time.Duration {
 	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		b.Fatal(err)
-	}
+	must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
@@ -460,67 +333,11 @@ func serveBare(b *testing.B, sample message, commits *syncedFile) (address strin
 	}))
 }
 
-// serveMinimal runs a server that does for a read only what every registry has to do, and
-// returns its address: a mux, the digest of a token, a map and a list of documents under one
-// lock, and one copy of each document. The ID, the document and the private part of a relayer
-// are adjacent in memory, and have the sizes of those of benchDefinition. The content does not
-// matter.
-func serveMinimal(b *testing.B, ids []string) (address string) {
-	b.Helper()
-	const documentSize, privateSize = 700, 300
-	documents, byID := make([]*string, len(ids)), make(map[string]*string, len(ids))
-	for i, id := range ids {
-		record := id + strings.Repeat("d", documentSize) + strings.Repeat("p", privateSize)
-		document := record[len(id):][:documentSize]
-		documents[i], byID[record[:len(id)]] = &document, &document
-	}
-	digest := sha256.Sum256([]byte("Bearer " + token))
-	header := http.Header{
-		"Cache-Control": {"no-store"}, "Content-Type": {"application/json"}, "X-Content-Type-Options": {"nosniff"},
-		"Etag": {`"100000"`}, "X-Request-Id": {ids[0]},
-	}
-	var lock sync.RWMutex
-	buffers := sync.Pool{New: func() any { return new([]byte) }}
-	respond := func(find func(*http.Request) []*string) http.HandlerFunc {
-		return func(w http.ResponseWriter, r *http.Request) {
-			if sha256.Sum256([]byte(r.Header.Get("Authorization"))) != digest {
-				b.Error("the token is another one")
-			}
-			buffer := buffers.Get().(*[]byte)
-			defer buffers.Put(buffer)
-			body := append((*buffer)[:0], `{"success":true,"data":`...)
-			lock.RLock()
-			found := find(r)
-			lock.RUnlock()
-			for _, document := range found {
-				body = append(append(body, *document...), ',')
-			}
-			*buffer = append(body, '}')
-			maps.Copy(w.Header(), header)
-			w.Header()["Content-Length"] = []string{strconv.Itoa(len(*buffer))}
-			_, _ = w.Write(*buffer)
-		}
-	}
-	mux := http.NewServeMux()
-	mux.Handle("GET "+collection, respond(func(r *http.Request) []*string {
-		page, size, _ := strings.Cut(strings.TrimPrefix(r.URL.RawQuery, "page="), "&per_page=")
-		number, _ := strconv.Atoi(page)
-		count, _ := strconv.Atoi(size)
-		return documents[(number-1)*count:][:count]
-	}))
-	mux.Handle("GET "+collection+"/{id}", respond(func(r *http.Request) []*string {
-		return []*string{byID[r.PathValue("id")]}
-	}))
-	return serveOnLoopback(b, mux)
-}
-
 // serveOnLoopback runs a server with the time limits of relayerd.
 func serveOnLoopback(b *testing.B, handler http.Handler) (address string) {
 	b.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	server := newServer(handler, slog.New(slog.DiscardHandler))
 	go func() { _ = server.Serve(listener) }()
 	b.Cleanup(func() { _ = server.Close() })
@@ -537,9 +354,7 @@ type pendingAppend struct {
 
 func openSyncedFile(b *testing.B) *syncedFile {
 	file, err := os.Create(filepath.Join(b.TempDir(), "bare"))
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	f := &syncedFile{make(chan pendingAppend, 1024)}
 	var writing sync.WaitGroup
 	writing.Go(func() {
@@ -598,9 +413,7 @@ func connect(b *testing.B, address string, request requester) *clients {
 func dial(b *testing.B, address string) *connection {
 	b.Helper()
 	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	b.Cleanup(func() { _ = conn.Close() })
 	return &connection{Conn: conn, reader: bufio.NewReaderSize(conn, clientBuffer), random: rand.New(rand.NewPCG(rand.Uint64(), 1))}
 }
@@ -671,13 +484,9 @@ func (c *clients) exchange(b *testing.B, request requester) message {
 		b.Fatal(err)
 	}
 	response, err := http.ReadResponse(one.reader, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	response.Header.Del("Date") // net/http sets it
 	return message{response.StatusCode, response.Header, body}
 }

@@ -8,9 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/keyring"
-	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/sealed"
 )
 
@@ -27,10 +25,9 @@ func newKeysCommand(apiKey string) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "keys",
 		Short: "Manage the file of the keys that seal RPC URLs",
-		Long: `A key file is text, with named keys. The primary key seals; every key opens what it has
-sealed. To rotate: keys add, wait until the log of every server has the line "all RPC URLs
-are under the primary key" with the new key, keys remove. Several servers of one database
-need the new key before it is primary: docs/security.md describes it.`,
+		Long: `The primary key of a key file seals; every key opens what it has sealed. To rotate: keys add,
+wait until the log of every server has the line "all RPC URLs are under the primary key" with
+the new key, keys remove. docs/security.md describes it.`,
 	}
 	add := &cobra.Command{
 		Use:     "add",
@@ -48,9 +45,8 @@ need the new key before it is primary: docs/security.md describes it.`,
 		Use:     "remove",
 		Example: "  relayerd keys remove --keys relayer.keys --id 2026-01 --db backup.db",
 		Short:   "Remove a key under which a database has no RPC URLs",
-		Long: `Remove removes a key, unless it is primary or RPC URLs of the database are under it. With
---server it looks at a backup of a running server, as relayerd backup does. Backups under
-the key cannot be read without it: keep a copy as long as they exist.`,
+		Long: `With --server it looks at a backup of a running server, as relayerd backup does. RPC URLs of
+backups under the key are lost without it: keep a copy as long as the backups exist.`,
 		RunE: k.remove,
 	}
 	for _, each := range []*cobra.Command{add, list, remove} {
@@ -74,57 +70,44 @@ func readKeys(path string) (ring keyring.Keyring, err error) {
 	if err := checkFile("--keys", path); err != nil {
 		return ring, err
 	}
-	if ring, err = keyring.Load(path); err != nil {
-		err = inputError("--keys", path, "create it with relayerd keys add", err)
-	}
-	return ring, err
+	ring, err = keyring.Load(path)
+	return ring, fileError("--keys", err, "create it with relayerd keys add")
 }
 
 func (k *keyFlags) add(command *cobra.Command, _ []string) error {
 	if err := checkFile("--keys", k.path); err != nil {
 		return err
 	}
-	done := "made primary the key"
-	if !k.isSecondary() {
-		done = "added the primary key"
-		if err := keyring.AddKey(k.path, k.id); err != nil {
-			return fmt.Errorf("--keys: %w", err)
-		}
+	ring, err := keyring.Load(k.path)
+	if err != nil || !slices.ContainsFunc(ring.Keys()[1:], func(key sealed.Key) bool { return key.ID == k.id }) {
+		err = keyring.AddKey(k.path, k.id)
 	}
-	if err := keyring.UseKey(k.path, k.id); err != nil {
+	if err == nil {
+		err = keyring.UseKey(k.path, k.id)
+	}
+	if err != nil {
 		return fmt.Errorf("--keys: %w", err)
 	}
-	command.Printf("%s %s\n", done, k.id)
+	command.Printf("the primary key is %s\n", k.id)
 	return nil
-}
-
-// isSecondary reports whether the file has the key, and another one is primary.
-func (k *keyFlags) isSecondary() bool {
-	ring, err := keyring.Load(k.path)
-	return err == nil && slices.ContainsFunc(ring.Keys()[1:], func(key sealed.Key) bool { return key.ID == k.id })
 }
 
 func (k *keyFlags) list(command *cobra.Command, _ []string) error {
 	ring, err := readKeys(k.path)
-	if err != nil {
-		return err
-	}
 	role := " primary"
 	for _, key := range ring.Keys() {
 		command.Printf("%v%s\n", key, role)
 		role = ""
 	}
-	return nil
+	return err
 }
 
 func (k *keyFlags) remove(command *cobra.Command, _ []string) error {
 	count, err := k.countUnder(command.Context())
-	switch {
-	case errors.Is(err, bolt.ErrLocked):
-		return fmt.Errorf("%w, or name it with --server", err)
-	case err != nil:
+	if err != nil {
 		return err
-	case count > 0:
+	}
+	if count > 0 {
 		return fmt.Errorf("key %s is in use by %s: start a server with another primary key, which seals them under it", k.id, relayers(count))
 	}
 	if err := keyring.RemoveKey(k.path, k.id); err != nil {
@@ -143,12 +126,12 @@ func (k *keyFlags) countUnder(ctx context.Context) (count int, err error) {
 	}
 	db := k.db
 	if k.target.server != "" {
-		path, remove, err := k.target.download(ctx, k.apiKey, k.path)
+		downloaded, remove, err := k.target.download(ctx, k.apiKey, k.path)
 		if err != nil {
 			return 0, err
 		}
 		defer remove()
-		db = database{"--server", path}
+		db = downloaded
 	}
 	store, err := db.open(ctx)
 	if err != nil {
@@ -159,10 +142,7 @@ func (k *keyFlags) countUnder(ctx context.Context) (count int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	counts, err := sealing.Count(ctx)
-	if errors.Is(err, relayer.ErrCorrupt) { // a damaged relayer may be under the key
-		return 0, fmt.Errorf("%w: run relayerd check first", err)
-	}
+	counts, err := sealing.Count(ctx) // an error may be that of a damaged relayer under the key
 	for _, key := range ring.Keys() {
 		for used, number := range counts.Keys {
 			if key.ID == k.id && key.Fingerprint == used.Fingerprint {

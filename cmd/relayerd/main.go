@@ -15,9 +15,11 @@ import (
 	"runtime/debug"
 	"strings"
 	"syscall"
+	"unicode"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 func main() {
@@ -31,38 +33,33 @@ func main() {
 	os.Exit(execute(ctx, os.Args[1:], os.Getenv("API_KEY"), os.Stdin, os.Stdout, os.Stderr))
 }
 
-// execute runs a command, prints its error on one line, and returns the exit status.
+// execute runs a command, prints its error on one line, and returns the exit status. No error
+// contains the value of a flag that may hold a connection string.
 func execute(ctx context.Context, args []string, apiKey string, stdin io.Reader, stdout, stderr io.Writer) (status int) {
-	err := run(ctx, args, apiKey, stdin, stdout, stderr)
-	switch {
-	case errors.Is(err, errChangesPending):
-		return 2
-	case err != nil:
-		fmt.Fprintln(stderr, "relayerd:", errorText(ctx, err))
-		return 1
-	}
-	return 0
-}
-
-// errorText returns an error on one line. If a signal ended the command, it begins with
-// the signal.
-func errorText(ctx context.Context, err error) string {
-	text := printable(strings.ReplaceAll(err.Error(), "\n", "; "))
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		return fmt.Sprintf("%v: %s", context.Cause(ctx), text)
-	}
-	return text
-}
-
-// run executes a command. No error contains the value of a flag that may hold a
-// connection string.
-func run(ctx context.Context, args []string, apiKey string, stdin io.Reader, stdout, stderr io.Writer) error {
 	root := newRootCommand(apiKey)
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	return root.ExecuteContext(ctx)
+	err := root.ExecuteContext(ctx)
+	switch {
+	case errors.Is(err, errChangesPending):
+		return 2
+	case err != nil:
+		fmt.Fprintln(stderr, "relayerd:", printable(strings.ReplaceAll(err.Error(), "\n", "; ")))
+		return 1
+	}
+	return 0
+}
+
+// printable replaces what is not visible in a text of others: it could control the terminal.
+func printable(text string) string {
+	return strings.Map(func(char rune) rune {
+		if unicode.IsPrint(char) {
+			return char
+		}
+		return unicode.ReplacementChar
+	}, text)
 }
 
 func newRootCommand(apiKey string) *cobra.Command {
@@ -71,11 +68,9 @@ func newRootCommand(apiKey string) *cobra.Command {
 		Short:             "Serve a relayer registry over HTTP, and maintain its database",
 		SilenceErrors:     true,
 		SilenceUsage:      true,
-		PersistentPreRunE: checkFlags,
+		PersistentPreRunE: func(command *cobra.Command, _ []string) error { return rejectEmpty(command) },
 		RunE:              func(command *cobra.Command, _ []string) error { return command.Help() },
 		Version:           version(),
-
-		SuggestionsMinimumDistance: 2, // of a wrong name of a command
 	}
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(newServeCommand(apiKey), newCheckCommand(), newBackupCommand(apiKey), newRestoreCommand(), newCompactCommand(),
@@ -96,24 +91,16 @@ func rejectArguments(command *cobra.Command) {
 		command.RunE = func(command *cobra.Command, _ []string) error { return command.Help() }
 	}
 	if !strings.Contains(command.Use, " ") { // no argument is named
-		command.Args = rejectArgument
+		command.Args = func(command *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return fmt.Errorf("unknown command or argument (%s --help lists the commands and flags)", command.CommandPath())
+		}
 	}
 	for _, child := range command.Commands() {
 		rejectArguments(child)
 	}
-}
-
-func rejectArgument(command *cobra.Command, args []string) error {
-	switch {
-	case len(args) == 0:
-		return nil
-	case command.HasSubCommands():
-		if similar := command.SuggestionsFor(args[0]); len(similar) > 0 {
-			return fmt.Errorf("unknown command: did you mean %s %s?", command.CommandPath(), similar[0])
-		}
-		return fmt.Errorf("unknown command (%s --help lists the commands)", command.CommandPath())
-	}
-	return fmt.Errorf("unexpected argument: %s takes only flags (%[1]s --help lists them)", command.CommandPath())
 }
 
 // version returns the version of the module and of Go, such as "v1.2.3, built with go1.26".
@@ -123,4 +110,56 @@ func version() string {
 		return "unknown"
 	}
 	return info.Main.Version + ", built with " + info.GoVersion
+}
+
+// rejectEmpty returns an error if a flag is set to an empty value, as by an unset shell variable.
+func rejectEmpty(command *cobra.Command) (err error) {
+	command.Flags().Visit(func(flag *pflag.Flag) {
+		if flag.Value.String() == "" {
+			err = fmt.Errorf("--%s is empty (%s --help lists the flags)", flag.Name, command.CommandPath())
+		}
+	})
+	return err
+}
+
+// setFromEnvironment sets each flag that is not given to the value of its environment variable:
+// RELAYERD_TOKENS_FILE for --tokens-file.
+func setFromEnvironment(command *cobra.Command) (err error) {
+	command.Flags().VisitAll(func(flag *pflag.Flag) {
+		name := "RELAYERD_" + strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_"))
+		value, isSet := os.LookupEnv(name)
+		if isSet && !flag.Changed && command.Flags().Set(flag.Name, value) != nil {
+			err = fmt.Errorf("%s needs a value of the type %s, as --%s", name, flag.Value.Type(), flag.Name)
+		}
+	})
+	return err
+}
+
+// flagError replaces the errors of pflag, which contain the values of flags: they may be
+// connection strings.
+func flagError(command *cobra.Command, err error) error {
+	problem := "malformed flag: write --name value"
+	if errors.Is(err, pflag.ErrHelp) {
+		return err
+	} else if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		problem = fmt.Sprintf("--%s needs a value of the type %s", invalid.GetFlag().Name, invalid.GetFlag().Value.Type())
+	} else if missing, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
+		problem = fmt.Sprintf("--%s needs a value", missing.GetFlag().Name)
+	} else if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		problem = "unknown flag"
+		if name := unknown.GetSpecifiedName(); unknown.GetSpecifiedShortnames() != "" {
+			problem += ": flags begin with two dashes"
+		} else if strings.Trim(name, "abcdefghijklmnopqrstuvwxyz-") == "" {
+			problem += " --" + name
+		}
+	}
+	return fmt.Errorf("%s (%s --help lists the flags)", problem, command.CommandPath())
+}
+
+func require(command *cobra.Command, flags ...string) {
+	for _, flag := range flags {
+		if err := command.MarkFlagRequired(flag); err != nil {
+			panic(err) // the flag is not defined
+		}
+	}
 }

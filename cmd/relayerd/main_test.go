@@ -1,35 +1,22 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"log/slog"
-	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
-
-	promclient "github.com/prometheus/client_golang/prometheus"
-
-	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/store/bolt"
-	"github.com/go-relayer/relayer/store/memory"
 )
 
 // asServer makes the test binary run main instead of the tests, so that the tests
@@ -41,17 +28,32 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	os.Exit(m.Run())
+	status := m.Run()
+	if sharedPostgres.server != nil {
+		_ = sharedPostgres.server.Close()
+	}
+	os.Exit(status)
 }
 
 const (
 	token      = "test-token-0123456789"
 	collection = "/api/v1/relayers"
+	definition = `{"id":"r-1","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s"}`
+
+	// password occurs nowhere else, so that a search for it finds leaks. The tokens of tokens files
+	// begin with it.
+	password    = "Secret-5d20c7b19e"
+	oldToken    = password + "-old"
+	newToken    = password + "-new"
+	readerToken = password + "-reader"
 )
+
+// definitionOf is the definition with another ID.
+func definitionOf(id string) string { return strings.Replace(definition, "r-1", id, 1) }
 
 // process is a running server.
 type process struct {
-	t       *testing.T
+	t       testing.TB
 	command *exec.Cmd
 	url     string
 	output  *output
@@ -76,16 +78,8 @@ func (o *output) String() string {
 	return o.buffer.String()
 }
 
-// skipUnlessCI skips a test that lacks something. In CI the test fails.
-func skipUnlessCI(t *testing.T, missing error) {
-	t.Helper()
-	if os.Getenv("CI") != "" {
-		t.Fatal(missing)
-	}
-	t.Skip(missing)
-}
-
-// requireProgram returns the path of a program, or skips the test if it is not installed.
+// requireProgram returns the path of a program. If it is not installed, the test is skipped, and
+// fails in CI.
 func requireProgram(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -95,9 +89,24 @@ func requireProgram(t *testing.T, name string) string {
 	return path
 }
 
+func skipUnlessCI(t *testing.T, missing error) {
+	t.Helper()
+	if os.Getenv("CI") != "" {
+		t.Fatal(missing)
+	}
+	t.Skip(missing)
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // await waits until a condition holds, and reports whether it did in time.
 func await(condition func() bool) bool {
-	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		if condition() {
 			return true
 		}
@@ -106,7 +115,7 @@ func await(condition func() bool) bool {
 }
 
 // awaitText waits until the output contains a text count times.
-func (o *output) awaitText(t *testing.T, text string, count int) {
+func (o *output) awaitText(t testing.TB, text string, count int) {
 	t.Helper()
 	if !await(func() bool { return strings.Count(o.String(), text) >= count }) {
 		t.Fatalf("the output does not contain %q %d times: %s", text, count, o)
@@ -121,22 +130,28 @@ func program(apiKey string, args ...string) *exec.Cmd {
 	return command
 }
 
-// serverCommand has no drain delay unless the arguments have one.
+// serverCommand has a free port and no drain delay unless the arguments have others.
 func serverCommand(apiKey string, args ...string) *exec.Cmd {
-	return program(apiKey, append([]string{"serve", "--drain-delay", "0"}, args...)...)
+	return program(apiKey, append([]string{"serve", "--drain-delay", "0", "--addr", "127.0.0.1:0"}, args...)...)
 }
 
-var listening = regexp.MustCompile(`msg=serving address=(\S+)`)
+var listening = regexp.MustCompile(`(?:msg=serving address=|"msg":"serving","address":")([^\s"]+)`)
 
-// start runs a server on a free port and waits until it serves.
-func start(t *testing.T, apiKey string, args ...string) *process {
+// start runs a server and waits until it serves.
+func start(t testing.TB, apiKey string, args ...string) *process {
 	t.Helper()
 	for {
-		p := &process{t: t, command: serverCommand(apiKey, append([]string{"--addr", "127.0.0.1:0"}, args...)...), output: new(output)}
+		p := &process{t: t, command: serverCommand(apiKey, args...), output: new(output)}
 		if p.run() {
 			return p
 		}
 	}
+}
+
+// startMemory is start with a store in memory.
+func startMemory(t *testing.T, args ...string) *process {
+	t.Helper()
+	return start(t, token, append([]string{"--db", "memory"}, args...)...)
 }
 
 // isLate reports whether a command has ended because its database did not respond in time, as
@@ -150,9 +165,7 @@ func isLate(output string) bool {
 func (p *process) run() bool {
 	p.t.Helper()
 	p.command.Stdout, p.command.Stderr = p.output, p.output
-	if err := p.command.Start(); err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, p.command.Start())
 	p.t.Cleanup(func() { _ = p.command.Process.Kill() })
 	if !await(func() bool { return listening.MatchString(p.output.String()) || isLate(p.output.String()) }) {
 		p.t.Fatalf("the server does not start: %s", p.output)
@@ -165,98 +178,212 @@ func (p *process) run() bool {
 	return true
 }
 
+func (p *process) address() string { return strings.TrimPrefix(p.url, "http://") }
+
+func (p *process) signal(signal syscall.Signal) {
+	p.t.Helper()
+	must(p.t, p.command.Process.Signal(signal))
+}
+
 // stop sends SIGTERM and checks that the server shuts down without an error.
 func (p *process) stop() {
 	p.t.Helper()
-	if err := p.command.Process.Signal(syscall.SIGTERM); err != nil {
-		p.t.Fatal(err)
-	}
-	if err := p.command.Wait(); err != nil {
+	p.signal(syscall.SIGTERM)
+	if err := p.command.Wait(); err != nil || !strings.Contains(p.output.String(), "stopped") {
 		p.t.Fatalf("after SIGTERM: error %v: %s", err, p.output)
 	}
-	if !strings.Contains(p.output.String(), "msg=stopped") {
-		p.t.Errorf("the log does not say that the server stopped: %s", p.output)
+}
+
+// reload sends SIGHUP and waits until the log has another line with a text.
+func (p *process) reload(text string) {
+	p.t.Helper()
+	before := strings.Count(p.output.String(), text)
+	p.signal(syscall.SIGHUP)
+	p.output.awaitText(p.t, text, before+1)
+}
+
+// send sends a request with pairs of header names and values. An empty bearer token is not sent.
+func (p *process) send(ctx context.Context, client *http.Client, method, path, bearer, body string, headers ...string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, method, p.url+path, strings.NewReader(body))
+	if err != nil {
+		return nil, err
 	}
+	request.Header.Set("Content-Type", "application/json")
+	if bearer != "" {
+		request.Header.Set("Authorization", "Bearer "+bearer)
+	}
+	if p.reason != "" {
+		request.Header.Set("X-Change-Reason", p.reason)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
+	}
+	return client.Do(request)
+}
+
+// try sends a request that may fail, and returns the response with its body.
+func (p *process) try(client *http.Client, method, path, bearer, body string, headers ...string) (*http.Response, string, error) {
+	response, err := p.send(context.Background(), client, method, path, bearer, body, headers...)
+	if err != nil {
+		return nil, "", err
+	}
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	return response, string(content), err
 }
 
 func (p *process) do(method, path, body string) (status int, response string) {
 	p.t.Helper()
-	request, err := http.NewRequest(method, p.url+path, strings.NewReader(body))
+	received, content, err := p.try(http.DefaultClient, method, path, token, body)
+	must(p.t, err)
+	return received.StatusCode, content
+}
+
+// expect sends a request and returns the body of the response.
+func (p *process) expect(method, path, bearer, body string, want int) string {
+	p.t.Helper()
+	response, content, err := p.try(http.DefaultClient, method, path, bearer, body)
 	if err != nil {
-		p.t.Fatal(err)
+		p.t.Errorf("%s %s: %v", method, path, err)
+	} else if response.StatusCode != want {
+		p.t.Errorf("%s %s with %s returned %d, want %d: %s", method, path, bearer, response.StatusCode, want, content)
 	}
-	request.Header.Set("Authorization", "Bearer "+token)
-	request.Header.Set("Content-Type", "application/json")
-	received, err := http.DefaultClient.Do(request)
-	if err != nil {
-		p.t.Fatal(err)
+	return content
+}
+
+// finished is a command that has ended.
+type finished struct {
+	status         int
+	stdout, stderr string
+}
+
+// finish runs a process to its end, and checks that it prints no password.
+func finish(t *testing.T, stdin string, command *exec.Cmd) finished {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	command.Stdin, command.Stdout, command.Stderr = strings.NewReader(stdin), &stdout, &stderr
+	_ = command.Run()
+	expectNoPassword(t, stdout.String()+stderr.String())
+	return finished{command.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+}
+
+// finishHere is finish for a command that runs in this process, without an environment. The timeout
+// ends a server that serves although it must not.
+func finishHere(t *testing.T, apiKey string, args ...string) finished {
+	t.Helper()
+	for {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		var stdout, stderr bytes.Buffer
+		status := execute(ctx, args, apiKey, strings.NewReader(""), &stdout, &stderr)
+		cancel()
+		expectNoPassword(t, stdout.String()+stderr.String())
+		if !isLate(stderr.String()) {
+			return finished{status, stdout.String(), stderr.String()}
+		}
 	}
-	defer received.Body.Close()
-	content, err := io.ReadAll(received.Body)
-	if err != nil {
-		p.t.Fatal(err)
+}
+
+// expect checks the exit status of a command and returns what it has printed.
+func expect(t *testing.T, status int, args ...string) finished {
+	t.Helper()
+	done := finishHere(t, token, args...)
+	if done.status != status {
+		t.Fatalf("%q: exit status %d, want %d: %s%s", args, done.status, status, done.stdout, done.stderr)
 	}
-	return received.StatusCode, string(content)
+	return done
+}
+
+// runCommand runs a command that must succeed.
+func runCommand(t *testing.T, args ...string) (output string) {
+	t.Helper()
+	done := expect(t, 0, args...)
+	return done.stdout + done.stderr
+}
+
+// expectFailure runs a command that must end with status 1 and one line.
+func expectFailure(t *testing.T, want string, args ...string) {
+	t.Helper()
+	expectFailureWith(t, want, token, args...)
+}
+
+func expectFailureWith(t *testing.T, want, apiKey string, args ...string) {
+	t.Helper()
+	done := finishHere(t, apiKey, args...)
+	if done.status != 1 || strings.Count(done.stderr, "\n") != 1 || !strings.Contains(done.stderr, want) || done.stdout != "" {
+		t.Errorf("%q: exit status %d, stdout %q, stderr %q, want one line with %q", args, done.status, done.stdout, done.stderr, want)
+	}
+}
+
+func expectNoPassword(t *testing.T, text string) {
+	t.Helper()
+	if strings.Contains(text, password) {
+		t.Errorf("the password is in the output: %s", text)
+	}
+}
+
+func fileContent(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	must(t, err)
+	return data
+}
+
+// writeFile replaces a file, as Kubernetes and editors do.
+func writeFile(t *testing.T, path, content string) string {
+	t.Helper()
+	must(t, os.WriteFile(path+".next", []byte(content), 0o600))
+	must(t, os.Rename(path+".next", path))
+	return path
+}
+
+// newFile writes a file in a new directory.
+func newFile(t *testing.T, content string) (path string) {
+	t.Helper()
+	return writeFile(t, filepath.Join(t.TempDir(), "config.json"), content)
+}
+
+// newTokens writes a tokens file in a new directory.
+func newTokens(t *testing.T, lines ...string) (path string) {
+	t.Helper()
+	return newFile(t, strings.Join(lines, "\n")+"\n")
+}
+
+// expectFiles checks which files a directory contains.
+func expectFiles(t *testing.T, directory string, want ...string) {
+	t.Helper()
+	entries, err := os.ReadDir(directory)
+	must(t, err)
+	var names []string
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	if !reflect.DeepEqual(names, want) {
+		t.Errorf("files %q, want %q", names, want)
+	}
 }
 
 // realRelayers returns definitions from public deployments, byte by byte.
-func realRelayers(t *testing.T) []json.RawMessage {
+func realRelayers(t *testing.T) (definitions []json.RawMessage) {
 	t.Helper()
-	data, err := os.ReadFile("testdata/real-relayers.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var entries []struct {
-		Relayer json.RawMessage `json:"relayer"`
-	}
-	if err := json.Unmarshal(data, &entries); err != nil {
-		t.Fatal(err)
-	}
-	if len(entries) != 28 {
-		t.Fatalf("%d definitions, want 28", len(entries))
-	}
-	var definitions []json.RawMessage
+	var entries []struct{ Relayer json.RawMessage }
+	must(t, json.Unmarshal(fileContent(t, "testdata/real-relayers.json"), &entries))
 	for _, entry := range entries {
 		definitions = append(definitions, entry.Relayer)
+	}
+	if len(definitions) != 28 {
+		t.Fatalf("%d definitions, want 28", len(definitions))
 	}
 	return definitions
 }
 
-func TestServe_RealRelayersAcrossRestart(t *testing.T) {
-	t.Parallel()
-	for _, flags := range [][]string{nil, {"--network-rules"}} {
-		t.Run(fmt.Sprint(flags), func(t *testing.T) {
-			database := filepath.Join(t.TempDir(), "relayers.db")
-			definitions := realRelayers(t)
-			server := start(t, token, append(flags, "--db", database)...)
-
-			documents := createAll(t, server, definitions)
-			before := readAll(t, server, documents)
-			server.stop()
-
-			again := start(t, token, append(flags, "--db", database)...)
-			after := readAll(t, again, documents)
-			for path, body := range before {
-				if after[path] != body {
-					t.Errorf("%s returned\n%s\nand after a restart\n%s", path, body, after[path])
-				}
-			}
-			again.stop()
-		})
-	}
-}
-
-// createAll creates relayers and returns their documents.
-func createAll(t *testing.T, server *process, definitions []json.RawMessage) []string {
+// createAll creates relayers and returns their documents, which have every member sent.
+func createAll(t *testing.T, server *process, definitions []json.RawMessage) (documents []string) {
 	t.Helper()
-	var documents []string
 	for _, definition := range definitions {
-		status, body := server.do("POST", collection, string(definition))
-		if status != http.StatusCreated {
-			t.Fatalf("status %d to %s: %s", status, definition, body)
+		document := data(t, server.expect("POST", collection, token, string(definition), http.StatusCreated))
+		if !contains(exactly(t, document), exactly(t, definition)) {
+			t.Errorf("sent %s\ngot  %s", definition, document)
 		}
-		document := data(t, body)
-		expectIntact(t, definition, document)
 		documents = append(documents, string(document))
 	}
 	return documents
@@ -264,36 +391,23 @@ func createAll(t *testing.T, server *process, definitions []json.RawMessage) []s
 
 func data(t *testing.T, body string) json.RawMessage {
 	t.Helper()
-	var envelope struct {
-		Data json.RawMessage `json:"data"`
-	}
+	var envelope struct{ Data json.RawMessage }
 	if err := json.Unmarshal([]byte(body), &envelope); err != nil {
 		t.Fatalf("%v: %s", err, body)
 	}
 	return envelope.Data
 }
 
-// expectIntact checks that the response contains every member sent, at any depth,
-// with the same value.
-func expectIntact(t *testing.T, sent, received json.RawMessage) {
-	t.Helper()
-	if !contains(exactly(t, received), exactly(t, sent)) {
-		t.Errorf("sent %s\ngot  %s", sent, received)
-	}
-}
-
 // exactly decodes JSON without rounding a number.
-func exactly(t *testing.T, data json.RawMessage) any {
+func exactly(t *testing.T, data json.RawMessage) (value any) {
 	t.Helper()
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
-	var value any
-	if err := decoder.Decode(&value); err != nil {
-		t.Fatal(err)
-	}
+	must(t, decoder.Decode(&value))
 	return value
 }
 
+// contains reports whether a JSON value has every member of another, at any depth.
 func contains(got, want any) bool {
 	switch want := want.(type) {
 	case map[string]any:
@@ -314,72 +428,56 @@ func contains(got, want any) bool {
 	}
 }
 
-// readAll reads every relayer and every page, checks that the pages contain the
-// documents in creation order, and returns the response bodies by path.
-func readAll(t *testing.T, server *process, documents []string) map[string]string {
+// readAll returns all pages of a list, and the bodies of all relayers.
+func readAll(t *testing.T, server *process) (bodies []string) {
 	t.Helper()
-	bodies := make(map[string]string)
-	get := func(path string) json.RawMessage {
-		status, body := server.do("GET", path, "")
-		if status != http.StatusOK {
-			t.Fatalf("%s returned %d: %s", path, status, body)
+	for page := 1; ; page++ {
+		body := server.expect("GET", fmt.Sprintf("%s?page=%d&per_page=5", collection, page), token, "", http.StatusOK)
+		bodies = append(bodies, body)
+		var relayers []struct{ ID string }
+		must(t, json.Unmarshal(data(t, body), &relayers))
+		if len(relayers) == 0 {
+			return bodies
 		}
-		bodies[path] = body
-		return data(t, body)
-	}
-	const perPage = 5
-	var listed []string
-	for page := 1; page <= (len(documents)+perPage-1)/perPage; page++ {
-		var items []json.RawMessage
-		if err := json.Unmarshal(get(fmt.Sprintf("%s?page=%d&per_page=%d", collection, page, perPage)), &items); err != nil {
-			t.Fatal(err)
-		}
-		for _, item := range items {
-			listed = append(listed, string(item))
+		for _, r := range relayers {
+			bodies = append(bodies, server.expect("GET", collection+"/"+r.ID, token, "", http.StatusOK))
 		}
 	}
-	if strings.Join(listed, "\n") != strings.Join(documents, "\n") {
-		t.Errorf("the pages contain\n%s\nbut created was\n%s", strings.Join(listed, "\n"), strings.Join(documents, "\n"))
+}
+
+// Each change of a relayer survives a restart.
+func TestServe_Restart(t *testing.T) {
+	t.Parallel()
+	database := filepath.Join(t.TempDir(), "relayers.db")
+	server := start(t, token, "--db", database, "--network-rules")
+	documents := createAll(t, server, realRelayers(t))
+	for i, document := range documents {
+		if body := server.expect("GET", fmt.Sprintf("%s?page=%d&per_page=1", collection, i+1), token, "", http.StatusOK); !strings.Contains(body, `"data":[`+document+`]`) {
+			t.Errorf("created %s\nlisted  %s", document, body)
+		}
 	}
-	for _, document := range documents {
-		var member struct {
-			ID string `json:"id"`
-		}
-		if err := json.Unmarshal([]byte(document), &member); err != nil {
-			t.Fatal(err)
-		}
-		if read := string(get(collection + "/" + member.ID)); read != document {
-			t.Errorf("created %s\nread    %s", document, read)
-		}
+	patched := server.expect("PATCH", collection+"/sepolia-example", token, `{"paused":true,"policies":{"gas_price_cap":1e21}}`, http.StatusOK)
+	if !strings.Contains(patched, `"gas_price_cap":1000000000000000000000`) {
+		t.Errorf("patched %s", patched)
 	}
-	return bodies
+	server.expect("POST", collection, token, definition, http.StatusCreated)
+	server.expect("DELETE", collection+"/r-1", token, "", http.StatusOK)
+	before := readAll(t, server)
+	server.stop()
+	server = start(t, token, "--db", database)
+	if after := readAll(t, server); !reflect.DeepEqual(after, before) {
+		t.Errorf("before a restart\n%s\nand after it\n%s", before, after)
+	}
+	server.expect("GET", collection+"/r-1", token, "", http.StatusNotFound)
+	server.stop()
 }
 
 func TestServe_MemoryWritesNoFile(t *testing.T) {
-	definition := string(realRelayers(t)[0])
-	directory := t.TempDir()
-	t.Chdir(directory)
-	server := start(t, token, "--db", "memory")
-	if status, body := server.do("POST", collection, definition); status != http.StatusCreated {
-		t.Fatalf("status %d: %s", status, body)
-	}
+	t.Chdir(t.TempDir())
+	server := startMemory(t)
+	server.expect("POST", collection, token, definition, http.StatusCreated)
 	server.stop()
-	if entries, err := os.ReadDir(directory); err != nil || len(entries) != 0 {
-		t.Errorf("files %v, error %v", entries, err)
-	}
-}
-
-func TestToken_OfEnvironmentIsNotPrinted(t *testing.T) {
-	t.Parallel()
-	server := start(t, token, "--db", "memory", "--log-level", "debug")
-	server.do("GET", collection, "")
-	server.stop()
-	if !strings.Contains(server.output.String(), "msg=request ") {
-		t.Errorf("the request was not logged: %s", server.output)
-	}
-	if strings.Contains(server.output.String(), token) {
-		t.Errorf("the token was printed: %s", server.output)
-	}
+	expectFiles(t, ".")
 }
 
 const (
@@ -387,408 +485,91 @@ const (
 	stellarAddress = "GA7QYNF7SOWQ3GLR2BGMZEHXAVIRZA4KVWLTJJFC7MGXUA74P7UJVSGZ"
 )
 
-func TestSigners_Addresses(t *testing.T) {
+// Each flag with a rule refuses what it must, and nothing else does.
+func TestServe_Rules(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "signers.json")
-	if err := os.WriteFile(file, []byte(`{"local":{"evm":"`+evmAddress+`","stellar":"`+stellarAddress+`"},"empty":{}}`), 0o600); err != nil {
-		t.Fatal(err)
+	signers := newFile(t, `{"local":{"evm":"`+evmAddress+`","stellar":"`+stellarAddress+`"},"empty":{}}`)
+	of := func(signer, networkType string) string {
+		return fmt.Sprintf(`{"name":"n","network":"x","network_type":%q,"paused":false,"signer_id":%q}`, networkType, signer)
 	}
-	server := start(t, token, "--db", "memory", "--signers", file)
-	create := func(signer, networkType string) (int, string) {
-		return server.do("POST", collection, fmt.Sprintf(
-			`{"name":"n","network":"x","network_type":%q,"paused":false,"signer_id":%q}`, networkType, signer))
-	}
-	for networkType, address := range map[string]string{"evm": evmAddress, "stellar": stellarAddress} {
-		status, body := create("local", networkType)
-		if status != http.StatusCreated || !strings.Contains(body, `"address":"`+address+`"`) {
-			t.Errorf("%s: returned %d %s", networkType, status, body)
-		}
-	}
-	for _, signer := range [][2]string{{"local", "solana"}, {"empty", "evm"}, {"unknown", "evm"}} {
-		status, body := create(signer[0], signer[1])
-		if status != http.StatusBadRequest || !strings.Contains(body, `"field":"signer_id"`) {
-			t.Errorf("%v: returned %d %s", signer, status, body)
-		}
-	}
-	server.stop()
-}
-
-func TestNetworkRules_Flag(t *testing.T) {
-	t.Parallel()
-	body := `{"name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s","policies":{"whitelist_receivers":["not-an-address"]}}`
+	with := func(member string) string { return strings.Replace(of("s", "evm"), "{", "{"+member+",", 1) }
+	at := func(host string) string { return with(`"custom_rpc_urls":[{"url":"https://` + host + `"}]`) }
+	badAddress := with(`"policies":{"whitelist_receivers":["not-an-address"]}`)
+	const hosts = "rpc.example.com, *.example.org,10.0.0.0/8"
 	for _, c := range []struct {
-		flags []string
-		want  int
-	}{{nil, http.StatusCreated}, {[]string{"--network-rules"}, http.StatusBadRequest}} {
-		server := start(t, token, append(c.flags, "--db", "memory")...)
-		if status, response := server.do("POST", collection, body); status != c.want {
-			t.Errorf("%v: returned %d, want %d: %s", c.flags, status, c.want, response)
+		flags    []string
+		accepted []string
+		refused  map[string]string // the definition and a part of the response
+	}{
+		{nil, []string{badAddress, of("s", "evm"), of("s", "evm"), at("127.0.0.1")}, nil},
+		{[]string{"--network-rules"}, []string{of("s", "evm")}, map[string]string{badAddress: "whitelist_receivers[0]"}},
+		{[]string{"--exclusive-signers"}, []string{of("s", "evm")}, map[string]string{of("s", "evm"): "signer_id"}},
+		{[]string{"--signers", signers}, []string{of("local", "evm"), of("local", "stellar")},
+			map[string]string{of("local", "solana"): "signer_id", of("empty", "evm"): "signer_id", of("unknown", "evm"): "signer_id"}},
+		{[]string{"--rpc-public-only"}, []string{at("rpc.example.com")}, map[string]string{at("127.0.0.1"): "url"}},
+		{[]string{"--rpc-hosts", hosts}, []string{at("rpc.example.com"), at("a.example.org"), at("10.1.2.3")}, map[string]string{at("rpc.example.net"): "url"}},
+		{[]string{"--rpc-hosts", "10.0.0.0/8", "--rpc-public-only"}, []string{at("10.1.2.3")}, map[string]string{at("rpc.example.com"): "url", at("127.0.0.1"): "url"}},
+	} {
+		server := startMemory(t, c.flags...)
+		for _, body := range c.accepted {
+			created := server.expect("POST", collection, token, body, http.StatusCreated)
+			if len(c.flags) == 2 && c.flags[1] == signers && !strings.Contains(created, evmAddress) && !strings.Contains(created, stellarAddress) {
+				t.Errorf("the relayer has no address: %s", created)
+			}
+		}
+		for body, want := range c.refused {
+			if response := server.expect("POST", collection, token, body, http.StatusBadRequest); !strings.Contains(response, want) {
+				t.Errorf("%q: %s returned %s, want %s", c.flags, body, response, want)
+			}
 		}
 		server.stop()
 	}
 }
 
-func TestExclusiveSigners_Flag(t *testing.T) {
+// A rate refuses the reads above three seconds of it, and 0 is no limit.
+func TestServe_Rate(t *testing.T) {
 	t.Parallel()
-	const body = `{"name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s"}`
-	for _, c := range []struct {
-		flags []string
-		want  int
-	}{{nil, http.StatusCreated}, {[]string{"--exclusive-signers"}, http.StatusBadRequest}} {
-		database := filepath.Join(t.TempDir(), "relayers.db")
-		for range 2 { // claims survive a restart
-			server := start(t, token, append(c.flags, "--db", database)...)
-			server.do("POST", collection, body)
-			if status, response := server.do("POST", collection, body); status != c.want {
-				t.Errorf("%v: returned %d, want %d: %s", c.flags, status, c.want, response)
-			}
-			server.stop()
-		}
-	}
-}
-
-// Each change of a relayer survives a restart.
-func TestServe_LifeCycleAcrossRestart(t *testing.T) {
-	t.Parallel()
-	database := filepath.Join(t.TempDir(), "relayers.db")
-	server := start(t, token, "--db", database)
-	definition := realRelayers(t)[0]
-	if status, body := server.do("POST", collection, string(definition)); status != http.StatusCreated {
-		t.Fatalf("status %d: %s", status, body)
-	}
-	_, patched := server.do("PATCH", collection+"/sepolia-example", `{"paused":true,"policies":{"gas_price_cap":1e21}}`)
-	server.stop()
-
-	server = start(t, token, "--db", database)
-	if _, body := server.do("GET", collection+"/sepolia-example", ""); body != patched || !strings.Contains(body, `"gas_price_cap":1000000000000000000000`) {
-		t.Errorf("patched %s\nread    %s", patched, body)
-	}
-	if status, body := server.do("DELETE", collection+"/sepolia-example", ""); status != http.StatusOK {
-		t.Errorf("status %d: %s", status, body)
-	}
-	server.stop()
-
-	server = start(t, token, "--db", database)
-	if status, _ := server.do("GET", collection+"/sepolia-example", ""); status != http.StatusNotFound {
-		t.Errorf("get of the deleted relayer returned %d", status)
-	}
-	server.stop()
-}
-
-func TestHealth_WithoutToken(t *testing.T) {
-	t.Parallel()
-	server := start(t, token, "--db", "memory")
-	for path, want := range map[string]string{"/healthz/live": "live\n", "/healthz/ready": "ready\n"} {
-		response, err := http.Get(server.url + path) // without a token
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, err := io.ReadAll(response.Body)
-		response.Body.Close()
-		if err != nil || response.StatusCode != http.StatusOK || string(body) != want {
-			t.Errorf("%s returned %d %q, %v", path, response.StatusCode, body, err)
-		}
-	}
-	server.stop()
-}
-
-// Unusual requests without a token get 401 in JSON, as all others do.
-func TestSite_UnusualRequests(t *testing.T) {
-	t.Parallel()
-	server := start(t, token, "--db", "memory")
-	for _, line := range []string{
-		"GET //api/v1/relayers", "POST /api/v1/../v1/relayers", "GET /healthz/", "GET /healthz/live/", "POST /healthz/live", "POST /", "OPTIONS *",
-		"CONNECT x:80", "GET /metrics", "HEAD /metrics", "GET /metrics/x", "DELETE /metrics", "GET /./",
-	} {
-		connection, err := net.Dial("tcp", strings.TrimPrefix(server.url, "http://"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, _ = fmt.Fprintf(connection, "%s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", line)
-		method, _, _ := strings.Cut(line, " ")
-		response, err := http.ReadResponse(bufio.NewReader(connection), &http.Request{Method: method})
-		if err != nil {
-			t.Fatalf("%s: %v", line, err)
-		}
-		body, _ := io.ReadAll(response.Body)
-		connection.Close()
-		if response.StatusCode != http.StatusUnauthorized || !strings.Contains(string(body), `"message":"Unauthorized"`) && method != "CONNECT" && method != "HEAD" {
-			t.Errorf("%s returned %d %s", line, response.StatusCode, body)
-		}
-	}
-	server.stop()
-}
-
-func TestMetrics_Operations(t *testing.T) {
-	t.Parallel()
-	server := start(t, token, "--db", "memory")
-	server.do("POST", collection, string(realRelayers(t)[0]))
-	server.do("GET", collection+"/absent-id", "")
-	server.do("GET", collection, "")
-	_, body := server.do("GET", "/metrics", "")
-	for _, want := range []string{
-		"# TYPE relayer_operations_total counter\n",
-		`relayer_operations_total{operation="create",outcome="ok"} 1` + "\n",
-		`relayer_operations_total{operation="get",outcome="not_found"} 1` + "\n",
-		"# TYPE relayer_operation_duration_seconds histogram\n",
-		`relayer_operation_duration_seconds_bucket{operation="list",le="+Inf"} 1` + "\n",
-		`relayer_operation_duration_seconds_count{operation="list"} 1` + "\n",
-		`relayer_operations_total{operation="list",outcome="unavailable"} 0` + "\n",
-		"# TYPE go_goroutines gauge\n",
-		"# TYPE process_start_time_seconds gauge\n",
-	} {
-		if !strings.Contains(body, want) {
-			t.Errorf("%q is not in\n%s", want, body)
-		}
-	}
-	for line := range strings.Lines(body) {
-		if strings.Contains(line, "absent-id") || strings.Contains(line, "sepolia") {
-			t.Errorf("the metrics contain an ID: %s", line)
-		}
-	}
-	server.stop()
-}
-
-func TestReadiness_StoppingOrClosedStore(t *testing.T) {
-	t.Parallel()
-	store, err := bolt.Open(t.Context(), filepath.Join(t.TempDir(), "relayers.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	expect := func(status int, text string) {
-		t.Helper()
-		site := newSite(ctx, http.NotFoundHandler(), store, map[string]http.Handler{})
-		recorder := httptest.NewRecorder()
-		site.ServeHTTP(recorder, httptest.NewRequest("GET", "/healthz/ready", nil))
-		if recorder.Code != status || recorder.Body.String() != text+"\n" {
-			t.Errorf("status %d %q, want %d %q", recorder.Code, recorder.Body, status, text)
-		}
-	}
-	expect(http.StatusOK, "ready")
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
-	expect(http.StatusServiceUnavailable, "store unavailable")
-	stop()
-	expect(http.StatusServiceUnavailable, "stopping")
-}
-
-// Checks of the readiness need no token, so that they must not load the database.
-func TestReadiness_AsksOncePerInterval(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := &askedStore{Store: memory.New()}
-		site := newSite(t.Context(), http.NotFoundHandler(), store, map[string]http.Handler{})
-		expect := func(status, asked int) {
-			t.Helper()
-			for range 3 {
-				recorder := httptest.NewRecorder()
-				site.ServeHTTP(recorder, httptest.NewRequest("GET", readinessPath, nil))
-				if recorder.Code != status || store.asked != asked {
-					t.Errorf("status %d after %d lists, want %d after %d", recorder.Code, store.asked, status, asked)
-				}
-			}
-		}
-		expect(http.StatusOK, 1)
-		store.err = relayer.ErrUnavailable
-		expect(http.StatusOK, 1)
-		time.Sleep(probeInterval)
-		expect(http.StatusServiceUnavailable, 2)
-		store.err = nil
-		time.Sleep(probeInterval)
-		expect(http.StatusOK, 3)
-	})
-}
-
-// Without the store there are no numbers, and it is not asked again at each scrape.
-func TestRelayersMetric_StoreFails(t *testing.T) {
-	store := &askedStore{Store: memory.New(), err: relayer.ErrUnavailable}
-	metric, err := newRelayersMetric(store)
-	if err != nil {
-		t.Fatal(err)
-	}
-	registry := promclient.NewPedanticRegistry()
-	registry.MustRegister(metric)
-	synctest.Test(t, func(t *testing.T) {
-		for range 2 {
-			if families, err := registry.Gather(); err != nil || len(families) != 0 || store.asked != 1 {
-				t.Errorf("%v after %d lists, error %v", families, store.asked, err)
-			}
-		}
-	})
-}
-
-type askedStore struct {
-	relayer.Store
-	asked int
-	err   error
-}
-
-func (s *askedStore) List(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
-	s.asked++
-	listing, err := s.Store.List(ctx, query)
-	return listing, cmp.Or(s.err, err)
-}
-
-// The file is removed while the server runs, as by a careless restore.
-func TestReadiness_FileReplaced(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "relayers.db")
-	store, err := bolt.Open(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
-	recorder := httptest.NewRecorder()
-	site := newSite(t.Context(), http.NotFoundHandler(), store, map[string]http.Handler{})
-	site.ServeHTTP(recorder, httptest.NewRequest("GET", "/healthz/ready", nil))
-	if recorder.Code != http.StatusServiceUnavailable {
-		t.Errorf("status is %d with the file removed, want 503", recorder.Code)
-	}
-}
-
-func TestWarning_SharedDatabaseFile(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "relayers.db")
-	for _, test := range []struct {
-		mode os.FileMode
-		want bool
-	}{{0o600, false}, {0o644, true}, {0o640, false}} {
-		if err := errors.Join(os.WriteFile(path, nil, test.mode), os.Chmod(path, test.mode)); err != nil {
-			t.Fatal(err)
-		}
-		var log strings.Builder
-		warnIfReadable(slog.New(slog.NewTextHandler(&log, nil)), "database file", path)
-		if got := strings.Contains(log.String(), "other users can read"); got != test.want {
-			t.Errorf("mode %o: the log is %q", test.mode, log.String())
-		}
-	}
-}
-
-func TestRate_Flag(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		rate string
-		want int // of 20 requests at once
-	}{{"0.1", 1}, {"1", 3}, {"0", 20}, {"2147483647", 20}} {
-		server := start(t, token, "--db", "memory", "--rate", c.rate)
+	for rate, want := range map[string]int{"1": 3, "0": 50} {
+		server := startMemory(t, "--rate", rate)
 		began, accepted := time.Now(), 0
-		for range 20 {
+		for range 50 {
 			if status, _ := server.do("GET", collection, ""); status == http.StatusOK {
 				accepted++
 			}
 		}
 		// The rate allows more requests while a slow machine sends.
-		earned := int(time.Since(began).Seconds()) + 1
-		if accepted < c.want || accepted > c.want+earned {
-			t.Errorf("--rate %s: %d requests accepted, want %d", c.rate, accepted, c.want)
+		if earned := int(time.Since(began).Seconds()) + 1; accepted < want || accepted > want+earned {
+			t.Errorf("--rate %s: %d requests accepted, want %d", rate, accepted, want)
 		}
 		server.stop()
 	}
 }
 
-// A request that is running when SIGTERM arrives gets its response, and is stored.
-func TestServe_SIGTERMDrainsRequests(t *testing.T) {
-	t.Parallel()
-	database := filepath.Join(t.TempDir(), "relayers.db")
-	server := start(t, token, "--db", database)
-	reader, writer := io.Pipe()
-	request, err := http.NewRequest("POST", server.url+collection, reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Header.Set("Authorization", "Bearer "+token)
-	request.Header.Set("Content-Type", "application/json")
-	// The client sends the body after the server asks for it. So the request is
-	// running when the first bytes are sent.
-	request.Header.Set("Expect", "100-continue")
-	client := http.Client{Transport: &http.Transport{ExpectContinueTimeout: time.Minute}}
-	statuses := make(chan int, 1)
-	go func() {
-		response, err := client.Do(request)
-		if err != nil {
-			statuses <- 0
-			return
-		}
-		response.Body.Close()
-		statuses <- response.StatusCode
-	}()
-	definition := realRelayers(t)[0]
-	if _, err := writer.Write(definition[:10]); err != nil {
-		t.Fatal(err)
-	}
-	if err := server.command.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	server.output.awaitText(t, "msg=stopping", 1)
-	if _, err := writer.Write(definition[10:]); err != nil {
-		t.Fatal(err)
-	}
-	writer.Close()
-	if status := <-statuses; status != http.StatusCreated {
-		t.Errorf("the running request returned %d", status)
-	}
-	if err := server.command.Wait(); err != nil {
-		t.Errorf("after SIGTERM: error %v: %s", err, server.output)
-	}
-	again := start(t, token, "--db", database)
-	if status, _ := again.do("GET", collection+"/sepolia-example", ""); status != http.StatusOK {
-		t.Errorf("get of the relayer created during shutdown returned %d", status)
-	}
-	again.stop()
-}
-
-// Under load, SIGTERM loses no request that the server has read: what is stored was
-// acknowledged, and the reverse.
-func TestServe_SIGTERMUnderLoad(t *testing.T) {
-	t.Parallel()
-	database := filepath.Join(t.TempDir(), "relayers.db")
-	server := start(t, token, "--db", database)
-	var acknowledged sync.Map
-	var clients sync.WaitGroup
-	var count atomic.Int64
-	for client := range 32 {
-		// Half of the clients open a connection for each request.
-		transport := &http.Transport{DisableKeepAlives: client%2 == 0}
-		defer transport.CloseIdleConnections()
-		clients.Go(func() {
-			for i := 0; ; i++ {
-				id := fmt.Sprintf("r-%d-%d", client, i)
-				status, err := server.statusWith(&http.Client{Transport: transport}, "POST", collection, token, strings.Replace(definition, "r-1", id, 1))
-				if err != nil {
-					return
-				}
-				if status != http.StatusCreated {
-					t.Errorf("create of %s returned %d", id, status)
-				}
-				acknowledged.Store(id, true)
-				count.Add(1)
-			}
-		})
-	}
-	if !await(func() bool { return count.Load() > 500 }) {
-		t.Fatalf("only %d creates: %s", count.Load(), server.output)
-	}
-	server.stop()
-	clients.Wait()
-
-	stored := contentOf(t, database)
-	for _, record := range stored {
-		if _, ok := acknowledged.Load(record.ID); !ok {
-			t.Errorf("%s is stored, but its client got no response", record.ID)
-		}
-	}
-	if int64(len(stored)) != count.Load() {
-		t.Errorf("%d relayers are stored, and %d were acknowledged", len(stored), count.Load())
+func TestVersion(t *testing.T) {
+	if output := runCommand(t, "--version"); !regexp.MustCompile(`^relayerd version \S*, built with go1\.\d+\S*\n$`).MatchString(output) {
+		t.Errorf("output %q", output)
 	}
 }
 
-// expectFailedStart starts a server that must end with status 1 and one line.
-func expectFailedStart(t *testing.T, want string, args ...string) {
-	t.Helper()
-	expectFailureWith(t, want, token, append([]string{"serve", "--addr", "127.0.0.1:0"}, args...)...)
+// Others than the group can read a file with secrets: it is a warning.
+func TestWarnings_ReadableFiles(t *testing.T) {
+	t.Parallel()
+	directory := t.TempDir()
+	database, tokens, backups := filepath.Join(directory, "relayers.db"), newTokens(t, "alice "+oldToken+" write"), filepath.Join(directory, "backups")
+	must(t, os.Mkdir(backups, 0o700))
+	for _, c := range []struct {
+		files, directory os.FileMode
+		want             int
+	}{{0o600, 0o700, 0}, {0o640, 0o750, 0}, {0o644, 0o755, 3}} {
+		server := start(t, "", "--db", database, "--tokens-file", tokens, "--backup", backups)
+		server.stop()
+		must(t, os.Chmod(database, c.files))
+		must(t, os.Chmod(tokens, c.files))
+		must(t, os.Chmod(backups, c.directory))
+		server = start(t, "", "--db", database, "--tokens-file", tokens, "--backup", backups)
+		server.stop()
+		if count := strings.Count(server.output.String(), "other users can read the "); count != c.want {
+			t.Errorf("mode %o: %d warnings, want %d: %s", c.files, count, c.want, server.output)
+		}
+	}
 }

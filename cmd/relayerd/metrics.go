@@ -1,13 +1,17 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"math"
 	"net/http"
-	"strconv"
+	"os"
 	"sync"
+	"time"
 
 	promclient "github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/go-relayer/relayer"
@@ -15,71 +19,98 @@ import (
 	relayerprom "github.com/go-relayer/relayer/observe/prometheus"
 )
 
+// newMetrics registers the metrics that need no store.
+func (s *server) newMetrics() error {
+	s.metrics = promclient.NewRegistry()
+	s.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if s.tlsCert != "" {
+		s.gauge("relayerd_tls_certificate_expiry_timestamp_seconds", "Unix time at which the certificate of --tls-cert expires.", nil,
+			func() float64 { return float64(s.certificate.Load().Leaf.NotAfter.Unix()) })
+	}
+	observer, err := relayerprom.NewObserver(s.metrics)
+	s.managerOptions = append(s.managerOptions, relayer.WithObserver(observer))
+	return err
+}
+
+func (s *server) gauge(name, help string, labels promclient.Labels, value func() float64) {
+	promauto.With(s.metrics).NewGaugeFunc(promclient.GaugeOpts{Name: name, Help: help, ConstLabels: labels}, value)
+}
+
 type backupMetrics struct {
-	total       *promclient.CounterVec
-	duration    promclient.Gauge
-	size        promclient.Gauge
-	lastSuccess promclient.Gauge
+	total                       *promclient.CounterVec
+	duration, size, lastSuccess promclient.Gauge
 }
 
 func newBackupMetrics(registry promclient.Registerer) backupMetrics {
+	factory := promauto.With(registry)
 	gauge := func(name, help string) promclient.Gauge {
-		return promclient.NewGauge(promclient.GaugeOpts{Name: name, Help: help})
+		return factory.NewGauge(promclient.GaugeOpts{Name: name, Help: help})
 	}
 	m := backupMetrics{
-		total:       promclient.NewCounterVec(promclient.CounterOpts{Name: "relayerd_backups_total", Help: "Backups by outcome: success or failure."}, []string{"outcome"}),
+		total:       factory.NewCounterVec(promclient.CounterOpts{Name: "relayerd_backups_total", Help: "Backups by outcome: success or failure."}, []string{"outcome"}),
 		duration:    gauge("relayerd_backup_duration_seconds", "Duration of the last successful backup."),
 		size:        gauge("relayerd_backup_size_bytes", "Size of the last successful backup."),
 		lastSuccess: gauge("relayerd_backup_last_success_timestamp_seconds", "Unix time of the last successful backup, or 0."),
 	}
-	for _, outcome := range []string{"success", "failure"} {
+	for _, outcome := range []string{"success", "failure"} { // the first one counts as an increase
 		m.total.WithLabelValues(outcome)
 	}
-	registry.MustRegister(m.total, m.duration, m.size, m.lastSuccess)
 	return m
 }
 
-type metrics struct {
-	registry  *promclient.Registry
-	observer  relayer.Observer
-	handler   http.Handler
-	responses *promclient.CounterVec
-	streams   promclient.Gauge
+// fileSize returns 0 if the file cannot be examined.
+func fileSize(path string) float64 {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	return float64(info.Size())
 }
 
-func (s *server) openMetrics() (err error) {
-	m := metrics{
-		registry:  promclient.NewRegistry(),
-		responses: promclient.NewCounterVec(promclient.CounterOpts{Name: "relayerd_responses_total", Help: "Responses of the API by status."}, []string{"code"}),
-		streams:   promclient.NewGauge(promclient.GaugeOpts{Name: "relayerd_open_streams", Help: "Change streams that clients follow."}),
+// countRelayers registers the numbers of relayers by network type and state. They are NaN while the
+// store is unavailable.
+func (s *server) countRelayers() error {
+	manager, err := relayer.New(s.store) // its lists are not counted as operations
+	if err != nil {
+		return err
 	}
-	m.handler = promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
-	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), m.responses, m.streams)
-	// The first response with a usual status counts as an increase.
-	for _, status := range []int{200, 201, 304, 400, 401, 403, 404, 405, 409, 412, 413, 415, 429, 500, 503} {
-		m.responses.WithLabelValues(strconv.Itoa(status))
+	for _, networkType := range relayer.NetworkTypes() {
+		for _, state := range [][2]string{{"false", "false"}, {"false", "true"}, {"true", "false"}, {"true", "true"}} {
+			labels := promclient.Labels{"network_type": string(networkType), "paused": state[0], "system_disabled": state[1]}
+			selector := relayer.Selector{}
+			for name, value := range labels {
+				selector = selector.Where(name, value)
+			}
+			s.gauge("relayerd_relayers", "Relayers by network type and state.", labels, func() float64 { return total(manager, selector) })
+		}
 	}
-	if s.certificate != nil {
-		options := promclient.GaugeOpts{Name: "relayerd_tls_certificate_expiry_timestamp_seconds", Help: "Unix time at which the certificate of --tls-cert expires."}
-		m.registry.MustRegister(promclient.NewGaugeFunc(options, func() float64 { return float64(s.certificate.Load().Leaf.NotAfter.Unix()) }))
-	}
-	if m.observer, err = relayerprom.NewObserver(m.registry); err == nil {
-		s.metrics = m
-	}
-	return err
+	return nil
 }
 
-// count counts the responses and streams of the API, and what its limits refuse, by cause.
-func (m metrics) count(api *httpapi.API) http.Handler {
+func total(manager *relayer.Manager, selector relayer.Selector) float64 {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	// A page past the end has the total, and no relayer that could be damaged.
+	page, err := manager.List(ctx, relayer.ListQuery{Selector: selector, Page: math.MaxInt32, PerPage: 1})
+	if err != nil {
+		return math.NaN()
+	}
+	return float64(page.Pagination.TotalItems)
+}
+
+// countResponses counts the responses and streams of the API, and what its limits refuse, by cause.
+func (s *server) countResponses(api *httpapi.API) http.Handler {
+	factory := promauto.With(s.metrics)
 	for cause := range api.Refusals() {
-		options := promclient.CounterOpts{
+		factory.NewCounterFunc(promclient.CounterOpts{
 			Name: "relayerd_refusals_total", Help: "Requests and streams that a limit of the API has refused, by its cause.",
 			ConstLabels: promclient.Labels{"cause": cause},
-		}
-		m.registry.MustRegister(promclient.NewCounterFunc(options, func() float64 { return float64(api.Refusals()[cause]) }))
+		}, func() float64 { return float64(api.Refusals()[cause]) })
 	}
-	responses := promhttp.InstrumentHandlerCounter(m.responses, api)
-	streams := promhttp.InstrumentHandlerInFlight(m.streams, responses)
+	responses := promhttp.InstrumentHandlerCounter(
+		factory.NewCounterVec(promclient.CounterOpts{Name: "relayerd_responses_total", Help: "Responses of the API by status."}, []string{"code"}), api)
+	streams := promhttp.InstrumentHandlerInFlight(
+		factory.NewGauge(promclient.GaugeOpts{Name: "relayerd_open_streams", Help: "Change streams that clients follow."}), responses)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/api/v1/relayers:watch" {
 			streams.ServeHTTP(w, r)
@@ -89,22 +120,24 @@ func (m metrics) count(api *httpapi.API) http.Handler {
 	})
 }
 
+func (s *server) metricsHandler() http.Handler {
+	return promhttp.HandlerFor(s.metrics, promhttp.HandlerOpts{})
+}
+
 // publicMetrics returns the handler of /metrics on --addr. Metrics are about all relayers: they
 // exist only for tokens that may list all of them. The API responds to all other requests,
 // and to all with --metrics-addr.
 func (s *server) publicMetrics(api http.Handler) http.Handler {
-	if s.metricsAddress != "" {
-		return api
-	}
+	handler := s.metricsHandler()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, granted, ok := s.tokens.grantFor(r)
-		if !ok || granted.within.String() != "" || !granted.role.permits(relayer.ActionList) {
+		_, granted := s.tokens.grantFor(r)
+		if s.metricsAddress != "" || !granted.within.IsZero() || !granted.permits(relayer.ActionList) {
 			api.ServeHTTP(w, r)
 			return
 		}
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
-		s.metrics.handler.ServeHTTP(w, r)
+		handler.ServeHTTP(w, r)
 	})
 }
 
@@ -118,7 +151,7 @@ func (s *server) serveMetrics() error {
 		return err
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", s.metrics.handler)
+	mux.Handle("GET /metrics", s.metricsHandler())
 	server := newServer(mux, s.logger)
 	var serving sync.WaitGroup
 	serving.Go(func() {

@@ -1,26 +1,37 @@
 package main
 
 import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/bolt"
+	"github.com/go-relayer/relayer/store/memory"
 )
 
-// metric returns the value of a series.
+// metric returns the value of a series, or -1 if there is none.
 func (p *process) metric(series string) float64 {
 	p.t.Helper()
 	_, text := p.do("GET", "/metrics", "")
 	found := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(series) + ` (\S+)$`).FindStringSubmatch(text)
 	if found == nil {
-		p.t.Fatalf("no series %s in\n%s", series, text)
+		return -1
 	}
 	value, err := strconv.ParseFloat(found[1], 64)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	return value
 }
 
@@ -33,72 +44,221 @@ func (p *process) expectMetrics(want map[string]float64) {
 	}
 }
 
-func TestMetrics_Responses(t *testing.T) {
+func TestMetrics_Operations(t *testing.T) {
 	t.Parallel()
-	server := start(t, token, "--db", "memory")
-	server.expectMetrics(map[string]float64{
-		`relayerd_responses_total{code="200"}`: 0,
-		`relayerd_responses_total{code="503"}`: 0,
-	})
+	server := startMemory(t)
+	const watch = collection + ":watch"
 	for _, cause := range []string{"in_flight", "pages", "pending_bytes", "watchers", "bulk"} {
 		server.expectMetrics(map[string]float64{`relayerd_refusals_total{cause="` + cause + `"}`: 0})
 	}
-	server.expectStatus("POST", collection, token, definition, http.StatusCreated)
-	server.expectStatus("GET", collection, token, "", http.StatusOK)
-	server.expectStatus("HEAD", collection, token, "", http.StatusOK)
-	server.expectStatus("GET", collection, "wrong", "", http.StatusUnauthorized)
+	server.expect("POST", collection, token, definition, http.StatusCreated)
+	server.expect("GET", collection, token, "", http.StatusOK)
+	server.expect("HEAD", collection, token, "", http.StatusOK)
+	server.expect("GET", collection+"/absent-id", token, "", http.StatusNotFound)
+	server.expect("GET", watch, "wrong", "", http.StatusUnauthorized)
 	server.expectMetrics(map[string]float64{
-		`relayerd_responses_total{code="200"}`: 2,
-		`relayerd_responses_total{code="201"}`: 1,
-		`relayerd_responses_total{code="401"}`: 1,
+		`relayerd_responses_total{code="200"}`: 2, `relayerd_responses_total{code="201"}`: 1, `relayerd_responses_total{code="401"}`: 1,
+		`relayer_operations_total{operation="create",outcome="ok"}`: 1, `relayer_operations_total{operation="get",outcome="not_found"}`: 1,
+		`relayer_operation_duration_seconds_count{operation="list"}`: 2, "relayerd_open_streams": 0,
 	})
-	server.stop()
-}
-
-func TestMetrics_OpenStreams(t *testing.T) {
-	t.Parallel()
-	server := start(t, token, "--db", "memory")
-	server.expectMetrics(map[string]float64{"relayerd_open_streams": 0})
 	for range 2 {
-		response, err := call(t.Context(), server, "GET", changesPath, "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer response.Body.Close()
+		response, err := server.send(t.Context(), http.DefaultClient, "GET", watch, token, "")
+		must(t, err)
 		server.expectMetrics(map[string]float64{"relayerd_open_streams": 1})
 		response.Body.Close()
 		if !await(func() bool { return server.metric("relayerd_open_streams") == 0 }) {
 			t.Error("the stream was closed, and is counted")
 		}
 	}
-	server.expectStatus("GET", changesPath, "wrong", "", http.StatusUnauthorized)
-	server.expectMetrics(map[string]float64{"relayerd_open_streams": 0})
+	_, body := server.do("GET", "/metrics", "")
+	if strings.Contains(body, "absent-id") || !strings.Contains(body, "\ngo_goroutines ") || !strings.Contains(body, "\nprocess_start_time_seconds ") {
+		t.Errorf("the metrics have an ID, or not those of the process: %s", body)
+	}
 	server.stop()
 }
 
-// The numbers are counted at the first scrape, and then every 15 seconds.
-func TestMetrics_Contents(t *testing.T) {
+func TestMetrics_Relayers(t *testing.T) {
 	t.Parallel()
-	for _, database := range []string{filepath.Join(t.TempDir(), "relayers.db"), "postgres"} {
-		if database == "postgres" {
-			database = location(t, startPostgres(t), "postgres")
-		}
+	for _, database := range []string{filepath.Join(t.TempDir(), "relayers.db"), newDatabase(t)} {
 		server := start(t, token, "--db", database)
 		for id, text := range map[string]string{"a": "evm", "b": "evm", "c": "solana", "d": "stellar"} {
-			server.expectStatus("POST", collection, token, strings.NewReplacer("r-1", id, "evm", text).Replace(definition), http.StatusCreated)
+			server.expect("POST", collection, token, strings.NewReplacer("r-1", id, "evm", text).Replace(definition), http.StatusCreated)
 		}
-		server.expectStatus("PATCH", collection+"/b", token, `{"paused":true}`, http.StatusOK)
+		server.expect("PATCH", collection+"/b", token, `{"paused":true}`, http.StatusOK)
 		server.expectMetrics(map[string]float64{
-			`relayerd_relayers{network_type="evm",paused="false",system_disabled="false"}`:     1,
-			`relayerd_relayers{network_type="evm",paused="true",system_disabled="false"}`:      1,
-			`relayerd_relayers{network_type="evm",paused="false",system_disabled="true"}`:      0,
-			`relayerd_relayers{network_type="solana",paused="false",system_disabled="false"}`:  1,
-			`relayerd_relayers{network_type="stellar",paused="false",system_disabled="false"}`: 1,
-			`relayer_operations_total{operation="list",outcome="ok"}`:                          0,
+			`relayerd_relayers{network_type="evm",paused="false",system_disabled="false"}`:    1,
+			`relayerd_relayers{network_type="evm",paused="true",system_disabled="false"}`:     1,
+			`relayerd_relayers{network_type="evm",paused="false",system_disabled="true"}`:     0,
+			`relayerd_relayers{network_type="solana",paused="false",system_disabled="false"}`: 1,
+			`relayer_operations_total{operation="list",outcome="ok"}`:                         0,
 		})
 		if isFilePath(database) && server.metric("relayerd_database_size_bytes") < 4096 {
 			t.Error("the size of the file is missing")
 		}
 		server.stop()
 	}
+}
+
+// Metrics need a token that may list all relayers, or an address of their own, which has nothing else.
+func TestMetrics_Access(t *testing.T) {
+	t.Parallel()
+	tokens := newTokens(t, "prometheus "+readerToken+" read", "payments "+newToken+" write label.team=payments", "saver "+oldToken+" backup")
+	server := start(t, "", "--db", "memory", "--tokens-file", tokens)
+	for _, method := range []string{"GET", "HEAD"} {
+		for bearer, want := range map[string]int{readerToken: http.StatusOK, newToken: http.StatusNotFound, oldToken: http.StatusNotFound, "wrong": http.StatusUnauthorized, "": http.StatusUnauthorized} {
+			server.expect(method, "/metrics", bearer, "", want)
+		}
+	}
+	writeTokens(t, tokens, "other "+newToken+" read")
+	server.reload(`msg="file reloaded" flag=--tokens-file`)
+	server.expect("GET", "/metrics", readerToken, "", http.StatusUnauthorized)
+	server.stop()
+
+	server = startMemory(t, "--metrics-addr", "127.0.0.1:0")
+	found := regexp.MustCompile(`msg="serving metrics" address=(\S+)`).FindStringSubmatch(server.output.String())
+	if found == nil {
+		t.Fatalf("no address of the metrics: %s", server.output)
+	}
+	metrics := &process{t: t, url: "http://" + found[1]}
+	if body := metrics.expect("GET", "/metrics", "", "", http.StatusOK); !strings.Contains(body, "relayer_operations_total") {
+		t.Errorf("the metrics are %s", body)
+	}
+	for _, path := range []string{"/", collection, "/healthz/live"} {
+		metrics.expect("GET", path, "", "", http.StatusNotFound)
+	}
+	server.expect("GET", "/metrics", token, "", http.StatusNotFound)
+	server.expect("GET", "/metrics", "wrong", "", http.StatusUnauthorized)
+	server.stop()
+}
+
+// The page and the health checks need no token. All other requests without one get 401 in JSON, also
+// unusual ones.
+func TestSite_Requests(t *testing.T) {
+	t.Parallel()
+	server := startMemory(t)
+	for line, want := range map[string]string{
+		"GET /healthz/live": "live\n", "GET /healthz/ready": "ready\n", "HEAD /healthz/ready": "", "GET /": "<!doctype html>", "HEAD /": "",
+		"GET /assets/main.js": "import", "GET /assets/none.js": "404", "GET /assets/": "404",
+		"GET //api/v1/relayers": "", "POST /api/v1/../v1/relayers": "", "GET /healthz/": "", "POST /healthz/live": "", "POST /": "", "OPTIONS *": "",
+		"CONNECT x:80": "", "GET /metrics": "", "HEAD /metrics": "", "DELETE /metrics": "", "GET /backup": "", "GET /./": "", "GET /assets": "", "GET /index.html": "",
+	} {
+		connection, err := net.Dial("tcp", server.address())
+		must(t, err)
+		_, _ = fmt.Fprintf(connection, "%s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", line)
+		method, path, _ := strings.Cut(line, " ")
+		response, err := http.ReadResponse(bufio.NewReader(connection), &http.Request{Method: method})
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		body, _ := io.ReadAll(response.Body)
+		connection.Close()
+		status := http.StatusOK
+		switch {
+		case want == "404":
+			status = http.StatusNotFound
+		case want == "" && (method != "HEAD" || path == "/metrics"):
+			status = http.StatusUnauthorized
+			if method != "HEAD" && method != "CONNECT" {
+				want = `"message":"Unauthorized"`
+			}
+		}
+		if response.StatusCode != status || !strings.Contains(strings.ToLower(string(body)), strings.ToLower(want)) {
+			t.Errorf("%s returned %d %.200s, want %d with %s", line, response.StatusCode, body, status, want)
+		}
+	}
+	server.stop()
+}
+
+func expectReadiness(t *testing.T, readiness http.Handler, status int) {
+	t.Helper()
+	recorder := httptest.NewRecorder()
+	readiness.ServeHTTP(recorder, httptest.NewRequest("GET", readinessPath, nil))
+	if recorder.Code != status {
+		t.Errorf("status %d %s, want %d", recorder.Code, recorder.Body, status)
+	}
+}
+
+// askedStore counts the lists.
+type askedStore struct {
+	relayer.Store
+	asked int
+	err   error
+}
+
+func (s *askedStore) List(context.Context, relayer.StoreQuery) (relayer.Listing, error) {
+	s.asked++
+	return relayer.Listing{}, s.err
+}
+
+// Checks of the readiness need no token, so that they ask the store once in an interval.
+func TestReadiness_Interval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &askedStore{Store: memory.New()}
+		ctx, stop := context.WithCancel(t.Context())
+		ready := readiness(ctx, store)
+		for i, c := range []struct {
+			err   error
+			sleep time.Duration
+			want  int
+			asked int
+		}{
+			{nil, 0, http.StatusOK, 1},
+			{relayer.ErrUnavailable, 0, http.StatusOK, 1},
+			{relayer.ErrUnavailable, probeInterval, http.StatusServiceUnavailable, 2},
+			{nil, probeInterval, http.StatusOK, 3},
+		} {
+			store.err = c.err
+			time.Sleep(c.sleep)
+			expectReadiness(t, ready, c.want)
+			expectReadiness(t, ready, c.want)
+			if store.asked != c.asked {
+				t.Errorf("step %d: %d lists, want %d", i, store.asked, c.asked)
+			}
+		}
+		stop()
+		expectReadiness(t, ready, http.StatusServiceUnavailable)
+	})
+}
+
+// A store that cannot take writes is not ready, as after a careless restore.
+func TestReadiness_FileRemoved(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "relayers.db")
+	store, err := bolt.Open(t.Context(), path)
+	must(t, err)
+	defer store.Close()
+	expectReadiness(t, readiness(t.Context(), store), http.StatusOK)
+	must(t, os.Remove(path))
+	expectReadiness(t, readiness(t.Context(), store), http.StatusServiceUnavailable)
+}
+
+func TestHealthcheck(t *testing.T) {
+	t.Parallel()
+	server := startMemory(t)
+	_, port, _ := net.SplitHostPort(server.address())
+	for _, name := range []string{server.address(), "localhost:" + port, ":" + port} {
+		command := program("", "healthcheck", "--addr", name)
+		// A proxy of the environment is not used.
+		command.Env = append(command.Env, "http_proxy=http://127.0.0.1:1", "HTTP_PROXY=http://127.0.0.1:1")
+		if done := finish(t, "", command); done.status != 0 || done.stdout+done.stderr != "ready\n" {
+			t.Errorf("--addr %s: %+v", name, done)
+		}
+	}
+	expectFailure(t, "first record does not look like a TLS handshake", "healthcheck", "--addr", server.address(), "--tls")
+	server.stop()
+	for _, status := range []int{http.StatusServiceUnavailable, http.StatusFound, http.StatusNoContent} {
+		other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/healthz/ready" {
+				t.Errorf("request %s", r.URL)
+			}
+			w.Header().Set("Location", "/healthz/live")
+			w.WriteHeader(status)
+		}))
+		expectFailure(t, fmt.Sprint(" is not ready: status ", status), "healthcheck", "--addr", other.Listener.Addr().String())
+		other.Close()
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and does not respond
+	must(t, err)
+	defer listener.Close()
+	expectFailure(t, "is not ready: context deadline exceeded", "healthcheck", "--addr", listener.Addr().String())
 }

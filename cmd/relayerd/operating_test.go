@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -10,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -20,7 +20,7 @@ import (
 // operatingBlocks returns the code blocks of docs/relayerd.md in a language.
 func operatingBlocks(t *testing.T, language string) (blocks []string) {
 	t.Helper()
-	page := string(readFile(t, "../../docs/relayerd.md"))
+	page := string(fileContent(t, "../../docs/relayerd.md"))
 	for _, found := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(page, -1) {
 		blocks = append(blocks, found[1])
 	}
@@ -33,7 +33,7 @@ func operatingBlocks(t *testing.T, language string) (blocks []string) {
 // deployed returns a file that operators copy.
 func deployed(t *testing.T, name string) string {
 	t.Helper()
-	return string(readFile(t, filepath.Join("../../deploy", name)))
+	return string(fileContent(t, filepath.Join("../../deploy", name)))
 }
 
 // operatingCommands returns the commands of docs/relayerd.md, in order.
@@ -47,17 +47,21 @@ func operatingCommands(t *testing.T) (commands []string) {
 	return commands
 }
 
-func TestOperatingPage_CommandsExist(t *testing.T) {
+// The commands of the pages exist, with their flags.
+func TestPages_Commands(t *testing.T) {
 	t.Parallel()
-	count := 0
-	for _, command := range operatingCommands(t) {
-		if args, ok := strings.CutPrefix(command, "relayerd "); ok {
-			expectCommandExists(t, strings.Fields(args))
-			count++
+	for page, want := range map[string]int{"relayerd.md": 10, "security.md": 4} {
+		count := 0
+		for line := range strings.Lines(string(fileContent(t, "../../docs/"+page))) {
+			if args, ok := strings.CutPrefix(line, "relayerd "); ok {
+				command, _, _ := strings.Cut(args, "#")
+				expectCommandExists(t, strings.Fields(command))
+				count++
+			}
 		}
-	}
-	if count < 10 {
-		t.Errorf("the page has %d commands of relayerd", count)
+		if count < want {
+			t.Errorf("%s has %d commands of relayerd", page, count)
+		}
 	}
 }
 
@@ -75,11 +79,9 @@ func TestPages_Flags(t *testing.T) {
 	walk(newRootCommand(""))
 	var pages strings.Builder
 	paths, err := filepath.Glob("../../docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, path := range append(paths, "../../README.md") {
-		pages.Write(readFile(t, path))
+		pages.Write(fileContent(t, path))
 	}
 	others := []string{"help", "version", "tag", "detach", "name", "publish", "volume", "env", "read-only", "cap-drop", "stop-timeout", "rm", "signal", // docker
 		"now",                 // systemctl
@@ -109,7 +111,7 @@ func expectCommandExists(t *testing.T, args []string) {
 // The page names the arguments of the image, and commands that exist for containers.
 func TestOperatingPage_Container(t *testing.T) {
 	t.Parallel()
-	if command := "`" + strings.Join(imageEnvironment(t), " ") + "`"; !strings.Contains(string(readFile(t, "../../docs/relayerd.md")), command) {
+	if command := "`" + strings.Join(imageEnvironment(t), " ") + "`"; !strings.Contains(string(fileContent(t, "../../docs/relayerd.md")), command) {
 		t.Errorf("the page does not contain %s", command)
 	}
 	count := 0
@@ -134,38 +136,31 @@ type operator struct {
 
 func newOperator(t *testing.T) operator {
 	t.Helper()
-	database, repository := readFile(t, makeFile(t, 30)), absolute(t, "../..")
+	database, repository := fileContent(t, makeFile(t, 30)), absolute(t, "../..")
 	signers := operatingBlocks(t, "json")[0]
 	t.Chdir(t.TempDir())
 	t.Setenv("REPOSITORY", repository)
 	t.Setenv("GOBIN", absolute(t, "bin"))
-	cert, key := newCertificate(t, "operator")
-	writeFiles(t, map[string][]byte{"relayers.db": database, "cert.pem": cert, "key.pem": key, "tokens": []byte("alice " + oldToken + " write\n"),
-		"signers.json": []byte(signers), "schema.json": []byte(`{"type":"object"}`)})
-	if err := os.Mkdir("backups", 0o700); err != nil {
-		t.Fatal(err)
-	}
-	tokens := absolute(t, "operators")
-	writeTokens(t, tokens, "operator "+token+" write+backup")
-	o := operator{t: t, server: start(t, "", "--db", absolute(t, "served.db"), "--tokens-file", tokens)}
+	cert, key := newCertificate(t, "operator", time.Now().Add(time.Hour))
+	must(t, os.Mkdir("backups", 0o700))
+	o := operator{t: t, server: start(t, "", "--db", absolute(t, "served.db"), "--tokens-file", newTokens(t, "operator "+token+" write+backup"))}
 	if pgserver.Available() == nil || os.Getenv("CI") != "" {
-		o.database = location(t, startPostgres(t), "postgres")
+		o.database = newDatabase(t)
 	}
-	o.server.expectStatus("POST", collection, token, strings.Replace(definition, "r-1", "treasury", 1), http.StatusCreated)
-	exported, err := program(token, "export", "--server", o.server.url).Output()
-	if err != nil {
-		t.Fatal(err)
+	o.server.expect("POST", collection, token, definitionOf("treasury"), http.StatusCreated)
+	for name, content := range map[string]string{
+		"relayers.db": string(database), "cert.pem": cert, "key.pem": key, "tokens": "alice " + oldToken + " write\n", "signers.json": signers,
+		"schema.json": `{"type":"object"}`, "relayers.json": runCommand(t, "export", "--server", o.server.url),
+	} {
+		writeFile(t, name, content)
 	}
-	writeFiles(t, map[string][]byte{"relayers.json": exported})
 	return o
 }
 
 func absolute(t *testing.T, path string) string {
 	t.Helper()
 	full, err := filepath.Abs(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return full
 }
 
@@ -257,7 +252,7 @@ func TestOperatingPage_CommandsSucceed(t *testing.T) {
 	if o.database != "" {
 		expectCopied(t, o.database, "relayers.db")
 	}
-	if table, err := parseTokens(string(readFile(t, "tokens"))); err != nil || len(table.names) != 2 || len(table.grants) != 1 {
+	if table, err := parseTokens(string(fileContent(t, "tokens"))); err != nil || len(table.names) != 2 || len(table.grants) != 1 {
 		t.Errorf("tokens %v, error %v, want two of one name", table, err)
 	}
 	o.server.stop()
@@ -272,13 +267,11 @@ func TestOperatingPage_TextSamples(t *testing.T) {
 	if len(samples) != 2 || auditor == nil {
 		t.Fatalf("the samples are %q", samples)
 	}
-	tokens := filepath.Join(t.TempDir(), "tokens")
-	writeTokens(t, tokens, strings.TrimSpace(samples[0]), "alice "+oldToken+" write")
-	server := start(t, "", "--db", "memory", "--tokens-file", tokens)
-	server.expectStatus("POST", collection, oldToken, strings.Replace(definition, "r-1", "treasury", 1), http.StatusCreated)
+	server := start(t, "", "--db", "memory", "--tokens-file", newTokens(t, strings.TrimSpace(samples[0]), "alice "+oldToken+" write"))
+	server.expect("POST", collection, oldToken, definitionOf("treasury"), http.StatusCreated)
 	server.reason = "incident 42"
-	server.expectStatus("PATCH", collection+"/treasury", oldToken, `{"paused":true}`, http.StatusOK)
-	server.expectStatus("DELETE", collection+"/treasury", auditor[1], "", http.StatusForbidden)
+	server.expect("PATCH", collection+"/treasury", oldToken, `{"paused":true}`, http.StatusOK)
+	server.expect("DELETE", collection+"/treasury", auditor[1], "", http.StatusForbidden)
 	server.stop()
 	differing := regexp.MustCompile(`\b(time|address|request_id|old_revision|revision)=\S+`)
 	log := differing.ReplaceAllString(server.output.String(), "$1=X")
@@ -289,20 +282,14 @@ func TestOperatingPage_TextSamples(t *testing.T) {
 	}
 }
 
-// metricsOf returns the metrics of a server with backups and a certificate.
-func metricsOf(t *testing.T) string {
-	t.Helper()
-	certFile, keyFile := writeCertificate(t)
-	server := start(t, token, "--db", makeFile(t, 1), "--backup", t.TempDir(), "--tls-cert", certFile, "--tls-key", keyFile)
-	metrics := scrapeTLS(t, server)
-	server.stop()
-	return metrics
-}
-
 // Each metric, and each label value, of an alert exists.
 func TestOperatingPage_Alerts(t *testing.T) {
 	t.Parallel()
-	rules, metrics := deployed(t, "alerts.yaml"), metricsOf(t)
+	_, _, flags := tlsFiles(t)
+	server := start(t, token, append(flags, "--db", makeFile(t, 1), "--backup", t.TempDir())...)
+	_, metrics := getTLS(t, server, "/metrics")
+	server.stop()
+	rules := deployed(t, "alerts.yaml")
 	selected := regexp.MustCompile(`\b((?:relayerd?|process|go)_\w+)(?:\{(\w+="[^"]*")\})?`)
 	count := 0
 	for _, expression := range regexp.MustCompile(`(?m)^ +expr: (.*)$`).FindAllStringSubmatch(rules, -1) {
@@ -322,53 +309,17 @@ func TestOperatingPage_Alerts(t *testing.T) {
 	}
 }
 
-func TestOperatingPage_AlertSyntax(t *testing.T) {
+func TestOperatingPage_PrometheusSyntax(t *testing.T) {
 	t.Parallel()
-	promtool := requireProgram(t, "promtool")
-	path := filepath.Join(t.TempDir(), "rules.yaml")
-	writeFiles(t, map[string][]byte{path: []byte(deployed(t, "alerts.yaml"))})
-	if output, err := exec.Command(promtool, "check", "rules", path).CombinedOutput(); err != nil || !strings.Contains(string(output), "10 rules found") {
-		t.Errorf("error %v: %s", err, output)
-	}
-}
-
-// Prometheus scrapes a server with the configuration of the page.
-func TestOperatingPage_PrometheusConfig(t *testing.T) {
-	t.Parallel()
-	prometheus, promtool := requireProgram(t, "prometheus"), requireProgram(t, "promtool")
-	server := start(t, token, "--db", "memory")
-	directory := t.TempDir()
-	config, credentials := filepath.Join(directory, "prometheus.yml"), filepath.Join(directory, "token")
-	block := strings.NewReplacer("/etc/prometheus/relayerd.token", credentials, "registry.internal:8443", strings.TrimPrefix(server.url, "http://"), "scheme: https", "scheme: http")
-	text := "global: {scrape_interval: 1s}\n" + block.Replace(operatingBlocks(t, "yaml")[0])
-	writeFiles(t, map[string][]byte{config: []byte(text), credentials: []byte(token)})
-	if output, err := exec.Command(promtool, "check", "config", config).CombinedOutput(); err != nil {
-		t.Fatalf("error %v: %s", err, output)
-	}
-	command, log := exec.Command(prometheus, "--config.file", config, "--web.listen-address", "127.0.0.1:0", "--storage.tsdb.path", filepath.Join(directory, "data")), new(output)
-	command.Stdout, command.Stderr = log, log
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _, _ = command.Process.Kill(), command.Wait() })
-	log.awaitText(t, "Listening on", 1)
-	address := regexp.MustCompile(`Listening on"? address=(\S+)`).FindStringSubmatch(log.String())
-	if address == nil {
-		t.Fatalf("no address: %s", log)
-	}
-	found := await(func() bool {
-		response, err := http.Get("http://" + address[1] + "/api/v1/query?query=up%7Bjob%3D%22relayerd%22%7D+and+on%28instance%29+relayerd_open_streams")
-		if err != nil {
-			return false
+	promtool, credentials := requireProgram(t, "promtool"), newFile(t, token)
+	for kind, c := range map[string]struct{ text, want string }{
+		"rules":  {deployed(t, "alerts.yaml"), "10 rules found"},
+		"config": {strings.Replace(operatingBlocks(t, "yaml")[0], "/etc/prometheus/relayerd.token", credentials, 1), "SUCCESS"},
+	} {
+		if output, err := exec.Command(promtool, "check", kind, newFile(t, c.text)).CombinedOutput(); err != nil || !strings.Contains(string(output), c.want) {
+			t.Errorf("%s: error %v: %s", kind, err, output)
 		}
-		defer response.Body.Close()
-		body, _ := io.ReadAll(response.Body)
-		return strings.Contains(string(body), `,"1"]`)
-	})
-	if !found {
-		t.Errorf("Prometheus has no metrics of the server: %s", log)
 	}
-	server.stop()
 }
 
 func TestOperatingPage_SystemdUnit(t *testing.T) {
@@ -377,7 +328,8 @@ func TestOperatingPage_SystemdUnit(t *testing.T) {
 	unit := strings.ReplaceAll(deployed(t, "relayerd.service"), "/usr/local/bin/relayerd", os.Args[0])
 	directory := t.TempDir()
 	path, socket := filepath.Join(directory, "relayerd.service"), filepath.Join(directory, "relayerd.socket")
-	writeFiles(t, map[string][]byte{path: []byte(unit), socket: []byte(deployed(t, "relayerd.socket"))})
+	writeFile(t, path, unit)
+	writeFile(t, socket, deployed(t, "relayerd.socket"))
 	if output, err := exec.Command(analyze, "verify", "--man=no", path, socket).CombinedOutput(); err != nil || strings.Contains(string(output), "relayerd.") {
 		t.Errorf("error %v: %s", err, output)
 	}

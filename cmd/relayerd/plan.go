@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -13,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/plan"
@@ -45,12 +45,11 @@ nothing. Its exit status is 0 without changes, 2 with changes, and 1 after an er
 
 ` + serverHelp,
 		RunE: func(command *cobra.Command, _ []string) error {
-			hasChanges := false
-			err := c.run(command, apiKey, func(changes *plan.Plan) error {
-				hasChanges = changes.HasChanges()
-				return changes.Err()
-			})
-			if err == nil && hasChanges {
+			changes, err := c.show(command, apiKey)
+			if err == nil {
+				err = changes.Err()
+			}
+			if err == nil && changes.HasChanges() {
 				return errChangesPending
 			}
 			return err
@@ -68,18 +67,19 @@ func newApplyCommand(apiKey string) *cobra.Command {
   relayerd apply -f relayers.json --server https://registry.internal --yes   # in a pipeline`,
 		Short: "Make the changes of a configuration file",
 		Long: `Apply shows the plan of a configuration file, asks for confirmation, and makes the
-changes. Without a terminal, as in a pipeline, it needs --yes. A relayer that another
-writer has changed since the plan is not changed. Run apply again to resume after a
-failure. Changes that the registry rejects do not prevent the others, except deletes.
+changes. A relayer that another writer has changed since the plan is not changed. Run
+apply again to resume after a failure.
 
 ` + serverHelp,
 		RunE: func(command *cobra.Command, _ []string) error {
-			if err := c.checkConfirmation(command.InOrStdin()); err != nil {
+			if !c.yes && (c.file == standardInput || !isTerminal(command.InOrStdin())) {
+				return errors.New("the standard input is not a terminal: use --yes to apply without confirmation")
+			}
+			changes, err := c.show(command, apiKey)
+			if err != nil {
 				return err
 			}
-			return c.run(command, apiKey, func(changes *plan.Plan) error {
-				return c.apply(command, changes)
-			})
+			return c.apply(command, changes)
 		},
 	}
 	c.addFlags(command)
@@ -100,37 +100,35 @@ func (c *planConfig) addFlags(command *cobra.Command) {
 	c.selection.addFlag(command)
 }
 
-// run makes a plan, prints it, and passes it to act.
-func (c *planConfig) run(command *cobra.Command, apiKey string, act func(*plan.Plan) error) (err error) {
-	ctx := command.Context()
+// show makes a plan and prints it.
+func (c *planConfig) show(command *cobra.Command, apiKey string) (*plan.Plan, error) {
 	if command.Flags().Changed("max-deletes") && (c.MaxDeletes < 1 || !c.Prune) {
-		return errors.New("--max-deletes must be 1 or more, and requires --prune")
+		return nil, errors.New("--max-deletes must be 1 or more, and requires --prune")
 	}
-	desired, err := c.read(ctx, command.InOrStdin(), command.ErrOrStderr())
+	desired, err := c.read(command)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if c.Selector, err = c.selector(); err != nil {
-		return err
+		return nil, err
 	}
 	registry, err := c.open(apiKey)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer func() { err = c.explain(err) }()
-	changes, err := plan.New(ctx, registry, desired, c.Options)
+	changes, err := plan.New(command.Context(), registry, desired, c.Options)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if _, err := fmt.Fprint(command.OutOrStdout(), changes); err != nil {
-		return fmt.Errorf("the plan was not shown, and nothing was changed: %w", err)
+		return nil, fmt.Errorf("the plan was not shown, and nothing was changed: %w", err)
 	}
-	return act(changes)
+	return changes, nil
 }
 
 // read returns the relayers of the file, and prints which parts of it have no effect.
-func (c *planConfig) read(ctx context.Context, stdin io.Reader, stderr io.Writer) ([]relayer.CreateRequest, error) {
-	data, err := readInput(ctx, func() ([]byte, error) { return c.readFile(stdin) })
+func (c *planConfig) read(command *cobra.Command) ([]relayer.CreateRequest, error) {
+	data, err := c.readFile(command)
 	if err != nil {
 		return nil, err
 	}
@@ -141,126 +139,63 @@ func (c *planConfig) read(ctx context.Context, stdin io.Reader, stderr io.Writer
 	config, err := plan.Parse(data, lookup)
 	if err != nil {
 		// The prefix of a ValidationError is about a single relayer.
-		problem := "--file: " + strings.TrimPrefix(err.Error(), relayer.ErrInvalid.Error()+": ")
-		if !c.expandEnv && bytes.Contains(data, []byte("${")) {
-			problem += " (${NAME} is not expanded without --expand-env)"
-		}
-		return nil, errors.New(problem)
+		return nil, fmt.Errorf("--file: %s", strings.TrimPrefix(err.Error(), relayer.ErrInvalid.Error()+": "))
 	}
 	if len(config.Ignored) > 0 {
-		fmt.Fprintf(stderr, "ignored sections of the file: %q\n", config.Ignored)
+		command.PrintErrf("ignored sections of the file: %q\n", config.Ignored)
 	}
 	if len(config.Unexpanded) > 0 {
-		fmt.Fprintf(stderr, "not expanded without --expand-env: ${%s}\n", strings.Join(config.Unexpanded, "} ${"))
+		command.PrintErrf("not expanded without --expand-env: ${%s}\n", strings.Join(config.Unexpanded, "} ${"))
 	}
 	return config.Relayers, nil
 }
 
-func (c *planConfig) readFile(stdin io.Reader) ([]byte, error) {
+func (c *planConfig) readFile(command *cobra.Command) ([]byte, error) {
+	defer endBySignal(command.Context())()
 	if c.file == standardInput {
-		return io.ReadAll(stdin)
+		return io.ReadAll(command.InOrStdin())
 	}
-	if err := checkFile("--file", c.file); err != nil {
-		return nil, err
-	}
-	data, err := os.ReadFile(c.file)
-	if err != nil {
-		return nil, inputError("--file", c.file, "write one with relayerd export", err)
-	}
-	return data, nil
+	return readFile("--file", c.file, "write one with relayerd export")
 }
 
-// checkConfirmation returns an error if apply could not ask.
-func (c *planConfig) checkConfirmation(stdin io.Reader) error {
-	if c.yes {
-		return nil
-	}
-	if c.file == standardInput {
-		return errors.New("--file - needs --yes: the standard input is not free for the confirmation")
-	}
-	if !isTerminal(stdin) {
-		return errors.New("the standard input is not a terminal: use --yes to apply without confirmation")
-	}
-	return nil
+// endBySignal makes a signal end the process until the returned function is called: a read of a
+// terminal or a pipe cannot be canceled.
+func endBySignal(ctx context.Context) (stop func() bool) {
+	return context.AfterFunc(ctx, func() { os.Exit(1) })
 }
 
 func isTerminal(stream any) bool {
 	file, ok := stream.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := file.Stat()
-	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
-		return false
-	}
-	// The null device is the input of a service, and the output of a quiet script.
-	null, err := os.Stat(os.DevNull)
-	return err != nil || !os.SameFile(info, null)
+	return ok && term.IsTerminal(int(file.Fd()))
 }
 
+// apply makes the changes of a plan.
 func (c *planConfig) apply(command *cobra.Command, changes *plan.Plan) error {
 	if !changes.HasChanges() {
 		return changes.Err()
 	}
-	if !c.yes {
-		if err := confirm(command); err != nil {
-			return err
-		}
+	if !c.yes && !confirm(command) {
+		return errors.New("not confirmed: nothing was changed")
 	}
-	reason := filepath.Base(c.file)
-	if c.file == standardInput {
-		reason = "standard input"
-	}
-	results, err := changes.Apply(command.Context(), plan.ApplyOptions{Reason: cmp.Or(c.reason, reason)})
+	results, err := changes.Apply(command.Context(), plan.ApplyOptions{Reason: cmp.Or(c.reason, filepath.Base(c.file))})
 	if len(results) == 0 {
 		return err
 	}
-	counts, canResume := make(map[plan.Action]int), false
+	counts := make(map[plan.Action]int)
 	for _, result := range results {
-		if result.Err != nil {
-			// An invalid relayer is invalid again.
-			canResume = canResume || !errors.Is(result.Err, relayer.ErrInvalid)
-			continue
+		if result.Err == nil {
+			counts[result.Action]++
 		}
-		counts[result.Action]++
-	}
-	if canResume {
-		err = errors.Join(err, errors.New("run apply again to resume"))
 	}
 	_, printErr := fmt.Fprintf(command.OutOrStdout(), "%d created, %d updated, %d deleted\n", counts[plan.Create], counts[plan.Update], counts[plan.Delete])
 	return errors.Join(err, printErr)
 }
 
-func confirm(command *cobra.Command) error {
-	fmt.Fprint(command.ErrOrStderr(), "Make these changes? Type yes: ")
-	answer, err := readInput(command.Context(), func() ([]byte, error) {
-		return bufio.NewReader(command.InOrStdin()).ReadBytes('\n')
-	})
-	if errors.Is(err, context.Canceled) {
-		return err
-	}
-	if string(bytes.TrimSpace(answer)) != "yes" {
-		return errors.New("not confirmed: nothing was changed")
-	}
-	return nil
-}
-
-// readInput calls read, and waits until it ends or ctx is done: a read of a terminal or
-// pipe cannot be canceled.
-func readInput(ctx context.Context, read func() ([]byte, error)) ([]byte, error) {
-	var data []byte
-	done := make(chan error, 1)
-	go func() {
-		var err error
-		data, err = read()
-		done <- err
-	}()
-	select {
-	case err := <-done:
-		return data, err
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+func confirm(command *cobra.Command) bool {
+	defer endBySignal(command.Context())()
+	command.PrintErr("Make these changes? Type yes: ")
+	answer, _ := bufio.NewReader(command.InOrStdin()).ReadString('\n')
+	return strings.TrimSpace(answer) == "yes"
 }
 
 func newExportCommand(apiKey string) *cobra.Command {
@@ -285,12 +220,10 @@ creation order. RPC URLs are masked: plan and apply keep the stored URL of a mas
 			}
 			file, err := plan.Export(command.Context(), registry, selector)
 			if err != nil {
-				return t.explain(err)
-			}
-			if _, err := (jsonWriter{command.OutOrStdout()}).Write(file); err != nil {
 				return err
 			}
-			return s.warn(command.ErrOrStderr(), file)
+			_, err = command.OutOrStdout().Write(file)
+			return err
 		},
 	}
 	t.addFlags(command)
@@ -312,27 +245,4 @@ func (s *selection) selector() (relayer.Selector, error) {
 		return selector, fmt.Errorf("--selector: %s", strings.TrimPrefix(err.Error(), relayer.ErrInvalid.Error()+": "))
 	}
 	return selector, nil
-}
-
-// warn prints warnings about an exported file: the selection is empty, or URLs do not look masked.
-func (s *selection) warn(stderr io.Writer, file []byte) error {
-	config, err := plan.Parse(file, nil)
-	if err != nil {
-		return err
-	}
-	if len(config.Relayers) == 0 && s.terms != "" {
-		fmt.Fprintf(stderr, "no relayer matches --selector %s\n", printable(s.terms))
-	}
-	count := 0
-	for _, req := range config.Relayers {
-		for _, endpoint := range req.CustomRPCURLs {
-			if !endpoint.URL.IsMasked() {
-				count++
-			}
-		}
-	}
-	if count > 0 {
-		fmt.Fprintf(stderr, "%d RPC URLs have no path: the server does not show whether they have user information\n", count)
-	}
-	return nil
 }

@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"reflect"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -15,16 +17,34 @@ import (
 	"github.com/go-relayer/relayer/store/postgres/pgserver"
 )
 
-// password occurs nowhere else, so that a search for it finds leaks.
-const password = "Secret-5d20c7b19e"
+// sharedPostgres is the server of the tests that do not stop it. TestMain closes it.
+var sharedPostgres struct {
+	sync.Mutex
+	server    *pgserver.Server
+	databases atomic.Int64
+}
 
-// startPostgres starts a server, or skips the test if PostgreSQL is not installed.
-func startPostgres(t *testing.T) *pgserver.Server {
+// newDatabase returns the URL of an empty database.
+func newDatabase(t *testing.T) string {
+	t.Helper()
+	requirePostgres(t)
+	sharedPostgres.Lock()
+	defer sharedPostgres.Unlock()
+	if sharedPostgres.server == nil {
+		server, err := pgserver.New("max_connections = 300")
+		must(t, err)
+		sharedPostgres.server = server
+	}
+	name := fmt.Sprint("test", sharedPostgres.databases.Add(1))
+	executeSQL(t, sharedPostgres.server.ConnString(), "CREATE DATABASE "+name)
+	return location(t, sharedPostgres.server, name)
+}
+
+func requirePostgres(t *testing.T) {
 	t.Helper()
 	if err := pgserver.Available(); err != nil {
 		skipUnlessCI(t, err)
 	}
-	return pgserver.Start(t)
 }
 
 // location returns the URL of a database, with a password that the server does not
@@ -32,9 +52,7 @@ func startPostgres(t *testing.T) *pgserver.Server {
 func location(t *testing.T, server *pgserver.Server, database string) string {
 	t.Helper()
 	parsed, err := url.Parse(server.ConnString())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	parsed.User = url.UserPassword(parsed.User.Username(), password)
 	parsed.Path = "/" + database
 	return parsed.String()
@@ -44,13 +62,9 @@ func location(t *testing.T, server *pgserver.Server, database string) string {
 func query[T any](t *testing.T, location, sql string) (result T) {
 	t.Helper()
 	connection, err := pgx.Connect(t.Context(), location)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer connection.Close(context.Background())
-	if err := connection.QueryRow(t.Context(), sql).Scan(&result); err != nil {
-		t.Fatal(err)
-	}
+	must(t, connection.QueryRow(t.Context(), sql).Scan(&result))
 	return result
 }
 
@@ -58,63 +72,31 @@ func query[T any](t *testing.T, location, sql string) (result T) {
 func executeSQL(t *testing.T, location, sql string) {
 	t.Helper()
 	connection, err := pgx.Connect(t.Context(), location)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer connection.Close(context.Background())
-	if _, err := connection.Exec(t.Context(), sql); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func createDatabase(t *testing.T, server *pgserver.Server, name string) string {
-	t.Helper()
-	executeSQL(t, server.ConnString(), "CREATE DATABASE "+name)
-	return location(t, server, name)
-}
-
-func expectNoPassword(t *testing.T, text string) {
-	t.Helper()
-	if strings.Contains(text, password) {
-		t.Errorf("the password is in the output: %s", text)
-	}
+	_, err = connection.Exec(t.Context(), sql)
+	must(t, err)
 }
 
 // A change through one server is visible through the other at once.
 func TestPostgres_TwoServers(t *testing.T) {
 	t.Parallel()
-	database := location(t, startPostgres(t), "postgres")
-	one := start(t, token, "--db", database, "--rate", "0")
-	other := start(t, token, "--db", database, "--rate", "0", "--log-level", "debug")
-
-	var documents []string
-	for i, definition := range realRelayers(t) {
-		server := one
-		if i%2 == 1 {
-			server = other
-		}
-		documents = append(documents, createAll(t, server, []json.RawMessage{definition})...)
+	database := newDatabase(t)
+	one := start(t, token, "--db", database)
+	other := start(t, token, "--db", strings.Replace(database, "postgres://", "postgresql://", 1), "--log-level", "debug")
+	createAll(t, one, realRelayers(t))
+	if here, there := readAll(t, one), readAll(t, other); !reflect.DeepEqual(here, there) {
+		t.Errorf("one server has\n%s\nthe other\n%s", here, there)
 	}
-	here, there := readAll(t, one, documents), readAll(t, other, documents)
-	other.stop()
-	expectNoPassword(t, other.output.String())
-	other = start(t, token, "--db", strings.Replace(database, "postgres://", "postgresql://", 1), "--rate", "0")
-	restarted := readAll(t, other, documents)
-	if fmt.Sprint(here) != fmt.Sprint(there) || fmt.Sprint(here) != fmt.Sprint(restarted) {
-		t.Errorf("one server has\n%s\nthe other\n%s\nand after a restart\n%s", here, there, restarted)
-	}
-	_, patched := one.do("PATCH", collection+"/sepolia-example", `{"paused":true}`)
-	if _, read := other.do("GET", collection+"/sepolia-example", ""); read != patched {
+	patched := one.expect("PATCH", collection+"/sepolia-example", token, `{"paused":true}`, http.StatusOK)
+	if read := other.expect("GET", collection+"/sepolia-example", token, "", http.StatusOK); read != patched {
 		t.Errorf("one server returned %s for a patch, and the other reads %s", patched, read)
 	}
-	if status, body := other.do("DELETE", collection+"/sepolia-example", ""); status != http.StatusOK {
-		t.Errorf("delete returned %d: %s", status, body)
-	}
-	if status, _ := one.do("GET", collection+"/sepolia-example", ""); status != http.StatusNotFound {
-		t.Errorf("get of a relayer that the other server deleted returned %d", status)
-	}
+	other.expect("DELETE", collection+"/sepolia-example", token, "", http.StatusOK)
+	one.expect("GET", collection+"/sepolia-example", token, "", http.StatusNotFound)
 	one.stop()
 	other.stop()
+	expectNoPassword(t, other.output.String())
 }
 
 // awaitReadiness waits until the readiness check returns a status.
@@ -130,103 +112,78 @@ func (p *process) awaitReadiness(want int) {
 	}
 }
 
-// While the database is down, requests get 503. After it has restarted they succeed.
+// While the database is down, requests get 503. After it has restarted they succeed, and changed keys
+// are read.
 func TestPostgres_DatabaseRestarts(t *testing.T) {
 	t.Parallel()
-	postgres := startPostgres(t)
-	database := location(t, postgres, "postgres")
-	server := start(t, token, "--db", database)
-	documents := createAll(t, server, realRelayers(t))
-	const definition = `{"id":"late","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s"}`
-
-	if err := postgres.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	requirePostgres(t)
+	postgres, keys := pgserver.Start(t), keysFileIn(t, t.TempDir())
+	server := start(t, token, "--db", location(t, postgres, "postgres"), "--keys", keys)
+	const one = collection + "/a"
+	server.expect("POST", collection, token, sealedURL("a"), http.StatusCreated)
+	must(t, postgres.Kill())
+	runCommand(t, "keys", "add", "--keys", keys, "--id", "k2")
 	for _, request := range [][3]string{
-		{"GET", collection, ""},
-		{"GET", collection + "/sepolia-example", ""},
-		{"POST", collection, definition},
-		{"PATCH", collection + "/sepolia-example", `{"paused":true}`},
-		{"DELETE", collection + "/sepolia-example", ""},
-		{"GET", "/healthz/ready", ""},
+		{"GET", collection, ""}, {"GET", one, ""}, {"POST", collection, definition}, {"PATCH", one, `{"paused":true}`}, {"DELETE", one, ""}, {"GET", "/healthz/ready", ""},
 	} {
-		if status, body := server.do(request[0], request[1], request[2]); status != http.StatusServiceUnavailable {
-			t.Errorf("without its database, status %d for %s: %s", status, request, body)
-		}
+		server.expect(request[0], request[1], token, request[2], http.StatusServiceUnavailable)
 	}
-	if status, _ := server.do("GET", "/healthz/live", ""); status != http.StatusOK {
-		t.Errorf("without its database the server is not live: %d", status)
-	}
-
-	if err := postgres.Restart(); err != nil {
-		t.Fatal(err)
-	}
+	server.expect("GET", "/healthz/live", token, "", http.StatusOK)
+	const notReloaded = `stays in use" flag=--keys`
+	server.output.awaitText(t, notReloaded, 1)
+	must(t, postgres.Restart())
 	server.awaitReadiness(http.StatusOK)
-	readAll(t, server, documents)
-	if status, body := server.do("POST", collection, definition); status != http.StatusCreated {
-		t.Errorf("create returned %d: %s", status, body)
-	}
+	server.output.awaitText(t, "stored=1 primary=k2", 1)
+	server.expect("GET", one, token, "", http.StatusOK)
+	server.expect("POST", collection, token, definition, http.StatusCreated)
 
 	// A database that does not respond counts as unavailable.
-	if err := postgres.Pause(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, postgres.Pause())
 	server.awaitReadiness(http.StatusServiceUnavailable)
-	if err := postgres.Continue(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, postgres.Continue())
 	server.awaitReadiness(http.StatusOK)
 	server.stop()
 	expectNoPassword(t, server.output.String())
 }
 
-// A server whose role may only read is not ready: it serves reads, and each write is a fault.
-func TestPostgres_RoleWithoutWrites(t *testing.T) {
-	t.Parallel()
-	database := location(t, startPostgres(t), "postgres")
-	start(t, token, "--db", database).stop()
-	const grants = `GRANT %s ON ALL TABLES IN SCHEMA relayer TO reader`
-	for _, sql := range []string{`CREATE ROLE reader LOGIN`, `GRANT USAGE ON SCHEMA relayer TO reader`, fmt.Sprintf(grants, "SELECT")} {
-		executeSQL(t, database, sql)
-	}
-	server := start(t, token, "--db", strings.Replace(database, "postgres:"+password, "reader:"+password, 1))
-	server.awaitReadiness(http.StatusServiceUnavailable)
-	server.expectStatus("GET", collection, token, "", http.StatusOK)
-	server.expectStatus("POST", collection, token, definition, http.StatusInternalServerError)
-	executeSQL(t, database, fmt.Sprintf(grants, "INSERT, UPDATE, DELETE"))
-	server.awaitReadiness(http.StatusOK)
-	server.expectStatus("POST", collection, token, definition, http.StatusCreated)
-	executeSQL(t, database, `ALTER TABLE relayer.relayers ENABLE ROW LEVEL SECURITY`)
-	executeSQL(t, database, `CREATE POLICY reading ON relayer.relayers FOR SELECT USING (true)`)
-	server.awaitReadiness(http.StatusServiceUnavailable)
-	server.expectStatus("PATCH", collection+"/r-1", token, `{"name":"renamed"}`, http.StatusInternalServerError)
-	server.stop()
-	output := server.output.String()
-	for _, want := range []string{"(SQLSTATE 42501)", "PostgreSQL did not store the row: a trigger or row-level security dropped it"} {
-		if !strings.Contains(output, want) {
-			t.Errorf("the log does not have %s: %s", want, output)
-		}
-	}
-}
-
 // Each problem of a database is one line without the password.
-func TestDatabase_FailedStart(t *testing.T) {
+func TestPostgres_FailedStart(t *testing.T) {
 	t.Parallel()
-	postgres := startPostgres(t)
-	good, empty, fresh := location(t, postgres, "postgres"), createDatabase(t, postgres, "empty"), filepath.Join(t.TempDir(), "fresh.db")
+	empty, fresh := newDatabase(t), filepath.Join(t.TempDir(), "fresh.db")
 	for location, want := range map[string]string{
 		"postgres://u:" + password + "@127.0.0.1:1/x":               "connection refused",
-		location(t, postgres, "nowhere"):                            `database "nowhere" does not exist`,
+		strings.Replace(empty, "/test", "/nowhere", 1):              "does not exist",
 		"postgres://u:" + password + "@localhost:port/x":            "connection string",
 		"postgres://u:a/" + password + "@localhost:1/x":             "connection string",
 		"postgres://u:" + password + "@localhost/x?sslmode=perhaps": "connection string",
 	} {
-		expectFailedStart(t, want, "--db", location)
+		expectFailure(t, want, "serve", "--addr", "127.0.0.1:0", "--db", location)
 	}
-	expectFailure(t, "--from: postgres: schema relayer: no relayer schema", "copy", "--to", good, "--from", empty)
-	expectFailure(t, "--from: store unavailable", "copy", "--to", fresh, "--from", "postgres://u:"+password+"@127.0.0.1:1/x")
+	expectFailure(t, "--from: postgres: schema relayer: no relayer schema", "copy", "--to", fresh, "--from", empty)
+	expectFailure(t, "--db: postgres: schema relayer: no relayer schema", "check", "--db", empty)
 	expectFiles(t, filepath.Dir(fresh))
 	if tables := query[int](t, empty, "SELECT count(*) FROM pg_namespace WHERE nspname NOT LIKE 'pg_%' AND nspname NOT IN ('public', 'information_schema')"); tables != 0 {
 		t.Errorf("%d schemas were created in a source", tables)
 	}
+}
+
+// A flag of a server sets its part of the retention of a database for all servers. A server without
+// it and a command change nothing.
+func TestPostgres_HistoryRetention(t *testing.T) {
+	t.Parallel()
+	database := newDatabase(t)
+	const retention = `SELECT concat_ws(' ', history_changes, history_age / 3600000000) FROM relayer.pruning`
+	for _, c := range []struct {
+		flags []string
+		want  string
+	}{{nil, "1000 2160"}, {[]string{"--history", "8760h"}, "1000 8760"}, {nil, "1000 8760"}, {[]string{"--history", "0"}, "1000 0"}} {
+		start(t, token, append([]string{"--db", database}, c.flags...)...).stop()
+		expect(t, 0, "check", "--db", database)
+		if got := query[string](t, database, retention); got != c.want {
+			t.Errorf("serve %v: retention %s, want %s", c.flags, got, c.want)
+		}
+	}
+	server := start(t, token, "--db", database)
+	server.expect("GET", collection+":history", token, "", http.StatusNotFound)
+	server.stop()
 }

@@ -11,8 +11,7 @@ import (
 // proxies are the networks of proxies whose X-Forwarded-For header is trusted.
 type proxies []netip.Prefix
 
-func parseProxies(list string) (proxies, error) {
-	var trusted proxies
+func parseProxies(list string) (trusted proxies, err error) {
 	for text := range strings.SplitSeq(list, ",") {
 		network, err := parseNetwork(strings.TrimSpace(text))
 		if err != nil {
@@ -23,18 +22,12 @@ func parseProxies(list string) (proxies, error) {
 	return trusted, nil
 }
 
+// parseNetwork parses a network or an address.
 func parseNetwork(text string) (netip.Prefix, error) {
-	if address, err := netip.ParseAddr(text); err == nil && address.Zone() == "" {
-		address = address.Unmap()
-		return netip.PrefixFrom(address, address.BitLen()), nil
+	if address, err := netip.ParseAddr(text); err == nil {
+		return address.Unmap().Prefix(address.Unmap().BitLen())
 	}
-	network, err := netip.ParsePrefix(text)
-	if err == nil && network.Addr().Is4In6() {
-		// Addresses are compared without the prefix of the IPv6 form.
-		const prefixBits = 96
-		return network.Addr().Unmap().Prefix(network.Bits() - prefixBits)
-	}
-	return network, err
+	return netip.ParsePrefix(text)
 }
 
 // clientAddress is a function for [httpapi.WithClientAddress]. Each proxy appends
@@ -47,10 +40,7 @@ func (p proxies) clientAddress(r *http.Request) string {
 	}
 	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
 	for _, hop := range slices.Backward(hops) {
-		if hop = strings.Trim(hop, " \t\""); hop == "" {
-			continue // an empty element of a header list has no meaning
-		}
-		address, err := parseHop(hop)
+		address, err := parseHop(strings.TrimSpace(hop))
 		if err != nil || !slices.ContainsFunc(p, func(network netip.Prefix) bool { return network.Contains(client) }) {
 			break
 		}
@@ -59,15 +49,12 @@ func (p proxies) clientAddress(r *http.Request) string {
 	return client.String()
 }
 
-// parseHop parses an address with or without a port and brackets: proxies write all these forms.
-// It removes the zone, and the prefix of an IPv4 address in IPv6 form.
+// parseHop parses an address with or without a port. It removes the zone, and the prefix of an
+// IPv4 address in IPv6 form.
 func parseHop(text string) (netip.Addr, error) {
 	withPort, err := netip.ParseAddrPort(text)
 	address := withPort.Addr()
 	if err != nil {
-		if inner, ok := strings.CutPrefix(text, "["); ok {
-			text = strings.TrimSuffix(inner, "]")
-		}
 		address, err = netip.ParseAddr(text)
 	}
 	return address.Unmap().WithZone(""), err

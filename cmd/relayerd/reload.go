@@ -3,9 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/signal"
-	"slices"
 	"syscall"
 	"time"
 
@@ -15,34 +15,26 @@ import (
 // checkInterval is the time between two examinations of files.
 const checkInterval = time.Second
 
-// fileVersion changes when a file is replaced or written.
-type fileVersion struct {
-	modified  time.Time
-	size      int64
-	isRegular bool
-}
-
-// versionsOf returns the zero version of a file that cannot be examined.
-func versionsOf(paths []string) []fileVersion {
-	versions := make([]fileVersion, len(paths))
-	for i, path := range paths {
+// versionOf returns a text that changes when a file is replaced or written, and whether all files
+// are regular.
+func versionOf(paths []string) (version string, isRegular bool) {
+	isRegular = true
+	for _, path := range paths {
 		if info, err := os.Stat(path); err == nil {
-			versions[i] = fileVersion{info.ModTime(), info.Size(), info.Mode().IsRegular()}
+			version += fmt.Sprintln(info.ModTime().UnixNano(), info.Size())
+			isRegular = isRegular && info.Mode().IsRegular()
 		}
 	}
-	return versions
+	return version, isRegular
 }
 
 // reloading loads the files of a flag, and again after SIGHUP and when one has changed: in a
 // container nothing may be able to send a signal. If that fails, load must keep what is in use,
 // and the log has a line. If the store is unavailable, it is tried again. Pipes are read once.
 func (s *server) reloading(ctx context.Context, flag string, load func(context.Context) error, paths ...string) error {
-	versions := versionsOf(paths)
-	if err := load(ctx); err != nil {
+	used, isRegular := versionOf(paths)
+	if err := load(ctx); err != nil || !isRegular {
 		return err
-	}
-	if slices.ContainsFunc(versions, func(v fileVersion) bool { return !v.isRegular }) {
-		return nil
 	}
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGHUP)
@@ -50,7 +42,7 @@ func (s *server) reloading(ctx context.Context, flag string, load func(context.C
 	s.inBackground(ctx, func(ctx context.Context) {
 		ticker := time.NewTicker(checkInterval)
 		defer ticker.Stop()
-		for isRetry := false; ; {
+		for failure := ""; ; {
 			isSignaled := false
 			select {
 			case <-ctx.Done():
@@ -59,19 +51,22 @@ func (s *server) reloading(ctx context.Context, flag string, load func(context.C
 				isSignaled = true
 			case <-ticker.C:
 			}
-			before := versions
-			versions = versionsOf(paths)
-			if !isSignaled && !isRetry && slices.Equal(versions, before) {
+			version, _ := versionOf(paths)
+			if version == used && !isSignaled {
 				continue
 			}
 			err := load(ctx)
+			if !errors.Is(err, relayer.ErrUnavailable) {
+				used = version
+			}
 			switch {
 			case err == nil:
+				failure = ""
 				s.logger.Info("file reloaded", "flag", flag)
-			case !isRetry || isSignaled:
-				s.logger.Error("file not reloaded: what was read before stays in use", "flag", flag, "error", err.Error())
+			case err.Error() != failure || isSignaled:
+				failure = err.Error()
+				s.logger.Error("file not reloaded: what was read before stays in use", "flag", flag, "error", failure)
 			}
-			isRetry = errors.Is(err, relayer.ErrUnavailable)
 		}
 	})
 	return nil

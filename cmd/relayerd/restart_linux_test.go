@@ -22,7 +22,7 @@ var restarts = flag.Int("restarts", 3, "restarts behind each proxy")
 func TestRestart_TwoServers(t *testing.T) {
 	t.Parallel()
 	requireProgram(t, "caddy")
-	database := location(t, startPostgres(t), "postgres")
+	database := newDatabase(t)
 	servers := []*process{startAgain(t, nil, database), startAgain(t, nil, database)}
 	clients := sendRequests(t, startReverseProxy(t, "caddy", []string{servers[0].url, servers[1].url}))
 	awaitRequest(t, servers[1])
@@ -45,14 +45,10 @@ func TestRestart_Socket(t *testing.T) {
 		t.Parallel()
 		database := filepath.Join(t.TempDir(), "relayers.db")
 		listener, err := net.ListenTCP("tcp", vacantAddress(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer listener.Close()
 		socket, err := listener.File()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer socket.Close()
 		server := startActivated(t, socket, database)
 		clients := sendRequests(t, behind(server.url))
@@ -105,7 +101,7 @@ func startAgain(t *testing.T, earlier *process, database string) *process {
 	if earlier == nil {
 		address = vacantAddress(t).String()
 	} else {
-		address = strings.TrimPrefix(earlier.url, "http://")
+		address = earlier.address()
 	}
 	return start(t, token, "--addr", address, "--db", database, "--drain-delay", "3s", "--rate", "0")
 }
@@ -163,17 +159,17 @@ func (s *requests) send(t *testing.T, client proxyClient, id string) {
 		method, path, body string
 		want               int
 	}{
-		{"POST", collection, strings.Replace(definition, "r-1", id, 1), http.StatusCreated},
+		{"POST", collection, definitionOf(id), http.StatusCreated},
 		{"GET", one, "", http.StatusOK},
 		{"GET", collection, "", http.StatusOK},
 		{"PATCH", one, `{"paused":true}`, http.StatusOK},
 		{"DELETE", one, "", http.StatusOK},
 	} {
 		s.sent.Add(1)
-		status, response, err := client.try(c.method, c.path, c.body)
-		if err != nil || status != c.want {
+		response, content, err := client.proxy.try(client.http, c.method, c.path, token, c.body)
+		if err != nil || response.StatusCode != c.want {
 			s.failed.Add(1)
-			t.Errorf("%s %s returned %d %s, error %v, want %d", c.method, c.path, status, response, err, c.want)
+			t.Errorf("%s %s returned %v %s, error %v, want %d", c.method, c.path, response, content, err, c.want)
 		}
 	}
 }

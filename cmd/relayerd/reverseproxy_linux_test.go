@@ -33,7 +33,7 @@ var reverseProxies = map[string]func(t *testing.T, p *reverseProxy, config strin
 		config = "daemon off; master_process off; pid " + p.directory + "/pid; events {}\n" +
 			"http { access_log off; gzip on; gzip_types *; gzip_min_length 0; gzip_proxied any;\n" + temporary + config + "}\n"
 		path := filepath.Join(p.directory, "nginx.conf")
-		writeFiles(t, map[string][]byte{path: []byte(config)})
+		writeFile(t, path, config)
 		return exec.Command("nginx", "-c", path, "-p", p.directory, "-e", "stderr")
 	},
 	"caddy": func(t *testing.T, p *reverseProxy, config string) *exec.Cmd {
@@ -41,7 +41,7 @@ var reverseProxies = map[string]func(t *testing.T, p *reverseProxy, config strin
 		path := filepath.Join(p.directory, "Caddyfile")
 		host, _, _ := strings.Cut(p.address, ":")
 		// Caddy would listen on the port of every IP address, which others may use.
-		writeFiles(t, map[string][]byte{path: []byte("{\n\tadmin off\n\tauto_https off\n\tdefault_bind " + host + "\n}\n" + config)})
+		writeFile(t, path, "{\n\tadmin off\n\tauto_https off\n\tdefault_bind "+host+"\n}\n"+config)
 		command := exec.Command("caddy", "run", "--adapter", "caddyfile", "--config", path)
 		command.Env = append(os.Environ(), "HOME="+p.directory, "XDG_DATA_HOME="+p.directory, "XDG_CONFIG_HOME="+p.directory)
 		return command
@@ -73,10 +73,9 @@ func startReverseProxy(t *testing.T, name string, upstreams []string) *reversePr
 	t.Helper()
 	address := vacantAddress(t)
 	p := &reverseProxy{t: t, address: address.String(), directory: t.TempDir(), roots: x509.NewCertPool()}
-	cert, key := newCertificate(t, "proxy", address.IP)
-	p.roots.AppendCertsFromPEM(cert)
-	certFile, keyFile := filepath.Join(p.directory, "cert.pem"), filepath.Join(p.directory, "key.pem")
-	writeFiles(t, map[string][]byte{certFile: cert, keyFile: key})
+	cert, key := newCertificate(t, "proxy", time.Now().Add(time.Hour), address.IP)
+	p.roots.AppendCertsFromPEM([]byte(cert))
+	certFile, keyFile := writeFile(t, filepath.Join(p.directory, "cert.pem"), cert), writeFile(t, filepath.Join(p.directory, "key.pem"), key)
 
 	file := map[string]string{"nginx": "nginx.conf", "caddy": "Caddyfile"}[name]
 	config := substitute(t, deployed(t, file), "127.0.0.1:8080", strings.ReplaceAll(strings.Join(upstreams, nextUpstream[name]), "http://", ""))
@@ -84,9 +83,7 @@ func startReverseProxy(t *testing.T, name string, upstreams []string) *reversePr
 	config = substitute(t, config, "/etc/ssl/private/registry.key", keyFile)
 	command, log := reverseProxies[name](t, p, config), new(output)
 	command.Stdout, command.Stderr = log, log
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, command.Start())
 	t.Cleanup(func() {
 		_ = command.Process.Kill()
 		_ = command.Wait()
@@ -115,9 +112,7 @@ func vacantAddress(t *testing.T) *net.TCPAddr {
 	t.Helper()
 	n := vacantAddresses.Add(1)
 	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.%d.%d:0", 1+n/250, 1+n%250))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer listener.Close()
 	return listener.Addr().(*net.TCPAddr)
 }
@@ -131,71 +126,38 @@ func substitute(t *testing.T, text, old, replacement string) string {
 	return strings.Replace(text, old, replacement, 1)
 }
 
-// proxyClient sends requests from one client address.
-type proxyClient struct {
-	proxy *reverseProxy
-	http  *http.Client
-}
-
-// client returns a client with an address in 127.0.0.0/8.
+// client returns the proxy as a server, and a client with an address in 127.0.0.0/8.
 func (p *reverseProxy) client(address string) proxyClient {
 	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
 	transport := &http.Transport{
 		DialContext: dialer.DialContext, TLSClientConfig: &tls.Config{RootCAs: p.roots}, ForceAttemptHTTP2: true,
 	}
 	p.t.Cleanup(transport.CloseIdleConnections)
-	return proxyClient{p, &http.Client{Transport: transport}}
+	return proxyClient{&process{t: p.t, url: "https://" + p.address}, &http.Client{Transport: transport}}
+}
+
+// proxyClient sends requests from one client address.
+type proxyClient struct {
+	proxy *process
+	http  *http.Client
 }
 
 // send sends a request with pairs of header names and values.
 func (c proxyClient) send(method, path, body string, headers ...string) (*http.Response, string) {
-	t := c.proxy.t
-	t.Helper()
-	response, content, err := c.exchange(method, path, body, headers...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c.proxy.t.Helper()
+	response, content, err := c.proxy.try(c.http, method, path, token, body, headers...)
+	must(c.proxy.t, err)
 	return response, content
-}
-
-// try sends a request that may fail.
-func (c proxyClient) try(method, path, body string) (status int, content string, err error) {
-	response, content, err := c.exchange(method, path, body)
-	if err != nil {
-		return 0, "", err
-	}
-	return response.StatusCode, content, nil
-}
-
-func (c proxyClient) exchange(method, path, body string, headers ...string) (*http.Response, string, error) {
-	request, err := http.NewRequest(method, "https://"+c.proxy.address+path, strings.NewReader(body))
-	if err != nil {
-		return nil, "", err
-	}
-	request.Header.Set("Authorization", "Bearer "+token)
-	if body != "" {
-		request.Header.Set("Content-Type", "application/json")
-	}
-	for i := 0; i < len(headers); i += 2 {
-		request.Header.Set(headers[i], headers[i+1])
-	}
-	response, err := c.http.Do(request)
-	if err != nil {
-		return nil, "", err
-	}
-	defer response.Body.Close()
-	content, err := io.ReadAll(response.Body)
-	return response, string(content), err
 }
 
 // The log has the address of the client, which the client cannot choose.
 func TestReverseProxy_ClientAddress(t *testing.T) {
 	t.Parallel()
 	eachReverseProxy(t, func(t *testing.T, behind func(...string) *reverseProxy) {
-		server := start(t, token, "--db", "memory", "--trusted-proxies", "127.0.0.1,::1")
+		server := startMemory(t, "--trusted-proxies", "127.0.0.1,::1")
 		proxy := behind(server.url)
 		one, other := proxy.client("127.0.0.2"), proxy.client("127.0.0.3")
-		one.send("POST", collection, strings.Replace(definition, "r-1", "of-one", 1))
+		one.send("POST", collection, definitionOf("of-one"))
 		one.send("DELETE", collection+"/of-one", "", "X-Forwarded-For", "198.51.100.1")
 		other.send("DELETE", collection+"/of-other", "", "X-Forwarded-For", "127.0.0.2")
 		server.stop()
@@ -210,36 +172,11 @@ func TestReverseProxy_ClientAddress(t *testing.T) {
 	})
 }
 
-// The read rate belongs to the token, and its Retry-After arrives.
-func TestReverseProxy_Rate(t *testing.T) {
-	t.Parallel()
-	eachReverseProxy(t, func(t *testing.T, behind func(...string) *reverseProxy) {
-		tokens := filepath.Join(t.TempDir(), "tokens")
-		writeTokens(t, tokens, "alice "+oldToken+" write", "bob "+newToken+" write")
-		server := start(t, "", "--db", "memory", "--trusted-proxies", "127.0.0.1,::1", "--tokens-file", tokens, "--rate", "0.1")
-		client := behind(server.url).client("127.0.0.2")
-		read := func(bearer string) *http.Response {
-			response, _ := client.send("GET", collection, "", "Authorization", "Bearer "+bearer)
-			return response
-		}
-		if first := read(oldToken); first.StatusCode != http.StatusOK {
-			t.Errorf("the first list returned %d", first.StatusCode)
-		}
-		if second := read(oldToken); second.StatusCode != http.StatusTooManyRequests || second.Header.Get("Retry-After") == "" {
-			t.Errorf("the second list returned %d, headers %v", second.StatusCode, second.Header)
-		}
-		if another := read(newToken); another.StatusCode != http.StatusOK {
-			t.Errorf("the list of another token returned %d", another.StatusCode)
-		}
-		server.stop()
-	})
-}
-
 // Conditional requests, request IDs and errors pass unchanged.
 func TestReverseProxy_Requests(t *testing.T) {
 	t.Parallel()
 	eachReverseProxy(t, func(t *testing.T, behind func(...string) *reverseProxy) {
-		server := start(t, token, "--db", "memory", "--trusted-proxies", "127.0.0.1,::1", "--log-level", "debug")
+		server := startMemory(t, "--trusted-proxies", "127.0.0.1,::1", "--log-level", "debug")
 		client := behind(server.url).client("127.0.0.2")
 		one := collection + "/r-1"
 		expect := func(want int, method, path, body string, headers ...string) *http.Response {
@@ -287,14 +224,14 @@ func TestReverseProxy_BodyLimit(t *testing.T) {
 	t.Parallel()
 	const limit = 1 << 20
 	eachReverseProxy(t, func(t *testing.T, behind func(...string) *reverseProxy) {
-		server := start(t, token, "--db", "memory")
+		server := startMemory(t)
 		client := behind(server.url).client("127.0.0.2")
 		for i, c := range []struct{ size, want int }{
 			{limit, http.StatusCreated},
 			{limit + 1, http.StatusRequestEntityTooLarge},
 			{2*limit - 1, http.StatusRequestEntityTooLarge},
 		} {
-			body := strings.Replace(definition, "r-1", fmt.Sprintf("body-%d", i), 1)
+			body := definitionOf(fmt.Sprintf("body-%d", i))
 			body += strings.Repeat(" ", c.size-len(body))
 			// A client that expects 100-continue sends the body only after it; a proxy may not wait.
 			for _, headers := range [][]string{{"Expect", "100-continue"}, nil} {
@@ -319,74 +256,19 @@ func newUpstream(t *testing.T, handle http.HandlerFunc) *httptest.Server {
 	return server
 }
 
-// An event arrives while the stream goes on, and the end of the client ends the
-// stream.
-func TestReverseProxy_Stream(t *testing.T) {
-	t.Parallel()
-	eachReverseProxy(t, func(t *testing.T, behind func(...string) *reverseProxy) {
-		events, ended := make(chan string), make(chan struct{})
-		upstream := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
-			defer close(ended)
-			w.Header().Set("Content-Type", "text/event-stream")
-			for {
-				select {
-				case event := <-events:
-					_, _ = io.WriteString(w, event)
-					_ = http.NewResponseController(w).Flush()
-				case <-r.Context().Done():
-					return
-				}
-			}
-		})
-		proxy := behind(upstream.URL)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		request, err := http.NewRequestWithContext(ctx, "GET", "https://"+proxy.address+collection+":watch?since=0", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		go func() { events <- "data: 0\n" }()
-		response, err := proxy.client("127.0.0.2").http.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer response.Body.Close()
-		lines := bufio.NewReader(response.Body)
-		for i := range 3 {
-			line, err := lines.ReadString('\n')
-			if err != nil || line != fmt.Sprintf("data: %d\n", i) {
-				t.Fatalf("event %q, error %v", line, err)
-			}
-			events <- fmt.Sprintf("data: %d\n", i+1)
-		}
-		cancel()
-		select {
-		case <-ended:
-		case <-time.After(2 * time.Minute):
-			t.Error("the stream goes on without its client")
-		}
-	})
-}
-
 // The change stream of relayerd reports a write at once, and ends when the server stops.
 func TestReverseProxy_Watch(t *testing.T) {
 	t.Parallel()
 	eachReverseProxy(t, func(t *testing.T, behind func(...string) *reverseProxy) {
-		server := start(t, token, "--db", "memory")
+		server := startMemory(t)
 		proxy := behind(server.url)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		request, err := http.NewRequestWithContext(ctx, "GET", "https://"+proxy.address+collection+":watch", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		request.Header.Set("Authorization", "Bearer "+token)
-		response, err := proxy.client("127.0.0.2").http.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		client := proxy.client("127.0.0.2")
+		response, err := client.proxy.send(ctx, client.http, "GET", collection+":watch", token, "")
+		must(t, err)
 		defer response.Body.Close()
-		server.expectStatus("POST", collection, token, definition, http.StatusCreated)
+		server.expect("POST", collection, token, definition, http.StatusCreated)
 		lines := bufio.NewScanner(response.Body)
 		for lines.Scan() && !strings.Contains(lines.Text(), `"id":"r-1"`) {
 		}
@@ -423,9 +305,7 @@ func TestReverseProxy_StreamBackpressure(t *testing.T) {
 		})
 		proxy := behind(upstream.URL)
 		response, err := proxy.client("127.0.0.2").http.Get("https://" + proxy.address + collection + ":watch")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer response.Body.Close()
 		if total := <-sent; total >= most {
 			t.Errorf("the proxy stored %d bytes", total)

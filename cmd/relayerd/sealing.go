@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -94,13 +93,9 @@ func (s *server) openKeys(ctx context.Context) (*keysFile, error) {
 			return err
 		}
 		file.current.Store(&ring)
-		if db == nil {
-			return nil
-		}
-		s.logger.Info("keys read", "keys", len(ring.Keys()), "primary", ring.Keys()[0].ID, "fingerprint", ring.Keys()[0].Fingerprint)
 		select {
 		case file.reloaded <- struct{}{}:
-		default: // the last reload is still waiting for the resealer
+		default: // the last reload is still waiting
 		}
 		return nil
 	}, s.keysFile)
@@ -119,45 +114,15 @@ func (s *server) sealedStore(ctx context.Context) (relayer.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	sealedCount := 0
-	for _, count := range counts.Keys {
-		sealedCount += count
-	}
-	switch {
-	case s.keys == nil && sealedCount > 0: // new RPC URLs would be stored in clear
-		s.logger.Warn("the database has sealed RPC URLs, and --keys is not set: RPC URLs can be neither read nor changed")
-	case s.keys == nil && !s.sealedOnly:
+	switch isSealed := len(counts.Keys) > 0; {
+	case s.keys == nil && !isSealed && !s.sealedOnly:
 		return s.store, nil
-	case sealedCount > 0 && counts.Clear == 0 && !s.sealedOnly && !s.unseal:
-		s.logger.Info("all RPC URLs are sealed: --require-sealed refuses those that somebody stores in clear", "sealed", sealedCount)
-	case sealedCount+counts.Clear > 0:
-		s.logger.Info("RPC URLs are stored", "sealed", sealedCount, "clear", counts.Clear)
-	}
-	if s.sealedOnly && counts.Clear > 0 {
-		if err := s.logDamage(ctx); err != nil {
-			return nil, err
-		}
+	case s.keys == nil && isSealed: // new RPC URLs would be stored in clear
+		s.logger.Warn("the database has sealed RPC URLs, and --keys is not set: RPC URLs can be neither read nor changed")
+	case s.sealedOnly && counts.Clear > 0:
+		s.logger.Warn("RPC URLs are stored in clear, which is damage: relayerd check --require-sealed names a relayer", "relayers", counts.Clear)
 	}
 	return sealed.New(s.store, used, s.sealing.options()...)
-}
-
-// logDamage logs the relayers whose RPC URLs are in clear, and other damage.
-func (s *server) logDamage(ctx context.Context) error {
-	store, err := sealed.New(s.store, noKeys{}, sealed.Only())
-	if err != nil {
-		return err
-	}
-	manager, err := relayer.New(store)
-	if err != nil {
-		return err
-	}
-	for id, err := range manager.Check(ctx) {
-		if !errors.Is(err, relayer.ErrCorrupt) {
-			return fmt.Errorf("--db: %w", err)
-		}
-		s.logger.Error("a relayer is damaged", "relayer_id", id, "error", err.Error())
-	}
-	return nil
 }
 
 // countSealed counts how the RPC URLs of a database are stored. It leaves out damaged
@@ -203,76 +168,37 @@ func relayers(count int) string {
 	return fmt.Sprintf("%d relayers", count)
 }
 
-const (
-	// resealInterval is the time between two relayers that a server seals again: the writes
-	// of clients come first.
-	resealInterval = 10 * time.Millisecond
+// resealRetry is the time after which a server tries again what it could not seal.
+const resealRetry = 10 * time.Second
 
-	// The delays before a server tries again what it could not seal.
-	firstRetry   = time.Second
-	longestRetry = 5 * time.Minute
-)
-
-// resealer seals in the background what is not under the primary key.
-type resealer struct {
-	store   *sealed.Store
-	keys    *keysFile
-	unseals bool // stores in clear instead
-	logger  *slog.Logger
-}
-
-// run seals everything once, again after each reload of the keys, and after a failure with
-// exponential backoff.
-func (r resealer) run(ctx context.Context) {
-	for delay := firstRetry; ; {
-		primary := r.keys.Keys()[0].ID // a reload may change it before the line is logged
-		count, err := r.reseal(ctx)
-		var retry <-chan time.Time
-		switch {
-		case ctx.Err() != nil:
-			return
-		case len(r.keys.reloaded) > 0: // begins again
-		case err != nil:
-			r.logger.Warn("not all RPC URLs are under the primary key", "error", err.Error(), "retry_in", delay)
-			retry, delay = time.After(delay), min(2*delay, longestRetry)
-		case r.unseals:
-			r.logger.Info("all RPC URLs are in clear", "stored", count)
-		default: // the operator waits for the line of each server, even if nothing was left to seal
-			r.logger.Info("all RPC URLs are under the primary key", "stored", count, "primary", primary)
-		}
+// reseal stores all RPC URLs as the keys and flags require: at the start, after each reload of the
+// keys, and again after a failure. An operator waits for its line, even if nothing was left to do.
+func (s *server) reseal(ctx context.Context, store *sealed.Store) {
+	for retry := (<-chan time.Time)(nil); ; {
 		select {
-		case <-r.keys.reloaded:
-			delay = firstRetry
+		case <-s.keys.reloaded:
 		case <-retry:
 		case <-ctx.Done():
+			return
 		}
-	}
-}
-
-// reseal returns the number of relayers that were stored. An error of one relayer does not end
-// it. A reload of the keys does.
-func (r resealer) reseal(ctx context.Context) (count int, first error) {
-	failed := 0
-	for id, err := range r.store.Reseal(ctx) {
+		primary, stored, failed, first := s.keys.Keys()[0].ID, 0, 0, error(nil)
+		for _, err := range store.Reseal(ctx) {
+			if err == nil {
+				stored++
+			} else {
+				failed, first = failed+1, cmp.Or(first, err)
+			}
+		}
+		retry = nil
 		switch {
-		case err == nil:
-			count++
-		case id == "":
-			return count, err
+		case ctx.Err() != nil || len(s.keys.reloaded) > 0: // it ends, or begins again
+		case failed > 0:
+			retry = time.After(resealRetry)
+			s.logger.Warn("not all RPC URLs are under the primary key", "stored", stored, "failed", failed, "error", first.Error(), "retry_in", resealRetry)
+		case s.unseal:
+			s.logger.Info("all RPC URLs are in clear", "stored", stored)
 		default:
-			failed++
-			first = cmp.Or(first, err)
-		}
-		select {
-		case <-time.After(resealInterval):
-		case <-ctx.Done():
-		}
-		if len(r.keys.reloaded) > 0 || ctx.Err() != nil {
-			return count, ctx.Err()
+			s.logger.Info("all RPC URLs are under the primary key", "stored", stored, "primary", primary)
 		}
 	}
-	if failed > 0 {
-		return count, fmt.Errorf("stored the RPC URLs of %s, but not those of %s: the first error is: %w", relayers(count), relayers(failed), first)
-	}
-	return count, nil
 }

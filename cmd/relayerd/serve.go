@@ -19,7 +19,7 @@ type config struct {
 	database        string
 	name            string
 	tokensFile      string
-	rate            float64
+	rate            int
 	logFormat       string
 	logLevel        string
 	metricsAddress  string
@@ -40,8 +40,8 @@ func newServeCommand(apiKey string) *cobra.Command {
 /metrics. The environment variable API_KEY is the only token; --tokens-file has several, with
 roles. Each flag can be an environment variable: RELAYERD_TOKENS_FILE is --tokens-file. Files of
 tokens, keys, signers and certificates are read again when they change, and after SIGHUP.`,
-		PersistentPreRunE: func(command *cobra.Command, args []string) error {
-			return cmp.Or(setFromEnvironment(command), checkFlags(command, args))
+		PersistentPreRunE: func(command *cobra.Command, _ []string) error {
+			return cmp.Or(setFromEnvironment(command), rejectEmpty(command))
 		},
 		RunE: func(command *cobra.Command, _ []string) error {
 			c.isHistorySet = command.Flags().Changed("history")
@@ -63,15 +63,13 @@ tokens, keys, signers and certificates are read again when they change, and afte
 	flags.BoolVar(&c.unseal, "unseal", false, "store RPC URLs in clear: this turns sealing off")
 	command.MarkFlagsMutuallyExclusive("unseal", "require-sealed")
 	flags.StringVar(&c.name, "name", "", "`text` that the web page shows, such as production")
-	flags.Float64Var(&c.rate, "rate", 100, "`number` of reads per second of each token; 0 is no limit")
+	flags.IntVar(&c.rate, "rate", 100, "`number` of reads per second of each token; 0 is no limit")
 	flags.StringVar(&c.tlsCert, "tls-cert", "", "PEM `file` of the certificate chain, for HTTPS")
 	flags.StringVar(&c.tlsKey, "tls-key", "", "PEM `file` of the private key of --tls-cert")
 	command.MarkFlagsRequiredTogether("tls-cert", "tls-key")
 	flags.StringVar(&c.trustedProxies, "trusted-proxies", "", "`networks` whose X-Forwarded-For names the client")
 	flags.StringVar(&c.logFormat, "log-format", "text", "`format` of the log: text or json")
 	flags.StringVar(&c.logLevel, "log-level", "info", "info, or `debug`, which logs every request too")
-	completeValues(command, "log-format", "text", "json")
-	completeValues(command, "log-level", "info", "debug")
 	flags.StringVar(&c.metricsAddress, "metrics-addr", "", "`host:port` of /metrics without a token, in place of --addr")
 	flags.DurationVar(&c.drainDelay, "drain-delay", 3*time.Second, "time after SIGTERM to be unready and still serve")
 	flags.DurationVar(&c.history, "history", defaultHistory, "time to retain changes; 0 is no history")
@@ -81,23 +79,12 @@ tokens, keys, signers and certificates are read again when they change, and afte
 	return command
 }
 
-// completeValues makes shells complete the values of a flag.
-func completeValues(command *cobra.Command, flag string, values ...string) {
-	if err := command.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err) // the flag is not defined
-	}
-}
-
 func (c config) check() error {
 	if err := (database{"--db", c.database}).check(); err != nil {
 		return err
 	}
-	for _, file := range []struct{ flag, name string }{
-		{"--tokens-file", c.tokensFile}, {"--tls-cert", c.tlsCert}, {"--tls-key", c.tlsKey}, {"--keys", c.keysFile},
-	} {
-		if err := checkFile(file.flag, file.name); err != nil {
-			return err
-		}
+	if err := cmp.Or(checkFile("--tls-cert", c.tlsCert), checkFile("--tls-key", c.tlsKey)); err != nil {
+		return err
 	}
 	switch {
 	case !isAddress(c.address):
@@ -116,7 +103,7 @@ func (c config) check() error {
 		return errors.New("--history must be 0 or at least 1s")
 	case c.database == inMemory && c.isHistorySet:
 		return errors.New("--history must not be set for memory: it retains 1,024 changes")
-	case !(c.rate >= 0 && c.rate <= math.MaxInt32):
+	case c.rate < 0 || c.rate > math.MaxInt32:
 		return fmt.Errorf("--rate must be from 0 to %d", math.MaxInt32)
 	}
 	return c.backup.check(c.database)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -8,16 +9,17 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math"
 	"net"
-	"net/http"
+	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
+
+	promclient "github.com/prometheus/client_golang/prometheus"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/httpapi"
@@ -35,20 +37,21 @@ type server struct {
 
 	managerOptions []relayer.Option
 	apiOptions     []httpapi.Option
-	keys           *keysFile    // nil without --keys
-	certificate    *certificate // nil without --tls-cert
+	keys           *keysFile                       // nil without --keys
+	certificate    atomic.Pointer[tls.Certificate] // nil without --tls-cert
+	scheme         string                          // of the URL of the listener
 	listener       net.Listener
-	metrics        metrics
+	metrics        *promclient.Registry
 	store          openedStore
 	manager        *relayer.Manager
 	tokens         *tokensFile
 	generated      string // the token generated for this run, if there is one
 
-	closers []func() error
+	closers []func()
 }
 
 // serve serves until ctx is done. Then it drains requests and closes the database.
-func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Writer) (err error) {
+func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Writer) error {
 	s := &server{config: c, apiKey: apiKey, stdout: stdout, stderr: stderr}
 	// SIGHUP without a file to reload, and the end of the process that reads the log, would end
 	// this process.
@@ -56,14 +59,11 @@ func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Write
 	s.onClose(func() { signal.Reset(syscall.SIGHUP, syscall.SIGPIPE) })
 	s.logger = slog.New(slog.NewTextHandler(s.stderr, nil))
 	if s.logFormat == "json" {
-		s.logger = slog.New(slog.NewJSONHandler(jsonWriter{s.stderr}, nil))
+		s.logger = slog.New(slog.NewJSONHandler(s.stderr, nil))
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	s.onClose(cancel)
-	defer func() { err = errors.Join(err, s.close()) }()
-	if limit := debug.SetMemoryLimit(-1); limit != math.MaxInt64 {
-		s.logger.Info("memory limit of the garbage collector", "bytes", limit)
-	}
+	defer s.close()
 	// The ports are opened before the database, so that a failed start creates no file.
 	for _, open := range []func(context.Context) error{s.openOptions, s.openAccess, s.openPorts, s.openStore, s.openManager} {
 		if err := open(ctx); err != nil {
@@ -74,15 +74,15 @@ func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Write
 	if err != nil {
 		return err
 	}
-	s.printToken()
-	running := httpServer{newServer(s.site(ctx, s.metrics.count(api)), s.logger), s.drainDelay, api.Drain, s.logger}
+	if s.generated != "" { // no other code prints a token
+		fmt.Fprintf(s.stdout, "API_KEY is not set. Open %s://%s/ with the token of this run: %s\n", s.scheme, s.listener.Addr(), s.generated)
+	}
+	running := httpServer{newServer(s.site(ctx, s.countResponses(api)), s.logger), s.drainDelay, api.Drain, s.logger}
 	return running.serve(ctx, s.listener)
 }
 
 // onClose adds what close calls, last added first.
-func (s *server) onClose(release func()) {
-	s.closers = append(s.closers, func() error { release(); return nil })
-}
+func (s *server) onClose(release func()) { s.closers = append(s.closers, release) }
 
 // inBackground runs a function until ctx is done or close is called.
 func (s *server) inBackground(ctx context.Context, run func(context.Context)) {
@@ -92,11 +92,10 @@ func (s *server) inBackground(ctx context.Context, run func(context.Context)) {
 	s.onClose(func() { cancel(); running.Wait() })
 }
 
-func (s *server) close() (err error) {
+func (s *server) close() {
 	for _, release := range slices.Backward(s.closers) {
-		err = errors.Join(err, release())
+		release()
 	}
-	return err
 }
 
 // openOptions reads the files of the flags, except the tokens.
@@ -104,7 +103,8 @@ func (s *server) openOptions(ctx context.Context) (err error) {
 	if s.managerOptions, err = s.rules.managerOptions(); err != nil {
 		return err
 	}
-	s.apiOptions = []httpapi.Option{rateLimit(s.rate), httpapi.WithLogger(s.logger)}
+	const burst = 3 // seconds
+	s.apiOptions = []httpapi.Option{httpapi.WithRateLimit(float64(s.rate), burst*s.rate), httpapi.WithLogger(s.logger)}
 	if s.logLevel == "debug" {
 		s.apiOptions = append(s.apiOptions, httpapi.WithRequestLog(s.logger))
 	}
@@ -122,10 +122,7 @@ func (s *server) openOptions(ctx context.Context) (err error) {
 		}
 		s.managerOptions = append(s.managerOptions, resolver)
 	}
-	if s.keys, err = s.openKeys(ctx); err != nil {
-		return err
-	}
-	s.certificate, err = s.openCertificate(ctx)
+	s.keys, err = s.openKeys(ctx)
 	return err
 }
 
@@ -147,7 +144,7 @@ func (s *server) openAccess(ctx context.Context) (err error) {
 		s.apiKey = s.generated
 	}
 	table := newTokenTable()
-	if err := table.add([]string{apiKeyName, s.apiKey, string(roleWrite)}); err != nil {
+	if err := table.add([]string{apiKeyName, s.apiKey, "write"}); err != nil {
 		return fmt.Errorf("API_KEY: %w", err)
 	}
 	s.tokens = new(tokensFile)
@@ -155,9 +152,8 @@ func (s *server) openAccess(ctx context.Context) (err error) {
 	return nil
 }
 
-// openPorts listens on the socket of systemd or on --addr, with TLS if there is a certificate. It
-// serves the metrics on --metrics-addr.
-func (s *server) openPorts(context.Context) error {
+// openPorts listens on the socket of systemd or on --addr, and serves the metrics on --metrics-addr.
+func (s *server) openPorts(ctx context.Context) error {
 	listener, err := activated()
 	if listener == nil && err == nil {
 		listener, err = listen("--addr", s.address)
@@ -166,21 +162,20 @@ func (s *server) openPorts(context.Context) error {
 		return err
 	}
 	s.onClose(func() { _ = listener.Close() })
-	if s.certificate != nil {
-		listener = tls.NewListener(listener, s.certificate.config())
-	}
-	s.listener = listener
-	if err := s.openMetrics(); err != nil {
+	if s.listener, err = s.withTLS(ctx, listener); err != nil {
 		return err
 	}
-	s.managerOptions = append(s.managerOptions, relayer.WithObserver(s.metrics.observer))
+	if err := s.newMetrics(); err != nil {
+		return err
+	}
 	return s.serveMetrics()
 }
 
 // openStore opens the database, and starts the backups of --backup.
 func (s *server) openStore(ctx context.Context) (err error) {
 	if s.backup.directory != "" {
-		if err := s.backup.checkDirectory(); err != nil {
+		_, err := os.ReadDir(s.backup.directory)
+		if err = cmp.Or(err, checkNotWritable(s.backup.directory)); err != nil {
 			return fmt.Errorf("--backup: %w", err)
 		}
 		warnIfReadable(s.logger, "backup directory", s.backup.directory)
@@ -188,22 +183,24 @@ func (s *server) openStore(ctx context.Context) (err error) {
 	if s.store, err = (database{"--db", s.database}).forServer(ctx, s.history, s.isHistorySet, s.logger); err != nil {
 		return err
 	}
-	s.closers = append(s.closers, s.store.Close)
-	relayers, err := newRelayersMetric(s.store)
-	if err != nil {
+	s.onClose(func() {
+		if err := s.store.Close(); err != nil {
+			s.logger.Error("the database was not closed", "error", err.Error())
+		}
+	})
+	if err := s.countRelayers(); err != nil {
 		return err
 	}
-	s.metrics.registry.MustRegister(relayers)
 	file, isFile := s.store.(*bolt.Store)
 	if !isFile {
 		return nil
 	}
 	warnIfReadable(s.logger, "database file", s.database)
-	s.metrics.registry.MustRegister(newSizeMetric(s.database))
+	s.gauge("relayerd_database_size_bytes", "Size of the database file.", nil, func() float64 { return fileSize(s.database) })
 	if s.backup.directory == "" {
 		return nil
 	}
-	b := &backups{s.backup, file, filepath.Base(s.database) + ".", s.logger, newBackupMetrics(s.metrics.registry)}
+	b := &backups{s.backup, file, filepath.Base(s.database) + ".", s.logger, newBackupMetrics(s.metrics)}
 	last, err := b.prune(time.Now())
 	if err != nil {
 		return fmt.Errorf("--backup: %w", err)
@@ -218,61 +215,9 @@ func (s *server) openManager(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	audit := newAuditLog(s.logger)
-	s.onClose(audit.stop)
-	s.manager, err = relayer.New(store, append(s.managerOptions, relayer.WithObserver(audit.observe))...)
+	s.manager, err = relayer.New(store, append(s.managerOptions, relayer.WithObserver(auditLog{s.logger}.observe))...)
 	if err == nil && s.keys != nil {
-		s.inBackground(ctx, resealer{store.(*sealed.Store), s.keys, s.unseal, s.logger}.run)
+		s.inBackground(ctx, func(ctx context.Context) { s.reseal(ctx, store.(*sealed.Store)) })
 	}
 	return err
-}
-
-func rateLimit(perSecond float64) httpapi.Option {
-	if perSecond == 0 {
-		return httpapi.WithRateLimit(0, 0)
-	}
-	const burstSeconds = 3
-	return httpapi.WithRateLimit(perSecond, max(1, int(min(perSecond*burstSeconds, math.MaxInt32))))
-}
-
-// listen opens the port of a flag.
-func listen(flag, address string) (net.Listener, error) {
-	listener, err := net.Listen("tcp", address)
-	if err == nil {
-		return listener, nil
-	}
-	if failed, ok := errors.AsType[*net.OpError](err); ok {
-		err = failed.Err
-	}
-	return nil, fmt.Errorf("cannot listen on %s: %w (choose another address with %s)", address, err, flag)
-}
-
-// printToken prints the generated token on the terminal. No other code prints a token.
-func (s *server) printToken() {
-	if s.generated == "" {
-		return
-	}
-	scheme := "http"
-	if s.certificate != nil {
-		scheme = "https"
-	}
-	fmt.Fprintf(s.stdout, "API_KEY is not set. Open %s://%s/ with the token of this run: %s\n", scheme, s.listener.Addr(), s.generated)
-}
-
-// responseTimeout bounds the time to write a response.
-const responseTimeout = 30 * time.Second
-
-func newServer(handler http.Handler, logger *slog.Logger) *http.Server {
-	return &http.Server{
-		Handler:           handler,
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       30 * time.Second,
-		WriteTimeout:      responseTimeout,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    64 << 10,
-		// The handler responds to "OPTIONS *" as to any other request.
-		DisableGeneralOptionsHandler: true,
-
-		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
-	}
 }

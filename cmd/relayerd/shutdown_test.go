@@ -3,12 +3,15 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -19,34 +22,103 @@ import (
 // still works. A second signal ends the process.
 func TestShutdown_DrainDelay(t *testing.T) {
 	t.Parallel()
-	server := start(t, token, "--db", "memory", "--drain-delay", "1h")
+	server := startMemory(t, "--drain-delay", "1h")
 	keptAlive := &http.Client{Transport: new(http.Transport)}
-	if status, err := server.statusWith(keptAlive, "GET", collection, token, ""); err != nil || status != http.StatusOK {
-		t.Fatalf("status %d, error %v", status, err)
+	if response, _, err := server.try(keptAlive, "GET", collection, token, ""); err != nil || response.StatusCode != http.StatusOK || response.Close {
+		t.Fatalf("response %v, error %v", response, err)
 	}
-	signalProcess(t, server)
+	server.signal(syscall.SIGTERM)
 	server.output.awaitText(t, "msg=draining delay=1h", 1)
 	for path, want := range map[string]int{readinessPath: http.StatusServiceUnavailable, "/healthz/live": http.StatusOK} {
-		response, err := keptAlive.Get(server.url + path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		response.Body.Close()
-		if response.StatusCode != want || !response.Close {
-			t.Errorf("%s returned %d, closes %t, want %d and a connection that closes", path, response.StatusCode, response.Close, want)
+		response, _, err := server.try(keptAlive, "GET", path, "", "")
+		if err != nil || response.StatusCode != want || !response.Close {
+			t.Errorf("%s returned %v, error %v, want %d and a connection that closes", path, response, err, want)
 		}
 	}
-	server.expectStatus("POST", collection, token, definition, http.StatusCreated)
-	signalProcess(t, server)
+	server.expect("POST", collection, token, definition, http.StatusCreated)
+	server.signal(syscall.SIGTERM)
 	if err := server.command.Wait(); err == nil || !strings.Contains(err.Error(), "terminated") {
 		t.Errorf("after the second signal: error %v", err)
 	}
 }
 
-func signalProcess(t *testing.T, p *process) {
-	t.Helper()
-	if err := p.command.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
+// A request that is running when SIGTERM arrives gets its response.
+func TestShutdown_RunningRequest(t *testing.T) {
+	t.Parallel()
+	server := startMemory(t)
+	reader, writer := io.Pipe()
+	request, err := http.NewRequest("POST", server.url+collection, reader)
+	must(t, err)
+	request.Header.Set("Authorization", "Bearer "+token)
+	request.Header.Set("Content-Type", "application/json")
+	// The client sends the body after the server asks for it. So the request is
+	// running when the first bytes are sent.
+	request.Header.Set("Expect", "100-continue")
+	client := http.Client{Transport: &http.Transport{ExpectContinueTimeout: time.Minute}}
+	statuses := make(chan int, 1)
+	go func() {
+		response, err := client.Do(request)
+		if err != nil {
+			statuses <- 0
+			return
+		}
+		response.Body.Close()
+		statuses <- response.StatusCode
+	}()
+	_, err = io.WriteString(writer, definition[:10])
+	must(t, err)
+	server.signal(syscall.SIGTERM)
+	server.output.awaitText(t, "msg=stopping", 1)
+	_, err = io.WriteString(writer, definition[10:])
+	must(t, err)
+	writer.Close()
+	if status := <-statuses; status != http.StatusCreated {
+		t.Errorf("the running request returned %d", status)
+	}
+	must(t, server.command.Wait())
+}
+
+// Under load, SIGTERM loses no request that the server has accepted: what is stored was
+// acknowledged, and the reverse.
+func TestShutdown_UnderLoad(t *testing.T) {
+	t.Parallel()
+	database := filepath.Join(t.TempDir(), "relayers.db")
+	server := start(t, token, "--db", database, "--drain-delay", "300ms")
+	var acknowledged sync.Map
+	var clients sync.WaitGroup
+	var count atomic.Int64
+	for client := range 16 {
+		// Half of the clients open a connection for each request.
+		transport := &http.Transport{DisableKeepAlives: client%2 == 0}
+		t.Cleanup(transport.CloseIdleConnections)
+		clients.Go(func() {
+			for i := 0; ; i++ {
+				id := fmt.Sprintf("r-%d-%d", client, i)
+				response, _, err := server.try(&http.Client{Transport: transport}, "POST", collection, token, definitionOf(id))
+				if err != nil {
+					return
+				}
+				if response.StatusCode != http.StatusCreated {
+					t.Errorf("create of %s returned %d", id, response.StatusCode)
+				}
+				acknowledged.Store(id, true)
+				count.Add(1)
+			}
+		})
+	}
+	if !await(func() bool { return count.Load() > 200 }) {
+		t.Fatalf("only %d creates: %s", count.Load(), server.output)
+	}
+	server.stop()
+	clients.Wait()
+	stored := contentOf(t, database)
+	for _, record := range stored {
+		if _, ok := acknowledged.Load(record.ID); !ok {
+			t.Errorf("%s is stored, but its client got no response", record.ID)
+		}
+	}
+	if int64(len(stored)) != count.Load() {
+		t.Errorf("%d relayers are stored, and %d were acknowledged", len(stored), count.Load())
 	}
 }
 
@@ -69,45 +141,38 @@ func (l pipeListener) Accept() (net.Conn, error) {
 func (l pipeListener) Close() error   { l.close(); return nil }
 func (l pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
 
-func (l pipeListener) dial() net.Conn {
-	client, server := net.Pipe()
-	l.connections <- server
-	return client
-}
-
 // A client that sends or reads slowly delays a stop only as long as the server allows, and
 // the stop is no failure.
 func TestShutdown_SlowClients(t *testing.T) {
 	readBody := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.ReadAll(r.Body) })
 	block := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
-	const post = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n"
 	for name, c := range map[string]struct {
 		handler http.Handler
 		request string
 		atMost  time.Duration
 		isWarn  bool
 	}{
-		"body byte by byte":           {readBody, post, drainTimeout, true},
+		"body byte by byte":           {readBody, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n", drainTimeout, true},
 		"request that does not end":   {block, "GET / HTTP/1.1\r\nHost: x\r\n\r\n", drainTimeout, true},
 		"header that is not complete": {block, "GET / HTTP/1.1\r\n", 6 * time.Second, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var log strings.Builder
-				logger := slog.New(slog.NewTextHandler(&log, nil))
+				log := new(output)
+				logger := slog.New(slog.NewTextHandler(log, nil))
 				closed, closeListener := context.WithCancel(t.Context())
 				listener := pipeListener{make(chan net.Conn), closed, closeListener}
 				ctx, stop := context.WithCancel(t.Context())
 				stopped := make(chan error, 1)
 				server := httpServer{newServer(c.handler, logger), 0, func() {}, logger}
 				go func() { stopped <- server.serve(ctx, listener) }()
-				client := listener.dial()
+				client, accepted := net.Pipe()
+				listener.connections <- accepted
 				var running sync.WaitGroup
 				defer running.Wait()
 				defer client.Close()
-				if _, err := io.WriteString(client, c.request); err != nil {
-					t.Fatal(err)
-				}
+				_, err := io.WriteString(client, c.request)
+				must(t, err)
 				running.Go(func() { _, _ = io.Copy(io.Discard, client) })
 				running.Go(func() {
 					for err := error(nil); err == nil && strings.HasPrefix(c.request, "POST"); time.Sleep(100 * time.Millisecond) {
@@ -121,7 +186,7 @@ func TestShutdown_SlowClients(t *testing.T) {
 					t.Errorf("the stop took %v, want at most %v, error %v", time.Since(began), c.atMost, err)
 				}
 				if warned := strings.Contains(log.String(), "level=WARN"); warned != c.isWarn {
-					t.Errorf("log %s", log.String())
+					t.Errorf("log %s", log)
 				}
 			})
 		})
@@ -131,13 +196,33 @@ func TestShutdown_SlowClients(t *testing.T) {
 // A listener that fails is an error.
 func TestShutdown_ListenerFails(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	listener.Close()
 	logger := slog.New(slog.DiscardHandler)
 	server := httpServer{newServer(http.NotFoundHandler(), logger), 0, func() {}, logger}
 	if err := server.serve(t.Context(), listener); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("error %v, want net.ErrClosed", err)
 	}
+}
+
+// A connection that sends its header slowly is closed, and too many headers are refused. Meanwhile
+// others are served.
+func TestServer_HeaderLimits(t *testing.T) {
+	t.Parallel()
+	server := startMemory(t)
+	slow, err := net.Dial("tcp", server.address())
+	must(t, err)
+	defer slow.Close()
+	_, err = io.WriteString(slow, "GET / HTTP/1.1\r\nHost: x\r\n")
+	must(t, err)
+	server.expect("GET", collection, token, "", http.StatusOK)
+	flood := strings.Repeat("a", 100<<10)
+	if response, _, err := server.try(http.DefaultClient, "GET", collection, token, "", "X-Flood", flood); err != nil || response.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("many headers returned %v, error %v", response, err)
+	}
+	must(t, slow.SetReadDeadline(time.Now().Add(time.Minute)))
+	if _, err := io.Copy(io.Discard, slow); errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a connection with slow headers is still open: %v", err)
+	}
+	server.stop()
 }

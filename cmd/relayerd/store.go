@@ -49,24 +49,20 @@ func (memoryStore) Close() error { return nil }
 
 // forServer opens a database, and creates it if it is missing.
 func (d database) forServer(ctx context.Context, history time.Duration, isHistorySet bool, logger *slog.Logger) (openedStore, error) {
-	switch {
-	case d.name == inMemory:
+	if d.name == inMemory {
 		return memoryStore{memory.New()}, nil
-	case isPostgres(d.name) && isHistorySet:
-		return d.openPostgres(ctx, postgres.WithLogger(logger), postgres.WithHistory(-1, history))
-	case isPostgres(d.name):
-		return d.openPostgres(ctx, postgres.WithLogger(logger))
 	}
-	return d.openFile(ctx, bolt.WithLogger(logger), bolt.WithHistory(historyChanges, history))
+	options := []postgres.Option{postgres.WithLogger(logger)}
+	if isHistorySet {
+		options = append(options, postgres.WithHistory(-1, history))
+	}
+	return d.openWith(ctx, options, bolt.WithLogger(logger), bolt.WithHistory(historyChanges, history))
 }
 
 // forCommand opens a database that no server has open, and creates it if it is missing. Only a
 // server deletes changes of the history.
-func (d database) forCommand(ctx context.Context) (openedStore, error) {
-	if isPostgres(d.name) {
-		return d.openPostgres(ctx)
-	}
-	return d.openFile(ctx, bolt.WithLockTimeout(0), bolt.WithHistory(math.MaxInt, math.MaxInt64))
+func (d database) forCommand(ctx context.Context, options ...postgres.Option) (openedStore, error) {
+	return d.openWith(ctx, options, bolt.WithLockTimeout(0), bolt.WithHistory(math.MaxInt, math.MaxInt64))
 }
 
 // open is forCommand for an existing database.
@@ -74,61 +70,49 @@ func (d database) open(ctx context.Context) (openedStore, error) {
 	if err := d.checkDurable(""); err != nil {
 		return nil, err
 	}
+	if !isPostgres(d.name) {
+		if _, err := os.Stat(d.name); err != nil {
+			return nil, fileError(d.flag, err, newFileHint)
+		}
+	}
+	return d.forCommand(ctx, postgres.WithoutSetup())
+}
+
+// openWith relies on the stores: none of their errors contains a password.
+func (d database) openWith(ctx context.Context, ofServer []postgres.Option, ofFile ...bolt.Option) (openedStore, error) {
 	if isPostgres(d.name) {
-		return d.openPostgres(ctx, postgres.WithoutSetup())
+		store, err := postgres.Open(ctx, d.name, ofServer...)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", d.flag, err)
+		}
+		return store, nil
 	}
-	if err := d.checkExists(); err != nil {
-		return nil, err
-	}
-	return d.forCommand(ctx)
-}
-
-func (d database) checkExists() error {
-	_, err := os.Stat(d.name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s: there is no file %s: name an existing database", d.flag, d.name)
-	}
-	return d.fileError(err)
-}
-
-func (d database) openFile(ctx context.Context, options ...bolt.Option) (openedStore, error) {
-	directory := filepath.Dir(d.name)
-	if _, err := os.Stat(directory); errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s: the directory %s does not exist: create it first", d.flag, directory)
-	}
-	file, err := bolt.Open(ctx, d.name, options...)
+	file, err := bolt.Open(ctx, d.name, ofFile...)
 	if err != nil {
-		return nil, d.fileError(err)
+		return nil, fileError(d.flag, err, newFileHint)
 	}
 	return file, nil
 }
 
-// openPostgres relies on the store: none of its errors contains the password.
-func (d database) openPostgres(ctx context.Context, options ...postgres.Option) (openedStore, error) {
-	store, err := postgres.Open(ctx, d.name, options...)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", d.flag, err)
-	}
-	return store, nil
-}
+const newFileHint = "name an existing file, and for a new one an existing directory"
 
-func (d database) fileError(err error) error {
+// fileError adds to an error about a file what to do.
+func fileError(flag string, err error, ifMissing string) error {
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, bolt.ErrLocked):
-		return fmt.Errorf("%s: %s: %w: stop the server that has it open", d.flag, d.name, bolt.ErrLocked)
+		return fmt.Errorf("%s: %w: stop the server that has it open", flag, err)
 	case errors.Is(err, fs.ErrExist):
-		return fmt.Errorf("%s: %s exists: move it to another name first", d.flag, d.name)
+		return fmt.Errorf("%s: %w: move it to another name first", flag, err)
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s: %w: %s", flag, err, ifMissing)
 	}
-	return fmt.Errorf("%s: %w", d.flag, err)
+	return fmt.Errorf("%s: %w", flag, err)
 }
 
 // check returns an error for what may be a malformed connection string, without it.
 func (d database) check() error {
-	if d.name == "postgres" || d.name == "postgresql" {
-		return fmt.Errorf("%s needs the URL of a PostgreSQL database, such as postgres://user@host/database (for a file of this name, write ./%s)", d.flag, d.name)
-	}
 	if !isPostgres(d.name) && !isFilePath(d.name) {
 		return fmt.Errorf("%s must be a file, or a URL that begins with postgres://: %s", d.flag, filePathRule)
 	}
@@ -157,24 +141,20 @@ func isFilePath(path string) bool {
 	return !strings.ContainsAny(path[len(filepath.VolumeName(path)):], "@=:")
 }
 
-func checkFile(flag, name string) error {
-	if name == inMemory || !isFilePath(name) {
+func checkFile(flag, path string) error {
+	if !isFilePath(path) {
 		return fmt.Errorf("%s must be a file: %s", flag, filePathRule)
 	}
 	return nil
 }
 
-// inputError describes why a file of a flag cannot be read, and what to do.
-func inputError(flag, path, ifMissing string, err error) error {
-	switch info, statErr := os.Stat(path); {
-	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%s: there is no file %s: %s", flag, path, ifMissing)
-	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%s: this user cannot read %s: change its owner or mode", flag, path)
-	case statErr == nil && info.IsDir():
-		return fmt.Errorf("%s: %s is a directory: name a file", flag, path)
+// readFile reads the file of a flag. If it is missing, the error says what to do.
+func readFile(flag, path, ifMissing string) ([]byte, error) {
+	if err := checkFile(flag, path); err != nil {
+		return nil, err
 	}
-	return fmt.Errorf("%s: %w", flag, err)
+	data, err := os.ReadFile(path)
+	return data, fileError(flag, err, ifMissing)
 }
 
 // warnIfReadable logs a warning if users outside of its group can read a file or directory with

@@ -7,9 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"strings"
-	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
@@ -24,7 +22,7 @@ type target struct {
 	server       string
 	insecureHTTP bool
 	caFile       string
-	diagnosis    diagnosis
+	transport    *http.Transport // set by open
 }
 
 func (t *target) addFlags(command *cobra.Command) {
@@ -42,12 +40,13 @@ func (t *target) open(apiKey string) (*client.Client, error) {
 	if !isBearerToken(apiKey) {
 		return nil, errors.New("API_KEY: the token must consist of ASCII letters, digits and symbols")
 	}
-	transport, err := t.transport()
-	if err != nil {
+	t.transport = http.DefaultTransport.(*http.Transport).Clone()
+	t.transport.MaxIdleConnsPerHost = 16 // as many as a plan makes changes at once
+	t.transport.ResponseHeaderTimeout = backupTimeout
+	if err := t.trustAuthority(); err != nil {
 		return nil, err
 	}
-	t.diagnosis.transport = transport
-	options := []client.Option{client.WithToken(apiKey), client.WithHTTPClient(&http.Client{Transport: &t.diagnosis})}
+	options := []client.Option{client.WithToken(apiKey), client.WithHTTPClient(&http.Client{Transport: t.transport})}
 	if t.insecureHTTP {
 		options = append(options, client.WithInsecureHTTP())
 	}
@@ -75,58 +74,22 @@ func (t *target) orDatabase(ctx context.Context, db database, apiKey string) (re
 	return manager, func() { _ = store.Close() }, err // nothing was written
 }
 
-// transport returns a transport that trusts the authority of --ca-file too.
-func (t *target) transport() (*http.Transport, error) {
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.MaxIdleConnsPerHost = 16 // as many as a plan makes changes at once
+// trustAuthority makes the transport trust the authority of --ca-file too.
+func (t *target) trustAuthority() error {
 	if t.caFile == "" {
-		return transport, nil
+		return nil
 	}
-	if err := checkFile("--ca-file", t.caFile); err != nil {
-		return nil, err
-	}
-	text, err := os.ReadFile(t.caFile)
+	text, err := readFile("--ca-file", t.caFile, "name an existing PEM file")
 	if err != nil {
-		return nil, inputError("--ca-file", t.caFile, "name an existing PEM file", err)
+		return err
 	}
 	authorities, err := x509.SystemCertPool()
 	if err != nil {
 		authorities = x509.NewCertPool()
 	}
 	if !authorities.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("--ca-file: %s contains no certificate in PEM format", t.caFile)
+		return fmt.Errorf("--ca-file: %s contains no certificate in PEM format", t.caFile)
 	}
-	transport.TLSClientConfig = &tls.Config{RootCAs: authorities, MinVersion: tls.VersionTLS12}
-	return transport, nil
-}
-
-// explain adds to an error of a server which flag to change.
-func (t *target) explain(err error) error {
-	if advice := t.diagnosis.advice.Load(); err != nil && advice != nil {
-		return fmt.Errorf("%w (%s)", err, *advice)
-	}
-	return err
-}
-
-// diagnosis is a transport that recognizes wrong flags by the failures of connections. The
-// errors of the client do not wrap those of the transport.
-type diagnosis struct {
-	transport http.RoundTripper
-	advice    atomic.Pointer[string] // nil if there is none
-}
-
-// RoundTrip implements [http.RoundTripper].
-func (d *diagnosis) RoundTrip(request *http.Request) (*http.Response, error) {
-	response, err := d.transport.RoundTrip(request)
-	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
-		d.advice.Store(new("the authority of the certificate is not known: name its file with --ca-file"))
-	}
-	if record, ok := errors.AsType[tls.RecordHeaderError](err); ok && string(record.RecordHeader[:]) == "HTTP/" {
-		d.advice.Store(new("the server speaks HTTP: change --server to an http URL, or to its HTTPS port"))
-	}
-	// An HTTPS port responds to an HTTP request without the JSON of the API.
-	if err == nil && request.URL.Scheme == "http" && response.StatusCode == http.StatusBadRequest && response.Header.Get("Content-Type") != "application/json" {
-		d.advice.Store(new("if the server speaks HTTPS, change --server to an https URL"))
-	}
-	return response, err
+	t.transport.TLSClientConfig = &tls.Config{RootCAs: authorities, MinVersion: tls.VersionTLS12}
+	return nil
 }

@@ -6,8 +6,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
-	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,39 +18,26 @@ import (
 	"github.com/go-relayer/relayer/httpapi"
 )
 
-// role is what the owner of a token may do: one of the names, or several with + in between.
-type role string
-
-const (
-	roleWrite  role = "write"  // everything that clients do
-	roleRead   role = "read"   // get, list and watch
-	roleEngine role = "engine" // what a relaying engine does
-	roleBackup role = "backup" // a copy of the database file, and no operation of the API
-)
-
-func (r role) has(name role) bool {
-	return slices.Contains(strings.Split(string(r), "+"), string(name))
-}
-
-// permits reports whether the role has an action. Unknown actions are denied.
-func (r role) permits(action relayer.Action) bool {
-	switch action {
-	case relayer.ActionGet, relayer.ActionList, relayer.ActionWatch:
-		return r.has(roleRead) || r.has(roleWrite) || r.has(roleEngine)
-	case relayer.ActionCreate, relayer.ActionUpdate, relayer.ActionPause, relayer.ActionResume, relayer.ActionDelete:
-		return r.has(roleWrite)
-	case relayer.ActionReveal, relayer.ActionDisable, relayer.ActionEnable:
-		return r.has(roleEngine)
-	default:
-		return false
-	}
+// rolePermits has the actions of each role. Only the role backup permits a copy of the database file.
+var rolePermits = map[string][]relayer.Action{
+	"read": {relayer.ActionGet, relayer.ActionList, relayer.ActionWatch},
+	"write": {relayer.ActionGet, relayer.ActionList, relayer.ActionWatch, relayer.ActionCreate, relayer.ActionUpdate, relayer.ActionPause,
+		relayer.ActionResume, relayer.ActionDelete},
+	"engine": {relayer.ActionGet, relayer.ActionList, relayer.ActionWatch, relayer.ActionReveal, relayer.ActionDisable, relayer.ActionEnable},
+	"backup": {},
 }
 
 // grant is what the tokens of a name permit.
 type grant struct {
-	role   role
+	roles  []string
 	within relayer.Selector
 }
+
+func (g grant) permits(action relayer.Action) bool {
+	return slices.ContainsFunc(g.roles, func(role string) bool { return slices.Contains(rolePermits[role], action) })
+}
+
+func (g grant) mayBackUp() bool { return slices.Contains(g.roles, "backup") }
 
 // tokenTable is the content of a tokens file. It is never changed after parsing.
 type tokenTable struct {
@@ -124,7 +112,7 @@ func (t *tokenTable) add(fields []string) error {
 	if _, exists := t.names[digest]; exists {
 		return errors.New("an earlier line has the same token")
 	}
-	if other, exists := t.grants[name]; exists && (other.role != granted.role || other.within.String() != granted.within.String()) {
+	if other, exists := t.grants[name]; exists && (!reflect.DeepEqual(other, granted)) {
 		return errors.New("an earlier line gives this name another role or selector")
 	}
 	t.names[digest] = name
@@ -132,35 +120,25 @@ func (t *tokenTable) add(fields []string) error {
 	return nil
 }
 
-func parseGrant(fields []string) (grant, error) {
-	granted := grant{role: role(fields[0])}
-	for name := range strings.SplitSeq(string(granted.role), "+") {
-		if !slices.Contains([]role{roleWrite, roleRead, roleEngine, roleBackup}, role(name)) {
-			return grant{}, errors.New("the role must be read, write, engine or backup, or several of them, such as write+engine")
+func parseGrant(fields []string) (granted grant, err error) {
+	granted.roles = strings.Split(fields[0], "+")
+	for _, role := range granted.roles {
+		if _, exists := rolePermits[role]; !exists {
+			return granted, errors.New("the role must be read, write, engine or backup, or several of them, such as write+engine")
 		}
 	}
 	if len(fields) < 2 {
 		return granted, nil
 	}
-	if granted.role.has(roleBackup) {
-		return grant{}, errors.New("the role backup has no selector: a backup has all relayers")
+	if granted.mayBackUp() {
+		return granted, errors.New("the role backup has no selector: a backup has all relayers")
 	}
-	within, err := relayer.ParseSelector(fields[1])
-	if err != nil {
-		return grant{}, errSelector
+	if granted.within, err = relayer.ParseSelector(fields[1]); err != nil || maps.Collect(granted.within.Terms())["search"] != nil {
+		// It quotes nothing: the fields of a line may be in the wrong order.
+		return granted, errors.New("the selector must have terms such as network=sepolia,label.team=payments|risk: the keys are the filters of a list, except search")
 	}
-	for key := range within.Terms() {
-		if key == "search" {
-			return grant{}, errSelector
-		}
-	}
-	granted.within = within
 	return granted, nil
 }
-
-// errSelector quotes nothing: the fields of a line may be in the wrong order.
-var errSelector = errors.New("the selector must have terms such as network=sepolia,label.team=payments|risk: " +
-	"the keys are the filters of a list, except search")
 
 // tokensFile is the current content of --tokens-file.
 type tokensFile struct{ atomic.Pointer[tokenTable] }
@@ -168,9 +146,9 @@ type tokensFile struct{ atomic.Pointer[tokenTable] }
 func (s *server) openTokensFile(ctx context.Context) (*tokensFile, error) {
 	file := new(tokensFile)
 	return file, s.reloading(ctx, "--tokens-file", func(context.Context) error {
-		text, err := os.ReadFile(s.tokensFile)
+		text, err := readFile("--tokens-file", s.tokensFile, `create it with a line "name token role" for each client`)
 		if err != nil {
-			return inputError("--tokens-file", s.tokensFile, `create it with a line "name token role" for each client`, err)
+			return err
 		}
 		if err := checkNotWritable(s.tokensFile); err != nil {
 			return fmt.Errorf("--tokens-file: %w", err)
@@ -185,45 +163,27 @@ func (s *server) openTokensFile(ctx context.Context) (*tokensFile, error) {
 	}, s.tokensFile)
 }
 
-// authenticate is an [httpapi.Authenticator] for the tokens of the current file.
-func (f *tokensFile) authenticate(r *http.Request) (relayer.Actor, error) {
-	return f.Load().authenticate(r)
-}
-
 // authenticate is an [httpapi.Authenticator]. It looks up a digest, so that the duration
 // reveals nothing about a token.
-func (t *tokenTable) authenticate(r *http.Request) (relayer.Actor, error) {
+func (f *tokensFile) authenticate(r *http.Request) (relayer.Actor, error) {
 	token, ok := httpapi.BearerToken(r)
-	if !ok {
-		return relayer.Actor{}, httpapi.ErrUnauthorized
-	}
-	name, ok := t.names[sha256.Sum256([]byte(token))]
-	if !ok {
+	name, exists := f.Load().names[sha256.Sum256([]byte(token))]
+	if !ok || !exists {
 		return relayer.Actor{}, httpapi.ErrUnauthorized
 	}
 	return relayer.Actor{ID: name}, nil
 }
 
-// grantOf returns what an actor may do. A reload may have removed the name since the request was
-// authenticated.
-func (f *tokensFile) grantOf(actor relayer.Actor) (grant, bool) {
-	granted, ok := f.Load().grants[actor.ID]
-	return granted, ok
-}
-
 // grantFor authenticates a request outside of the API, and returns what its token permits.
-func (f *tokensFile) grantFor(r *http.Request) (actor relayer.Actor, granted grant, ok bool) {
-	actor, err := f.authenticate(r)
-	if err != nil {
-		return actor, grant{}, false
-	}
-	granted, ok = f.grantOf(actor)
-	return actor, granted, ok
+func (f *tokensFile) grantFor(r *http.Request) (actor relayer.Actor, granted grant) {
+	actor, _ = f.authenticate(r)
+	return actor, f.Load().grants[actor.ID]
 }
 
-// authorize is an [httpapi.Authorizer].
+// authorize is an [httpapi.Authorizer]. A reload may have removed the name since the request was
+// authenticated: the zero grant permits nothing.
 func (f *tokensFile) authorize(_ context.Context, access httpapi.Access) (httpapi.Decision, error) {
-	if granted, ok := f.grantOf(access.Actor); ok && granted.role.permits(access.Action) {
+	if granted := f.Load().grants[access.Actor.ID]; granted.permits(access.Action) {
 		return httpapi.Allow(granted.within), nil
 	}
 	return httpapi.Decision{}, nil
