@@ -75,44 +75,6 @@ func TestList_Cursor(t *testing.T) {
 	}
 }
 
-// TestList_CursorWalk: a walk returns what exists during the whole walk exactly once.
-func TestList_CursorWalk(t *testing.T) {
-	s := serve(t, httpapi.WithRateLimit(0, 0))
-	for i := range 20 {
-		s.create(minimal(fmt.Sprintf(`,"id":"r-%02d"`, i)))
-	}
-	read, cursor := make(map[string]int), ""
-	for page := 0; ; page++ {
-		got := s.after(cursor, "&per_page=3")
-		for _, id := range got.ids() {
-			read[id]++
-		}
-		if got.Next == nil {
-			break
-		}
-		cursor = *got.Next
-		// The last relayer of the page, before which the page ends, and one behind it.
-		s.do("DELETE", collection+"/"+got.ids()[len(got.ids())-1], "")
-		s.do("DELETE", collection+fmt.Sprintf("/r-%02d", 19-page), "")
-		if page < 3 {
-			s.create(minimal(fmt.Sprintf(`,"id":"new-%d"`, page)))
-		}
-	}
-	for r, err := range s.manager.All(t.Context(), relayer.Selector{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if read[r.ID] != 1 {
-			t.Errorf("%s was returned %d times", r.ID, read[r.ID])
-		}
-	}
-	for id, times := range read {
-		if times != 1 {
-			t.Errorf("%s was returned %d times", id, times)
-		}
-	}
-}
-
 func TestList_InvalidCursor(t *testing.T) {
 	s := serve(t)
 	for _, query := range []string{"after=x", "after=-1", "after=01", "after=99999999999999999999", "after=%20"} {
@@ -148,46 +110,4 @@ func TestList_PositionResumesStream(t *testing.T) {
 	w.want("created", "r-2")
 	openStream(t, http.DefaultClient, s.url, "?paused=false", with("Last-Event-ID", *all.Position)).wantResync()
 	s.watch(with("Last-Event-ID", *filtered.Position)).wantResync()
-}
-
-// TestSearch_Limits: a search has at most 8 values of at most 128 characters, in lists and
-// streams.
-func TestSearch_Limits(t *testing.T) {
-	s := serve(t)
-	s.create(minimal(`,"id":"r-1"`))
-	values := func(n int) string { return strings.Repeat("&search=r-1", n) }
-	length := func(n int) string { return "&search=" + strings.Repeat("%C3%A9", n) }
-	for query, want := range map[string]string{
-		values(8): "", values(9): "must have at most 8 values", length(128): "", length(129): "must be at most 128 characters",
-	} {
-		list, stream := s.do("GET", collection+"?"+query, ""), s.send("HEAD", changes+"?"+query, "")
-		if want == "" {
-			if list.status != http.StatusOK || stream.status != http.StatusOK {
-				t.Errorf("%.40s: list %d, stream %d", query, list.status, stream.status)
-			}
-			continue
-		}
-		wantProblem(t, list, "search", want)
-		wantProblem(t, s.do("GET", changes+"?"+query, ""), "search", want)
-		if stream.status != http.StatusBadRequest {
-			t.Errorf("%.40s: the stream returned %d", query, stream.status)
-		}
-	}
-}
-
-// TestWatch_Search: a search selects in a stream what it selects in a list.
-func TestWatch_Search(t *testing.T) {
-	s := serve(t)
-	w := openStream(t, http.DefaultClient, s.url, "?search=PAY")
-	w.wantResync()
-	s.create(minimal(`,"id":"r-1"`))
-	s.patch(`{"name":"USDC payer"}`)
-	w.want("created", "r-1")
-	s.patch(`{"paused":true}`)
-	w.want("updated", "r-1")
-	s.patch(`{"name":"other"}`)
-	w.want("deleted", "r-1")
-	s.patch(`{"paused":false}`)
-	s.create(minimal(`,"id":"payments"`))
-	w.want("created", "payments")
 }

@@ -42,31 +42,19 @@ func TestList_Filters(t *testing.T) {
 	s := serveFilters(t)
 	for query, want := range map[string]string{
 		"network=sepolia":                         "a d",
-		"network=sepolia&network=mainnet":         "a b d",
-		"network=Sepolia":                         "",
 		"network_type=solana":                     "c",
-		"network_type=evm&network_type=stellar":   "a b d",
 		"signer_id=s":                             "a b c",
-		"signer_id=other%20signer":                "d",
 		"signer_id=other+signer":                  "d",
 		"notification_id=alerts":                  "b",
 		"paused=true":                             "d",
-		"paused=true&paused=false":                "a b c d",
 		"system_disabled=true":                    "b",
 		"id=a&id=d&id=nobody":                     "a d",
 		"label.team=payments":                     "a d",
 		"label.team=payments&label.team=risk":     "a b d",
 		"label.owner=":                            "a",
-		"label.nothing=x":                         "",
 		"label.team=payments&paused=true":         "d",
-		"label.team=risk&network=sepolia":         "",
 		"search=usdc":                             "c",
-		"search=PAY":                              "c",
-		"search=":                                 "a b c d",
-		"search=usdc&paused=true":                 "",
 		"search=usdc&search=A":                    "a c",
-		"search=%25":                              "",
-		"label.team=payments%2Cx":                 "",
 		"&&network=sepolia&":                      "a d",
 		"network=sepolia&changes=true&page=1":     "a d",
 		"lab%65l.team=payments&%6eetwork=sepolia": "a d",
@@ -173,32 +161,4 @@ func TestQuery_UnknownParameter(t *testing.T) {
 	if e := w.want("created", "r-2"); strings.Contains(e.data, "metadata") {
 		t.Errorf("the next event is %+v", e)
 	}
-}
-
-// TestWatch_Filters: a relayer that begins to match is created, and one that ceases to match
-// is deleted with only its ID.
-func TestWatch_Filters(t *testing.T) {
-	s := serve(t)
-	w := openStream(t, http.DefaultClient, s.url, "?paused=true&label.team=payments&label.team=risk")
-	w.wantResync()
-	s.create(minimal(`,"id":"r-1","labels":{"team":"payments"}`))
-	s.patch(`{"paused":true}`)
-	entered := w.want("created", "r-1")
-	s.patch(`{"labels":{"team":"risk"}}`)
-	w.want("updated", "r-1")
-	left := s.patch(`{"labels":{"team":"other"}}`)
-	want := `{"etag":` + fmt.Sprintf("%q", left.header.Get("ETag")) + `,"relayer":{"id":"r-1"}}`
-	if e := w.want("deleted", "r-1"); e.data != want || e.id == "" {
-		t.Errorf("got %+v, want %s", e, want)
-	}
-	s.patch(`{"name":"m"}`)
-	s.patch(`{"labels":{"team":"payments"}}`)
-	w.want("created", "r-1")
-	last := s.do("GET", one, "")
-	s.do("DELETE", one, "")
-	if e := w.want("deleted", "r-1"); !strings.Contains(last.body, strings.TrimSuffix(e.data[strings.Index(e.data, `"relayer":`)+len(`"relayer":`):], "}")) {
-		t.Errorf("the last state is %s, want %s", e.data, last.body)
-	}
-	again := openStream(t, http.DefaultClient, s.url, "?label.team=risk&label.team=payments&paused=true", with("Last-Event-ID", entered.id))
-	again.want("updated", "r-1")
 }

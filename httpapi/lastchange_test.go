@@ -259,30 +259,3 @@ func TestHistory_Invalid(t *testing.T) {
 		}
 	}
 }
-
-// TestHistory_Scope: a caller with a scope gets the changes before or after which the relayer
-// is inside, and no state outside.
-func TestHistory_Scope(t *testing.T) {
-	s := serveScoped(t, false)
-	const path = collection + "/in-1"
-	patch := func(body string) {
-		t.Helper()
-		if got := s.as(writer, "PATCH", path, body); got.status != http.StatusOK {
-			t.Fatalf("%d %s", got.status, got.body)
-		}
-	}
-	patch(`{"labels":{"team":"risk"},"name":"left"}`)
-	patch(`{"name":"hidden"}`)
-	patch(`{"labels":{"team":"payments"},"name":"back"}`)
-	got := s.as(teamReader, "GET", path+"/history", "")
-	entries := decode[historyPage](t, got.body).Data
-	if len(entries) != 3 || strings.Contains(got.body, "hidden") || strings.Contains(got.body, "risk") || strings.Contains(got.body, `"left"`) {
-		t.Fatalf("the history is %s", got.body)
-	}
-	if !strings.Contains(string(entries[0].Relayer), `"back"`) || string(entries[1].Relayer) != "null" || entries[1].Changed != nil || entries[2].Action != "create" {
-		t.Errorf("the history is %s", got.body)
-	}
-	if all := decode[historyPage](t, s.as(reader, "GET", path+"/history", "").body).Data; len(all) != 4 {
-		t.Errorf("without a scope: %+v", all)
-	}
-}

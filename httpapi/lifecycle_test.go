@@ -71,19 +71,6 @@ func TestPatch(t *testing.T) {
 	}
 }
 
-func TestPatch_NestedPolicies(t *testing.T) {
-	s := serve(t)
-	s.create(strings.Replace(solana(`{"swap_config":{"strategy":"jupiter-swap","min_balance_threshold":1,"jupiter_swap_options":{"priority_level":"high"}},
-		"allowed_tokens":[{"mint":"a","symbol":"A"}]}`), "{", `{"id":"r-1",`, 1))
-	got := s.patch(`{"policies":{"fee_payment_strategy":null,"swap_config":{"cron_schedule":"@daily","jupiter_swap_options":{"dynamic_compute_unit_limit":true,"priority_level":null}},
-		"allowed_tokens":[{"mint":"b","symbol":null}]}}`)
-	const want = `"policies":{"allowed_tokens":[{"mint":"b"}],"fee_payment_strategy":"user",` +
-		`"swap_config":{"strategy":"jupiter-swap","cron_schedule":"@daily","min_balance_threshold":1,"jupiter_swap_options":{"dynamic_compute_unit_limit":true}}}`
-	if !strings.Contains(got.body, want) {
-		t.Errorf("got  %s\nwant %s", got.body, want)
-	}
-}
-
 func TestPatch_Invalid(t *testing.T) {
 	s := serve(t)
 	s.create(minimal(`,"id":"r-1","custom_rpc_urls":[{"url":"https://user:pw@a.example/key"},{"url":"https://user:pw@b.example/"}],"policies":{"gas_price_cap":7}`))
@@ -128,23 +115,6 @@ func TestPatch_Invalid(t *testing.T) {
 	}
 	if after := s.contents(); after != before {
 		t.Errorf("was %s\nis  %s", before, after)
-	}
-}
-
-// TestPatch_ResultIsValidated: the result of a patch can be invalid although the
-// stored relayer and the patch are valid on their own.
-func TestPatch_ResultIsValidated(t *testing.T) {
-	s := serveAs(t, validTokens, []relayer.Option{relayer.WithNetworkRules()})
-	s.create(strings.Replace(solana(`{"swap_config":{"strategy":"jupiter-swap"}}`), "{", `{"id":"r-1",`, 1))
-	before := s.contents()
-	got := s.patch(`{"policies":{"fee_payment_strategy":"relayer"}}`)
-	wantFailure(t, got, http.StatusBadRequest, "Bad Request")
-	wantProblem(t, got, "policies.swap_config", "must not be set unless fee_payment_strategy is user")
-	if after := s.contents(); after != before {
-		t.Errorf("was %s\nis  %s", before, after)
-	}
-	if got := s.patch(`{"policies":{"fee_payment_strategy":"relayer","swap_config":null}}`); got.status != http.StatusOK {
-		t.Errorf("returned %d: %s", got.status, got.body)
 	}
 }
 
@@ -261,26 +231,6 @@ func TestWrites_TokenAndNoRateLimit(t *testing.T) {
 	}
 }
 
-// TestPatch_HostStatesAreKept: clients see the states that only host code sets, and
-// do not change them.
-func TestPatch_HostStatesAreKept(t *testing.T) {
-	s := serve(t)
-	s.create(minimal(`,"id":"r-1"`))
-	if _, err := s.manager.Disable(t.Context(), "r-1", relayer.DisabledReason{Type: relayer.NonceSyncFailed, Details: "rpc timed out"}); err != nil {
-		t.Fatal(err)
-	}
-	const disabled = `"paused":true,"system_disabled":true,"disabled_reason":{"type":"NonceSyncFailed","details":"rpc timed out"},`
-	if got := s.patch(`{"paused":true}`); !strings.Contains(got.body, disabled) {
-		t.Errorf("got %s", got.body)
-	}
-	if _, err := s.manager.Enable(t.Context(), "r-1"); err != nil {
-		t.Fatal(err)
-	}
-	if got := s.do("GET", one, ""); !strings.Contains(got.body, `"paused":true,"system_disabled":false,"signer_id"`) {
-		t.Errorf("got %s", got.body)
-	}
-}
-
 // A hook may send requests to another registry. Its errors are not those of the caller.
 func TestHook_ErrorsOfRequests(t *testing.T) {
 	for _, fault := range []error{client.ErrUnauthorized, client.ErrForbidden} {
@@ -304,15 +254,4 @@ func TestHook_ErrorsOfRequests(t *testing.T) {
 		remote := `{"name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"remote"}`
 		wantFailure(t, s.do("POST", collection, remote, with("Content-Type", "application/json")), http.StatusInternalServerError, "Internal Server Error")
 	}
-}
-
-func TestCreate_ExclusiveSigners(t *testing.T) {
-	s := serveAs(t, validTokens, []relayer.Option{relayer.WithExclusiveSigners()})
-	s.create(minimal(`,"id":"r-1"`))
-	got := s.do("POST", collection, minimal(`,"id":"r-2"`))
-	wantFailure(t, got, http.StatusBadRequest, "Bad Request")
-	wantProblem(t, got, "signer_id", "is used by another relayer on this network: choose another signer")
-	wantFailure(t, s.do("POST", collection, minimal(`,"id":"r-1"`)), http.StatusConflict, "Relayer with this ID already exists")
-	s.do("DELETE", one, "")
-	s.create(minimal(`,"id":"r-2"`))
 }

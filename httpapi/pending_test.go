@@ -219,54 +219,6 @@ func (s *blockedLists) List(ctx context.Context, query relayer.StoreQuery) (rela
 	return s.Store.List(ctx, query)
 }
 
-// TestMaxPendingBytes_ConcurrentPages: few pages are built concurrently, because their size
-// counts only when they are complete. The other lists wait, but not for ever.
-func TestMaxPendingBytes_ConcurrentPages(t *testing.T) {
-	const lists, concurrent, actors = 50, 8, 8
-	for _, waits := range []time.Duration{time.Second, time.Minute} {
-		synctest.Test(t, func(t *testing.T) {
-			store := &blockedLists{Store: memory.New(), release: make(chan struct{})}
-			manager, err := relayer.New(store)
-			if err != nil {
-				t.Fatal(err)
-			}
-			api, err := httpapi.New(manager, byToken(func(string) error { return nil }))
-			if err != nil {
-				t.Fatal(err)
-			}
-			var served, rejected atomic.Int32
-			var done sync.WaitGroup
-			for i := range lists {
-				done.Go(func() {
-					request := httptest.NewRequest("GET", collection+[]string{"", "?changes=true"}[i%2], nil)
-					request.Header.Set("Authorization", fmt.Sprintf("Bearer %d", i%actors))
-					recorder := httptest.NewRecorder()
-					api.ServeHTTP(recorder, request)
-					switch {
-					case recorder.Code == http.StatusOK:
-						served.Add(1)
-					case recorder.Code == http.StatusServiceUnavailable && recorder.Header().Get("Retry-After") != "":
-						rejected.Add(1)
-					}
-				})
-			}
-			time.Sleep(waits)
-			if entered := store.entered.Load(); entered != concurrent {
-				t.Errorf("%d pages are built concurrently, want %d", entered, concurrent)
-			}
-			close(store.release)
-			done.Wait()
-			want := int32(lists)
-			if waits == time.Minute {
-				want = concurrent
-			}
-			if served.Load() != want || served.Load()+rejected.Load() != lists {
-				t.Errorf("after %s: served %d, rejected %d of %d", waits, served.Load(), rejected.Load(), lists)
-			}
-		})
-	}
-}
-
 // TestMaxPendingBytes_Bodies: a body counts until its request has been handled, also while
 // its client sends it slowly. One of unknown length counts as the largest.
 func TestMaxPendingBytes_Bodies(t *testing.T) {

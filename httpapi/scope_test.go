@@ -192,50 +192,6 @@ func TestScope_Lists(t *testing.T) {
 	}
 }
 
-// TestScope_Moves: no write creates a relayer outside of the scope, or moves one out or in.
-func TestScope_Moves(t *testing.T) {
-	const message = `must be "payments", to which the access is limited`
-	for _, c := range []struct {
-		name, method, path, body string
-		want                     int
-		field                    string
-	}{
-		{"create inside", "POST", collection, scopedBody("new", "payments"), 201, ""},
-		{"create outside", "POST", collection, scopedBody("new", "risk"), 400, "labels.team"},
-		{"create without the label", "POST", collection, minimal(`,"id":"new"`), 400, "labels.team"},
-		{"create outside with a taken ID", "POST", collection, scopedBody("out-1", "risk"), 400, "labels.team"},
-		{"create with a taken ID", "POST", collection, scopedBody("in-1", "payments"), 409, ""},
-		{"create with the ID of one outside", "POST", collection, scopedBody("out-1", "payments"), 409, ""},
-		{"dry run inside", "POST", collection + "?dry_run=true", scopedBody("new", "payments"), 200, ""},
-		{"dry run outside", "POST", collection + "?dry_run=true", scopedBody("new", "risk"), 400, "labels.team"},
-		{"dry run with the ID of one outside", "POST", collection + "?dry_run=true", scopedBody("out-1", "payments"), 409, ""},
-		{"move out", "PATCH", collection + "/in-1", `{"labels":{"team":"risk"}}`, 400, "labels.team"},
-		{"move out by removing the label", "PATCH", collection + "/in-1", `{"labels":{"team":null}}`, 400, "labels.team"},
-		{"move out by removing all labels", "PATCH", collection + "/in-1", `{"labels":null}`, 400, "labels.team"},
-		{"move out, dry run", "PATCH", collection + "/in-1?dry_run=true", `{"labels":{"team":"risk"}}`, 400, "labels.team"},
-		{"another label", "PATCH", collection + "/in-1", `{"labels":{"owner":"ci"}}`, 200, ""},
-		{"move in", "PATCH", collection + "/out-1", `{"labels":{"team":"payments"}}`, 404, ""},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			s := serveScoped(t, true)
-			before := s.contents()
-			got := s.as(teamWriter, c.method, c.path, c.body)
-			if got.status != c.want {
-				t.Errorf("returned %d %s, want %d", got.status, got.body, c.want)
-			}
-			if c.field != "" {
-				wantProblem(t, got, c.field, message)
-			}
-			if after := s.contents(); c.want >= 400 && after != before {
-				t.Errorf("was %s\nis  %s", before, after)
-			}
-			if got := s.as(teamReader, c.method, c.path, c.body); got.status != http.StatusForbidden {
-				t.Errorf("a reader got %d", got.status)
-			}
-		})
-	}
-}
-
 // TestScope_MovedIn: what is known of the change that moved a relayer into the scope has no
 // paths of fields, which would show the fields that it had before. A caller without a scope, and
 // later changes, have them.
@@ -339,25 +295,6 @@ func TestScope_HistoryTime(t *testing.T) {
 	})
 }
 
-// TestScope_States: a scope by state holds for the operations that change the state.
-func TestScope_States(t *testing.T) {
-	active := relayer.Selector{}.Where("paused", "false").Where("system_disabled", "false")
-	within := func(context.Context, httpapi.Access) (httpapi.Decision, error) { return httpapi.Allow(active), nil }
-	s := serve(t, httpapi.WithAuthorizer(within), httpapi.WithEngineOperations())
-	s.create(minimal(`,"id":"r-1"`))
-	isJSON := with("Content-Type", "application/json")
-	for _, c := range []struct{ method, path, body, field string }{
-		{"POST", collection, strings.Replace(minimal(""), `"paused":false`, `"paused":true`, 1), "paused"},
-		{"PATCH", one, `{"paused":true}`, "paused"},
-		{"PATCH", one, `{"paused":true,"name":"m"}`, "paused"},
-		{"PUT", one + "/disabled_reason", `{"type":"x"}`, "system_disabled"},
-	} {
-		got := s.do(c.method, c.path, c.body, isJSON)
-		wantFailure(t, got, http.StatusBadRequest, "Bad Request")
-		wantProblem(t, got, c.field, `must be "false", to which the access is limited`)
-	}
-}
-
 // TestScope_Stream: a stream has only relayers inside. One that leaves the scope is deleted,
 // with nothing of its later state.
 func TestScope_Stream(t *testing.T) {
@@ -404,38 +341,4 @@ func TestScope_Stream(t *testing.T) {
 			t.Errorf("the stream without a scope has %+v, want %s", e, id)
 		}
 	}
-}
-
-// TestWatch_ResumeOtherSelection: an event ID resumes only a stream of the same selection, by
-// scope and filters: the changes of others are missing.
-func TestWatch_ResumeOtherSelection(t *testing.T) {
-	s := serveScoped(t, false)
-	streams := map[string]func(id string) *stream{
-		"all":      func(id string) *stream { return s.resume(reader, "", id) },
-		"scope":    func(id string) *stream { return s.resume(teamReader, "", id) },
-		"filter":   func(id string) *stream { return s.resume(reader, "?label.team=payments", id) },
-		"filtered": func(id string) *stream { return s.resume(teamReader, "?label.team=payments&paused=false", id) },
-	}
-	isSame := func(a, b string) bool { return a == b || a+b == "scopefilter" || a+b == "filterscope" }
-	for from, begin := range streams {
-		w := begin("")
-		w.wantResync()
-		s.as(writer, "PATCH", collection+"/in-1", `{"name":"of `+from+`"}`)
-		id := w.want("updated", "in-1").id
-		s.as(writer, "PATCH", collection+"/in-2", `{"name":"of `+from+`"}`)
-		for to, resume := range streams {
-			again := resume(id)
-			if !isSame(from, to) {
-				again.wantResync()
-				continue
-			}
-			again.want("updated", "in-2")
-		}
-	}
-}
-
-// resume opens a stream of a caller after an event.
-func (s *service) resume(caller, query, id string) *stream {
-	s.t.Helper()
-	return openStream(s.t, http.DefaultClient, s.url, query, with("Authorization", "Bearer "+caller), with("Last-Event-ID", id))
 }

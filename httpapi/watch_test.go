@@ -440,22 +440,6 @@ func TestWatch_FeedEnds(t *testing.T) {
 	}
 }
 
-// TestWatch_PanicAfterGap: a panic of the store when the feed begins again ends the stream.
-func TestWatch_PanicAfterGap(t *testing.T) {
-	manager, err := relayer.New(scriptedFeed{memory.New(), func(_ context.Context, after string) iter.Seq2[relayer.RecordChange, error] {
-		if after == "" {
-			panic("store broke")
-		}
-		return func(yield func(relayer.RecordChange, error) bool) { yield(relayer.RecordChange{}, relayer.ErrGap) }
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := serveManager(t, manager, validTokens)
-	s.watch(with("Last-Event-ID", "p-0")).wantEnd()
-	eventually(t, "the cause is in the log", func() bool { return strings.Contains(s.log.String(), "store broke") })
-}
-
 // TestWatch_ResponseWriterWithoutDeadlines: the response says so before a stream begins.
 func TestWatch_ResponseWriterWithoutDeadlines(t *testing.T) {
 	log := new(syncBuffer)

@@ -10,9 +10,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/httpapi"
@@ -22,7 +19,6 @@ import (
 // work is what requests cost, or how many times that of others.
 type work struct {
 	calls, allocs, bytes float64 // of the store, and of memory
-	time                 time.Duration
 }
 
 // input is a request to an endpoint. The first one of an endpoint is ordinary.
@@ -189,41 +185,41 @@ func (c *costs) inputs() []input {
 	paused := func(i int) string { return fmt.Sprintf(`{"paused":%t}`, i%2 == 0) }
 	inputs := []input{
 		{"get", "", "GET", single, nil, nil, ok, work{}},
-		{"get", "256 KiB", "GET", large + "?changes=true", nil, nil, ok, work{1, 20, 500, 0}},
-		{"get", "256 KiB, full RPC URLs", "GET", large + "?rpc_urls=full", nil, nil, ok, work{1, 2000, 4000, 0}},
+		{"get", "256 KiB", "GET", large + "?changes=true", nil, nil, ok, work{1, 20, 500}},
+		{"get", "256 KiB, full RPC URLs", "GET", large + "?rpc_urls=full", nil, nil, ok, work{1, 2000, 4000}},
 		{"list", "", "GET", collection + "?page=50", nil, nil, ok, work{}},
-		{"list", "100 of 256 KiB", "GET", collection + "?per_page=100&changes=true", nil, nil, ok, work{1, 60, 40000, 0}},
-		{"list", "100 of 256 KiB, full RPC URLs", "GET", collection + "?per_page=100&rpc_urls=full", nil, nil, ok, work{1, 200000, 240000, 0}},
-		{"list", "8 searches", "GET", collection + searches, nil, nil, ok, work{1, 20, 10, 0}},
-		{"list", "1,000 values", "GET", collection + thousand, nil, nil, ok, work{1, 1300, 350, 0}},
+		{"list", "100 of 256 KiB", "GET", collection + "?per_page=100&changes=true", nil, nil, ok, work{1, 60, 40000}},
+		{"list", "100 of 256 KiB, full RPC URLs", "GET", collection + "?per_page=100&rpc_urls=full", nil, nil, ok, work{1, 200000, 240000}},
+		{"list", "8 searches", "GET", collection + searches, nil, nil, ok, work{1, 20, 10}},
+		{"list", "1,000 values", "GET", collection + thousand, nil, nil, ok, work{1, 1300, 350}},
 		{"watch", "", "GET", changes, nil, nil, ok, work{}},
-		{"watch", "1,000 values", "GET", changes + thousand, nil, nil, ok, work{0, 600, 400, 0}},
+		{"watch", "1,000 values", "GET", changes + thousand, nil, nil, ok, work{0, 600, 400}},
 		{"history of one", "", "GET", single + "/history", nil, nil, ok, work{}},
-		{"history of one", "100 of 256 KiB", "GET", large + "/history?per_page=100", nil, nil, ok, work{1, 12, 3500, 0}},
+		{"history of one", "100 of 256 KiB", "GET", large + "/history?per_page=100", nil, nil, ok, work{1, 12, 3500}},
 		{"history of all", "", "GET", all, nil, nil, ok, work{}},
-		{"history of all", "1,000 not selected", "GET", all + "?actor=nobody", nil, nil, ok, work{11, 20, 40, 0}},
+		{"history of all", "1,000 not selected", "GET", all + "?actor=nobody", nil, nil, ok, work{11, 20, 40}},
 		{"access", "", "GET", "/api/v1/access", nil, nil, ok, work{}},
-		{"access", "5,000 unknown parameters", "GET", "/api/v1/access" + unknown, nil, nil, ok, work{0, 130, 300, 0}},
+		{"access", "5,000 unknown parameters", "GET", "/api/v1/access" + unknown, nil, nil, ok, work{0, 130, 300}},
 		{"create", "", "POST", collection, numbered(smallBody("new-%d")), nil, http.StatusCreated, work{}},
-		{"create", "256 KiB", "POST", collection, numbered(largeBody("new-large-%d")), nil, http.StatusCreated, work{1, 900, 1100, 0}},
+		{"create", "256 KiB", "POST", collection, numbered(largeBody("new-large-%d")), nil, http.StatusCreated, work{1, 900, 1100}},
 		{"dry run of a create", "", "POST", dryRun, text(smallBody("new")), nil, ok, work{}},
-		{"dry run of a create", "256 KiB", "POST", dryRun, text(largeBody("new-large")), nil, ok, work{1, 1200, 1300, 0}},
+		{"dry run of a create", "256 KiB", "POST", dryRun, text(largeBody("new-large")), nil, ok, work{1, 1200, 1300}},
 		{"patch", "", "PATCH", single, numbered(`{"name":"%d"}`), nil, ok, work{}},
-		{"patch", "256 KiB", "PATCH", large, func(i int) string { return "{" + largeParts(i) + "}" }, nil, ok, work{1, 1100, 1700, 0}},
+		{"patch", "256 KiB", "PATCH", large, func(i int) string { return "{" + largeParts(i) + "}" }, nil, ok, work{1, 1100, 1700}},
 		{"pause", "", "PATCH", single, paused, nil, ok, work{}},
-		{"pause", "256 KiB", "PATCH", large, paused, nil, ok, work{1, 2, 220, 0}},
+		{"pause", "256 KiB", "PATCH", large, paused, nil, ok, work{1, 2, 220}},
 		{"disable", "", "PUT", single + reason, numbered(`{"type":"NonceSyncFailed","details":"nonce %d"}`), nil, ok, work{}},
-		{"disable", "1 MiB of URLs", "PUT", large + reason, numbered(`{"type":"%d","details":"` + strings.Repeat("https://a/b ", mebibyte/12) + `"}`), nil, ok, work{1, 1300, 3000, 0}},
+		{"disable", "1 MiB of URLs", "PUT", large + reason, numbered(`{"type":"%d","details":"` + strings.Repeat("https://a/b ", mebibyte/12) + `"}`), nil, ok, work{1, 1300, 3000}},
 		{"delete", "", "DELETE", collection + "/deleted", nil, func() { c.create(smallBody("deleted")) }, ok, work{}},
-		{"delete", "256 KiB", "DELETE", collection + "/deleted", nil, func() { c.create(largeBody("deleted")) }, ok, work{1, 2, 2, 0}},
+		{"delete", "256 KiB", "DELETE", collection + "/deleted", nil, func() { c.create(largeBody("deleted")) }, ok, work{1, 2, 2}},
 	}
 	for _, refused := range []struct {
 		name, members string
 		most          work
 	}{
-		{"refused, 1 MiB of wrong receivers", `"policies":{"whitelist_receivers":` + elements(`"\u0000"`, mebibyte/9) + `}`, work{1, 200, 1200, 0}},
-		{"refused, 1 MiB of empty URLs", `"custom_rpc_urls":` + elements(`{"url":""}`, mebibyte/11), work{1, 32000, 34000, 0}},
-		{"refused, 1 MiB of receivers", `"policies":{"whitelist_receivers":` + elements(receiver, mebibyte/45) + `}`, work{1, 3500, 4000, 0}},
+		{"refused, 1 MiB of wrong receivers", `"policies":{"whitelist_receivers":` + elements(`"\u0000"`, mebibyte/9) + `}`, work{1, 200, 1200}},
+		{"refused, 1 MiB of empty URLs", `"custom_rpc_urls":` + elements(`{"url":""}`, mebibyte/11), work{1, 32000, 34000}},
+		{"refused, 1 MiB of receivers", `"policies":{"whitelist_receivers":` + elements(receiver, mebibyte/45) + `}`, work{1, 3500, 4000}},
 	} {
 		inputs = append(inputs,
 			input{"create", refused.name, "POST", collection, text(minimal("," + refused.members)), nil, bad, refused.most},
@@ -241,9 +237,7 @@ func (c *costs) measure(in input, count int) (mean work) {
 		w := &blockedWriter{statusWriter: statusWriter{header: make(http.Header)}, release: closed}
 		calls := c.store.calls.Load()
 		runtime.ReadMemStats(&before)
-		begin := processTime()
 		c.handler.ServeHTTP(w, r)
-		mean.time += processTime() - begin
 		runtime.ReadMemStats(&after)
 		mean.calls += float64(c.store.calls.Load() - calls)
 		mean.allocs += float64(after.Mallocs - before.Mallocs)
@@ -253,7 +247,7 @@ func (c *costs) measure(in input, count int) (mean work) {
 		}
 	}
 	n := float64(count)
-	return work{mean.calls / n, mean.allocs / n, mean.bytes / n, mean.time / time.Duration(count)}
+	return work{mean.calls / n, mean.allocs / n, mean.bytes / n}
 }
 
 // request returns a request with its own number.
@@ -286,15 +280,6 @@ var closed = func() chan struct{} {
 	return c
 }()
 
-// processTime returns the processor time of the process.
-func processTime() time.Duration {
-	var now unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &now); err != nil {
-		panic(err)
-	}
-	return time.Duration(now.Nano())
-}
-
 // TestCosts: the worst input of each endpoint costs a bounded multiple of an ordinary one,
 // in calls of the store and in memory.
 func TestCosts(t *testing.T) {
@@ -312,24 +297,5 @@ func TestCosts(t *testing.T) {
 			t.Errorf("%s, %s: %.1f times the calls, %.1f times the allocations and %.1f times the memory of an ordinary request, want at most %v, %v and %v",
 				in.endpoint, in.name, ratio.calls, ratio.allocs, ratio.bytes, in.most.calls, in.most.allocs, in.most.bytes)
 		}
-	}
-}
-
-// BenchmarkCosts prints the costs of requests with 100,000 relayers; with
-// -short there are 1,000.
-func BenchmarkCosts(b *testing.B) {
-	relayers := 100_000
-	if testing.Short() {
-		relayers = 1000
-	}
-	c := newCosts(b, relayers)
-	for _, in := range c.inputs() {
-		b.Run(in.endpoint+"/"+in.name, func(b *testing.B) {
-			got := c.measure(in, b.N)
-			b.ReportMetric(0, "ns/op")
-			b.ReportMetric(float64(got.time.Nanoseconds())/1e3, "cpu-µs/op")
-			b.ReportMetric(got.allocs, "mallocs/op")
-			b.ReportMetric(got.bytes/1024, "KiB/op")
-		})
 	}
 }
