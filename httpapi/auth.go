@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"crypto/sha256"
-	"crypto/subtle"
 	"errors"
 	"fmt"
 	"maps"
@@ -50,62 +49,38 @@ const minTokenBytes = 16
 //
 // Tokens must be random and have at least 128 bits: nothing limits guesses.
 func Tokens(byName map[string][]string) (Authenticator, error) {
-	var t tokens
+	// The digests are the keys, so that the duration of a lookup reveals nothing about a token.
+	names := make(map[[sha256.Size]byte]string)
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		for _, token := range byName[name] {
-			if problem := t.problem(name, token); problem != "" {
+			digest, problem := sha256.Sum256([]byte(token)), ""
+			switch {
+			case name == "":
+				problem = "has no name"
+			case !wire.IsToken(token):
+				problem = "is empty or contains spaces, control or non-ASCII characters"
+			case len(token) < minTokenBytes:
+				problem = fmt.Sprintf("has fewer than %d bytes: generate one with openssl rand -hex 16", minTokenBytes)
+			case names[digest] != "":
+				problem = "is given twice"
+			}
+			if problem != "" {
 				return nil, fmt.Errorf("httpapi: a bearer token of %q %s", name, problem)
 			}
-			t.digests = append(t.digests, sha256.Sum256([]byte(token)))
-			t.actors = append(t.actors, name)
+			names[digest] = name
 		}
 	}
-	if len(t.digests) == 0 {
+	if len(names) == 0 {
 		return nil, errors.New("httpapi: no bearer token given")
 	}
-	return t.authenticate, nil
-}
-
-// tokens holds the digests of the valid bearer tokens. Digests are compared, so
-// that the duration reveals nothing about a token, not even its length.
-type tokens struct {
-	digests [][sha256.Size]byte
-	actors  []string
-}
-
-// problem returns why a token cannot be added, or "".
-func (t tokens) problem(name, token string) string {
-	switch {
-	case name == "":
-		return "has no name"
-	case !wire.IsToken(token):
-		return "is empty or contains spaces, control or non-ASCII characters"
-	case len(token) < minTokenBytes:
-		return fmt.Sprintf("has fewer than %d bytes: generate one with openssl rand -hex 16", minTokenBytes)
-	case slices.Contains(t.digests, sha256.Sum256([]byte(token))):
-		return "is given twice"
-	default:
-		return ""
-	}
-}
-
-// authenticate compares all digests, so that the duration does not reveal which one
-// matched.
-func (t tokens) authenticate(r *http.Request) (relayer.Actor, error) {
-	token, ok := BearerToken(r)
-	if !ok {
-		return relayer.Actor{}, ErrUnauthorized
-	}
-	digest := sha256.Sum256([]byte(token))
-	match := 0
-	for i := range t.digests {
-		equal := subtle.ConstantTimeCompare(digest[:], t.digests[i][:])
-		match = subtle.ConstantTimeSelect(equal, i+1, match)
-	}
-	if match == 0 {
-		return relayer.Actor{}, ErrUnauthorized
-	}
-	return relayer.Actor{ID: t.actors[match-1]}, nil
+	return func(r *http.Request) (relayer.Actor, error) {
+		token, ok := BearerToken(r)
+		name := names[sha256.Sum256([]byte(token))]
+		if !ok || name == "" {
+			return relayer.Actor{}, ErrUnauthorized
+		}
+		return relayer.Actor{ID: name}, nil
+	}, nil
 }
 
 // TrustHost accepts every request whose context has an actor with an ID, for a host whose

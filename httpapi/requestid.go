@@ -1,9 +1,8 @@
 package httpapi
 
 import (
-	"math/rand/v2"
+	"crypto/rand"
 	"net/http"
-	"strconv"
 	"strings"
 )
 
@@ -17,11 +16,7 @@ func requestID(header http.Header) string {
 	if len(values) == 1 && isRequestID(values[0]) {
 		return values[0]
 	}
-	// 128 random bits. An ID is not a secret, so math/rand is sufficient.
-	const base, digits = 32, 13
-	id := make([]byte, 0, 2*digits)
-	id = strconv.AppendUint(id, rand.Uint64(), base)
-	return string(strconv.AppendUint(id, rand.Uint64(), base))
+	return rand.Text()
 }
 
 func isRequestID(id string) bool {

@@ -189,14 +189,17 @@ func TestReveal_Sealed(t *testing.T) {
 		t.Fatal(err)
 	}
 	const sealed = `"sealed":["r-1"]`
+	if e := w.want("created", "r-1"); !strings.Contains(e.data, maskedURL) || !strings.HasSuffix(e.data, ","+sealed+"}") {
+		t.Errorf("the event is %s", e.data)
+	}
+	if log := s.log.String(); !strings.Contains(log, "RPC URLs cannot be opened") { // by the stream, and no other request
+		t.Errorf("the log is %s", log)
+	}
 	for _, path := range []string{one, collection, collection + "?after="} {
 		got := s.do("GET", withParameter(path, "rpc_urls=full"), "")
 		if got.status != http.StatusOK || !strings.Contains(got.body, maskedURL) || strings.Count(got.body, sealed) != 1 {
 			t.Errorf("%s: %d %s", path, got.status, got.body)
 		}
-	}
-	if e := w.want("created", "r-1"); !strings.Contains(e.data, maskedURL) || !strings.HasSuffix(e.data, ","+sealed+"}") {
-		t.Errorf("the event is %s", e.data)
 	}
 	if e := w.want("created", "r-2"); strings.Contains(e.data, `"sealed"`) || !strings.Contains(e.data, "https://rpc.example/v2/key") {
 		t.Errorf("the event is %s", e.data)
