@@ -143,7 +143,7 @@ func TestPages_Responses(t *testing.T) {
 		etag                      string
 	}{
 		{"docs/library.md", "A preflight has no token, and gets 401.", "OPTIONS", "", "", "", 401, ""},
-		{"docs/http.md", "The `ETag` of a dry run is that of the current revision.", "PATCH", "/a?dry_run=true", `{"paused":true}`, samplesToken, 200, `"1"`},
+		{"docs/http.md", "The `ETag` of a dry run is the current revision.", "PATCH", "/a?dry_run=true", `{"paused":true}`, samplesToken, 200, `"1"`},
 		{"docs/http.md", "a create gets 200 without `ETag` and `Location`", "POST", "?dry_run=true",
 			`{"name":"b","network":"n","network_type":"evm","paused":false,"signer_id":"s"}`, samplesToken, 200, ""},
 		{"docs/reference.md", label, "PATCH", "/a?dry_run=true", `{"labels":{"Az0_.-/9` + strings.Repeat("a", 55) + `":"` + strings.Repeat("é", 128) + `"}}`, samplesToken, 200, `"1"`},
