@@ -40,11 +40,9 @@ func (e entry) key() []byte { return entryKey(e.revision, e.id) }
 
 // history is the index of the history.
 type history struct {
-	of      map[string]*changes // by ID
-	keep    int                 // how many changes of each ID to retain
-	surplus map[*changes]int    // those that have more, and how many
-	total   int                 // of the surplus
-	newest  uint64              // the revision of the last entry of the file
+	of     map[string]*changes // by ID
+	keep   int                 // how many changes of each ID to retain
+	newest uint64              // the revision of the last entry of the file
 }
 
 // changes are the changes of an ID in the order of their revisions.
@@ -55,7 +53,7 @@ type changes struct {
 }
 
 func newHistory(keep int) history {
-	return history{of: make(map[string]*changes), keep: keep, surplus: make(map[*changes]int)}
+	return history{of: make(map[string]*changes), keep: keep}
 }
 
 func (h *history) add(id string, p past) {
@@ -67,24 +65,12 @@ func (h *history) add(id string, p past) {
 	}
 	c.pasts = append(c.pasts, p)
 	h.newest = p.revision
-	h.count(c)
 }
 
 // drop removes the oldest changes of an ID.
 func (h *history) drop(c *changes, count int) {
 	if c.pasts = c.pasts[count:]; len(c.pasts) == 0 {
 		delete(h.of, c.id)
-	}
-	h.count(c)
-}
-
-// count updates the surplus.
-func (h *history) count(c *changes) {
-	before, now := h.surplus[c], max(0, len(c.pasts)-h.keep)
-	if h.total += now - before; now > 0 {
-		h.surplus[c] = now
-	} else if before > 0 {
-		delete(h.surplus, c)
 	}
 }
 
@@ -203,7 +189,7 @@ type historyChange struct {
 	pruned []entry          // the same changes, by revision
 }
 
-// pruneStep is how many changes must be too old, or too many of their relayers, before a write
+// pruneStep is how many changes must be too old, or too many of their relayer, before a write
 // deletes them: they then share pages.
 const pruneStep = 64
 
@@ -226,8 +212,8 @@ func (s *Store) historyAfter(b *table.Batch, now time.Time) (h historyChange) {
 	return h
 }
 
-// prune adds the deletion of changes that are not to be retained, the oldest of their relayers
-// first. It reads the oldest changes of all from the file.
+// prune adds the deletion of changes that are too old, and of those that are too many of the
+// relayers that the batch changes. It reads the oldest changes of all from the file.
 func (h *historyChange) prune(file *pages.File, all *history, oldest uint32) error {
 	h.drops = make(map[*changes]int)
 	most, count, isEnd := pruneStep+2*len(h.added), 0, true
@@ -246,13 +232,12 @@ func (h *historyChange) prune(file *pages.File, all *history, oldest uint32) err
 	if count < pruneStep && !isEnd {
 		clear(h.drops)
 	}
-	for c, surplus := range all.surplus {
-		if all.total < pruneStep || most == 0 {
-			break
+	for _, e := range h.added {
+		c, _ := all.find(e.id, 0)
+		if surplus := min(len(c.pasts)-all.keep, most); surplus >= pruneStep {
+			h.drops[c] = max(h.drops[c], surplus)
+			most -= surplus
 		}
-		surplus = min(surplus, most)
-		h.drops[c] = max(h.drops[c], surplus)
-		most -= surplus
 	}
 	for c, count := range h.drops {
 		for _, p := range c.pasts[:count] {
