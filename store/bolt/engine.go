@@ -10,7 +10,6 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
-	"strconv"
 	"time"
 	"unsafe"
 
@@ -22,14 +21,6 @@ import (
 
 // growth is how much a full file grows at once, beyond what it needs.
 const growth = 4 << 20
-
-// isReservingFree is true if memory that is never touched costs nothing. On 32-bit systems
-// address space is scarce, and on Windows it is taken from the disk.
-const isReservingFree = strconv.IntSize == 64 && runtime.GOOS != "windows"
-
-// reservedMapping is the address space for the mapping of a small file, so that it is not
-// mapped again while it grows.
-const reservedMapping = 1 << 30
 
 // engine is an open file. The engine trusts its pages and panics on damaged ones,
 // some of its methods while they hold a lock. The goroutine with the write lock
@@ -176,9 +167,6 @@ func (e *engine) open() error {
 		FreelistType: bbolt.FreelistMapType,
 		NoStatistics: true,
 		OpenFile:     func(string, int, os.FileMode) (*os.File, error) { return e.file, nil },
-	}
-	if isReservingFree {
-		options.InitialMmapSize = reservedMapping
 	}
 	err := e.callLocking(func() (err error) {
 		e.db, err = bbolt.Open(e.file.Name(), fileMode, options)

@@ -49,7 +49,6 @@ type history struct {
 type changes struct {
 	id    string // a copy: that of a record would keep all of the record in memory
 	pasts []past
-	first [1]past // room for pasts: many relayers have one change
 }
 
 func newHistory(keep int) history {
@@ -60,7 +59,6 @@ func (h *history) add(id string, p past) {
 	c := h.of[id]
 	if c == nil {
 		c = &changes{id: strings.Clone(id)}
-		c.pasts = c.first[:0]
 		h.of[c.id] = c
 	}
 	c.pasts = append(c.pasts, p)

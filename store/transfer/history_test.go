@@ -80,23 +80,6 @@ func TestCopy_History(t *testing.T) {
 	})
 }
 
-// TestCopy_HistoryResumed ends a copy at each of its calls and calls Copy again: no change is
-// missing or doubled.
-func TestCopy_HistoryResumed(t *testing.T) {
-	src := memory.New()
-	fillHistory(t, src)
-	for _, name := range interruptionNames {
-		for nth := 0; ; nth++ {
-			dst := memory.New()
-			if copyInterrupted(t, dst, src, interruptions[name], nth) <= nth {
-				break
-			}
-			copyAll(t, dst, src)
-			wantHistory(t, dst, pastOf(t, src))
-		}
-	}
-}
-
 // A destination whose relayers were all deleted has a history that the source does not have.
 func TestCopy_HistoryOfDestination(t *testing.T) {
 	src := memory.New()

@@ -21,7 +21,6 @@ const (
 	boltStore     = "bolt"
 	earlyStore    = "bolt, acknowledging creates early"
 	postgresStore = "postgres"
-	pausingStore  = "bolt, whose relayers are paused"
 )
 
 // task says which store a child writes to.
@@ -34,9 +33,6 @@ type task struct {
 
 // writeUntilKilled is the work of a child. It returns if a write fails.
 func writeUntilKilled(t task) error {
-	if t.Store == pausingStore {
-		return pauseUntilKilled(t)
-	}
 	child.Send(ledger.Event[int]{Step: opening})
 	store, err := t.open()
 	if err != nil {
