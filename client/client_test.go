@@ -342,49 +342,6 @@ func errorKind(err error) string {
 	return fmt.Sprint(append(kind, err == nil)...)
 }
 
-// A request has the full RPC URLs, and the server stores them.
-func TestCreate_FullURLs(t *testing.T) {
-	m := newManager(t)
-	c := serve(t, m)
-	if _, err := c.Create(t.Context(), evm("a")); err != nil {
-		t.Fatal(err)
-	}
-	other := patchtest.JSON(map[string]any{"custom_rpc_urls": []relayer.RPCConfig{{URL: "wss://other.example/hunter2"}}})
-	for i, want := range []string{"https://rpc.example/v2/secret-key", "wss://other.example/hunter2"} {
-		if i == 1 {
-			if _, err := c.Patch(t.Context(), "a", other); err != nil {
-				t.Fatal(err)
-			}
-		}
-		r, err := m.Get(t.Context(), "a")
-		if err != nil || string(r.CustomRPCURLs[0].URL) != want {
-			t.Errorf("the server has %v, error %v", r, err)
-		}
-	}
-}
-
-// What a client has returned cannot be sent back: the full URLs would be lost.
-func TestClient_MaskedURLsSentBack(t *testing.T) {
-	m := newManager(t)
-	c := serve(t, m)
-	created, err := c.Create(t.Context(), evm("a"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	copied := evm("b")
-	copied.CustomRPCURLs = created.CustomRPCURLs
-	_, createErr := c.Create(t.Context(), copied)
-	_, patchErr := c.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"custom_rpc_urls": created.CustomRPCURLs}))
-	for _, err := range []error{createErr, patchErr} {
-		if invalid, ok := errors.AsType[*relayer.ValidationError](err); !ok || len(invalid.Fields) != 1 || invalid.Fields[0].Field != "custom_rpc_urls[0].url" {
-			t.Errorf("the error is %v", err)
-		}
-	}
-	if r, err := m.Get(t.Context(), "a"); err != nil || r.CustomRPCURLs[0].URL.Unmasked() != "https://rpc.example/v2/secret-key" {
-		t.Errorf("the server has %v, error %v", r, err)
-	}
-}
-
 // A relayer that a newer server has stored does not fail the reads of others.
 func TestClient_UnknownNetworkType(t *testing.T) {
 	const unknown = `{"id":"btc","name":"n","network":"main","network_type":"fictional","paused":false,"signer_id":"s","policies":{"fee_rate":5},"owner":"x"}`

@@ -25,18 +25,13 @@ func named[T any](action relayer.Action, id string, value T, err error) (T, erro
 		return value, nil
 	}
 	operation := string(action)
-	if id != "" {
-		operation += " " + printable(id)
+	switch {
+	case relayer.IsID(id):
+		operation += " " + id
+	case id != "":
+		operation += fmt.Sprintf(" %.70q", id)
 	}
 	return *new(T), fmt.Errorf("client: %s: %w", operation, err)
-}
-
-// printable quotes a text that cannot be an ID.
-func printable(id string) string {
-	if relayer.IsID(id) {
-		return id
-	}
-	return fmt.Sprintf("%.70q", id)
 }
 
 // ResponseError is the failure of a request that the server, or a proxy in front of it,

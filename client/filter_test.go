@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"testing"
 
@@ -82,34 +81,6 @@ func TestSelector_OpenZeppelinRelayer(t *testing.T) {
 		if page, err := c.List(t.Context(), relayer.ListQuery{Selector: selector}); !errors.Is(err, errors.ErrUnsupported) || page != nil {
 			t.Errorf("%s: page %v, error %v", selector, page, err)
 		}
-	}
-}
-
-// Relayers that begin to match, anywhere in the list, do not make All skip or repeat others.
-func TestAll_SelectionChanges(t *testing.T) {
-	m := newManager(t, relayer.WithMaxPerPage(10))
-	createTeams(t, m, 120)
-	want := allIDs(t, m, where("label.team", "payments"))
-	api, requests := handlerOf(t, m), 0
-	c := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		for i := range 6 { // between two pages, others begin to match before and within them
-			id := fmt.Sprintf("r%03d", 2*(10*i+requests)+1)
-			if _, err := m.Patch(context.Background(), id, patchtest.JSON(map[string]any{"labels": map[string]any{"team": "payments"}})); err != nil && !errors.Is(err, relayer.ErrNotFound) {
-				t.Error(err)
-			}
-		}
-		requests++
-		api.ServeHTTP(w, r)
-	}))
-	got := allIDs(t, c, where("label.team", "payments"))
-	kept := slices.DeleteFunc(slices.Clone(got), func(id string) bool { return !slices.Contains(want, id) })
-	slices.Sort(kept)
-	if !slices.Equal(kept, want) {
-		t.Errorf("the relayers that matched all the time are %v, want %v", kept, want)
-	}
-	slices.Sort(got)
-	if len(slices.Compact(got)) != len(got) {
-		t.Errorf("an ID was returned twice: %v", got)
 	}
 }
 

@@ -25,24 +25,21 @@ import (
 // The server selects the relayers. If it does not support that, or cursors, as OpenZeppelin
 // Relayer, the error matches [errors.ErrUnsupported]: use [Client.All].
 func (c *Client) List(ctx context.Context, query relayer.ListQuery) (*relayer.Page, error) {
-	page, err := c.page(ctx, query)
-	return named(relayer.ActionList, "", page, err)
-}
-
-func (c *Client) page(ctx context.Context, query relayer.ListQuery) (*relayer.Page, error) {
-	if err := cmp.Or(query.Selector.Err(), wire.CheckPage(query)); err != nil {
-		return nil, err
+	var listed *listing
+	err := cmp.Or(query.Selector.Err(), wire.CheckPage(query))
+	if err == nil {
+		listed, err = c.list(ctx, query)
 	}
-	listed, err := c.list(ctx, query)
 	switch {
 	case err != nil:
-		return nil, err
 	case !query.Selector.IsZero() && !listed.hasChanges:
-		return nil, fmt.Errorf("the server cannot select by %s: %w", query.Selector, errors.ErrUnsupported)
+		err = fmt.Errorf("the server cannot select by %s: %w", query.Selector, errors.ErrUnsupported)
 	case query.After != nil && !listed.hasCursors:
-		return nil, fmt.Errorf("the server has no cursors: %w", errors.ErrUnsupported)
+		err = fmt.Errorf("the server has no cursors: %w", errors.ErrUnsupported)
+	default:
+		return &listed.Page, nil
 	}
-	return &listed.Page, nil
+	return named[*relayer.Page](relayer.ActionList, "", nil, err)
 }
 
 // addFilters adds a selector to the parameters of a query.

@@ -1,11 +1,9 @@
 package client_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"net/http"
 	"reflect"
 	"slices"
@@ -14,7 +12,6 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/client"
-	"github.com/go-relayer/relayer/internal/patchtest"
 )
 
 func TestList_Pages(t *testing.T) {
@@ -114,88 +111,6 @@ func TestList_InvalidResponse(t *testing.T) {
 				t.Fatalf("%s: %v, error %v", what, r, err)
 			}
 		}
-	}
-}
-
-// TestAll_ConcurrentWrites lists while, before every page, relayers are deleted, created
-// and changed. Those that exist all the time must be returned exactly once, in order.
-func TestAll_ConcurrentWrites(t *testing.T) {
-	for _, maxPerPage := range []int{1, 2, 3, 4, 10, 30, 100} {
-		for seed := range uint64(4) {
-			t.Run(fmt.Sprintf("pages of %d/%d", maxPerPage, seed), func(t *testing.T) {
-				random := rand.New(rand.NewPCG(seed, uint64(maxPerPage)))
-				testAll(t, random, maxPerPage)
-			})
-		}
-	}
-}
-
-func testAll(t *testing.T, random *rand.Rand, maxPerPage int) {
-	ctx := context.Background()
-	m := newManager(t, relayer.WithMaxPerPage(maxPerPage))
-	count := 3*maxPerPage + random.IntN(20)
-	var lasting, fleeting []string
-	for i := range count {
-		id := fmt.Sprint("r", i)
-		if _, err := m.Create(ctx, evm(id)); err != nil {
-			t.Fatal(err)
-		}
-		if random.IntN(3) == 0 {
-			fleeting = append(fleeting, id)
-		} else {
-			lasting = append(lasting, id)
-		}
-	}
-	api := handlerOf(t, m)
-	writes := random.IntN(max(2, maxPerPage))
-	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		for range writes {
-			mutate(t, m, random, lasting, &fleeting)
-		}
-		api.ServeHTTP(w, r)
-	})
-	c := clientOf(t, handler)
-	var got []string
-	for r, err := range c.All(ctx, relayer.Selector{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		got = append(got, r.ID)
-	}
-	seen := make(map[string]bool)
-	kept := slices.DeleteFunc(slices.Clone(got), func(id string) bool {
-		if seen[id] {
-			t.Errorf("%s is returned twice", id)
-		}
-		seen[id] = true
-		return !slices.Contains(lasting, id)
-	})
-	if !slices.Equal(kept, lasting) {
-		t.Errorf("the lasting relayers are %v, want %v", kept, lasting)
-	}
-}
-
-// mutate deletes a fleeting relayer, which may be created again at the end, or changes a
-// lasting one.
-func mutate(t *testing.T, m *relayer.Manager, random *rand.Rand, lasting []string, fleeting *[]string) {
-	ctx := context.Background()
-	var err error
-	switch n := len(*fleeting); {
-	case n > 0 && random.IntN(2) == 0:
-		i := random.IntN(n)
-		err = m.Delete(ctx, (*fleeting)[i])
-		if err == nil && random.IntN(3) == 0 {
-			again := evm((*fleeting)[i])
-			again.Name = fmt.Sprint(random.Int())
-			_, err = m.Create(ctx, again)
-		} else {
-			*fleeting = slices.Delete(*fleeting, i, i+1)
-		}
-	case len(lasting) > 0:
-		_, err = m.Patch(ctx, lasting[random.IntN(len(lasting))], patchtest.JSON(map[string]any{"name": fmt.Sprint(random.Int())}))
-	}
-	if err != nil {
-		t.Error(err)
 	}
 }
 

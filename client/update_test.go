@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -95,29 +94,6 @@ func TestUpdate_Errors(t *testing.T) {
 		if r, err := c.Update(t.Context(), "a", test.change, test.options...); !errors.Is(err, test.want) || r != nil || s.methods() != test.methods {
 			t.Errorf("%s: updated %v by %s, error %v", name, r, s.methods(), err)
 		}
-	}
-}
-
-// Every update of several clients takes effect, because lost races are repeated.
-func TestUpdate_ConcurrentWriters(t *testing.T) {
-	m := newManager(t)
-	if _, err := m.Create(t.Context(), changed(func(r *relayer.CreateRequest) { r.Labels = map[string]string{"n": "x"} })); err != nil {
-		t.Fatal(err)
-	}
-	c := serve(t, m)
-	var group sync.WaitGroup
-	for range 4 {
-		group.Go(func() {
-			for range 5 {
-				if _, err := c.Update(t.Context(), "a", func(r *relayer.Relayer) error { r.Labels["n"] += "x"; return nil }); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	group.Wait()
-	if r, err := m.Get(t.Context(), "a"); err != nil || len(r.Labels["n"]) != 21 {
-		t.Errorf("the relayer is %v, error %v", r, err)
 	}
 }
 

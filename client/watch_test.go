@@ -229,38 +229,6 @@ func TestWatch_After(t *testing.T) {
 	})
 }
 
-// A program that accepts a Registry resumes after its last change, on a Manager and on a
-// client.
-func TestWatch_AfterRegistry(t *testing.T) {
-	manager := newManager(t)
-	for name, registry := range map[string]relayer.Registry{"manager": manager, "client": serve(t, manager)} {
-		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			changes := registry.Watch(ctx, relayer.WatchQuery{})
-			for _, id := range []string{name + "-1", name + "-2"} {
-				if _, err := registry.Create(ctx, evm(id)); err != nil {
-					t.Fatal(err)
-				}
-			}
-			var position string
-			for change, err := range changes {
-				if err != nil || change.Relayer.ID != name+"-1" {
-					t.Fatalf("the first change is %+v, error %v", change, err)
-				}
-				position = change.Position
-				break
-			}
-			for change, err := range registry.Watch(ctx, relayer.WatchQuery{After: position}) {
-				if err != nil || change.Kind != relayer.ChangeCreated || change.Relayer.ID != name+"-2" {
-					t.Errorf("the change after the position is %+v, error %v", change, err)
-				}
-				break
-			}
-		})
-	}
-}
-
 // The heartbeats of the server are passed on if they are wanted, with their position.
 // Comments are not, whatever they contain.
 func TestWatch_Heartbeats(t *testing.T) {

@@ -212,10 +212,13 @@ func (c *Client) sendBulk(ctx context.Context, action relayer.Action, selector r
 	req := newRequest(http.MethodPost, collectionPath+":"+string(action), nil)
 	req.query = url.Values{}
 	addFilters(req.query, selector)
-	for name, value := range map[string]string{"all": flag(settings.All), "dry_run": flag(settings.DryRun), "paused_by": settings.PausedBy} {
-		if value != "" {
-			req.query.Set(name, value)
+	for name, isSet := range map[string]bool{"all": settings.All, "dry_run": settings.DryRun} {
+		if isSet {
+			req.query.Set(name, "true")
 		}
+	}
+	if settings.PausedBy != "" {
+		req.query.Set("paused_by", settings.PausedBy)
 	}
 	req.ifMatch, req.reason, req.isOptional, req.isRepeatable = ifMatch(settings.Revisions), settings.Reason, true, true
 	resp, failed := c.do(ctx, req, c.newAttempts())
@@ -229,14 +232,6 @@ func (c *Client) sendBulk(ctx context.Context, action relayer.Action, selector r
 		return relayer.BulkResult{RequestID: req.requestID}, unknownOutcome(ctx, failed.err)
 	}
 	return relayer.BulkResult{}, failed.err
-}
-
-// flag returns the value of a parameter, or "" to omit it.
-func flag(isSet bool) string {
-	if isSet {
-		return "true"
-	}
-	return ""
 }
 
 func (p *response) bulk() (result relayer.BulkResult, err error) {

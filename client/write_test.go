@@ -1,13 +1,10 @@
 package client_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -54,35 +51,6 @@ func TestCreate_GeneratedID(t *testing.T) {
 			}
 		}
 	})
-}
-
-// A proxy sends a create twice, and returns the second response.
-func TestCreate_SentTwice(t *testing.T) {
-	m := newManager(t)
-	api := handlerOf(t, m)
-	c := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Error(err)
-		}
-		if r.Method == http.MethodPost {
-			first := r.Clone(r.Context())
-			first.Body = io.NopCloser(bytes.NewReader(body))
-			api.ServeHTTP(httptest.NewRecorder(), first)
-		}
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		api.ServeHTTP(w, r)
-	}))
-	created, err := c.Create(t.Context(), changed(func(r *relayer.CreateRequest) { r.ID = "" }))
-	if err != nil || created.Name != "name of a" {
-		t.Errorf("created %v, error %v", created, err)
-	}
-	if _, err := c.Create(t.Context(), evm("b")); err != nil {
-		t.Errorf("an ID of the caller: error %v", err)
-	}
-	if _, err := c.Create(t.Context(), evm("b")); !errors.Is(err, relayer.ErrExists) {
-		t.Errorf("a taken ID: error %v", err)
-	}
 }
 
 // A rejection by the server also applies to the lost attempt before it; that of a proxy does not.
@@ -151,15 +119,6 @@ func TestWrite_BusyAfterLoss(t *testing.T) {
 func history(data string) step {
 	return func(r *http.Request) (*http.Response, error) {
 		return respondJSON(200, `{"success":true,"data":`+data+`}`, "X-Request-Id", r.Header.Get("X-Request-Id"))(r)
-	}
-}
-
-// A response with another relayer does not show the outcome.
-func TestPatch_OtherRelayer(t *testing.T) {
-	other := stored(t, changed(func(r *relayer.CreateRequest) { r.ID, r.Paused = "b", true }), 200, 9)
-	c, s := scripted(t, nil, other)
-	if r, err := c.Pause(t.Context(), "a"); !errors.Is(err, relayer.ErrOutcomeUnknown) || s.methods() != "PATCH GET" {
-		t.Errorf("sent %s, got %v, error %v", s.methods(), r, err)
 	}
 }
 

@@ -568,34 +568,6 @@ func (s countingSource) List(ctx context.Context, query relayer.ListQuery) (*rel
 	return s.faultySource.List(ctx, query)
 }
 
-// The context of a read that failed is done, so that it is not kept until the mirror is closed.
-func TestMirror_ContextOfFailedRead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		source := &faultySource{Manager: newManager(t)}
-		var contexts []context.Context
-		open(t, contextSource{source, &contexts}, relayer.Selector{})
-		source.setRefuse(errors.New("unreachable"))
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		for i, ctx := range contexts {
-			if ctx.Err() == nil {
-				t.Errorf("the context of read %d of %d is not done", i+1, len(contexts))
-			}
-		}
-	})
-}
-
-// contextSource keeps the contexts of reads.
-type contextSource struct {
-	*faultySource
-	contexts *[]context.Context
-}
-
-func (s contextSource) List(ctx context.Context, query relayer.ListQuery) (*relayer.Page, error) {
-	*s.contexts = append(*s.contexts, ctx)
-	return s.faultySource.List(ctx, query)
-}
-
 // withoutPositions is a source like a server without cursors.
 type withoutPositions struct{ *faultySource }
 
