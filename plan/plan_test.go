@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"iter"
 	"math"
-	"net/http"
 	"reflect"
 	"slices"
 	"strings"
@@ -143,7 +142,7 @@ func TestNew_Headers(t *testing.T) {
 	const url, shown = "https://rpc.example/key", `[{"url":"https://rpc.example/***","weight":100,"headers":{"X-Key":"***"}}]`
 	m := newManager(t)
 	served := newManager(t)
-	for _, registry := range []relayer.Registry{m, sealedManager(t, memory.New(), keysOf(t, "k", keyText)), serve(t, served, func(next http.Handler) http.Handler { return next })} {
+	for _, registry := range []relayer.Registry{m, sealedManager(t, memory.New(), keysOf(t, "k", keyText)), serve(t, served)} {
 		create(t, registry, with(url, secret+"1"))
 		expectActions(t, newPlan(t, registry, []relayer.CreateRequest{with(url, secret+"1")}), plan.Unchanged)
 		expectActions(t, newPlan(t, registry, []relayer.CreateRequest{with("https://rpc.example/***", "***")}), plan.Unchanged)
@@ -228,7 +227,7 @@ func TestNew_FullURLs(t *testing.T) {
 			m := newManager(t)
 			sealing := sealedManager(t, memory.New(), keysOf(t, "k", keyText))
 			served := newManager(t)
-			for _, registry := range []relayer.Registry{m, sealing, serve(t, served, func(next http.Handler) http.Handler { return next })} {
+			for _, registry := range []relayer.Registry{m, sealing, serve(t, served)} {
 				create(t, registry, withURLs("a", base+"1", "https://u:p@b.example"))
 				desired := withURLs("a", c.urls...)
 				for i := range c.urls[:min(1, len(c.urls))] {

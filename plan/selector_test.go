@@ -3,7 +3,6 @@ package plan_test
 import (
 	"context"
 	"errors"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -30,7 +29,7 @@ func selector(t testing.TB, text string) relayer.Selector {
 
 // registries returns a Manager, and a client of a server of it.
 func registries(t *testing.T, m *relayer.Manager) map[string]relayer.Registry {
-	return map[string]relayer.Registry{"manager": m, "client": serve(t, m, func(next http.Handler) http.Handler { return next })}
+	return map[string]relayer.Registry{"manager": m, "client": serve(t, m)}
 }
 
 func TestWithSelector_Prune(t *testing.T) {
