@@ -283,9 +283,7 @@ func TestWithTokenFunc(t *testing.T) {
 			func(c *connection) { c.change(1); end(c) },
 			func(c *connection) { c.change(2) },
 		}}
-		ctx, cancel := context.WithCancel(t.Context())
-		defer synctest.Wait()
-		defer cancel()
+		ctx := t.Context() // its end must end all goroutines
 		c := newClient(t, "https://relayers.example", tokens, client.WithHTTPClient(&http.Client{Transport: f}))
 		wantItems(t, c.Watch(ctx, relayer.WatchQuery{}), "updated a 1", "updated a 2")
 		for i, header := range f.opened {

@@ -99,9 +99,7 @@ func follow(t *testing.T, check func(t *testing.T, f *feed, changes iter.Seq2[re
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		f := &feed{scripts: scripts}
-		ctx, cancel := context.WithCancel(t.Context())
-		defer synctest.Wait() // a goroutine that is left would fail the test
-		defer cancel()
+		ctx := t.Context() // its end must end all goroutines
 		c := newClient(t, "https://relayers.example", client.WithHTTPClient(&http.Client{Transport: f, Timeout: time.Second}), client.WithMaxResponseBytes(64<<10))
 		check(t, f, c.Watch(ctx, relayer.WatchQuery{}))
 	})
@@ -209,9 +207,7 @@ func TestWatch_After(t *testing.T) {
 			func(c *connection) { c.send(resync); c.change(9) },
 			func(c *connection) { c.send(resync); c.change(10) },
 		}}
-		ctx, cancel := context.WithCancel(t.Context())
-		defer synctest.Wait()
-		defer cancel()
+		ctx := t.Context() // its end must end all goroutines
 		c := newClient(t, "https://relayers.example", client.WithHTTPClient(&http.Client{Transport: f}))
 		for change, err := range c.Watch(ctx, relayer.WatchQuery{After: "p7"}) {
 			if err != nil || change.Position != "p8" {
@@ -240,9 +236,7 @@ func TestWatch_Heartbeats(t *testing.T) {
 	}
 	for wanted, want := range map[bool]string{false: "updated p1 updated p2", true: "heartbeat  updated p1 heartbeat p7 heartbeat p7 updated p2"} {
 		synctest.Test(t, func(t *testing.T) {
-			ctx, cancel := context.WithCancel(t.Context())
-			defer synctest.Wait()
-			defer cancel()
+			ctx := t.Context() // its end must end all goroutines
 			c := newClient(t, "https://relayers.example", client.WithHTTPClient(&http.Client{Transport: &feed{scripts: []func(*connection){script}}}))
 			var got []string
 			for change, err := range c.Watch(ctx, relayer.WatchQuery{Heartbeats: wanted}) {
@@ -279,9 +273,7 @@ func TestWatch_ResumesAfterHeartbeat(t *testing.T) {
 // connection.
 func TestWatch_Time(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		defer synctest.Wait()
-		defer cancel()
+		ctx := t.Context() // its end must end all goroutines
 		start := time.Now()
 		f := &feed{scripts: []func(*connection){func(c *connection) {
 			c.send(resync)
@@ -359,9 +351,7 @@ func TestWatch_AgeAfterStall(t *testing.T) {
 					}
 				}
 				f := &feed{scripts: slices.Repeat([]func(*connection){live}, 10)}
-				ctx, cancel := context.WithCancel(t.Context())
-				defer synctest.Wait()
-				defer cancel()
+				ctx := t.Context() // its end must end all goroutines
 				end := time.Now().Add(stall)
 				transport := stalled{f, func() time.Time { return end }}
 				c := newClient(t, "https://relayers.example", client.WithHTTPClient(&http.Client{Transport: transport}))
@@ -411,9 +401,7 @@ func TestWatch_LateResponseIsUsed(t *testing.T) {
 			c.change(100)
 			c.change(101)
 		}}}
-		ctx, cancel := context.WithCancel(t.Context())
-		defer synctest.Wait()
-		defer cancel()
+		ctx := t.Context() // its end must end all goroutines
 		c := newClient(t, "https://relayers.example", client.WithHTTPClient(&http.Client{Transport: follow(f)}))
 		wantItems(t, c.Watch(ctx, relayer.WatchQuery{}),
 			"updated a 0", "updated a 1", "updated a 2", "updated a 3", "updated a 4", "updated a 5", "updated a 6", "updated a 100", "updated a 101")
@@ -427,9 +415,7 @@ func TestWatch_LateResponseIsUsed(t *testing.T) {
 func TestWatch_SlowToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &feed{scripts: []func(*connection){func(c *connection) { c.send(resync + changeEvent(1) + changeEvent(2)) }, end}}
-		ctx, cancel := context.WithCancel(t.Context())
-		defer synctest.Wait()
-		defer cancel()
+		ctx := t.Context() // its end must end all goroutines
 		tokens, response := 0, 2*time.Second
 		wait := func(ctx context.Context) (string, error) {
 			if tokens++; tokens == 2 {
@@ -483,9 +469,7 @@ func TestWatch_OldConnection(t *testing.T) {
 func TestWatch_FirstConnectionFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &feed{}
-		ctx, cancel := context.WithCancel(t.Context())
-		defer synctest.Wait()
-		defer cancel()
+		ctx := t.Context() // its end must end all goroutines
 		c := newClient(t, "https://relayers.example", client.WithHTTPClient(&http.Client{Transport: f}))
 		changes := c.Watch(ctx, relayer.WatchQuery{})
 		time.AfterFunc(time.Minute, func() {
