@@ -32,8 +32,6 @@ var contradictions = []struct{ what, sql string }{
 		)
 		SELECT count(*) FROM real FULL JOIN $schema.postings AS stored USING (term, chunk)
 		WHERE real.bits IS DISTINCT FROM stored.bits`},
-	{"counters that are negative", `
-		SELECT count(*) FROM $schema.state, $schema.pruning WHERE least(last_sequence, last_revision, pruned, history_pruned, displaced, feed_age, history_age, history_changes) < 0`},
 	{"relayers with an impossible ID, claim, sequence number or revision", `
 		SELECT count(*) FROM $schema.relayers, $schema.state
 		WHERE octet_length(id) NOT BETWEEN 1 AND 64 OR octet_length(claim) NOT BETWEEN 1 AND 128
@@ -54,8 +52,9 @@ var contradictions = []struct{ what, sql string }{
 		WHERE last_revision > greatest(history_pruned, (SELECT max(number) FROM $schema.changes))`},
 	{"changes that should be pruned, or above the last revision", `
 		SELECT count(*) FROM $schema.changes, $schema.pruning, $schema.state WHERE number <= history_pruned OR number > last_revision`},
-	{"pruned changes above the last revision", `
-		SELECT count(*) FROM $schema.pruning WHERE pruned > (SELECT last_revision FROM $schema.state) OR greatest(history_pruned, displaced) > pruned`},
+	{"impossible counters of pruning", `
+		SELECT count(*) FROM $schema.state, $schema.pruning WHERE pruned > last_revision OR greatest(history_pruned, displaced) > pruned
+		OR least(last_sequence, last_revision, pruned, history_pruned, displaced, feed_age, history_age, history_changes) < 0`},
 	{"positions that differ from the last change", `
 		SELECT count(*) FROM $schema.state JOIN $schema.changes ON number = last_revision WHERE last_changed_at <> changed_at`},
 	// An imported relayer can have the revision of a change of an earlier one of its ID, which was

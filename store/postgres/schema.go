@@ -45,10 +45,10 @@ const schemaVersion = 1
 // another one and filter it by ID. The column elsewhere marks changes that were made in another
 // store: see [Store.ImportHistory].
 //
-// The counts form a tree of three levels: a node of level 1 counts the records of 128 sequence
-// numbers, and a node of a higher level covers 128 nodes of the level below. They change with
-// every create and delete, so their pages have room for new versions of a row (heap-only tuple
-// updates). Rows of zero are deleted: there would be one for each 128 creates.
+// The counts form a tree of three levels, which leads to the beginning of a page: a node of level 1
+// counts the records of 128 sequence numbers, and a node of a higher level covers 128 nodes of the
+// level below. They change with every create and delete, so their pages have room for new versions
+// of a row (heap-only tuple updates). Rows of zero are deleted: there would be one for each 128 creates.
 //
 // The table postings is the index of terms: for each term and chunk of 512 sequence numbers,
 // the bits of the records that have the term (an inverted index of bitmaps). A
@@ -475,17 +475,13 @@ func createSchema(ctx context.Context, conn *conn, opts options) error {
 				return err
 			}
 		}
-		return executeAll(ctx, tx, opts.schema, schemaSQL)
+		sql := schemaSQL
+		for _, replacer := range parts {
+			sql = replacer.Replace(sql)
+		}
+		_, err = tx.Conn().PgConn().Exec(ctx, inSchema(opts.schema, sql)).ReadAll()
+		return err
 	})
-}
-
-// executeAll runs several statements without parameters.
-func executeAll(ctx context.Context, tx pgx.Tx, schema, sql string) error {
-	for _, replacer := range parts {
-		sql = replacer.Replace(sql)
-	}
-	_, err := tx.Conn().PgConn().Exec(ctx, inSchema(schema, sql)).ReadAll()
-	return err
 }
 
 func setupError(ctx context.Context, config *pgx.ConnConfig, opts options, err error) error {

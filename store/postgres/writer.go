@@ -104,13 +104,13 @@ func (s *Store) commitSeparately(taken []*write) {
 }
 
 func finishFailed(taken []*write, err error) {
-	switch {
-	case err == nil:
-	case errors.Is(err, relayer.ErrOutcomeUnknown):
-		finishAll(taken, err)
-	default:
-		finishAll(taken, failed(err))
+	if err == nil {
+		return
 	}
+	if !errors.Is(err, relayer.ErrOutcomeUnknown) {
+		err = failed(err)
+	}
+	finishAll(taken, err)
 }
 
 // tryTransactions repeats a transaction that fails for a transient reason before its
