@@ -12,7 +12,18 @@ import (
 	"github.com/go-relayer/relayer/store/postgres"
 )
 
+// TestCheck_Contradictions spoils the tables, and restores them from copies.
 func TestCheck_Contradictions(t *testing.T) {
+	t.Parallel()
+	store, admin, schema := openWithAdmin(t)
+	for _, id := range []string{"a", "b", "c"} {
+		create(t, store, relayer.Record{ID: id, Terms: []string{"common"}})
+	}
+	tables := []string{"state", "pruning", "relayers", "postings", "counts", "changes"}
+	execute(t, admin, "CREATE SCHEMA copy_of_"+schema)
+	for _, table := range tables {
+		execute(t, admin, fmt.Sprintf("CREATE TABLE copy_of_%[1]s.%[2]s AS TABLE %[1]s.%[2]s", schema, table))
+	}
 	for what, spoil := range map[string]string{
 		"a count too high":     `UPDATE spoiled.counts SET live = live + 1 WHERE level = 2`,
 		"a count that is gone": `DELETE FROM spoiled.counts WHERE level = 1`,
@@ -48,31 +59,14 @@ func TestCheck_Contradictions(t *testing.T) {
 		"no version":                   `UPDATE spoiled.state SET version = 0`,
 		"a second row of counters":     `INSERT INTO spoiled.state SELECT version, version, 0, 0, 0 FROM spoiled.state`,
 	} {
-		t.Run(what, func(t *testing.T) {
-			pool := newPool(t, server.ConnString())
-			store, err := postgres.New(t.Context(), pool, longTimeouts, postgres.WithSchema("spoiled"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer store.Close()
-			defer func() {
-				if _, err := pool.Exec(t.Context(), `DROP SCHEMA spoiled CASCADE`); err != nil {
-					t.Error(err)
-				}
-			}()
-			for _, id := range []string{"a", "b", "c"} {
-				if _, err := store.Create(t.Context(), relayer.Record{ID: id, Terms: []string{"common"}}); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if err := store.Check(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			execute(t, pool, strings.Split(spoil, "; ")...)
-			if err := store.Check(t.Context()); !errors.Is(err, relayer.ErrCorrupt) {
-				t.Errorf("Check: %v, want relayer.ErrCorrupt", err)
-			}
-		})
+		wantConsistent(t, store)
+		execute(t, admin, strings.Split(strings.ReplaceAll(spoil, "spoiled", schema), "; ")...)
+		if err := store.Check(t.Context()); !errors.Is(err, relayer.ErrCorrupt) {
+			t.Errorf("%s: error %v, want ErrCorrupt", what, err)
+		}
+		for _, table := range tables {
+			execute(t, admin, fmt.Sprintf("TRUNCATE %s.%s", schema, table), fmt.Sprintf("INSERT INTO %[1]s.%[2]s SELECT * FROM copy_of_%[1]s.%[2]s", schema, table))
+		}
 	}
 }
 
