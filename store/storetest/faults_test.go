@@ -36,14 +36,12 @@ var faults = map[string]map[string]fault{
 				return page, err
 			}
 		},
-		"create overwrites": func(f *faulty, right *watched) {
-			f.create = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-				if current, err := right.Get(ctx, rec.ID); err == nil {
-					_ = right.Delete(ctx, current.ID, current.Revision, nil)
-				}
-				return right.Create(ctx, rec)
+		"create overwrites": creating(func(ctx context.Context, right *watched, rec relayer.Record) (relayer.Record, error) {
+			if current, err := right.Get(ctx, rec.ID); err == nil {
+				_ = right.Delete(ctx, current.ID, current.Revision, nil)
 			}
-		},
+			return right.Create(ctx, rec)
+		}),
 		"claims are not enforced": func(f *faulty, right *watched) {
 			var claims sync.Map
 			f.create = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
@@ -64,45 +62,35 @@ var faults = map[string]map[string]fault{
 				return rec, err
 			}
 		},
-		"update ignores the revision": func(f *faulty, right *watched) {
-			f.update = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-				if current, err := right.Get(ctx, rec.ID); err == nil {
-					rec.Revision = current.Revision
-				}
-				return right.Update(ctx, rec)
+		"update ignores the revision": updating(func(ctx context.Context, right *watched, rec relayer.Record) (relayer.Record, error) {
+			if current, err := right.Get(ctx, rec.ID); err == nil {
+				rec.Revision = current.Revision
 			}
-		},
-		"delete ignores the revision": func(f *faulty, right *watched) {
-			f.remove = func(ctx context.Context, id string, revision uint64, note []byte) error {
-				if current, err := right.Get(ctx, id); err == nil {
-					revision = current.Revision
-				}
-				return right.Delete(ctx, id, revision, note)
+			return right.Update(ctx, rec)
+		}),
+		"delete ignores the revision": deleting(func(ctx context.Context, right *watched, id string, revision uint64, note []byte) error {
+			if current, err := right.Get(ctx, id); err == nil {
+				revision = current.Revision
 			}
-		},
-		"update moves to the end": func(f *faulty, right *watched) {
-			f.update = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-				if err := right.Delete(ctx, rec.ID, rec.Revision, nil); err != nil {
-					return relayer.Record{}, err
-				}
-				return right.Create(ctx, rec)
+			return right.Delete(ctx, id, revision, note)
+		}),
+		"update moves to the end": updating(func(ctx context.Context, right *watched, rec relayer.Record) (relayer.Record, error) {
+			if err := right.Delete(ctx, rec.ID, rec.Revision, nil); err != nil {
+				return relayer.Record{}, err
 			}
-		},
-		"total is that of the page": func(f *faulty, right *watched) {
-			f.list = func(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
-				page, err := right.List(ctx, query)
-				page.Total = len(page.Records)
-				return page, err
+			return right.Create(ctx, rec)
+		}),
+		"total is that of the page": listing(func(ctx context.Context, right *watched, query relayer.StoreQuery) (relayer.Listing, error) {
+			page, err := right.List(ctx, query)
+			page.Total = len(page.Records)
+			return page, err
+		}),
+		"pages skip one": listing(func(ctx context.Context, right *watched, query relayer.StoreQuery) (relayer.Listing, error) {
+			if query.Offset > 20 {
+				query.Offset++
 			}
-		},
-		"pages skip one": func(f *faulty, right *watched) {
-			f.list = func(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
-				if query.Offset > 20 {
-					query.Offset++
-				}
-				return right.List(ctx, query)
-			}
-		},
+			return right.List(ctx, query)
+		}),
 		"check reports damage of an undamaged store": func(f *faulty, _ *watched) { f.check = func(context.Context) error { return errors.New("damaged") } },
 		"an update overwrites the memory of the old document": func(f *faulty, right *watched) {
 			var returned sync.Map
@@ -118,31 +106,25 @@ var faults = map[string]map[string]fault{
 				return made, nil
 			}
 		},
-		"a create sorts the memory of the terms given": func(f *faulty, right *watched) {
-			f.create = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-				made := rec
-				made.Terms = slices.Clone(rec.Terms)
-				made, err := right.Create(ctx, made)
-				slices.Reverse(rec.Terms)
-				return made, err
-			}
-		},
-		"terms are not stored": func(f *faulty, right *watched) {
-			f.create = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-				terms := rec.Terms
-				rec.Terms = nil
-				rec, err := right.Create(ctx, rec)
-				rec.Terms = terms
-				return rec, err
-			}
-		},
-		"an update keeps the terms": func(f *faulty, right *watched) {
-			f.update = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-				old, _ := right.Get(ctx, rec.ID)
-				rec.Terms = old.Terms
-				return right.Update(ctx, rec)
-			}
-		},
+		"a create sorts the memory of the terms given": creating(func(ctx context.Context, right *watched, rec relayer.Record) (relayer.Record, error) {
+			made := rec
+			made.Terms = slices.Clone(rec.Terms)
+			made, err := right.Create(ctx, made)
+			slices.Reverse(rec.Terms)
+			return made, err
+		}),
+		"terms are not stored": creating(func(ctx context.Context, right *watched, rec relayer.Record) (relayer.Record, error) {
+			terms := rec.Terms
+			rec.Terms = nil
+			rec, err := right.Create(ctx, rec)
+			rec.Terms = terms
+			return rec, err
+		}),
+		"an update keeps the terms": updating(func(ctx context.Context, right *watched, rec relayer.Record) (relayer.Record, error) {
+			old, _ := right.Get(ctx, rec.ID)
+			rec.Terms = old.Terms
+			return right.Update(ctx, rec)
+		}),
 		"terms are ignored": changedQuery(func(query *relayer.StoreQuery) { query.Terms = nil }),
 		"IDs are ignored":   changedQuery(func(query *relayer.StoreQuery) { query.IDs = nil }),
 		"an element without terms is ignored": changedQuery(func(query *relayer.StoreQuery) {
@@ -177,16 +159,14 @@ var faults = map[string]map[string]fault{
 				return right.Import(ctx, records)
 			}
 		},
-		"import is not atomic": func(f *faulty, right *watched) {
-			f.load = func(ctx context.Context, records []relayer.Record) error {
-				for i := range records {
-					if err := right.Import(ctx, records[i:i+1]); err != nil {
-						return err
-					}
+		"import is not atomic": importing(func(ctx context.Context, right *watched, records []relayer.Record) error {
+			for i := range records {
+				if err := right.Import(ctx, records[i:i+1]); err != nil {
+					return err
 				}
-				return ctx.Err()
 			}
-		},
+			return ctx.Err()
+		}),
 		"writes get revisions below an import": miscounting(func(uint64, []relayer.Record) uint64 { return 0 }),
 		"an import lowers revisions": miscounting(func(_ uint64, records []relayer.Record) uint64 {
 			return greatestRevision(records)
@@ -222,32 +202,26 @@ var faults = map[string]map[string]fault{
 				return again
 			})
 		}),
-		"import skips existing records": func(f *faulty, right *watched) {
-			f.load = func(ctx context.Context, records []relayer.Record) error {
-				return right.Import(ctx, slices.DeleteFunc(slices.Clone(records), func(rec relayer.Record) bool {
-					_, err := right.Get(ctx, rec.ID)
-					return err == nil
-				}))
-			}
-		},
-		"import overwrites": func(f *faulty, right *watched) {
-			f.load = func(ctx context.Context, records []relayer.Record) error {
-				for _, rec := range records {
-					if current, err := right.Get(ctx, rec.ID); err == nil {
-						_ = right.Delete(ctx, current.ID, current.Revision, nil)
-					}
+		"import skips existing records": importing(func(ctx context.Context, right *watched, records []relayer.Record) error {
+			return right.Import(ctx, slices.DeleteFunc(slices.Clone(records), func(rec relayer.Record) bool {
+				_, err := right.Get(ctx, rec.ID)
+				return err == nil
+			}))
+		}),
+		"import overwrites": importing(func(ctx context.Context, right *watched, records []relayer.Record) error {
+			for _, rec := range records {
+				if current, err := right.Get(ctx, rec.ID); err == nil {
+					_ = right.Delete(ctx, current.ID, current.Revision, nil)
 				}
-				return right.Import(ctx, records)
 			}
-		},
-		"import of nothing is rejected": func(f *faulty, right *watched) {
-			f.load = func(ctx context.Context, records []relayer.Record) error {
-				if len(records) == 0 {
-					return relayer.ErrInvalid
-				}
-				return right.Import(ctx, records)
+			return right.Import(ctx, records)
+		}),
+		"import of nothing is rejected": importing(func(ctx context.Context, right *watched, records []relayer.Record) error {
+			if len(records) == 0 {
+				return relayer.ErrInvalid
 			}
-		},
+			return right.Import(ctx, records)
+		}),
 		"import drops terms": changedImport(func(records []relayer.Record) []relayer.Record {
 			for i := range records {
 				records[i].Terms = nil
@@ -259,6 +233,11 @@ var faults = map[string]map[string]fault{
 				return log
 			}
 			return append(log, change)
+		}),
+		"an update is reported as a create": changedElements(func(change *relayer.RecordChange) {
+			if change.Kind == relayer.ChangeUpdated {
+				change.Kind = relayer.ChangeCreated
+			}
 		}),
 		"private parts are not reported": changedElements(func(change *relayer.RecordChange) { change.Record.Private = nil }),
 		"old texts are not reported":     changedElements(func(change *relayer.RecordChange) { change.OldText = "" }),
@@ -297,25 +276,21 @@ var faults = map[string]map[string]fault{
 		"positions repeat": func(_ *faulty, right *watched) {
 			right.position = func(number int) string { return positionOf(max(1, number&^1)) }
 		},
-		"one imported record of many is reported": func(f *faulty, right *watched) {
-			f.load = func(ctx context.Context, records []relayer.Record) error {
-				err := right.Store.Import(ctx, records)
-				if err == nil && len(records) > 0 {
-					_, err = right.write(ctx, relayer.ChangeCreated, records[0].ID, func() (relayer.Record, error) { return right.Get(ctx, records[0].ID) })
-				}
-				return err
+		"one imported record of many is reported": importing(func(ctx context.Context, right *watched, records []relayer.Record) error {
+			err := right.Store.Import(ctx, records)
+			if err == nil && len(records) > 0 {
+				_, err = right.write(ctx, relayer.ChangeCreated, records[0].ID, func() (relayer.Record, error) { return right.Get(ctx, records[0].ID) })
 			}
-		},
+			return err
+		}),
 		"imports are not reported": func(f *faulty, right *watched) { f.load = right.Store.Import },
 		"sequences: they fall":     withCreated(func(made *relayer.Record, _ relayer.Record, _ []relayer.Record) { made.Sequence = 1000 - made.Sequence }),
 		"sequences: they are zero": withCreated(func(made *relayer.Record, _ relayer.Record, _ []relayer.Record) { made.Sequence = 0 }),
-		"sequences: an update takes a new one": func(f *faulty, right *watched) {
-			f.update = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-				made, err := right.Update(ctx, rec)
-				made.Sequence = made.Revision
-				return made, err
-			}
-		},
+		"sequences: an update takes a new one": updating(func(ctx context.Context, right *watched, rec relayer.Record) (relayer.Record, error) {
+			made, err := right.Update(ctx, rec)
+			made.Sequence = made.Revision
+			return made, err
+		}),
 		"sequences: one more than the last record": withCreated(func(made *relayer.Record, _ relayer.Record, before []relayer.Record) {
 			made.Sequence = 1
 			if len(before) > 0 {
@@ -326,13 +301,11 @@ var faults = map[string]map[string]fault{
 			made.Sequence = uint64(len(before)) + 1
 		}),
 		"a given sequence: a create keeps it": withCreated(func(made *relayer.Record, given relayer.Record, _ []relayer.Record) { made.Sequence = given.Sequence }),
-		"a given sequence: an update keeps it": func(f *faulty, right *watched) {
-			f.update = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-				made, err := right.Update(ctx, rec)
-				made.Sequence = rec.Sequence
-				return made, err
-			}
-		},
+		"a given sequence: an update keeps it": updating(func(ctx context.Context, right *watched, rec relayer.Record) (relayer.Record, error) {
+			made, err := right.Update(ctx, rec)
+			made.Sequence = rec.Sequence
+			return made, err
+		}),
 		"sequences: imports keep their own": func(f *faulty, right *watched) {
 			own := make(map[string]uint64)
 			f.load = func(ctx context.Context, records []relayer.Record) error {
@@ -351,17 +324,15 @@ var faults = map[string]map[string]fault{
 				return page, err
 			}
 		},
-		"sequences: imports have none": func(f *faulty, right *watched) {
-			f.list = func(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
-				page, err := right.List(ctx, query)
-				for i, rec := range page.Records {
-					if strings.HasPrefix(rec.ID, "m") {
-						page.Records[i].Sequence = 0
-					}
+		"sequences: imports have none": listing(func(ctx context.Context, right *watched, query relayer.StoreQuery) (relayer.Listing, error) {
+			page, err := right.List(ctx, query)
+			for i, rec := range page.Records {
+				if strings.HasPrefix(rec.ID, "m") {
+					page.Records[i].Sequence = 0
 				}
-				return page, err
 			}
-		},
+			return page, err
+		}),
 		"after: it is ignored":            changedQuery(func(query *relayer.StoreQuery) { query.After = 0 }),
 		"after: it is included":           changedQuery(func(query *relayer.StoreQuery) { query.After = max(1, query.After) - 1 }),
 		"after: it is signed":             changedQuery(func(query *relayer.StoreQuery) { query.After = uint64(max(0, int64(query.After))) }),
@@ -378,59 +349,47 @@ var faults = map[string]map[string]fault{
 			rest, _ := right.List(ctx, query)
 			page.Total = len(rest.Records)
 		}),
-		"after: the offset counts all records": func(f *faulty, right *watched) {
-			f.list = func(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
-				after := query.After
-				query.After = 0
-				page, err := right.List(ctx, query)
-				page.Records = slices.DeleteFunc(page.Records, func(rec relayer.Record) bool { return rec.Sequence <= after })
-				return page, err
-			}
-		},
+		"after: the offset counts all records": listing(func(ctx context.Context, right *watched, query relayer.StoreQuery) (relayer.Listing, error) {
+			after := query.After
+			query.After = 0
+			page, err := right.List(ctx, query)
+			page.Records = slices.DeleteFunc(page.Records, func(rec relayer.Record) bool { return rec.Sequence <= after })
+			return page, err
+		}),
 		"documents only: the note is missing":     documentsWithout(func(rec *relayer.Record) { rec.Note = nil }),
 		"documents only: the sequence is missing": documentsWithout(func(rec *relayer.Record) { rec.Sequence = 0 }),
 		"documents only: the revision is missing": documentsWithout(func(rec *relayer.Record) { rec.Revision = 0 }),
 		"documents only: the document is missing": documentsWithout(func(rec *relayer.Record) { rec.Document = nil }),
 		"documents only: the ID is missing":       documentsWithout(func(rec *relayer.Record) { rec.ID = "" }),
-		"notes: a create loses it": func(f *faulty, right *watched) {
-			f.create = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-				note := rec.Note
-				rec.Note = nil
-				rec, err := right.Create(ctx, rec)
-				rec.Note = note
-				return rec, err
+		"notes: a create loses it": creating(func(ctx context.Context, right *watched, rec relayer.Record) (relayer.Record, error) {
+			note := rec.Note
+			rec.Note = nil
+			rec, err := right.Create(ctx, rec)
+			rec.Note = note
+			return rec, err
+		}),
+		"notes: an update keeps the old one": updating(func(ctx context.Context, right *watched, rec relayer.Record) (relayer.Record, error) {
+			note := rec.Note
+			if old, err := right.Get(ctx, rec.ID); err == nil {
+				rec.Note = old.Note
 			}
-		},
-		"notes: an update keeps the old one": func(f *faulty, right *watched) {
-			f.update = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-				note := rec.Note
-				if old, err := right.Get(ctx, rec.ID); err == nil {
-					rec.Note = old.Note
-				}
-				rec, err := right.Update(ctx, rec)
-				rec.Note = note
-				return rec, err
+			rec, err := right.Update(ctx, rec)
+			rec.Note = note
+			return rec, err
+		}),
+		"notes: an update without one keeps the old one": updating(func(ctx context.Context, right *watched, rec relayer.Record) (relayer.Record, error) {
+			if old, err := right.Get(ctx, rec.ID); err == nil && rec.Note == nil {
+				rec.Note = old.Note
 			}
-		},
-		"notes: an update without one keeps the old one": func(f *faulty, right *watched) {
-			f.update = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-				if old, err := right.Get(ctx, rec.ID); err == nil && rec.Note == nil {
-					rec.Note = old.Note
-				}
-				return right.Update(ctx, rec)
-			}
-		},
-		"notes: a delete loses it": func(f *faulty, right *watched) {
-			f.remove = func(ctx context.Context, id string, revision uint64, _ []byte) error {
-				return right.Delete(ctx, id, revision, nil)
-			}
-		},
-		"notes: a delete has that of the record": func(f *faulty, right *watched) {
-			f.remove = func(ctx context.Context, id string, revision uint64, _ []byte) error {
-				rec, _ := right.Get(ctx, id)
-				return right.Delete(ctx, id, revision, rec.Note)
-			}
-		},
+			return right.Update(ctx, rec)
+		}),
+		"notes: a delete loses it": deleting(func(ctx context.Context, right *watched, id string, revision uint64, _ []byte) error {
+			return right.Delete(ctx, id, revision, nil)
+		}),
+		"notes: a delete has that of the record": deleting(func(ctx context.Context, right *watched, id string, revision uint64, _ []byte) error {
+			rec, _ := right.Get(ctx, id)
+			return right.Delete(ctx, id, revision, rec.Note)
+		}),
 		"notes: a delete has the revision of the record": changedElements(func(change *relayer.RecordChange) {
 			if change.Kind == relayer.ChangeDeleted {
 				change.Record.Revision--
@@ -541,34 +500,30 @@ var faults = map[string]map[string]fault{
 		}),
 	},
 	"readers see complete snapshots": {
-		"a selection of another moment": func(f *faulty, right *watched) {
-			f.list = func(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
-				if len(query.Terms) == 0 {
-					return right.List(ctx, query)
-				}
-				all, _ := right.List(ctx, relayer.StoreQuery{Limit: math.MaxInt})
-				page, err := storeutil.Scan(func(yield func(relayer.Record, error) bool) {
-					for _, rec := range all.Records {
-						runtime.Gosched()
-						rec, err := right.Get(ctx, rec.ID)
-						if err == nil && !yield(rec, nil) {
-							return
-						}
+		"a selection of another moment": listing(func(ctx context.Context, right *watched, query relayer.StoreQuery) (relayer.Listing, error) {
+			if len(query.Terms) == 0 {
+				return right.List(ctx, query)
+			}
+			all, _ := right.List(ctx, relayer.StoreQuery{Limit: math.MaxInt})
+			page, err := storeutil.Scan(func(yield func(relayer.Record, error) bool) {
+				for _, rec := range all.Records {
+					runtime.Gosched()
+					rec, err := right.Get(ctx, rec.ID)
+					if err == nil && !yield(rec, nil) {
+						return
 					}
-				}, query)
-				page.Position = all.Position
-				return page, err
-			}
-		},
-		"total of another moment": func(f *faulty, right *watched) {
-			f.list = func(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
-				before, _ := right.List(ctx, relayer.StoreQuery{Terms: query.Terms, IDs: query.IDs})
-				runtime.Gosched()
-				page, err := right.List(ctx, query)
-				page.Total = before.Total
-				return page, err
-			}
-		},
+				}
+			}, query)
+			page.Position = all.Position
+			return page, err
+		}),
+		"total of another moment": listing(func(ctx context.Context, right *watched, query relayer.StoreQuery) (relayer.Listing, error) {
+			before, _ := right.List(ctx, relayer.StoreQuery{Terms: query.Terms, IDs: query.IDs})
+			runtime.Gosched()
+			page, err := right.List(ctx, query)
+			page.Total = before.Total
+			return page, err
+		}),
 		"the total of a search is that before the last update": func(f *faulty, right *watched) {
 			search := relayer.StoreQuery{Contains: []string{"b"}}
 			var before atomic.Int64
@@ -587,57 +542,56 @@ var faults = map[string]map[string]fault{
 		},
 	},
 	"IDs at the limits": {
-		"delete refuses an impossible ID": func(f *faulty, right *watched) {
-			f.remove = func(ctx context.Context, id string, revision uint64, note []byte) error {
+		"get refuses an impossible ID": func(f *faulty, right *watched) {
+			f.get = func(ctx context.Context, id string) (relayer.Record, error) {
 				if id == "" || len(id) > 64 {
-					return relayer.ErrInvalid
+					return relayer.Record{}, relayer.ErrInvalid
 				}
-				return right.Delete(ctx, id, revision, note)
+				return right.Get(ctx, id)
 			}
 		},
+		"IDs are cut": withStored(func(rec *relayer.Record) { rec.ID = rec.ID[:min(63, len(rec.ID))] }),
+		"delete refuses an impossible ID": deleting(func(ctx context.Context, right *watched, id string, revision uint64, note []byte) error {
+			if id == "" || len(id) > 64 {
+				return relayer.ErrInvalid
+			}
+			return right.Delete(ctx, id, revision, note)
+		}),
 	},
 	"canceled context": {
-		"contexts are ignored": func(f *faulty, right *watched) {
-			f.create = func(_ context.Context, rec relayer.Record) (relayer.Record, error) {
-				return right.Create(context.Background(), rec)
-			}
-		},
-		"import ignores its context": func(f *faulty, right *watched) {
-			f.load = func(_ context.Context, records []relayer.Record) error {
-				return right.Import(context.Background(), records)
-			}
-		},
+		"contexts are ignored": creating(func(_ context.Context, right *watched, rec relayer.Record) (relayer.Record, error) {
+			return right.Create(context.Background(), rec)
+		}),
+		"import ignores its context": importing(func(_ context.Context, right *watched, records []relayer.Record) error {
+			return right.Import(context.Background(), records)
+		}),
 	},
 	"racing writes": {
-		"many creates of one ID win": func(f *faulty, right *watched) {
-			f.create = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-				if _, err := right.Get(ctx, rec.ID); err == nil {
-					return relayer.Record{}, relayer.ErrExists
-				}
-				runtime.Gosched()
-				made, err := right.Create(ctx, rec)
-				if errors.Is(err, relayer.ErrExists) {
-					return right.Get(ctx, rec.ID)
-				}
-				return made, err
+		"many creates of one ID win": creating(func(ctx context.Context, right *watched, rec relayer.Record) (relayer.Record, error) {
+			if _, err := right.Get(ctx, rec.ID); err == nil {
+				return relayer.Record{}, relayer.ErrExists
 			}
-		},
+			runtime.Gosched()
+			made, err := right.Create(ctx, rec)
+			if errors.Is(err, relayer.ErrExists) {
+				return right.Get(ctx, rec.ID)
+			}
+			return made, err
+		}),
 	},
 	"readers see complete imports": {
-		"import removes records that were visible": func(f *faulty, right *watched) {
-			f.load = func(ctx context.Context, records []relayer.Record) error {
-				for i := range records {
-					if err := right.Import(ctx, records[i:i+1]); err != nil {
-						for _, gone := range records[:i] {
-							_ = right.Delete(ctx, gone.ID, gone.Revision, nil)
-						}
-						return err
+		"import removes records that were visible": importing(func(ctx context.Context, right *watched, records []relayer.Record) error {
+			for i := range records {
+				if err := right.Import(ctx, records[i:i+1]); err != nil {
+					for _, gone := range records[:i] {
+						_ = right.Delete(ctx, gone.ID, gone.Revision, nil)
 					}
-					runtime.Gosched()
+					return err
 				}
-				return ctx.Err()
+				runtime.Gosched()
 			}
-		},
+			return ctx.Err()
+		}),
 	},
 	"revisions of imports at the limits": {
 		"import accepts any revision": changedImport(func(records []relayer.Record) []relayer.Record {
@@ -683,13 +637,11 @@ var faults = map[string]map[string]fault{
 		"marks are ignored": searching(func(text, part string) bool {
 			return strings.Contains(strings.ReplaceAll(text, "\u0301", ""), strings.ReplaceAll(part, "\u0301", ""))
 		}),
-		"all of them are needed": func(f *faulty, right *watched) {
-			f.list = func(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
-				return scan(ctx, right, query, func(rec relayer.Record) bool {
-					return !slices.ContainsFunc(query.Contains, func(part string) bool { return !strings.Contains(rec.Text, part) })
-				})
-			}
-		},
+		"all of them are needed": listing(func(ctx context.Context, right *watched, query relayer.StoreQuery) (relayer.Listing, error) {
+			return scan(ctx, right, query, func(rec relayer.Record) bool {
+				return !slices.ContainsFunc(query.Contains, func(part string) bool { return !strings.Contains(rec.Text, part) })
+			})
+		}),
 		"an update keeps the old text": func(f *faulty, right *watched) {
 			texts := make(map[string]string)
 			f.create = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
@@ -714,14 +666,12 @@ var faults = map[string]map[string]fault{
 				rec.Note = []byte("{}")
 			}
 		}),
-		"long notes of deletes are refused": func(f *faulty, right *watched) {
-			f.remove = func(ctx context.Context, id string, revision uint64, note []byte) error {
-				if len(note) > 4000 {
-					return relayer.ErrInvalid
-				}
-				return right.Delete(ctx, id, revision, note)
+		"long notes of deletes are refused": deleting(func(ctx context.Context, right *watched, id string, revision uint64, note []byte) error {
+			if len(note) > 4000 {
+				return relayer.ErrInvalid
 			}
-		},
+			return right.Delete(ctx, id, revision, note)
+		}),
 	},
 	"history of another store": {
 		"revisions are assigned again": brokenHistory(func(right *watched, changes []relayer.RecordChange) []relayer.RecordChange {

@@ -244,6 +244,42 @@ func (w *watched) Import(ctx context.Context, records []relayer.Record) error {
 	return nil
 }
 
+// A fault of one method gets the conforming store.
+
+func creating(create func(context.Context, *watched, relayer.Record) (relayer.Record, error)) fault {
+	return func(f *faulty, right *watched) {
+		f.create = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) { return create(ctx, right, rec) }
+	}
+}
+
+func updating(update func(context.Context, *watched, relayer.Record) (relayer.Record, error)) fault {
+	return func(f *faulty, right *watched) {
+		f.update = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) { return update(ctx, right, rec) }
+	}
+}
+
+func deleting(remove func(context.Context, *watched, string, uint64, []byte) error) fault {
+	return func(f *faulty, right *watched) {
+		f.remove = func(ctx context.Context, id string, revision uint64, note []byte) error {
+			return remove(ctx, right, id, revision, note)
+		}
+	}
+}
+
+func listing(list func(context.Context, *watched, relayer.StoreQuery) (relayer.Listing, error)) fault {
+	return func(f *faulty, right *watched) {
+		f.list = func(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
+			return list(ctx, right, query)
+		}
+	}
+}
+
+func importing(load func(context.Context, *watched, []relayer.Record) error) fault {
+	return func(f *faulty, right *watched) {
+		f.load = func(ctx context.Context, records []relayer.Record) error { return load(ctx, right, records) }
+	}
+}
+
 func logging(record func(log []relayer.RecordChange, change relayer.RecordChange) []relayer.RecordChange) fault {
 	return func(_ *faulty, right *watched) { right.record = record }
 }
@@ -254,49 +290,41 @@ func resuming(resume func(after string, last int) (seen int, isGap bool)) fault 
 
 // changedQuery returns a store that executes another query.
 func changedQuery(change func(query *relayer.StoreQuery)) fault {
-	return func(f *faulty, right *watched) {
-		f.list = func(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
-			change(&query)
-			return right.List(ctx, query)
-		}
-	}
+	return listing(func(ctx context.Context, right *watched, query relayer.StoreQuery) (relayer.Listing, error) {
+		change(&query)
+		return right.List(ctx, query)
+	})
 }
 
 // withCreated returns a store whose create returns another record. Change gets the record
 // that was given, and those that were stored before.
 func withCreated(change func(made *relayer.Record, given relayer.Record, before []relayer.Record)) fault {
-	return func(f *faulty, right *watched) {
-		f.create = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-			before, _ := f.list(ctx, relayer.StoreQuery{Limit: math.MaxInt})
-			made, err := right.Create(ctx, rec)
-			change(&made, rec, before.Records)
-			return made, err
-		}
-	}
+	return creating(func(ctx context.Context, right *watched, rec relayer.Record) (relayer.Record, error) {
+		before, _ := right.List(ctx, relayer.StoreQuery{Limit: math.MaxInt})
+		made, err := right.Create(ctx, rec)
+		change(&made, rec, before.Records)
+		return made, err
+	})
 }
 
 // withStored returns a store that stores another record than the one that it returns.
 func withStored(change func(rec *relayer.Record)) fault {
-	return func(f *faulty, right *watched) {
-		f.create = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-			stored := rec
-			change(&stored)
-			made, err := right.Create(ctx, stored)
-			rec.Revision, rec.Sequence = made.Revision, made.Sequence
-			return rec, err
-		}
-	}
+	return creating(func(ctx context.Context, right *watched, rec relayer.Record) (relayer.Record, error) {
+		stored := rec
+		change(&stored)
+		made, err := right.Create(ctx, stored)
+		rec.Revision, rec.Sequence = made.Revision, made.Sequence
+		return rec, err
+	})
 }
 
 // changedList returns a store that returns other pages.
 func changedList(change func(ctx context.Context, right relayer.Store, query relayer.StoreQuery, page *relayer.Listing)) fault {
-	return func(f *faulty, right *watched) {
-		f.list = func(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
-			page, err := right.List(ctx, query)
-			change(ctx, right, query, &page)
-			return page, err
-		}
-	}
+	return listing(func(ctx context.Context, right *watched, query relayer.StoreQuery) (relayer.Listing, error) {
+		page, err := right.List(ctx, query)
+		change(ctx, right, query, &page)
+		return page, err
+	})
 }
 
 func documentsWithout(change func(rec *relayer.Record)) fault {
@@ -311,13 +339,11 @@ func documentsWithout(change func(rec *relayer.Record)) fault {
 
 // searching returns a store with another meaning of [relayer.StoreQuery.Contains].
 func searching(contains func(text, part string) bool) fault {
-	return func(f *faulty, right *watched) {
-		f.list = func(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
-			return scan(ctx, right, query, func(rec relayer.Record) bool {
-				return len(query.Contains) == 0 || slices.ContainsFunc(query.Contains, func(part string) bool { return contains(rec.Text, part) })
-			})
-		}
-	}
+	return listing(func(ctx context.Context, right *watched, query relayer.StoreQuery) (relayer.Listing, error) {
+		return scan(ctx, right, query, func(rec relayer.Record) bool {
+			return len(query.Contains) == 0 || slices.ContainsFunc(query.Contains, func(part string) bool { return contains(rec.Text, part) })
+		})
+	})
 }
 
 // scan executes a query with a function in place of its texts.
@@ -399,33 +425,27 @@ func changedPast(change func(*relayer.RecordChange)) fault {
 
 // withPosition returns a store whose lists have another position.
 func withPosition(position func(last int, query relayer.StoreQuery, w *watched) string) fault {
-	return func(f *faulty, right *watched) {
-		f.list = func(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
-			page, err := right.List(ctx, query)
-			page.Position = position(len(right.log), query, right)
-			return page, err
-		}
-	}
+	return listing(func(ctx context.Context, right *watched, query relayer.StoreQuery) (relayer.Listing, error) {
+		page, err := right.List(ctx, query)
+		page.Position = position(len(right.log), query, right)
+		return page, err
+	})
 }
 
 // racingPosition returns a store that reads a page and the position at different moments.
 func racingPosition(read func(list func() relayer.Listing, position func() string) relayer.Listing) fault {
-	return func(f *faulty, right *watched) {
-		f.list = func(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
-			list := func() relayer.Listing { page, _ := right.List(ctx, query); return page }
-			position := func() string { page, _ := right.List(ctx, relayer.StoreQuery{}); return page.Position }
-			return read(list, position), nil
-		}
-	}
+	return listing(func(ctx context.Context, right *watched, query relayer.StoreQuery) (relayer.Listing, error) {
+		list := func() relayer.Listing { page, _ := right.List(ctx, query); return page }
+		position := func() string { page, _ := right.List(ctx, relayer.StoreQuery{}); return page.Position }
+		return read(list, position), nil
+	})
 }
 
 // changedImport returns a store that imports changed records.
 func changedImport(change func(records []relayer.Record) []relayer.Record) fault {
-	return func(f *faulty, right *watched) {
-		f.load = func(ctx context.Context, records []relayer.Record) error {
-			return right.Import(ctx, change(slices.Clone(records)))
-		}
-	}
+	return importing(func(ctx context.Context, right *watched, records []relayer.Record) error {
+		return right.Import(ctx, change(slices.Clone(records)))
+	})
 }
 
 // miscounting returns a store whose creates get revisions above the result of count,
