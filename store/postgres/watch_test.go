@@ -305,12 +305,11 @@ func TestWatch_CanceledContext(t *testing.T) {
 		}
 		// A consumer that does not come back does not keep the listener.
 		ctx, cancel := context.WithCancel(t.Context())
-		next, stop := iter.Pull2(store.Watch(ctx, ""))
-		defer stop()
+		next := pull(t, store.Watch(ctx, ""))
 		eventually(t, "they listen", func() bool { return queryOne[int](t, admin, listeners, schema) == 1 })
 		made := create(t, store, record("one"))
-		if change, err, _ := next(); err != nil || change.Record.ID != made.ID {
-			t.Errorf("received %v, error %v", change, err)
+		if got := next(); got.err != nil || got.Record.ID != made.ID {
+			t.Errorf("received %v, error %v", got.RecordChange, got.err)
 		}
 		for _, f := range all {
 			f.want(t, relayer.ChangeCreated, made)
