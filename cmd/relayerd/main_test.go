@@ -271,22 +271,21 @@ func finish(t *testing.T, stdin string, command *exec.Cmd) finished {
 // ends a server that serves although it must not.
 func finishHere(t *testing.T, apiKey string, args ...string) finished {
 	t.Helper()
-	for {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		var stdout, stderr bytes.Buffer
-		status := execute(ctx, args, apiKey, strings.NewReader(""), &stdout, &stderr)
-		cancel()
-		expectNoPassword(t, stdout.String()+stderr.String())
-		if !isLate(stderr.String()) {
-			return finished{status, stdout.String(), stderr.String()}
-		}
-	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var stdout, stderr bytes.Buffer
+	status := execute(ctx, args, apiKey, strings.NewReader(""), &stdout, &stderr)
+	expectNoPassword(t, stdout.String()+stderr.String())
+	return finished{status, stdout.String(), stderr.String()}
 }
 
 // expect checks the exit status of a command and returns what it has printed.
 func expect(t *testing.T, status int, args ...string) finished {
 	t.Helper()
 	done := finishHere(t, token, args...)
+	for status == 0 && isLate(done.stderr) {
+		done = finishHere(t, token, args...)
+	}
 	if done.status != status {
 		t.Fatalf("%q: exit status %d, want %d: %s%s", args, done.status, status, done.stdout, done.stderr)
 	}
