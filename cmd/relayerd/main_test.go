@@ -544,12 +544,6 @@ func TestServe_Rate(t *testing.T) {
 	}
 }
 
-func TestVersion(t *testing.T) {
-	if output := runCommand(t, "--version"); !regexp.MustCompile(`^relayerd version \S*, built with go1\.\d+\S*\n$`).MatchString(output) {
-		t.Errorf("output %q", output)
-	}
-}
-
 // Others than the group can read a file with secrets: it is a warning.
 func TestWarnings_ReadableFiles(t *testing.T) {
 	t.Parallel()
