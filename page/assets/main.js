@@ -24,7 +24,7 @@ function show(view) {
   const title = view === 'one' ? nameInSentence(shown.data) : heading.textContent;
   write('title', (view === 'enter' || view === 'list' ? '' : title + ' – ') + (host.name ? host.name + ' – ' : '') + 'Relayers');
   const focused = document.activeElement;
-  if (!wasShown || focused.tabIndex < 0 || !focused.checkVisibility()) heading.focus();
+  if (!wasShown || focused.matches('body, a:not([href])') || !focused.checkVisibility()) heading.focus();
 }
 
 // The name of the registry has a color of its own. Production is red.

@@ -25,6 +25,7 @@ func (b *tab) visit(check func(view string)) {
 	check("empty list")
 	b.fillServer()
 	b.goTo("page=1", "Relayers")
+	b.expectText("1–4 of 4 relayers")
 	check("list")
 	b.goTo("q=full+label.team%3Dpayments+network_type%3Devm", "Relayers")
 	b.expectText("1–1 of 1 relayer")
