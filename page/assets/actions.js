@@ -105,17 +105,15 @@ function openOne({ data, etag }, begin, request) {
   });
 }
 
-export const openPause = (one) => openOne(one, { verb: 'Pause', done: 'paused' }, () => ({ method: 'PATCH', body: '{"paused":true}' }));
-
-export const openResume = (one) => openOne(one, { verb: 'Resume', done: 'resumed' }, (etag) => ({ method: 'PATCH', body: '{"paused":false}', etag }));
-
-export const openEnable = (one) => openOne(one, { verb: 'Enable', done: 'enabled' }, () => ({ method: 'DELETE', below: '/disabled_reason' }));
-
-export const openDisable = (one) => openOne(one, { verb: 'Disable', done: 'disabled', needs: 'fault', text: 'It stays disabled until it is enabled, even if it is resumed.' },
-  (_, type, details) => ({ method: 'PUT', below: '/disabled_reason', body: writeJSON(details ? { type, details } : { type }) }));
-
-export const openDelete = (one) => openOne(one, { verb: 'Delete', done: 'deleted', doing: 'delete relayers', needs: 'id', isDanger: true, text: 'It can be created again from its history, but without its RPC URLs and their headers. Its ID is ' + one.data.id + '.' },
-  (etag) => ({ method: 'DELETE', etag }));
+export const actions = {
+  pause: (one) => openOne(one, { verb: 'Pause', done: 'paused' }, () => ({ method: 'PATCH', body: '{"paused":true}' })),
+  resume: (one) => openOne(one, { verb: 'Resume', done: 'resumed' }, (etag) => ({ method: 'PATCH', body: '{"paused":false}', etag })),
+  enable: (one) => openOne(one, { verb: 'Enable', done: 'enabled' }, () => ({ method: 'DELETE', below: '/disabled_reason' })),
+  disable: (one) => openOne(one, { verb: 'Disable', done: 'disabled', needs: 'fault', text: 'It stays disabled until it is enabled, even if it is resumed.' },
+    (_, type, details) => ({ method: 'PUT', below: '/disabled_reason', body: writeJSON(details ? { type, details } : { type }) })),
+  delete: (one) => openOne(one, { verb: 'Delete', done: 'deleted', doing: 'delete relayers', needs: 'id', isDanger: true, text: 'It can be created again from its history, but without its RPC URLs and their headers. Its ID is ' + one.data.id + '.' },
+    (etag) => ({ method: 'DELETE', etag })),
+};
 
 // Actions of many.
 

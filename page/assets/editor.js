@@ -110,8 +110,8 @@ function refuse(mine, refusal) {
   const done = id ? 'changed' : 'created';
   const title = refusal.isUnknown() ? 'It is not known whether the relayer was ' + done : 'The relayer was not ' + done;
   const problems = problemsOf(refusal, (id ? 'change' : 'create') + ' relayers');
-  form.showErrors(title, problems);
-  if (isShown(mine)) write('edit-note', '');
+  const others = form.showErrors(problems);
+  if (isShown(mine)) write('edit-note', title + (others.length > 0 ? ': ' + textOfProblems(others) : '. The fields show why.'));
   else say(title + ': ' + textOfProblems(problems));
   return undefined;
 }

@@ -24,7 +24,7 @@ function labelled(field, input, ...classes) {
   const title = titleOf(field) + (field.unit ? ' (' + field.unit + ')' : '') + (field.required && !isInline ? ' *' : '');
   if (field.required && !isInline) input.setAttribute('aria-required', 'true');
   input.setAttribute('aria-describedby', [...hint, wrong].map(({ id }) => id).join(' '));
-  return { title: titleOf(field), input, wrong, element: make('div', { class: 'field' }, [make('label', { for: input.id, class: classes.join(' ') }, title), input, ...hint, wrong]) };
+  return { input, wrong, element: make('div', { class: 'field' }, [make('label', { for: input.id, class: classes.join(' ') }, title), input, ...hint, wrong]) };
 }
 
 // Returns the control of one input. read returns its value.
@@ -184,11 +184,7 @@ const controls = {
     choice.input.addEventListener('change', () => { list.element.hidden = !choice.input.checked; });
     return {
       element,
-      fill(value) {
-        const details = make('details', {}, [make('summary', {}, 'Current URLs (' + value.length + ')'), valueOf(value, field)]);
-        details.open = value.length <= 5; // a long list would push the fields below out of sight
-        current.replaceChildren(details);
-      },
+      fill: (value) => current.replaceChildren(valueOf(value, field)),
       collect: (path, found) => (choice.input.checked ? list.collect(path, found) ?? null : undefined),
     };
   },
@@ -217,7 +213,7 @@ function section(title, content) {
   const wrong = wrongLine();
   const summary = make('summary', { id: newID('summary') }, title);
   const group = make('div', { class: 'fields', role: 'group', tabindex: -1, 'aria-labelledby': summary.id, 'aria-describedby': wrong.id }, [wrong, ...content]);
-  return { element: make('details', { class: 'section' }, [summary, group]), shown: { title, input: group, wrong } };
+  return { element: make('details', { class: 'section' }, [summary, group]), shown: { input: group, wrong } };
 }
 
 const partsOf = (fields, networkOf) => fields.map((field) => [field.name, keeping(controls[field.kind](field, networkOf))]);
@@ -240,16 +236,14 @@ function makeRow(field, networkOf, remove) {
   const parts = partsOf(field.fields, networkOf);
   const [wrong, legend, button] = [wrongLine(), make('legend'), make('button', { type: 'button', onclick: remove })];
   const element = make('fieldset', { class: 'fields', tabindex: -1, 'aria-describedby': wrong.id }, [legend, wrong, ...elementsOf(parts), button]);
-  const shown = { title: '', input: element, wrong };
   return {
     element,
     setNumber(number) {
-      shown.title = titleOf({ name: field.noun }) + ' ' + number;
-      write(legend, shown.title);
+      write(legend, titleOf({ name: field.noun }) + ' ' + number);
       write(button, 'Remove ' + field.noun + ' ' + number);
     },
     fill: (value) => fillParts(parts, value),
-    collect: (path, found) => (found.set(path, shown), collectParts(parts, path + '.', found) ?? {}),
+    collect: (path, found) => (found.set(path, { input: element, wrong }), collectParts(parts, path + '.', found) ?? {}),
   };
 }
 
@@ -266,44 +260,24 @@ function controlAt(path, found) {
   return [];
 }
 
-// Returns the groups around an element, the innermost first.
-function groupsAround(element) {
-  const group = element.parentElement.closest('fieldset, .section');
-  return group ? [group, ...groupsAround(group)] : [];
-}
-
-// Returns the names of a control and of the groups around it, because two tokens
-// have fields with the same names.
-function fullTitle({ title, input }) {
-  const names = groupsAround(input).map((group) => group.firstElementChild.textContent).reverse();
-  return (names.at(-1) === title ? names : [...names, title]).join(', ');
-}
-
-const unfold = (element) => groupsAround(element).forEach((group) => { group.open = true; });
-
-// Shows an error next to its field and returns its entry in the summary.
+// Shows an error next to its field, in unfolded groups, and returns what can have the focus. An error
+// may have no field in the form.
 function placeError({ field, message }, found) {
   const [control, where] = field === undefined ? [] : controlAt(field, found);
-  if (!control) return make('li', {}, field === undefined ? message : field + ' ' + message);
-  write(control.wrong, control.wrong.textContent + (control.wrong.textContent ? '; ' : '') + where + message);
-  control.wrong.hidden = false;
-  if (control.input.matches('input, select, textarea')) control.input.setAttribute('aria-invalid', 'true');
-  const jump = () => {
-    unfold(control.input);
-    control.input.focus();
-  };
-  unfold(control.input);
-  return make('li', {}, [make('button', { type: 'button', class: 'plain', onclick: jump }, fullTitle(control) + ': ' + where + message)]);
+  if (!control) return undefined;
+  const { input, wrong } = control;
+  write(wrong, wrong.textContent + (wrong.textContent ? '; ' : '') + where + message);
+  wrong.hidden = false;
+  if (input.matches('input, select, textarea')) input.ariaInvalid = 'true';
+  for (let group = input.closest('.section'); group; group = group.parentElement.closest('.section')) group.open = true;
+  return input;
 }
 
 class Form {
   constructor(parts, content) {
     this.parts = parts;
+    this.elements = content;
     this.found = new Map();
-    const title = newID('summary');
-    this.summary = make('div', { class: 'summary', tabindex: -1, role: 'group', 'aria-labelledby': title }, [make('h2', { id: title }), make('ul')]);
-    this.summary.hidden = true;
-    this.elements = [this.summary, ...content];
   }
 
   isChanged() { return !isSame(this.before, this.collect(new Map())); }
@@ -321,17 +295,15 @@ class Form {
     for (const { wrong, input } of this.found.values()) {
       wrong.hidden = true;
       write(wrong, '');
-      input.removeAttribute('aria-invalid');
+      input.ariaInvalid = null;
     }
-    this.summary.hidden = true;
   }
 
-  showErrors(title, problems) {
-    const [heading, list] = this.summary.children;
-    write(heading, title);
-    list.replaceChildren(...problems.map((problem) => placeError(problem, this.found)));
-    this.summary.hidden = false;
-    this.summary.focus();
+  // Shows problems next to their fields, and returns those that have none in the form.
+  showErrors(problems) {
+    const placed = problems.map((problem) => placeError(problem, this.found));
+    placed.find((input) => input)?.focus();
+    return problems.filter((_, index) => !placed[index]);
   }
 }
 

@@ -135,7 +135,7 @@ export function showProblem(text) {
 
 const noList = { filters: new URLSearchParams(), data: [], page: 1, size: mostRows, totals: { disabled: 0, paused: 0, active: 0 }, unpaused: 0, total: 0 };
 
-// Reads and shows the list. A search that the API refuses has none.
+// Reads and shows the list. A search that the API refuses has none. Returns what is wrong with it.
 export async function showList(asked, signal) {
   shown = new URLSearchParams(asked);
   let [list, problem] = [noList, ''];
@@ -146,5 +146,5 @@ export async function showList(asked, signal) {
     problem = textOfProblems(error.errors);
   }
   showPage(list);
-  showProblem(problem);
+  return problem;
 }

@@ -1,4 +1,4 @@
-import { openDelete, openDisable, openEnable, openPause, openResume, views } from './actions.js';
+import { actions, views } from './actions.js';
 import { attempt, callOne, explain, hasToken, host, isTrusted, may, readAccess, restoreToken, scope, session, setToken } from './api.js';
 import { byId, make, onSubmit, say, update, write } from './dom.js';
 import { drop, dropAll, hasUnsaved, noteChange, noticeOfLeaving, openWith, showEditor } from './editor.js';
@@ -38,8 +38,8 @@ function showName() {
 
 async function openList(asked, signal) {
   listHash = location.hash || '#page=1';
-  await showList(asked, signal);
-  byId('search').value = asked.get('q') ?? '';
+  byId('search').value = asked.get('q') ?? ''; // before the request: the user may enter the next one meanwhile
+  showSearchProblem(await showList(asked, signal));
   show('list');
   if (byId('search').ariaInvalid) byId('search').focus();
   if (byId('status').textContent === '') say(byId('range').textContent, true);
@@ -222,8 +222,7 @@ function onEvent(event, { relayer, etag }) {
   // The server sends a resync if changes are missing, also because the user may see others now.
   if (event === 'resync') {
     forgetSuggestions();
-    attempt(showAccess, () => {});
-    refreshSoon();
+    attempt(showAccess, () => {}).then(refreshSoon);
   }
   if (!relayer) return;
   noteChange(relayer.id, etag, event === 'deleted');
@@ -352,11 +351,11 @@ const duplicate = ({ id, ...values }) => openWith({ ...values, paused: false }, 
 
 for (const [id, act] of Object.entries({
   'edit-one': () => goTo('#' + new URLSearchParams({ edit: shown.data.id })),
-  pause: () => (shown.data.paused ? openResume : openPause)(shown),
+  pause: () => actions[shown.data.paused ? 'resume' : 'pause'](shown),
   duplicate: () => duplicate(shown.data),
-  disable: () => openDisable(shown),
-  enable: () => openEnable(shown),
-  delete: () => openDelete(shown),
+  disable: () => actions.disable(shown),
+  enable: () => actions.enable(shown),
+  delete: () => actions.delete(shown),
   leave,
   again: start,
 })) byId(id).addEventListener('click', act);

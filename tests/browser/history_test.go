@@ -24,9 +24,7 @@ func (s *server) reasonOf(id string) string {
 func TestReason(t *testing.T) {
 	t.Parallel()
 	const field = "Reason"
-	file := t.TempDir() + "/tokens"
-	writeFile(t, file, "alice "+token+" write+engine\n")
-	b := open(t, "--tokens-file", file)
+	b, _ := openTokens(t, "alice "+token+" write+engine")
 	b.fillServer()
 	want := func(id, want string) {
 		t.Helper()
@@ -167,15 +165,16 @@ func TestHistory_Filter(t *testing.T) {
 	filter("", "Any", "", "", 8)
 	filter("", "Any", "", "2000-01-02T03:04", 0)
 	b.expectText("No change matches.")
+	b.goTo("changes=&since=x&until=+275760-09-13T00:00:00Z", "History")
+	b.expectText("since must be a time such as 2026-01-02T15:04:05Z")
+	expect(b, []string{"", ""}, `['since', 'until'].map((name) => document.getElementById('changes-' + name).value)`)
 }
 
 // TestHistory_MovedOut checks that a relayer that left the selection of the token is neither
 // restored nor created again.
 func TestHistory_MovedOut(t *testing.T) {
 	t.Parallel()
-	file := t.TempDir() + "/tokens"
-	writeFile(t, file, "ops "+token+" write\npayments narrowed-token-0123456789 write label.team=payments\n")
-	b := openTeams(t, "--tokens-file", file)
+	b := openTeams(t, "ops "+token+" write\npayments narrowed-token-0123456789 write label.team=payments")
 	b.server.do("PATCH", collection+"/r1", `{"labels":{"team":"other"}}`, http.StatusOK)
 	b.do(`document.getElementById('leave').click()`)
 	b.expectTitle("Sign in")
@@ -185,15 +184,6 @@ func TestHistory_MovedOut(t *testing.T) {
 	b.goTo("changes=&of=r1", "History of r1")
 	expect(b, 2, historyRows+`.length`)
 	expect(b, 1, `document.querySelectorAll('.history button').length`)
-}
-
-// TestHistory_InvalidFilter checks that the page shows what is wrong with a link.
-func TestHistory_InvalidFilter(t *testing.T) {
-	t.Parallel()
-	b := openTeams(t)
-	b.goTo("changes=&since=x&until=+275760-09-13T00:00:00Z", "History")
-	b.expectText("since must be a time such as 2026-01-02T15:04:05Z")
-	expect(b, []string{"", ""}, `['since', 'until'].map((name) => document.getElementById('changes-' + name).value)`)
 }
 
 // TestHistory_Failure checks that the page says why it shows no history, and reads it again.
@@ -214,5 +204,5 @@ func TestHistory_Failure(t *testing.T) {
 	b.do(`window.status = 404`)
 	b.goTo("relayer=stellar", "Full stellar")
 	b.expectText("No history is stored.")
-	expect(b, false, `document.querySelector('#one-history > button').checkVisibility()`)
+	expect(b, false, `document.querySelector('#one-history > button') !== null`)
 }

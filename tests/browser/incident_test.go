@@ -3,7 +3,6 @@ package browser
 import (
 	"fmt"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -47,9 +46,7 @@ func (b *tab) countWrites() {
 // them with a reason in one request, see who did it, and resume exactly those.
 func TestIncident_Of14Among200(t *testing.T) {
 	t.Parallel()
-	file := t.TempDir() + "/tokens"
-	writeFile(t, file, "alice "+token+" write+engine\nbob bobs-token-0123456789 write\n")
-	b := open(t, "--tokens-file", file)
+	b, _ := openTokens(t, "alice "+token+" write+engine\nbob bobs-token-0123456789 write")
 	var affected []string
 	for i := range 200 {
 		network := "sepolia"
@@ -99,9 +96,7 @@ func TestIncident_Of14Among200(t *testing.T) {
 // paused too, and that paused relayers of no request can be resumed.
 func TestIncident_Offers(t *testing.T) {
 	t.Parallel()
-	file := t.TempDir() + "/tokens"
-	writeFile(t, file, "alice "+token+" write+engine\n")
-	b := openTeams(t, "--tokens-file", file)
+	b := openTeams(t, "alice "+token+" write+engine")
 	expect(b, []string{"Pause these 5…"}, offers)
 	b.server.do("PUT", collection+"/r1/disabled_reason", `{"type":"NonceSyncFailed"}`, http.StatusOK)
 	expect(b, "All 6, Active 4, Paused 1, Disabled 1", stateCounts)
@@ -289,27 +284,12 @@ func TestList_OneLine(t *testing.T) {
 	expect(b, true, `(([name, status]) => name.bottom <= status.top && name.width > 300)([...document.querySelector('#rows tr').children].map((cell) => cell.getBoundingClientRect()))`)
 }
 
-// TestForms_PolicyBeforeLabels checks that lists, which may be long, do not hide the policy.
-func TestForms_PolicyBeforeLabels(t *testing.T) {
-	t.Parallel()
-	const sections = `[...document.querySelectorAll(%s + ' > details > summary')].filter((e) => e.checkVisibility()).map((e) => e.textContent)`
-	want := []string{"Policy", "Custom RPC URLs", "Labels"}
-	b := openFull(t, "evm")
-	b.edit()
-	expect(b, want, sections, "#edit-fields")
-	b.goTo("new", "New relayer")
-	b.choose("stellar", "Network type *")
-	expect(b, want, sections, "#edit-fields")
-}
-
 // TestAccess_Narrowed checks what the page says to a narrowed token of a relayer outside and in the
 // form of a new one, and that an error of the selector leads to the field.
 func TestAccess_Narrowed(t *testing.T) {
 	t.Parallel()
 	const narrowed = "narrowed-token-0123456789"
-	file := filepath.Join(t.TempDir(), "tokens")
-	writeFile(t, file, "ops "+token+" write\npayments "+narrowed+" write network=mainnet,label.team=payments|risk\n")
-	b := open(t, "--tokens-file", file)
+	b, _ := openTokens(t, "ops "+token+" write\npayments "+narrowed+" write network=mainnet,label.team=payments|risk")
 	b.server.create("outside", "Outside")
 	b.enterToken(narrowed, "Relayers")
 	b.goTo("relayer=outside", "There is no relayer outside")
@@ -318,10 +298,9 @@ func TestAccess_Narrowed(t *testing.T) {
 	b.expectText("This token may create only relayers with label.team=payments|risk,network=mainnet.")
 	b.press("Create the relayer")
 	b.expectText("The relayer was not created")
-	b.press(`Network: must be "mainnet", to which the access is limited`)
-	expect(b, "Network *", `document.activeElement.labels[0].textContent`)
+	b.expectError(`must be "mainnet", to which the access is limited`, "Network *")
+	expect(b, true, `[...document.querySelectorAll('#edit .section > .fields > .wrong')].some((p) => p.textContent === 'team must be "payments" or "risk", to which the access is limited')`)
 	b.fill("mainnet", "Network *")
-	b.press(`Labels: team must be "payments" or "risk", to which the access is limited`)
 	b.press("Labels", "Add a label")
 	b.fill("team", "Labels", "Label 1", "Key")
 	b.fill("risk", "Labels", "Label 1", "Value")

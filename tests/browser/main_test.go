@@ -123,6 +123,21 @@ func startServer(t *testing.T, args ...string) *server {
 	return nil
 }
 
+// openTokens is like open for a server with a tokens file, whose path it returns.
+func openTokens(t *testing.T, lines string, serverArgs ...string) (b *tab, file string) {
+	t.Helper()
+	file = filepath.Join(t.TempDir(), "tokens")
+	writeFile(t, file, lines+"\n")
+	return open(t, append(serverArgs, "--tokens-file", file)...), file
+}
+
+func writeFile(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // do sends a request to the API without a browser.
 func (s *server) do(method, path, body string, wantStatus int) string {
 	s.t.Helper()

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -56,15 +55,6 @@ func TestName_RightToLeft(t *testing.T) {
 		b.press("Cancel")
 		b.act("Pause")
 		b.expectStatus(name + " is paused")
-		// The question mark is on the right of the name.
-		b.more("Delete")
-		b.expectDialog("Delete " + name + "?")
-		expect(b, true, `(() => {
-			const text = document.getElementById('act-title').firstChild;
-			const left = (at) => { const range = new Range(); range.setStart(text, at); range.setEnd(text, at + 1); return range.getBoundingClientRect().left; };
-			return left(text.length - 1) > Math.max(...[...text.data.slice(0, -2)].map((_, at) => left(at)));
-		})()`)
-		b.press("Cancel")
 	}
 }
 
@@ -82,9 +72,7 @@ const reordered = `(() => {
 func TestText_NotReordered(t *testing.T) {
 	t.Parallel()
 	const rlo = "\u202e"
-	file := filepath.Join(t.TempDir(), "tokens")
-	writeFile(t, file, "alice "+token+" write+engine\n")
-	b := open(t, "--tokens-file", file)
+	b, _ := openTokens(t, "alice "+token+" write+engine")
 	b.server.do("POST", collection, `{"id":"odd","name":"Name \u202eodd","network":"net\u202e","network_type":"evm","paused":false,"signer_id":"sign\u202e",
 		"notification_id":"note\u202e","labels":{"team":"pay\u202e"},"policies":{"whitelist_receivers":["0x\u202e"]},"custom_rpc_urls":[{"url":"https://rpc.example/key"}]}`, http.StatusCreated)
 	b.server.do("PATCH", collection+"/odd", `{"name":"Other \u202ename","labels":{"team":"risk\u202e"}}`, http.StatusOK)
@@ -107,7 +95,7 @@ func TestText_NotReordered(t *testing.T) {
 	b.edit()
 	b.fill(rlo+strings.Repeat("x", 200), "Labels", "Label 1", "Key")
 	b.press("Save")
-	expect(b, true, `document.querySelector('#edit .summary').checkVisibility()`)
+	expect(b, true, `document.getElementById('edit-note').textContent.startsWith('The relayer was not changed')`)
 	check("edit")
 	b.press("Cancel")
 	b.goTo("changes=", "History")
@@ -152,21 +140,4 @@ func TestName_Long(t *testing.T) {
 	b.expectTitle(name)
 	b.act("Pause")
 	b.expectStatus(shortened + " is paused")
-}
-
-// TestEdit_ManyURLs checks that a long list of URLs does not push the other fields of
-// the form out of sight.
-func TestEdit_ManyURLs(t *testing.T) {
-	t.Parallel()
-	var urls []string
-	for i := range 100 {
-		urls = append(urls, fmt.Sprintf(`{"url":"https://rpc-%d.example/KEY"}`, i))
-	}
-	b := open(t)
-	b.server.create("one", "Full one")
-	b.server.do("PATCH", collection+"/one", `{"custom_rpc_urls":[`+strings.Join(urls, ",")+`]}`, http.StatusOK)
-	b.goTo("relayer=one", "Sign in")
-	b.enter("Full one")
-	b.edit()
-	expect(b, true, `document.getElementById('edit').offsetHeight < 2000`)
 }

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math/big"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -71,9 +69,7 @@ const documentState = `(() => {
 // sign-in.
 func TestSignOut_Document(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "tokens")
-	writeFile(t, file, "alice "+token+" write+engine\n")
-	b := open(t, "--tokens-file", file)
+	b, file := openTokens(t, "alice "+token+" write+engine")
 	b.do(`window.before = ` + documentState)
 	b.fillServer()
 	expectClean := func() {
@@ -111,13 +107,6 @@ func TestSignOut_Document(t *testing.T) {
 	b.saved("Renamed was changed")
 }
 
-func writeFile(t *testing.T, path, text string) {
-	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // reload replaces the tokens of a running server.
 func (s *server) reload(path, lines string) {
 	s.t.Helper()
@@ -138,38 +127,12 @@ const tokenExpired = "The server no longer accepts this token: it has expired or
 // shownActions lists the visible controls that change relayers.
 const shownActions = `['create', 'edit-one', 'pause', 'more'].filter((id) => document.getElementById(id)?.checkVisibility())`
 
-// TestAccess_ReadOnly checks that the page offers only what the token may do.
-func TestAccess_ReadOnly(t *testing.T) {
-	t.Parallel()
-	const reader = "reader-token-0123456789"
-	file := filepath.Join(t.TempDir(), "tokens")
-	writeFile(t, file, "alice "+token+" write\nbob "+reader+" read\n")
-	b := open(t, "--tokens-file", file)
-	b.fillServer()
-	b.enterToken(reader, "Relayers")
-	expect(b, []string{}, shownActions)
-	expect(b, []string{"bob", "On " + strings.TrimPrefix(b.server.url, "http://") + ". "}, `['principal', 'access'].map((id) => document.getElementById(id).textContent)`)
-	b.goTo("relayer=evm", "Full evm")
-	expect(b, []string{}, shownActions)
-	b.goTo("new", "Not permitted")
-	b.expectText("This token may not create relayers.")
-	b.do(`document.getElementById('leave').click()`)
-	expect(b, "", `document.getElementById('principal').textContent`)
-	b.goTo("page=1", "Sign in")
-	b.enter("Relayers")
-	expect(b, []string{"create"}, shownActions)
-	b.goTo("relayer=evm", "Full evm")
-	expect(b, []string{"create", "edit-one", "pause", "more"}, shownActions)
-}
-
-// TestAccess_Scope checks that the page shows only the relayers of the token, and says
-// which they are, also after the tokens file has changed.
-func TestAccess_Scope(t *testing.T) {
+// TestAccess checks that the page shows only the relayers of the token and offers only what it may do,
+// and says which they are, also after the tokens file has changed.
+func TestAccess(t *testing.T) {
 	t.Parallel()
 	const scoped = "scoped-token-0123456789"
-	file := filepath.Join(t.TempDir(), "tokens")
-	writeFile(t, file, "alice "+token+" write\nbob "+scoped+" write label.team=payments\n")
-	b := open(t, "--tokens-file", file)
+	b, file := openTokens(t, "alice "+token+" write\nbob "+scoped+" write label.team=payments")
 	for _, id := range []string{"one", "two", "three"} {
 		b.server.create(id, id)
 	}
@@ -177,19 +140,29 @@ func TestAccess_Scope(t *testing.T) {
 	b.enterToken(scoped, "Relayers")
 	b.expectText("1–1 of 1 relayer")
 	expect(b, []string{"two"}, rowIDs)
-	expect(b, true, `document.getElementById('access').textContent.endsWith('Only relayers with label.team=payments')`)
-	b.goTo("relayer=one", "There is no relayer one")
-	b.goTo("page=1", "Relayers")
+	access := "On " + strings.TrimPrefix(b.server.url, "http://") + ". Only relayers with label.team="
+	expect(b, []string{"bob", access + "payments"}, `['principal', 'access'].map((id) => document.getElementById(id).textContent)`)
 	expect(b, "Live", `document.getElementById('live').textContent`)
 	b.server.do("PATCH", collection+"/three", `{"labels":{"team":"payments"}}`, http.StatusOK)
 	expect(b, []string{"two", "three"}, rowIDs)
 	b.server.do("PATCH", collection+"/two", `{"labels":{"team":"risk"}}`, http.StatusOK)
 	expect(b, []string{"three"}, rowIDs)
+	expect(b, []string{"create"}, shownActions)
+	b.goTo("relayer=three", "three")
+	expect(b, []string{"create", "edit-one", "pause", "more"}, shownActions)
 	b.server.reload(file, "alice "+token+" write\nbob "+scoped+" read label.team=risk\n")
 	b.do(`document.dispatchEvent(new Event('visibilitychange'))`) // connects again
+	b.expectTitle("There is no relayer three")
+	b.goTo("page=1", "Relayers")
 	expect(b, []string{"two"}, rowIDs)
-	expect(b, true, `document.getElementById('access').textContent.endsWith('Only relayers with label.team=risk')`)
+	expect(b, access+"risk", `document.getElementById('access').textContent`)
 	expect(b, []string{}, shownActions)
+	b.goTo("relayer=two", "two")
+	expect(b, []string{}, shownActions)
+	b.goTo("new", "Not permitted")
+	b.expectText("This token may not create relayers.")
+	b.do(`document.getElementById('leave').click()`)
+	expect(b, "", `document.getElementById('principal').textContent`)
 }
 
 // TestToken_Kept checks that the token survives a reload only if the user chose that,
@@ -211,22 +184,6 @@ func TestToken_Kept(t *testing.T) {
 	b.run(chromedp.Reload())
 	b.expectTitle("Sign in")
 	expect(b, "token", `document.activeElement.id`)
-}
-
-func TestList_Empty(t *testing.T) {
-	t.Parallel()
-	b := open(t)
-	b.enter("Relayers")
-	b.expectText("There are no relayers yet.")
-	expect(b, []bool{false, false}, `['list-table', 'pager'].map((id) => document.getElementById(id).checkVisibility())`)
-	b.press("Create the first one")
-	b.expectTitle("New relayer")
-	b.begin("first", "evm")
-	b.press("Create the relayer")
-	b.expectTitle("Relayer first")
-	b.press("Back to the list")
-	b.expectTitle("Relayers")
-	expect(b, []bool{true, true, false}, `['list-table', 'pager', 'empty'].map((id) => document.getElementById(id).checkVisibility())`)
 }
 
 // TestCopy copies a text, if the browser allows it.
@@ -273,7 +230,6 @@ func TestAmounts(t *testing.T) {
 	for i, c := range []struct{ network, wei, human string }{
 		{"sepolia", "0", ""},
 		{"sepolia", "1", " = 0.000000001 gwei"},
-		{"sepolia", "100000000000", " = 100 gwei"},
 		{"sepolia", "999999999999999", " = 999999.999999999 gwei"},
 		{"mainnet", "1000000000000000", " = 0.001 ETH"},
 		{"arbitrum-sepolia", "1234567890123456789012345", " = 1234567.890123456789012345 ETH"},
@@ -424,9 +380,7 @@ func TestFailure_NoResponse(t *testing.T) {
 // TestList_Paging checks that pages continue over the states, whose lists are those of the API.
 func TestList_Paging(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "tokens")
-	writeFile(t, file, "ops "+token+" write+engine\n")
-	b := open(t, "--tokens-file", file)
+	b, _ := openTokens(t, "ops "+token+" write+engine")
 	b.server.createMany(170)
 	want := make(map[string][]string) // by state
 	for i := range 170 {
@@ -488,52 +442,6 @@ func (b *tab) expectError(want string, path ...string) {
 func (b *tab) expectErrorStart(want string, path ...string) {
 	b.t.Helper()
 	expect(b, true, errorOf+`.startsWith(%s)`, path, want)
-}
-
-func TestRelayer_Unknown(t *testing.T) {
-	t.Parallel()
-	b := open(t)
-	b.goTo("relayer=..%2Fnobody", "Sign in")
-	b.enter("There is no relayer ../nobody")
-	expect(b, false, `document.getElementById('again').checkVisibility()`)
-	b.server.create("late", "Late")
-	b.goTo("relayer=late", "Late")
-}
-
-func TestRate_Exceeded(t *testing.T) {
-	t.Parallel()
-	b := open(t, "--rate", "0.1") // one request at once, which checks the token
-	b.fill(token, "Bearer token")
-	b.press("Sign in")
-	b.expectTitle("The request failed")
-	expect(b, true, `/^Too many requests\. Try again in \d+ s\.$/.test(document.getElementById('problem-text').textContent)`)
-	expect(b, "problem-title", `document.activeElement.id`)
-}
-
-// TestEscaping_Markup checks that the page shows markup in names as text.
-func TestEscaping_Markup(t *testing.T) {
-	t.Parallel()
-	const name = `<img src=x onerror=alert(1)><script>alert(2)</script>`
-	b := open(t)
-	b.server.create("markup", name)
-	b.enter("Relayers")
-	expect(b, []string{name}, `[...document.querySelectorAll('#rows a')].map((a) => a.textContent)`)
-	b.press(name)
-	b.expectTitle(name)
-	expect(b, name+" – Relayers", `document.title`)
-	expect(b, 0, `document.images.length`)
-	expect(b, 1, `document.scripts.length`)
-
-	b.goTo("new", "New relayer")
-	b.fill(name, "Name *")
-	b.fill(`"><b>`, "Network *")
-	b.fill(`{"name":"\u0000"}`, "Signer ID *")
-	b.choose("evm", "Network type *")
-	b.press("Create the relayer")
-	b.expectTitle(name)
-	b.expectText(`"><b>`)
-	b.expectText(`{"name":"\u0000"}`)
-	expect(b, 0, `document.querySelectorAll('b').length`)
 }
 
 // TestContentSecurityPolicy_Blocks checks that the policy blocks injected code and

@@ -18,9 +18,9 @@ const (
 
 // openTeams opens the list of six relayers: of two teams, on two networks and with two
 // signers. The last one is paused.
-func openTeams(t *testing.T, serverArgs ...string) *tab {
+func openTeams(t *testing.T, tokens ...string) *tab {
 	t.Helper()
-	b := open(t, serverArgs...)
+	b, _ := openTokens(t, append(tokens, "api-key "+token+" write")[0])
 	for i := 1; i <= 6; i++ {
 		b.server.do("POST", collection, fmt.Sprintf(
 			`{"id":"r%d","name":"Relayer %d","network":%q,"network_type":"evm","paused":%t,"signer_id":%q,"labels":{"team":%q,"tier":"1"}}`,
@@ -88,9 +88,7 @@ func TestSearch_Errors(t *testing.T) {
 // the list has them in this order, and that counts are those of the search.
 func TestSearch_States(t *testing.T) {
 	t.Parallel()
-	file := t.TempDir() + "/tokens"
-	writeFile(t, file, "ops "+token+" write+engine\n")
-	b := openTeams(t, "--tokens-file", file)
+	b := openTeams(t, "ops "+token+" write+engine")
 	expect(b, "Live", `document.getElementById('live').textContent`)
 	for _, id := range []string{"r6", "r3"} {
 		b.server.do("PUT", collection+"/"+id+"/disabled_reason", `{"type":"NonceSyncFailed","details":"the node is behind"}`, http.StatusOK)

@@ -109,6 +109,9 @@ func TestUnsaved_Live(t *testing.T) {
 	b.insert("Sought")
 	disturb()
 	entered("Sought")
+	b.search("team=payments")
+	disturb()
+	expect(b, true, `document.getElementById('search-wrong').textContent.startsWith('team is not a key.')`)
 }
 
 // addEvents lets a test add events to the change feed of the page, which connects again.

@@ -372,14 +372,10 @@ func TestPause_Unconditional(t *testing.T) {
 	b.press("Delete")
 	b.expectTitle("Relayers")
 	b.server.do("GET", collection+"/evm", "", http.StatusNotFound)
-}
-
-func TestPause_Deleted(t *testing.T) {
-	t.Parallel()
-	b := openFull(t, "evm")
-	b.server.do("DELETE", collection+"/evm", "", http.StatusOK)
+	b.goTo("relayer=stellar", "Full stellar")
+	b.server.do("DELETE", collection+"/stellar", "", http.StatusOK)
 	b.act("Pause")
-	b.expectTitle("There is no relayer evm")
+	b.expectTitle("There is no relayer stellar")
 	b.expectDialog("")
 }
 
