@@ -21,50 +21,34 @@
 //
 // and a get, a list and a change stream return full RPC URLs with rpc_urls=full.
 //
-// A list, a change stream, a pause and a resume take the keys of [relayer.Selector] as query parameters:
+// A list, a change stream, a pause and a resume take the keys of [relayer.Selector] as query parameters,
+// each any number of times:
 //
 //	GET /api/v1/relayers?network=sepolia&label.team=payments&label.team=risk
 //
-// A parameter that is given several times selects relayers with any of its values. The
-// response names unknown parameters in metadata.logs; they have no effect. A list also takes
-// per_page, and either page, from 1, or after: the cursor of a walk that returns each relayer
-// exactly once. With changes=true a response says who changed each relayer last, when and
-// why.
-//
-// The ETag of a relayer is its revision. PATCH, PUT and DELETE honor If-Match: the response is
-// 412 if the current revision is another one. With the parameter dry_run=true every write
-// checks everything and stores nothing; with changes=true too, the response says what would
-// change. A body without the Content-Type application/json, or with a Content-Encoding, is 415.
-// The X-Change-Reason of a write is stored with the change. docs/http.md lists all statuses and
-// limits.
+// The ETag of a relayer is its revision. docs/http.md describes every parameter, header, status
+// and limit.
 //
 // [New] returns an [API], an [http.Handler] that works at / and, with [http.StripPrefix],
 // under any prefix. It starts no goroutine that outlives a request, has no global state, and logs
 // only if it is given a logger.
 //
-// Every response except the OpenAPI document and the change stream is a JSON object
-// with a success member.
-//
 // # Change stream
 //
-// A change stream is a response that carries the change feed of [relayer.Manager.Watch].
-// The id of an event is the position of the change, its name is the kind (created,
-// updated or deleted), and its data is
+// A change stream carries the change feed of [relayer.Manager.Watch]. The id of an event is the
+// position of the change, its name is the kind (created, updated or deleted), and its data is
 //
-//	{"etag":"\"42\"","relayer":{...}}
+//	{"etag":"\"42\"","relayer":{...},"complete_ms":5072}
 //
-// with the relayer after the change, as a get returns it, or its last state if it was
-// deleted. A relayer that the caller or the filters of the stream cease to select is
-// deleted too, and has only its id. The event resync reports a gap ([relayer.ErrGap]): the
-// client must read all relayers again. It is the first event, unless the request has a
-// Last-Event-ID from which the store can resume: the id of a stream, or the position of a list
-// with a cursor, with the same filters and the same permission.
+// with the relayer after the change, or its last state if it was deleted. A relayer that the caller
+// or the filters cease to select is deleted too, and has only its id. The event resync reports a
+// gap ([relayer.ErrGap]): the client must read all relayers again. It is the first event, unless the
+// request has a Last-Event-ID from which the store can resume: the id of a stream, or the position
+// of a list with a cursor, with the same filters and the same permission.
 //
-// The member complete_ms of an event, and of the heartbeat at least every 5 seconds, has the
-// milliseconds from the arrival of the request to the moment up to which the stream is
-// complete: the client has every change that was acknowledged before. A client that read its
-// own clock before it sent the request bounds the age of its view by it. A heartbeat has an id
-// if the position has advanced.
+// A heartbeat comes at least every 5 seconds. complete_ms has the milliseconds from the arrival of
+// the request to the moment up to which the stream is complete. A client that read its own clock
+// before it sent the request bounds the age of its view by it.
 //
 // A stream ends if the [Authenticator] or the [Authorizer] no longer permits it, if its
 // permission is for other relayers, if the client does not read for 10 seconds, if the store

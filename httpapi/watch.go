@@ -66,7 +66,7 @@ func (s *eventStream) run(filters relayer.Selector) (rejection response) {
 	defer cancel()
 	defer context.AfterFunc(s.api.draining, cancel)()
 	documents := s.x.documents()
-	query := relayer.WatchQuery{Selector: filters, After: lastEventID(s.x.request.Header), Heartbeats: true}
+	query := relayer.WatchQuery{Selector: filters, After: s.x.request.Header.Get("Last-Event-ID"), Heartbeats: true}
 	// The feed begins before the response, and again before a resync event: a client that
 	// reads all relayers after either misses no change.
 	changes := documents.Watch(ctx, query)
@@ -92,14 +92,6 @@ func (s *eventStream) run(filters relayer.Selector) (rejection response) {
 		changes = documents.Watch(ctx, query)
 	}
 	return response{}
-}
-
-// lastEventID returns the position of the last event that the client has, or "".
-func lastEventID(header http.Header) string {
-	if values := header["Last-Event-Id"]; len(values) == 1 {
-		return values[0]
-	}
-	return ""
 }
 
 // errStreamEnd reports that the client, the permission or a limit has ended the stream.
