@@ -31,19 +31,12 @@ func TestPatch(t *testing.T) {
 		"name":                 {`{"name":"m"}`, `"name":"n"`, `"name":"m"`},
 		"paused":               {`{"paused":true}`, `"paused":false`, `"paused":true`},
 		"one policy field":     {`{"policies":{"gas_price_cap":1e21}}`, `"gas_price_cap":7`, `"gas_price_cap":1000000000000000000000`},
-		"wei as a string":      {`{"policies":{"gas_price_cap":"1000000000000000000000"}}`, `"gas_price_cap":7`, `"gas_price_cap":1000000000000000000000`},
-		"another policy field": {`{"policies":{"min_balance":0}}`, `"gas_price_cap":7,`, `"gas_price_cap":7,"min_balance":0,`},
 		"policy field cleared": {`{"policies":{"gas_price_cap":null}}`, `"gas_price_cap":7,`, ``},
-		"list replaced":        {`{"policies":{"whitelist_receivers":["y","z"]}}`, `["x"]`, `["y","z"]`},
 		"policies cleared":     {`{"policies":null}`, `{"eip1559_pricing":true,"gas_price_cap":7,"whitelist_receivers":["x"]}`, `{}`},
-		"policies empty":       {`{"policies":{}}`, ``, ``},
-		"notification":         {`{"notification_id":"other"}`, `"note"`, `"other"`},
 		"notification cleared": {`{"notification_id":null}`, `"notification_id":"note",`, ``},
 		"URLs replaced":        {`{"custom_rpc_urls":[{"url":"https://b.example/key"}]}`, `{"url":"https://a.example/***","weight":5}`, `{"url":"https://b.example/***","weight":100}`},
 		"URLs cleared":         {`{"custom_rpc_urls":null}`, `"custom_rpc_urls":[{"url":"https://a.example/***","weight":5}],`, ``},
 		"nothing":              {`{}`, ``, ``},
-		"same values":          {`{"name":"n","policies":{"gas_price_cap":7.0}}`, ``, ``},
-		"same wei as a string": {`{"policies":{"gas_price_cap":"7"}}`, ``, ``},
 		"same full URL":        {`{"custom_rpc_urls":[{"url":"https://a.example/key","weight":5}]}`, ``, ``},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -76,18 +69,12 @@ func TestPatch_Invalid(t *testing.T) {
 	s.create(minimal(`,"id":"r-1","custom_rpc_urls":[{"url":"https://user:pw@a.example/key"},{"url":"https://user:pw@b.example/"}],"policies":{"gas_price_cap":7}`))
 	before := s.contents()
 	for name, c := range map[string]struct{ patch, field, message string }{
-		"empty body":                      {``, "", "the body must be a JSON object, not empty"},
-		"truncated":                       {`{"name":"m"`, "", "the body must be valid JSON: the error is at or before line 1, column 11"},
-		"id":                              {`{"id":"r-1"}`, "id", "cannot be changed"},
-		"disabled_reason":                 {`{"disabled_reason":null}`, "disabled_reason", "cannot be changed"},
-		"unknown field of a policy, null": {`{"policies":{"max_fee":null}}`, "policies.max_fee", "is not a known field"},
-		"duplicate in a policy":           {`{"policies":{"gas_price_cap":1,"gas_price_cap":null}}`, "policies.gas_price_cap", "must not be given more than once"},
-		"name null":                       {`{"name":null}`, "name", "is required and must not be null"},
-		"a negative cap":                  {`{"policies":{"gas_price_cap":-1}}`, "policies.gas_price_cap", "must be 0 or more"},
-		"URL of metadata":                 {`{"custom_rpc_urls":[{"url":"http://169.254.169.254/"}]}`, "custom_rpc_urls[0].url", "must not point at a cloud metadata service"},
-		"masked URL next to others":       {`{"custom_rpc_urls":[{"url":"https://c.example/key"},{"url":"https://c.example/***"}]}`, "custom_rpc_urls[1].url", "must be the full URL, not the masked one that responses show"},
-		"user information removed":        {`{"custom_rpc_urls":[{"url":"https://b.example/"}]}`, "custom_rpc_urls[0].url", "must be the full URL, not the masked one that responses show"},
-		"a valid and an invalid member":   {`{"name":"m","paused":1}`, "paused", "must be true or false"},
+		"empty body":                    {``, "", "the body must be a JSON object, not empty"},
+		"id":                            {`{"id":"r-1"}`, "id", "cannot be changed"},
+		"disabled_reason":               {`{"disabled_reason":null}`, "disabled_reason", "cannot be changed"},
+		"name null":                     {`{"name":null}`, "name", "is required and must not be null"},
+		"user information removed":      {`{"custom_rpc_urls":[{"url":"https://b.example/"}]}`, "custom_rpc_urls[0].url", "must be the full URL, not the masked one that responses show"},
+		"a valid and an invalid member": {`{"name":"m","paused":1}`, "paused", "must be true or false"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s.t = t
