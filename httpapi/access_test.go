@@ -279,6 +279,10 @@ func TestAccess(t *testing.T) {
 	if got := s.do("HEAD", access, ""); got.status != http.StatusOK {
 		t.Errorf("HEAD returned %d", got.status)
 	}
+	wantProblem(t, s.do("GET", access+"?x=%zz", ""), "", "the query must be URL-encoded")
+	if got := s.do("HEAD", access+"?x=%zz", ""); got.status != http.StatusBadRequest {
+		t.Errorf("HEAD with a malformed query returned %d", got.status)
+	}
 	a.set(failingWith(errors.New("directory broke")))
 	if got := s.do("GET", access, ""); got.status != http.StatusServiceUnavailable {
 		t.Errorf("a fault of the authorizer returned %d", got.status)

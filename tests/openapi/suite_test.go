@@ -2,13 +2,9 @@ package openapi
 
 import (
 	"fmt"
-	"iter"
-	"maps"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 )
 
@@ -18,8 +14,7 @@ const minExchanges = 3000
 
 // TestSuite_Conforms checks every exchange of the suite against the document.
 func TestSuite_Conforms(t *testing.T) {
-	text := served(t)
-	exact, other := readStrictly(t, text), newKin(t, text)
+	exact := readStrictly(t, served(t))
 	exchanges := record(t)
 	if len(exchanges) < minExchanges {
 		t.Fatalf("%d exchanges were recorded, want %d or more", len(exchanges), minExchanges)
@@ -36,45 +31,9 @@ func TestSuite_Conforms(t *testing.T) {
 			t.Errorf("%s: %v", x.summary(), err)
 		}
 	}
-	inParallel(slices.Values(sampleOf(exact, distinct)), func(x exchange) {
-		if err := other.check(t.Context(), x); err != nil {
-			t.Errorf("%s: kin-openapi: %v", x.summary(), err)
-		}
-	})
 	for _, response := range unseen(exact.responses(), seen) {
 		t.Errorf("%s is described, and no test provokes it", response)
 	}
-}
-
-// sampleOf returns some exchanges of each described response: kin-openapi compiles a schema
-// at each use, which is slow.
-func sampleOf(d *document, distinct map[string]exchange) (sample []exchange) {
-	const perResponse = 12
-	count := make(map[string]int)
-	for _, identity := range slices.Sorted(maps.Keys(distinct)) {
-		response := d.responseOf(distinct[identity])
-		if count[response]++; count[response] <= perResponse {
-			sample = append(sample, distinct[identity])
-		}
-	}
-	return sample
-}
-
-func inParallel[T any](all iter.Seq[T], do func(T)) {
-	queue := make(chan T)
-	var workers sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		workers.Go(func() {
-			for next := range queue {
-				do(next)
-			}
-		})
-	}
-	for next := range all {
-		queue <- next
-	}
-	close(queue)
-	workers.Wait()
 }
 
 // unseen returns the described responses that no test provokes. There are no
