@@ -280,3 +280,13 @@ func TestLoad_ClaimOfDamagedRecord(t *testing.T) {
 		}
 	}
 }
+
+// The size limits a batch, so each part counts.
+func TestRecord_Size(t *testing.T) {
+	rec := relayer.Record{
+		ID: "1", Claim: "12", Text: "1234", Document: make([]byte, 8), Private: make([]byte, 16), Note: make([]byte, 32), Terms: []string{"term"},
+	}
+	if size := table.NewRecord(rec).Size(); size != 63 {
+		t.Errorf("the size is %d, want 63", size)
+	}
+}
