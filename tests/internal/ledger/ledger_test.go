@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/go-relayer/relayer"
 )
 
 type (
@@ -117,8 +119,8 @@ func TestLedger_CompareHistory(t *testing.T) {
 			t.Errorf("history %v of %v: %v is wrong, want %v", test.history, test.held, wrong, test.want)
 		}
 	}
-	if count := l.CarriedOut(held{"c": 2}); count != 1 {
-		t.Errorf("%d writes are carried out", count)
+	if none, one := l.CarriedOut(nil), l.CarriedOut(held{"c": 2}); none != 0 || one != 1 {
+		t.Errorf("%d and %d writes are carried out, want 0 and 1", none, one)
 	}
 	l.Adopt(nil)
 	if wrong := l.CompareHistory(nil, nil); len(wrong) > 0 {
@@ -160,5 +162,19 @@ func TestLedger_Acknowledged(t *testing.T) {
 		if got := l.Before("a", at); got != want {
 			t.Errorf("before %v: %d, want %d", at, got, want)
 		}
+	}
+}
+
+func TestStepOf(t *testing.T) {
+	for want, err := range map[Step]error{Done: nil, Unknown: relayer.ErrOutcomeUnknown, Refused: relayer.ErrUnavailable} {
+		if got := StepOf(err); got != want {
+			t.Errorf("%v is %s, want %s", err, got, want)
+		}
+	}
+}
+
+func TestDifference_IsEmpty(t *testing.T) {
+	if (Difference{Lost: []string{"a"}, Halves: []string{"b"}}).IsEmpty() || !(Difference{}).IsEmpty() {
+		t.Error("a difference is empty, or none is not")
 	}
 }
