@@ -126,7 +126,7 @@ func TestDocuments_Allocations(t *testing.T) {
 		"get":            {0, func() error { return second(m.Documents().Get(ctx, listing.Records[0].ID)) }},
 		"get in a view":  {0, func() error { return second(view.Documents().Get(ctx, listing.Records[0].ID)) }},
 		"list":           {3, func() error { return second(listDocuments(ctx, m, relayer.ListQuery{PerPage: 100})) }},
-		"list in a view": {11, func() error { return second(listDocuments(ctx, view, relayer.ListQuery{PerPage: 100})) }},
+		"list in a view": {14, func() error { return second(listDocuments(ctx, view, relayer.ListQuery{PerPage: 100})) }},
 	} {
 		if err := c.read(); err != nil {
 			t.Fatal(err)

@@ -478,15 +478,7 @@ func (s Selector) unbind(position string) (string, bool) {
 }
 
 func (s Selector) mark() string {
-	var texts []byte
-	for _, t := range s.terms {
-		texts = append(append(texts, t.key...), 0)
-		for _, value := range t.values { // no value contains NUL
-			texts = append(append(texts, value...), 0)
-		}
-		texts = append(texts, 0)
-	}
-	digest := sha256.Sum256(texts)
+	digest := sha256.Sum256([]byte(s.String()))
 	return positionMark + hex.EncodeToString(digest[:8])
 }
 

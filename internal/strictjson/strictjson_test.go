@@ -123,6 +123,19 @@ func TestDecode_Problems(t *testing.T) {
 	}
 }
 
+func TestDecode_Surrogates(t *testing.T) {
+	for literal, isValid := range map[string]bool{
+		`"\ud83d\uDE00"`: true, `"\\ud800"`: true, `"\ufffd"`: true, "\"\\n\uFFFD\"": true, `"\\\uFFFd"`: true,
+		`"\ud83d"`: false, `"\uDE00\ud83d"`: false, `"\ud83d\ud83d\ude00"`: false, `"\ufffd\ud800"`: false,
+		"\"\uFFFD\\ud800\"": false, `"\\\ud800"`: false, `"\\ufffd\ud800"`: false,
+	} {
+		got, problems := decode(t, `{"name":`+literal+`}`, nil)
+		if isValid != (len(problems) == 0) || isValid && got.Name == "" {
+			t.Errorf("%s: name %q, problems %q", literal, got.Name, problems)
+		}
+	}
+}
+
 func TestDecode_Patch(t *testing.T) {
 	full := func() outer {
 		return outer{

@@ -243,49 +243,17 @@ func unquote(literal []byte) (text, problem string) {
 	if bytes.IndexByte(literal, '\\') < 0 {
 		return string(literal[1 : len(literal)-1]), ""
 	}
-	if err := json.Unmarshal(literal, &text); err != nil || hasLoneSurrogate(literal) {
+	if err := json.Unmarshal(literal, &text); err != nil || hasLoneSurrogate(literal, text) {
 		return text, "must not contain half a surrogate pair"
 	}
 	return text, TextProblem(text)
 }
 
-// hasLoneSurrogate reports whether a string literal escapes a UTF-16 surrogate
-// that is not part of a pair. It encodes no character, and encoding/json would
-// silently store U+FFFD.
-func hasLoneSurrogate(literal []byte) bool {
-	high := false // the previous escape is the first half of a pair
-	for i := 1; i < len(literal)-1; i++ {
-		isEscape := literal[i] == '\\'
-		unit := byte(0)
-		if isEscape && literal[i+1] == 'u' {
-			unit = surrogateHalf(literal[i+2 : i+6])
-			i += 5
-		} else if isEscape {
-			i++
-		}
-		if high != (unit == lowSurrogate) {
-			return true
-		}
-		high = unit == highSurrogate
-	}
-	return high
-}
-
-const (
-	highSurrogate byte = 'h'
-	lowSurrogate  byte = 'l'
-)
-
-// surrogateHalf returns which half of a pair four hex digits encode, or 0.
-func surrogateHalf(hex []byte) byte {
-	if hex[0] != 'd' && hex[0] != 'D' {
-		return 0
-	}
-	switch hex[1] {
-	case '8', '9', 'a', 'b', 'A', 'B':
-		return highSurrogate
-	case 'c', 'd', 'e', 'f', 'C', 'D', 'E', 'F':
-		return lowSurrogate
-	}
-	return 0
+// hasLoneSurrogate reports whether a string literal escapes a UTF-16 surrogate that is not part
+// of a pair. It encodes no character, and encoding/json replaces it by U+FFFD: the text then has
+// more of these than the literal.
+func hasLoneSurrogate(literal []byte, text string) bool {
+	escapes := bytes.ReplaceAll(literal, []byte(`\\`), nil)
+	given := bytes.Count(literal, []byte("\uFFFD")) + bytes.Count(bytes.ToLower(escapes), []byte(`\ufffd`))
+	return strings.Count(text, "\uFFFD") > given
 }
