@@ -1,6 +1,11 @@
 package relayer
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
+	"unicode/utf8"
+
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
@@ -101,4 +106,92 @@ func decodeTokenKind(v strictjson.Value, kind *StellarTokenKind) {
 	if text, _ := v.Text(); text != nativeKind {
 		v.Report(message)
 	}
+}
+
+// MarshalUnmasked returns the JSON body of the HTTP request that creates the relayer, as
+// [Documents.Create] reads it. Unlike every other encoding of the request it
+// has the RPC URLs and their headers in full: it is for a server, not for a log. It returns a
+// [*ValidationError] if a text is not UTF-8, or the settings are not JSON.
+func (r CreateRequest) MarshalUnmasked() ([]byte, error) {
+	if isNil(r.Policy) {
+		r.Policy = nil
+	}
+	if r.Settings != nil && !(json.Valid(r.Settings) && utf8.Valid(r.Settings)) {
+		return nil, invalid(settingsMember, strictjson.Check(r.Settings))
+	}
+	masked, err := strictjson.Encode(r)
+	if err != nil {
+		// The error of the encoder may quote a URL.
+		return nil, errors.New("relayer: the request has a value that cannot be encoded as JSON")
+	}
+	full := make([]fullRPC, 0, len(r.CustomRPCURLs))
+	for _, endpoint := range r.CustomRPCURLs {
+		full = append(full, endpoint.full())
+	}
+	urls, err := strictjson.Encode(full)
+	if err != nil {
+		return nil, errors.New("relayer: the request has a weight that cannot be encoded as JSON")
+	}
+	encoded := strictjson.ReplaceMember(masked, urlsMember, func([]byte) []byte { return urls })
+	if err := r.checkUTF8(); err != nil {
+		return nil, err
+	}
+	return encoded, nil
+}
+
+// checkUTF8 returns a [*ValidationError] with the texts that are not UTF-8: the encoder replaces
+// their bytes without an error.
+func (r CreateRequest) checkUTF8() error {
+	all, found := new(problems), new(problems)
+	checkRules(structRules(), newRelayer(r), "", all)
+	checkLabels(r.Labels, all)
+	for _, problem := range all.All() {
+		if problem.Message == strictjson.NotUTF8Message {
+			found.Report(problem.Field, problem.Code, problem.Message)
+		}
+	}
+	return found.err()
+}
+
+// UnmarshalJSON reads a request, which must be strict JSON like that of
+// [Documents.Create]. An element of custom_rpc_urls may also be a string, the URL, as
+// in configuration files. The error is a [*ValidationError] with all problems of the JSON,
+// and those that [CreateRequest.Validate] finds besides.
+func (r *CreateRequest) UnmarshalJSON(data []byte) error {
+	found := new(problems)
+	if problem := strictjson.Check(data); problem != "" {
+		found.Add("", problem)
+		return found.err()
+	}
+	d := newDecoder(found)
+	d.Hook = func(v strictjson.Value, target any) bool {
+		if endpoint, ok := target.(*RPCConfig); ok {
+			decodeEndpoint(v, endpoint)
+			return true
+		}
+		return d.hook(v, target)
+	}
+	var decoded Relayer
+	d.decodeRelayer(data, &decoded)
+	if found.err() == nil {
+		*r = requestOf(&decoded)
+		return nil
+	}
+	defaults, err := newSettings(nil)
+	if err != nil {
+		return err
+	}
+	return defaults.validate(context.Background(), &decoded, found)
+}
+
+func decodeEndpoint(v strictjson.Value, endpoint *RPCConfig) {
+	if v.First() != '"' {
+		v.Object(endpoint)
+		return
+	}
+	url, problem := v.Text()
+	if problem != "" {
+		v.Report(problem)
+	}
+	endpoint.URL = RPCURL(url)
 }

@@ -59,9 +59,6 @@ func (d Document) LastChange() ChangeInfo {
 	return changeInfoOf(Record{Revision: d.Revision, Note: d.note})
 }
 
-// PausedBy is [Relayer.PausedBy].
-func (d Document) PausedBy() ChangeInfo { return pausedByOf(Record{Note: d.note}) }
-
 // DocumentPage is a [Page] of documents.
 type DocumentPage struct {
 	Documents  []Document

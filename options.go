@@ -246,7 +246,7 @@ func AllRelayers() WriteOption {
 }
 
 // PausedBy limits a [Manager.ResumeAll] to the relayers that a request has paused, such as that of
-// a [Manager.PauseAll]: see [BulkResult.RequestID] and [Relayer.PausedBy]. What was paused before,
+// a [Manager.PauseAll]: see [BulkResult.RequestID] and [ChangeInfo.PausedBy]. What was paused before,
 // or was resumed and paused again, stays paused. An empty ID, and the option for another write, is
 // a [*ValidationError].
 func PausedBy(requestID string) WriteOption {

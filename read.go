@@ -91,8 +91,8 @@ func (c Cursor) sequence() (sequence uint64, isValid bool) {
 
 // Pagination describes a page of a selection of relayers.
 type Pagination struct {
-	// CurrentPage is the number of the page, from 1.
-	CurrentPage int `json:"current_page"`
+	// CurrentPage is the number of the page, from 1. It is 0 for a page by a cursor.
+	CurrentPage int `json:"current_page,omitempty"`
 
 	// PerPage is the number of relayers of a full page.
 	PerPage int `json:"per_page"`

@@ -111,7 +111,7 @@ func documentRelayer(rec Record) (*Relayer, error) {
 	if err := r.UnmarshalJSON(rec.Document); err != nil {
 		return nil, &CorruptError{ID: rec.ID, Sequence: rec.Sequence, Err: fmt.Errorf("relayer: stored document of %s: %w", rec.ID, err)}
 	}
-	r.Revision, r.LastChange, r.PausedBy = rec.Revision, changeInfoOf(rec), pausedByOf(rec)
+	r.Revision, r.LastChange = rec.Revision, changeInfoOf(rec)
 	return r, nil
 }
 
@@ -525,17 +525,24 @@ func changeInfoOf(rec Record) ChangeInfo {
 	}
 	return ChangeInfo{
 		Revision: rec.Revision, Time: made, Actor: n[noteActor], Action: Action(n[noteAction]), Reason: n[noteReason],
-		RequestID: n[noteRequestID], Changed: changed,
+		RequestID: n[noteRequestID], Changed: changed, PausedBy: n.pausedBy(),
 	}
 }
 
-// pausedByOf returns what is known of the change that paused the relayer of a record.
-func pausedByOf(rec Record) ChangeInfo {
-	n := parseNote(rec.Note)
+// pausedBy returns what is known of the change that paused the relayer, or nil.
+func (n note) pausedBy() *ChangeInfo {
+	by := ChangeInfo{Time: n.time(notePausedTime), Actor: n[notePausedActor], Reason: n[notePausedReason], RequestID: n[notePausedRequestID]}
 	if n[notePausedTime] == pausedByItself {
-		return ChangeInfo{Time: n.time(noteTime), Actor: n[noteActor], Reason: n[noteReason], RequestID: n[noteRequestID]}
+		by = ChangeInfo{Time: n.time(noteTime), Actor: n[noteActor], Reason: n[noteReason], RequestID: n[noteRequestID]}
 	}
-	return ChangeInfo{Time: n.time(notePausedTime), Actor: n[notePausedActor], Reason: n[notePausedReason], RequestID: n[notePausedRequestID]}
+	if by.Time.IsZero() {
+		return nil
+	}
+	return &by
+}
+
+func (i ChangeInfo) isPausedBy(requestID string) bool {
+	return i.PausedBy != nil && i.PausedBy.RequestID == requestID
 }
 
 // time returns the zero time for what is no time.

@@ -88,11 +88,6 @@ type Relayer struct {
 
 	// LastChange says who made this revision, when and why. It is not part of the JSON form.
 	LastChange ChangeInfo `json:"-" validate:"-"`
-
-	// PausedBy says who paused the relayer, when and why. Later changes do not replace it. It is
-	// zero unless Paused is true, and if the change is unknown. The create of a paused relayer
-	// counts as a pause. It is not part of the JSON form.
-	PausedBy ChangeInfo `json:"-" validate:"-"`
 }
 
 // SettingsOf decodes the settings of a relayer. They are the zero value of T if the relayer has
@@ -185,26 +180,26 @@ type CreateRequest struct {
 // ChangeInfo says who made a change of a relayer, when and why, and what it changed. What is
 // unknown is empty.
 type ChangeInfo struct {
-	// Revision is the revision of the relayer that the change made. It is 0 in
-	// [Relayer.PausedBy] and for a dry run.
-	Revision uint64
+	// Revision is the revision of the relayer that the change made. It is 0 in PausedBy and
+	// for a dry run.
+	Revision uint64 `json:"revision,omitempty"`
 
 	// Time is when the change was made, in UTC and whole milliseconds, by the clock of the
 	// process that made it.
-	Time time.Time
+	Time time.Time `json:"time,omitzero"`
 
 	// Actor is the [Actor.ID] of the caller.
-	Actor string
+	Actor string `json:"actor,omitempty"`
 
 	// Action is what the caller did. A pause together with other changes is an update.
-	Action Action
+	Action Action `json:"action,omitempty"`
 
 	// Reason is the text given with [Reason], in which every URL is masked.
-	Reason string
+	Reason string `json:"reason,omitempty"`
 
 	// RequestID is the [Actor.RequestID] of the caller: by it the sender of a write whose
 	// response was lost finds its own change.
-	RequestID string
+	RequestID string `json:"request_id,omitempty"`
 
 	// Changed are the paths of the fields that the change changed, such as
 	// policies.gas_price_cap, labels.team or disabled_reason.type, sorted: the members of an
@@ -213,7 +208,12 @@ type ChangeInfo struct {
 	// and in a history if a relayer was not selected before and after the change. For a dry run
 	// it has what would change and is not nil; a create and a delete change all fields that are
 	// set.
-	Changed []string
+	Changed []string `json:"changed,omitzero"`
+
+	// PausedBy is the change that paused the relayer, without Action and Changed. Later changes
+	// do not replace it. It is nil unless the relayer is paused, if that change is unknown, and
+	// in the history of a client. The create of a paused relayer counts as a pause.
+	PausedBy *ChangeInfo `json:"paused_by,omitempty"`
 }
 
 // Action is what a caller does to relayers. It names operations in metrics, logs and access

@@ -2,6 +2,7 @@ package relayer
 
 import (
 	"cmp"
+	"context"
 	"encoding"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-playground/validator/v10"
+	"github.com/google/uuid"
 
 	"github.com/go-relayer/relayer/internal/chain"
 	"github.com/go-relayer/relayer/internal/cron"
@@ -669,4 +671,101 @@ func checkOuterSpaces(found *problems, field, name string) {
 	if strings.TrimSpace(name) != name {
 		found.Add(field, "must not begin or end with a space")
 	}
+}
+
+// Validate returns a [*ValidationError] with every problem for which a [Manager] with these
+// options would reject the request, or nil. Limits of pages and hooks other than that of
+// [WithAddressResolver] have no effect. It does not detect what depends on the stored
+// relayers: a taken ID, an exclusive signer, and masked RPC URLs, which a program may
+// replace by the stored ones.
+func (r CreateRequest) Validate(ctx context.Context, options ...Option) error {
+	s, err := newSettings(options)
+	if err != nil {
+		return err
+	}
+	return s.validate(ctx, newRelayer(r), new(problems))
+}
+
+func (s *settings) validate(ctx context.Context, r *Relayer, found *problems) error {
+	rec, err := s.prepare(ctx, r, found)
+	if err != nil {
+		return err
+	}
+	return s.checkSize(rec, Record{})
+}
+
+// prepare returns the record to store for a new relayer, and sets its ID and address.
+func (s *settings) prepare(ctx context.Context, r *Relayer, found *problems) (Record, error) {
+	s.check(r, found)
+	if s.networkRules {
+		checkOuterSpaces(found, "network", r.Network)
+		checkOuterSpaces(found, "signer_id", r.SignerID)
+	}
+	address, err := s.addressOf(ctx, r, found)
+	if problem := found.err(); problem != nil {
+		return Record{}, problem
+	}
+	if err != nil {
+		return Record{}, err
+	}
+	r.Address = address
+	if r.ID == "" {
+		generated, err := uuid.NewV7()
+		if err != nil {
+			return Record{}, fmt.Errorf("relayer: generating an ID: %w", err)
+		}
+		r.ID = generated.String()
+	}
+	return s.newRecord(r)
+}
+
+// addressOf resolves the address of a relayer, unless its signer or network is
+// invalid.
+func (s *settings) addressOf(ctx context.Context, r *Relayer, found *problems) (string, error) {
+	if s.resolveAddress == nil || found.Has("signer_id") || found.Has("network") || found.Has("network_type") {
+		return "", nil
+	}
+	address, err := s.resolveAddress(ctx, requestOf(r))
+	if errors.Is(err, ErrUnknownSigner) {
+		found.Add("signer_id", "must be a signer that exists for this network")
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("relayer: resolving the address of a signer: %w", faultError{err})
+	}
+	if problem := s.addressProblem(address, r.NetworkType); problem != "" {
+		// It is not a ValidationError, because the client cannot correct it, and
+		// does not quote the address, because a wrong one may be a secret.
+		return "", errors.New("relayer: the address from the address resolver " + problem)
+	}
+	return address, nil
+}
+
+// maxAddressLength is the length in bytes of the longest address that a resolver
+// may return. It is more than any network needs.
+const maxAddressLength = 256
+
+// addressProblem returns why an address from the resolver cannot be stored, or "".
+func (s *settings) addressProblem(address string, networkType NetworkType) string {
+	if problem := strictjson.TextProblem(address); problem != "" {
+		return problem
+	}
+	if len(address) > maxAddressLength {
+		return fmt.Sprintf("must be at most %d bytes", maxAddressLength)
+	}
+	if strings.ContainsFunc(address, func(r rune) bool {
+		return unicode.IsControl(r) || unicode.IsSpace(r) || unicode.Is(unicode.Bidi_Control, r)
+	}) {
+		return "must not contain spaces or control characters"
+	}
+	if strings.Contains(address, "://") {
+		return "must not be a URL"
+	}
+	if strings.Contains(address, "@") {
+		return "must not contain @, which could follow credentials"
+	}
+	if s.networkRules {
+		return networkAddressProblem(address, networkType)
+	}
+	return ""
 }

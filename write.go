@@ -233,15 +233,15 @@ func (b *bulk) isToChange(rec Record) bool {
 	if b.action == ActionPause {
 		return !isPaused(rec)
 	}
-	return isPaused(rec) && (b.settings.PausedBy == "" || b.settings.PausedBy == pausedByOf(rec).RequestID)
+	return isPaused(rec) && (b.settings.PausedBy == "" || changeInfoOf(rec).isPausedBy(b.settings.PausedBy))
 }
 
 // isChanged reports whether an earlier attempt of the request has changed the relayer.
 func (b *bulk) isChanged(rec Record) bool {
-	if b.action == ActionPause {
-		return pausedByOf(rec).RequestID == b.result.RequestID
-	}
 	last := changeInfoOf(rec)
+	if b.action == ActionPause {
+		return last.isPausedBy(b.result.RequestID)
+	}
 	return last.Action == ActionResume && last.RequestID == b.result.RequestID
 }
 

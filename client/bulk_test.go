@@ -46,8 +46,8 @@ func TestPauseAll(t *testing.T) {
 	paused, err := c.PauseAll(ctx, even, relayer.Reason("incident 42"))
 	wantBulk(paused, err, 5, 0, 5)
 	r, err := c.Get(ctx, "r-0")
-	if err != nil || r.PausedBy.RequestID != paused.RequestID || r.PausedBy.Reason != "incident 42" {
-		t.Errorf("paused by %+v, error %v", r.PausedBy, err)
+	if err != nil || r.LastChange.PausedBy.RequestID != paused.RequestID || r.LastChange.PausedBy.Reason != "incident 42" {
+		t.Errorf("paused by %+v, error %v", r.LastChange.PausedBy, err)
 	}
 	all, err := c.PauseAll(ctx, relayer.Selector{}, relayer.AllRelayers())
 	wantBulk(all, err, 5, 5, 10)

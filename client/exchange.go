@@ -146,7 +146,7 @@ func (c *Client) readResponse(ctx context.Context, req *request, received *http.
 	case int64(len(body)) > c.maxResponseBytes:
 		return nil, &failure{err: req.errorf("status %d: %w", resp.status, errTooLarge), isUnknown: true}
 	}
-	if decoded := new(envelope); hasMediaType(resp.header, "application/json") && json.Unmarshal(body, decoded) == nil {
+	if decoded := new(relayer.Envelope); hasMediaType(resp.header, "application/json") && json.Unmarshal(body, decoded) == nil {
 		resp.envelope = decoded
 	}
 	return resp, nil

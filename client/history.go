@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/internal/wire"
 )
 
 // History returns past changes like [relayer.Manager.History]. The error matches
@@ -65,7 +64,8 @@ func (c *Client) history(ctx context.Context, query relayer.HistoryQuery, attemp
 func (p *response) history() (page pastPage, err error) {
 	page.hasRequestIDs = p.header.Get("X-Request-Id") == p.request.requestID
 	var entries []struct {
-		wire.Change
+		ID string
+		relayer.ChangeInfo
 		Relayer *json.RawMessage // nil for null
 	}
 	page.next, err = strconv.ParseUint(cmp.Or(string(p.envelope.Next), "0"), 10, 64)
@@ -73,12 +73,12 @@ func (p *response) history() (page pastPage, err error) {
 		return page, errNoData
 	}
 	for _, e := range entries {
-		past := relayer.Change{Kind: kindOf(e.Action), ID: cmp.Or(p.request.id, e.ID), Info: e.Info()}
+		past := relayer.Change{Kind: kindOf(e.Action), ID: cmp.Or(p.request.id, e.ID), Info: e.ChangeInfo}
 		if e.Relayer != nil {
 			if past.Relayer, err = decodeRelayer(*e.Relayer); err != nil {
 				return page, err
 			}
-			setChange(past.Relayer, e.Change)
+			setChange(past.Relayer, e.ChangeInfo)
 		}
 		page.changes = append(page.changes, past)
 	}

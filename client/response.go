@@ -20,7 +20,7 @@ type response struct {
 	request  *request
 	status   int
 	header   http.Header
-	envelope *envelope // nil if the body is not one
+	envelope *relayer.Envelope // nil if the body is not one
 }
 
 // error returns an error that names the response.
@@ -102,8 +102,8 @@ func (p *response) retryAfter() time.Duration {
 }
 
 // ignores reports whether the server warns that it has ignored a query parameter.
-func ignores(m *metadata, parameter string) bool {
-	return m != nil && slices.ContainsFunc(m.Logs, func(entry struct{ Message string }) bool {
+func ignores(m *relayer.Metadata, parameter string) bool {
+	return m != nil && slices.ContainsFunc(m.Logs, func(entry relayer.LogEntry) bool {
 		return entry.Message == wire.IgnoredParameter(parameter)
 	})
 }
@@ -140,4 +140,9 @@ func decodeRelayer(data json.RawMessage) (*relayer.Relayer, error) {
 		return nil, errNoData // the error of the decoder may quote what it read
 	}
 	return r, nil
+}
+
+// setChange sets what is known of the last change of a relayer.
+func setChange(r *relayer.Relayer, info relayer.ChangeInfo) {
+	r.Revision, r.LastChange = info.Revision, info
 }

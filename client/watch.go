@@ -210,11 +210,11 @@ func (c *Client) failureOf(ctx context.Context, req *request, received *http.Res
 
 // eventData is the data of an event.
 type eventData struct {
-	CompleteMS *uint64         `json:"complete_ms"` // since the server got the request
-	Relayer    json.RawMessage `json:"relayer"`
-	Change     wire.Change     `json:"change"`
-	Sealed     []string        `json:"sealed"`
-	Metadata   *metadata       `json:"metadata"`
+	CompleteMS *uint64            `json:"complete_ms"` // since the server got the request
+	Relayer    json.RawMessage    `json:"relayer"`
+	Change     relayer.ChangeInfo `json:"change"`
+	Sealed     []string           `json:"sealed"`
+	Metadata   *relayer.Metadata  `json:"metadata"`
 }
 
 var changeKinds = []relayer.ChangeKind{relayer.ChangeCreated, relayer.ChangeUpdated, relayer.ChangeDeleted}

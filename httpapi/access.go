@@ -191,7 +191,7 @@ func (a *API) getAccess(x *exchange) response {
 			report.add(action, decision.within.String())
 		}
 	}
-	return x.success(http.StatusOK, append(x.startBody(), encodeJSON(report)...))
+	return x.success(http.StatusOK, append(x.startBody(), encodeJSON(report)...), relayer.Envelope{})
 }
 
 // add adds a permitted action. The first one determines Selector.

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/internal/wire"
 )
 
 const defaultHistoryPerPage = 20
@@ -35,8 +34,8 @@ func (a *API) getHistory(x *exchange) response {
 	}
 	body := append(x.startBody(), '[')
 	for i, past := range changes {
-		entry := wire.ChangeOf(past.Document.LastChange(), relayer.ChangeInfo{})
-		if x.relayerID == "" {
+		entry := pastChange{ChangeInfo: past.Document.LastChange()}
+		if entry.PausedBy = nil; x.relayerID == "" {
 			entry.ID = past.Document.ID
 		}
 		if i > 0 {
@@ -44,11 +43,17 @@ func (a *API) getHistory(x *exchange) response {
 		}
 		body = appendPast(body, entry, past.Document.JSON)
 	}
-	body = append(body, ']')
+	var envelope relayer.Envelope
 	if next != 0 {
-		body = append(strconv.AppendUint(append(body, `,"next":"`...), next, 10), '"')
+		envelope.Next = relayer.Cursor(strconv.FormatUint(next, 10))
 	}
-	return x.success(http.StatusOK, body)
+	return x.success(http.StatusOK, append(body, ']'), envelope)
+}
+
+// pastChange is an entry of a history, without its relayer.
+type pastChange struct {
+	ID string `json:"id,omitempty"` // in the history of all relayers
+	relayer.ChangeInfo
 }
 
 // hiddenStep is longer than the work for a history of which the caller may see nothing.
@@ -64,7 +69,7 @@ func (x *exchange) waitForStep(begun time.Time) {
 }
 
 // appendPast adds an entry. The relayer, which may be large, is not encoded again.
-func appendPast(body []byte, entry wire.Change, document []byte) []byte {
+func appendPast(body []byte, entry pastChange, document []byte) []byte {
 	if document == nil {
 		document = []byte("null")
 	}

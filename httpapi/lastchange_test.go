@@ -23,7 +23,7 @@ type lastChange struct {
 // wantChange checks a last change, except for its revision, which is returned.
 func wantChange(t *testing.T, got lastChange, action, reason string) uint64 {
 	t.Helper()
-	at, err := time.Parse("2006-01-02T15:04:05.000Z", got.Time)
+	at, err := time.Parse(time.RFC3339, got.Time)
 	if err != nil || time.Since(at).Abs() > time.Minute || got.Revision == 0 {
 		t.Errorf("the change is %+v, error %v", got, err)
 	}

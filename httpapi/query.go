@@ -149,15 +149,19 @@ func (q input) time(name string) time.Time {
 	return value
 }
 
-// unknownMessages returns the messages about unknown parameters, each one line of text.
-func (q input) unknownMessages() (messages []string) {
+// warnings returns the metadata of a response to unknown parameters, or nil.
+func (q input) warnings() *relayer.Metadata {
+	if len(q.unknown) == 0 {
+		return nil
+	}
+	m := new(relayer.Metadata)
 	for _, name := range q.unknown[:min(len(q.unknown), maxUnknown)] {
-		messages = append(messages, wire.IgnoredParameter(name))
+		m.Logs = append(m.Logs, relayer.LogEntry{Level: "warn", Message: wire.IgnoredParameter(name)})
 	}
 	if len(q.unknown) > maxUnknown {
-		messages = append(messages, "more query parameters are unknown and were ignored")
+		m.Logs = append(m.Logs, relayer.LogEntry{Level: "warn", Message: "more query parameters are unknown and were ignored"})
 	}
-	return messages
+	return m
 }
 
 func invalid(message string) error { return invalidField("", message) }

@@ -4,10 +4,8 @@ import (
 	"math"
 	"net/http"
 	"slices"
-	"strconv"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/internal/wire"
 )
 
 func (a *API) getRelayer(x *exchange) response {
@@ -35,20 +33,18 @@ func (a *API) listRelayers(x *exchange) response {
 	if isEmpty {
 		documents, page.Pagination.PerPage, page.Next = nil, 0, ""
 	}
-	body := appendDocuments(x.startBody(), documents)
+	a.logSealed(x, documents...)
+	envelope := relayer.Envelope{Sealed: sealedOf(documents...), Pagination: &page.Pagination}
 	if q.After != nil {
-		body = appendCursors(body, page)
+		envelope.Next, envelope.Position = page.Next, &page.Position
 	}
 	if x.input.is("changes", "true") {
-		changes := make([]wire.Change, len(documents))
+		envelope.Changes = make([]relayer.ChangeInfo, len(documents))
 		for i, document := range documents {
-			changes[i] = changeOf(document)
+			envelope.Changes[i] = document.LastChange()
 		}
-		body = append(append(body, `,"changes":`...), encodeJSON(changes)...)
 	}
-	a.logSealed(x, documents...)
-	body = appendSealed(body, documents...)
-	return x.success(http.StatusOK, appendPagination(body, page.Pagination))
+	return x.success(http.StatusOK, appendDocuments(x.startBody(), documents), envelope)
 }
 
 // list returns what a list asks for.
@@ -81,47 +77,21 @@ func appendDocuments(body []byte, documents []relayer.Document) []byte {
 	return append(body, ']')
 }
 
-func appendCursors(body []byte, page *relayer.DocumentPage) []byte {
-	if page.Next != "" {
-		body = append(append(body, `,"next":`...), encodeJSON(page.Next)...)
-	}
-	return append(append(body, `,"position":`...), encodeJSON(page.Position)...)
-}
-
-// changeOf returns the last change of a relayer.
-func changeOf(document relayer.Document) wire.Change {
-	return wire.ChangeOf(document.LastChange(), document.PausedBy())
-}
-
-// appendChange adds the last change of the relayer of a body, if the query asks for it. That of
-// a dry run has what would change.
-func (x *exchange) appendChange(body []byte, document relayer.Document) []byte {
+// lastChange returns the last change of a relayer, if the query asks for it. That of a dry run
+// has what would change.
+func (x *exchange) lastChange(document relayer.Document) *relayer.ChangeInfo {
 	if !x.input.is("changes", "true") {
-		return body
+		return nil
 	}
-	return append(append(body, `,"change":`...), encodeJSON(changeOf(document))...)
+	return new(document.LastChange())
 }
 
-// appendSealed adds the IDs of the relayers whose RPC URLs could not be opened.
-func appendSealed(body []byte, documents ...relayer.Document) []byte {
-	var ids []string
+// sealedOf returns the IDs of the relayers whose RPC URLs could not be opened.
+func sealedOf(documents ...relayer.Document) (ids []string) {
 	for i := range documents {
 		if documents[i].SealError != nil {
 			ids = append(ids, documents[i].ID)
 		}
 	}
-	if len(ids) == 0 {
-		return body
-	}
-	return append(append(body, `,"sealed":`...), encodeJSON(ids)...)
-}
-
-func appendPagination(body []byte, p relayer.Pagination) []byte {
-	body = append(body, `,"pagination":{`...)
-	if p.CurrentPage > 0 {
-		body = append(strconv.AppendInt(append(body, `"current_page":`...), int64(p.CurrentPage), 10), ',')
-	}
-	body = strconv.AppendInt(append(body, `"per_page":`...), int64(p.PerPage), 10)
-	body = strconv.AppendInt(append(body, `,"total_items":`...), int64(p.TotalItems), 10)
-	return append(body, '}')
+	return ids
 }

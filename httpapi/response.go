@@ -55,41 +55,24 @@ func (x *exchange) respond(p response) {
 	}
 }
 
-// startBody returns the start of a success body in the buffer of the exchange. The
-// caller appends the data and passes the result to success.
-func (x *exchange) startBody() []byte {
-	return append((*x.buffer)[:0], `{"success":true,"data":`...)
-}
+// dataStart is what precedes the data of a success.
+const dataStart = `{"success":true,"data":`
 
-// success returns a response whose body was started by startBody.
-func (x *exchange) success(status int, body []byte) response {
-	if messages := x.input.unknownMessages(); len(messages) > 0 {
-		body = append(append(body, `,"metadata":`...), encodeJSON(warningsOf(messages))...)
-	}
-	*x.buffer = append(body, '}')
+// startBody returns the start of a success body in the buffer of the exchange. The
+// caller appends the data, which is JSON already, and passes the result to success.
+func (x *exchange) startBody() []byte { return append((*x.buffer)[:0], dataStart...) }
+
+// success returns a response whose body was started by startBody, with the other members of its
+// envelope.
+func (x *exchange) success(status int, body []byte, envelope relayer.Envelope) response {
+	envelope.Success, envelope.Metadata = true, x.input.warnings()
+	*x.buffer = append(body, encodeJSON(envelope)[len(dataStart+"null"):]...)
 	return response{status: status, body: *x.buffer}
 }
 
 func (x *exchange) document(status int, document relayer.Document) response {
-	body := x.appendChange(append(x.startBody(), document.JSON...), document)
-	return x.success(status, appendSealed(body, document))
-}
-
-type metadata struct {
-	Logs []logEntry `json:"logs"`
-}
-
-type logEntry struct {
-	Level   string `json:"level"`
-	Message string `json:"message"`
-}
-
-// warningsOf returns the metadata of a response to unknown query parameters.
-func warningsOf(messages []string) (m metadata) {
-	for _, message := range messages {
-		m.Logs = append(m.Logs, logEntry{"warn", message})
-	}
-	return m
+	body := append(x.startBody(), document.JSON...)
+	return x.success(status, body, relayer.Envelope{Change: x.lastChange(document), Sealed: sealedOf(document)})
 }
 
 // notModified returns the response to a request whose If-None-Match has the current tag.
@@ -109,20 +92,12 @@ func (a *API) putBuffer(x *exchange) {
 	}
 }
 
-// failureBody is the body of a failed response. Data is always null.
-type failureBody struct {
-	Success bool                 `json:"success"`
-	Data    any                  `json:"data"`
-	Message string               `json:"message"`
-	Errors  []relayer.FieldError `json:"errors,omitempty"` // of a malformed or invalid request
-}
-
 // failure returns a failure response that is not about one relayer.
 func failure(status int) response { return failureOf(status, "") }
 
 // failureOf returns a failure response. id is the relayer ID in the path, or empty.
 func failureOf(status int, id string) response {
-	return response{status: status, body: encodeJSON(failureBody{Message: wire.Message(status, id)})}
+	return response{status: status, body: encodeJSON(relayer.Envelope{Message: wire.Message(status, id)})}
 }
 
 // overloaded returns the response to a request that may succeed later.
@@ -133,7 +108,7 @@ func overloaded() response {
 // invalidRequest returns the response to a malformed or invalid request, with all
 // problems found.
 func invalidRequest(status int, problems ...relayer.FieldError) response {
-	return response{status: status, body: encodeJSON(failureBody{Message: wire.Message(status, ""), Errors: problems})}
+	return response{status: status, body: encodeJSON(relayer.Envelope{Message: wire.Message(status, ""), Errors: problems})}
 }
 
 // encodeJSON encodes a value that consists of strings and numbers, which cannot

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -55,9 +56,9 @@ type eventStream struct {
 	x       *exchange
 	control *http.ResponseController
 
-	lastID    string    // that the client has
-	permitted time.Time // when the stream was permitted last
-	metadata  *metadata // of the next event: the warnings of the response
+	lastID    string            // that the client has
+	permitted time.Time         // when the stream was permitted last
+	metadata  *relayer.Metadata // of the next event: the warnings of the response
 }
 
 // run returns when the client, the feed or the API ends the stream.
@@ -136,18 +137,19 @@ func (s *eventStream) isPermitted() bool {
 // eventNote has the optional members of every event. Complete is the number of milliseconds from the
 // arrival of the request to the time up to which the stream is complete.
 type eventNote struct {
-	Complete *int64    `json:"complete_ms,omitempty"`
-	Metadata *metadata `json:"metadata,omitempty"` // of the first event
+	Change   *relayer.ChangeInfo `json:"change,omitempty"`
+	Sealed   []string            `json:"sealed,omitempty"`
+	Complete *int64              `json:"complete_ms,omitempty"`
+	Metadata *relayer.Metadata   `json:"metadata,omitempty"` // of the first event
 }
 
-// note encodes the optional members. complete_ms is omitted if the time is before the arrival of
-// the request: the client would take it for a later one.
-func (s *eventStream) note(complete time.Time) (members []byte) {
-	note := eventNote{Metadata: s.metadata}
+// encode encodes the optional members of an event. complete_ms is omitted if the time is before
+// the arrival of the request: the client would take it for a later one.
+func (s *eventStream) encode(note eventNote, complete time.Time) (members []byte) {
+	note.Metadata, s.metadata = s.metadata, nil
 	if duration := complete.Sub(s.x.received); duration >= 0 {
 		note.Complete = new(duration.Milliseconds())
 	}
-	s.metadata = nil
 	encoded := encodeJSON(note)
 	return encoded[1 : len(encoded)-1]
 }
@@ -155,7 +157,7 @@ func (s *eventStream) note(complete time.Time) (members []byte) {
 // sendResync sends an event without an ID, so that a client that reconnects before it has read
 // all relayers gets the event again.
 func (s *eventStream) sendResync() error {
-	return s.send([]byte("event: resync\ndata: {"), s.note(time.Time{}), []byte(eventEnd))
+	return s.send([]byte("event: resync\ndata: {"), s.encode(eventNote{}, time.Time{}), []byte(eventEnd))
 }
 
 const eventEnd = "}\n\n"
@@ -173,14 +175,13 @@ func (s *eventStream) sendChange(c relayer.DocumentChange) error {
 		return errStreamEnd
 	}
 	defer pending.add(s.x.caller, -size)
-	head, note := s.head(c), s.note(c.Time)
-	head = append(head, `"etag":`...)
+	head := append(s.head(c), `"etag":`...)
 	head = strconv.AppendQuote(head, entityTag(c.Document.Revision))
 	head = append(head, `,"relayer":`...)
 	s.api.logSealed(s.x, c.Document)
-	end := appendSealed(s.x.appendChange(nil, c.Document), c.Document)
-	if len(note) > 0 {
-		end = append(append(end, ','), note...)
+	end := s.encode(eventNote{Change: s.x.lastChange(c.Document), Sealed: sealedOf(c.Document)}, c.Time)
+	if len(end) > 0 {
+		end = slices.Insert(end, 0, ',')
 	}
 	document := c.Document.JSON
 	if document == nil { // the relayer is no longer selected
@@ -194,7 +195,7 @@ func (s *eventStream) sendHeartbeat(c relayer.DocumentChange) error {
 	if c.Time.Before(s.x.received) {
 		return nil
 	}
-	return s.send(s.head(c), s.note(c.Time), []byte(eventEnd))
+	return s.send(s.head(c), s.encode(eventNote{}, c.Time), []byte(eventEnd))
 }
 
 // head returns the start of an event.
@@ -225,9 +226,7 @@ func (s *eventStream) setDeadlines() error {
 // start sends the header, which shows the client and proxies that the stream has begun.
 func (s *eventStream) start() error {
 	s.x.startStream()
-	if messages := s.x.input.unknownMessages(); len(messages) > 0 {
-		s.metadata = new(warningsOf(messages))
-	}
+	s.metadata = s.x.input.warnings()
 	if err := s.send(); err != nil {
 		return err
 	}

@@ -49,11 +49,11 @@ func (a *API) deleteRelayer(x *exchange) response {
 	if err != nil {
 		return a.errorResponse(x, err)
 	}
-	body := append(x.startBody(), `"Relayer deleted successfully"`...)
+	var envelope relayer.Envelope
 	if x.input.is("dry_run", "true") {
-		body = x.appendChange(body, deleted)
+		envelope.Change = x.lastChange(deleted)
 	}
-	return x.success(http.StatusOK, body)
+	return x.success(http.StatusOK, append(x.startBody(), `"Relayer deleted successfully"`...), envelope)
 }
 
 func (a *API) pauseRelayers(x *exchange) response { return a.setAll(x, x.manager.PauseAll) }
@@ -75,7 +75,7 @@ func (a *API) setAll(x *exchange, set func(context.Context, relayer.Selector, ..
 	for _, id := range slices.Sorted(maps.Keys(result.Failed)) {
 		sent.Failed = append(sent.Failed, wire.BulkFailure{ID: id, Message: a.failedMessage(x, result.Failed[id])})
 	}
-	return x.success(http.StatusOK, append(x.startBody(), encodeJSON(sent)...))
+	return x.success(http.StatusOK, append(x.startBody(), encodeJSON(sent)...), relayer.Envelope{})
 }
 
 // failedMessage returns the message about a relayer that could not be changed. It logs a fault.

@@ -3,6 +3,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -258,9 +259,9 @@ func (f *fleet) check() {
 	left := maps.Clone(f.model)
 	for r, err := range f.manager.All(ctx, relayer.Selector{}) {
 		f.fail(err)
-		want := left[r.ID]
-		if want == nil || r.Paused != (want.pausedBy != "") || r.PausedBy.RequestID != want.pausedBy || r.Labels["team"] != want.team {
-			f.Errorf("%v is paused by %q, want %+v", r, r.PausedBy.RequestID, want)
+		want, pausedBy := left[r.ID], cmp.Or(r.LastChange.PausedBy, new(relayer.ChangeInfo)).RequestID
+		if want == nil || r.Paused != (want.pausedBy != "") || pausedBy != want.pausedBy || r.Labels["team"] != want.team {
+			f.Errorf("%v is paused by %q, want %+v", r, pausedBy, want)
 		}
 		delete(left, r.ID)
 	}
