@@ -36,7 +36,7 @@ type decoder struct {
 
 func newDecoder(found *problems) *decoder {
 	d := new(decoder)
-	d.Reporter, d.Hook = found, d.hook
+	d.Problems, d.Hook = &found.Problems, d.hook
 	return d
 }
 

@@ -12,9 +12,12 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/text/cases"
 
+	"github.com/go-relayer/relayer/internal/limits"
 	"github.com/go-relayer/relayer/internal/mask"
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
@@ -401,171 +404,105 @@ func appendChanged(paths []string, path string, old, changed []byte) []string {
 		return append(paths, path)
 	}
 	for _, member := range before {
-		name := string(member.Name)
-		if value := strictjson.ValueOf(after, name); !bytes.Equal(value, member.Value) {
-			paths = appendChanged(paths, strictjson.Join(path, name), member.Value, value)
+		if value := strictjson.ValueOf(after, member.Name); !bytes.Equal(value, member.Value) {
+			paths = appendChanged(paths, strictjson.Join(path, string(member.Name)), member.Value, value)
 		}
 	}
 	for _, member := range after {
-		name := string(member.Name)
-		if strictjson.ValueOf(before, name) == nil {
-			paths = appendChanged(paths, strictjson.Join(path, name), nil, member.Value)
+		if strictjson.ValueOf(before, member.Name) == nil {
+			paths = appendChanged(paths, strictjson.Join(path, string(member.Name)), nil, member.Value)
 		}
 	}
 	return paths
 }
 
-// A note is the form of a ChangeInfo in a [Record]: fields in this order, separated by tabs,
-// without the empty ones at the end. Every record has one and every read decodes it; JSON takes
-// twice the memory and more time than the rest of a read. A later version may append fields.
-const (
-	noteTime = iota // milliseconds since 1970
-	noteAction
-	noteActor
-	noteReason
-	noteRequestID
-	noteChanged
-
-	// These are of the change that paused the relayer, while it is paused. The time is
-	// pausedByItself in the note of that change.
-	notePausedTime
-	notePausedActor
-	notePausedReason
-	notePausedRequestID
-	noteFields
-)
-
-const (
-	noteSeparator  = "\t"
-	pathSeparator  = "\x1f"
-	pausedByItself = "="
-	timeOfDryRun   = "-"
-)
-
-// The limits of a note. Together they are below the limit of [Record.Note].
+// The limits of a note, the JSON of a [ChangeInfo] in a [Record].
 const (
 	maxActorLength     = 256 // bytes
 	maxRequestIDLength = 128 // bytes
 	maxPathsLength     = 600 // bytes
 )
 
-type note [noteFields]string
-
-func parseNote(encoded []byte) (n note) {
-	rest := string(encoded)
-	for i := range n {
-		n[i], rest, _ = strings.Cut(rest, noteSeparator)
-	}
-	return n
-}
-
-func (n note) encoded() []byte {
-	return []byte(strings.TrimRight(strings.Join(n[:], noteSeparator), noteSeparator))
-}
-
-// newNote returns the note of a change that is made now.
-func newNote(ctx context.Context, action Action, reason string, changed []string) (n note) {
+// newInfo returns what is known of a change that is made now.
+func newInfo(ctx context.Context, action Action, reason string, changed []string) ChangeInfo {
 	actor, _ := ActorFrom(ctx)
-	n[noteTime] = strconv.FormatInt(time.Now().UnixMilli(), 10)
-	n[noteAction], n[noteReason] = string(action), reason
-	n[noteActor] = mask.Shortened(withoutSeparators(actor.ID), maxActorLength)
-	n[noteRequestID] = requestIDOf(actor)
-	n[noteChanged] = joinedPaths(changed)
-	return n
+	return ChangeInfo{
+		Time: time.Now().UTC().Truncate(time.Millisecond), Actor: shortened(actor.ID, maxActorLength), Action: action,
+		Reason: reason, RequestID: requestIDOf(actor), Changed: changed,
+	}
 }
 
 // requestIDOf returns the request ID of an actor as a note has it.
-func requestIDOf(actor Actor) string {
-	return mask.Shortened(withoutSeparators(actor.RequestID), maxRequestIDLength)
+func requestIDOf(actor Actor) string { return shortened(actor.RequestID, maxRequestIDLength) }
+
+// shortened returns a text of a caller without control characters, which JSON escapes.
+func shortened(text string, limit int) string {
+	printable := func(r rune) rune {
+		if unicode.IsControl(r) {
+			return utf8.RuneError
+		}
+		return r
+	}
+	return mask.Shortened(strings.Map(printable, text), limit)
 }
 
-func withoutSeparators(text string) string {
-	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), noteSeparator, "\uFFFD")
-}
-
-func joinedPaths(paths []string) string {
-	joined := withoutSeparators(strings.Join(paths, pathSeparator))
-	if len(joined) <= maxPathsLength {
-		return joined
+// shortPaths returns the paths, or those of the members at the top if they are too long.
+func shortPaths(paths []string) []string {
+	if len(strings.Join(paths, ",")) <= maxPathsLength {
+		return paths
 	}
 	var members []string
 	for _, path := range paths {
 		members = append(members, path[:max(0, strings.IndexAny(path+".", ".["))])
 	}
-	return mask.Shortened(strings.Join(slices.Compact(members), pathSeparator), maxPathsLength)
+	return slices.Compact(members)
 }
 
-// setPaused sets who paused the relayer: the change of the note, unless the record before it is
-// paused already.
-func (n *note) setPaused(before Record) {
-	n[notePausedTime] = pausedByItself
-	if !isPaused(before) {
-		return
+// pausedBy returns what is known of the change that paused a relayer: info, unless the record
+// before is paused already.
+func pausedBy(info ChangeInfo, before Record) *ChangeInfo {
+	if isPaused(before) {
+		return changeInfoOf(before).PausedBy
 	}
-	old := parseNote(before.Note)
-	copy(n[notePausedTime:], old[notePausedTime:])
-	if old[notePausedTime] == pausedByItself {
-		n[notePausedTime], n[notePausedActor], n[notePausedReason], n[notePausedRequestID] = old[noteTime], old[noteActor], old[noteReason], old[noteRequestID]
-	}
+	return &ChangeInfo{Time: info.Time, Actor: info.Actor, Reason: info.Reason, RequestID: info.RequestID}
 }
 
-// changeInfoOf returns what is known of the change that made a record.
-func changeInfoOf(rec Record) ChangeInfo {
-	n := parseNote(rec.Note)
-	var changed []string
-	if n[noteChanged] != "" {
-		changed = strings.Split(n[noteChanged], pathSeparator)
+// noteOf encodes what is known of a change. A note that escapes make too long loses the paths and
+// the reason of the pause.
+func noteOf(info ChangeInfo) []byte {
+	encoded, _ := strictjson.Encode(info) // texts and times have an encoding
+	if len(encoded) <= limits.Note {
+		return encoded
 	}
-	if n[noteTime] == timeOfDryRun {
-		return ChangeInfo{Changed: append([]string{}, changed...)}
+	if info.Changed = nil; info.PausedBy != nil {
+		by := *info.PausedBy
+		by.Reason, info.PausedBy = "", &by
 	}
-	made := n.time(noteTime)
-	if made.IsZero() {
-		return ChangeInfo{Revision: rec.Revision} // it is not a note of this package
-	}
-	return ChangeInfo{
-		Revision: rec.Revision, Time: made, Actor: n[noteActor], Action: Action(n[noteAction]), Reason: n[noteReason],
-		RequestID: n[noteRequestID], Changed: changed, PausedBy: n.pausedBy(),
-	}
+	encoded, _ = strictjson.Encode(info)
+	return encoded
 }
 
-// pausedBy returns what is known of the change that paused the relayer, or nil.
-func (n note) pausedBy() *ChangeInfo {
-	by := ChangeInfo{Time: n.time(notePausedTime), Actor: n[notePausedActor], Reason: n[notePausedReason], RequestID: n[notePausedRequestID]}
-	if n[notePausedTime] == pausedByItself {
-		by = ChangeInfo{Time: n.time(noteTime), Actor: n[noteActor], Reason: n[noteReason], RequestID: n[noteRequestID]}
+// changeInfoOf returns what is known of the change that made a record. It has only the revision
+// if the note is not one of this package.
+func changeInfoOf(rec Record) (info ChangeInfo) {
+	if json.Unmarshal(rec.Note, &info) != nil {
+		return ChangeInfo{Revision: rec.Revision}
 	}
-	if by.Time.IsZero() {
-		return nil
+	if isDryRun := info.Time.IsZero() && info.Changed != nil; !isDryRun {
+		info.Revision = rec.Revision
 	}
-	return &by
+	return info
 }
 
 func (i ChangeInfo) isPausedBy(requestID string) bool {
 	return i.PausedBy != nil && i.PausedBy.RequestID == requestID
 }
 
-// time returns the zero time for what is no time.
-func (n note) time(field int) time.Time {
-	milliseconds, err := strconv.ParseInt(n[field], 10, 64)
-	if err != nil {
-		return time.Time{}
-	}
-	return time.UnixMilli(milliseconds).UTC()
-}
-
 // withoutPaths returns the note without what the change changed.
-func withoutPaths(encoded []byte) []byte {
-	n := parseNote(encoded)
-	n[noteChanged] = ""
-	return n.encoded()
-}
-
-// onlyPaths returns the note of a dry run.
-func onlyPaths(changed []string) []byte {
-	var n note
-	n[noteTime], n[noteChanged] = timeOfDryRun, joinedPaths(changed)
-	return n.encoded()
+func withoutPaths(note []byte) []byte {
+	info := changeInfoOf(Record{Note: note})
+	info.Changed = nil
+	return noteOf(info)
 }
 
 // isPaused reports whether the relayer of a record is paused.

@@ -445,7 +445,7 @@ func (s *settings) checkSettings(raw json.RawMessage, found *problems) {
 		found.Add(settingsMember, problem)
 		return
 	}
-	d := strictjson.Decoder{Reporter: found}
+	d := strictjson.Decoder{Problems: &found.Problems}
 	if !d.Member(settingsMember, raw).Free(settingsTextProblem) {
 		return
 	}

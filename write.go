@@ -383,7 +383,7 @@ func (m *Manager) attemptUpdate(ctx context.Context, id string, w *write, e edit
 		return Record{}, err
 	}
 	if !w.DryRun {
-		w.operation.Changed = changeInfoOf(updated).Changed
+		w.operation.Changed = w.changed
 		if isPaused(updated) != isPaused(current) {
 			w.operation.Paused = new(isPaused(updated))
 		}
@@ -710,6 +710,7 @@ type write struct {
 	WriteSettings
 	store     Store // stores nothing in a dry run
 	operation Operation
+	changed   []string // the paths in the note of the last attempt
 }
 
 // observeWrite runs a write between the calls of the observers. It reads id after the
@@ -734,22 +735,22 @@ func observeWrite[T any](ctx context.Context, m *Manager, action Action, id *str
 // note returns the note of a change from old to rec, which is made now. A create has no old
 // record, and a delete no new one.
 func (w *write) note(ctx context.Context, old, rec Record) []byte {
-	var changed []string
+	w.changed = nil
 	if old.ID != "" && rec.ID != "" {
-		changed = changedPaths(old, rec)
+		w.changed = shortPaths(changedPaths(old, rec))
 	}
-	n := newNote(ctx, w.operation.Action, w.Reason, changed)
+	info := newInfo(ctx, w.operation.Action, w.Reason, w.changed)
 	if isPaused(rec) {
-		n.setPaused(old)
+		info.PausedBy = pausedBy(info, old)
 	}
-	return n.encoded()
+	return noteOf(info)
 }
 
 // result records the revision after the write, and returns the record as the caller gets it. In
 // a dry run the revision stays, and the note has only what changes from old to rec.
 func (w *write) result(revision uint64, old, rec Record) Record {
 	if w.DryRun {
-		rec.Note = onlyPaths(changedPaths(old, rec))
+		rec.Note = noteOf(ChangeInfo{Changed: append([]string{}, shortPaths(changedPaths(old, rec))...)})
 	} else {
 		w.operation.Revision = revision
 	}

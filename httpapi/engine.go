@@ -50,7 +50,7 @@ func parseReason(body []byte) (relayer.DisabledReason, error) {
 	}
 	var sent sentReason
 	var found wire.Problems
-	decoder := strictjson.Decoder{Reporter: &found}
+	decoder := strictjson.Decoder{Problems: &found.Problems}
 	decoder.Decode(body, &sent)
 	return relayer.DisabledReason{Type: relayer.DisabledReasonType(sent.Type), Details: sent.Details}, found.Err()
 }

@@ -101,7 +101,7 @@ type clocks struct {
 
 func (c clocks) Create(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
 	if rec.Note = nil; !c.times[rec.ID].IsZero() {
-		rec.Note = fmt.Appendf(nil, "%d\tcreate", c.times[rec.ID].UnixMilli())
+		rec.Note = fmt.Appendf(nil, `{"time":%q,"action":"create"}`, c.times[rec.ID].UTC().Format(time.RFC3339Nano))
 	}
 	return c.Store.Create(ctx, rec)
 }

@@ -69,7 +69,7 @@ func parseEntries(data []byte, found *wire.Problems) []entry {
 	var file struct {
 		Relayers []entry `json:"relayers"`
 	}
-	decoder := strictjson.Decoder{Reporter: found, IgnoreUnknown: true, Hook: func(v strictjson.Value, target any) bool {
+	decoder := strictjson.Decoder{Problems: &found.Problems, IgnoreUnknown: true, Hook: func(v strictjson.Value, target any) bool {
 		element, isEntry := target.(*entry)
 		if isEntry && v.First() == '{' {
 			*element = v.Raw()

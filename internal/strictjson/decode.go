@@ -21,20 +21,6 @@ const (
 	Immutable    = "immutable"
 )
 
-// Reporter collects the problems that a [Decoder] finds.
-type Reporter interface {
-	// Report reports a problem of the field at path, with one of the codes or "".
-	Report(path, code, message string)
-
-	// ReportUnknown reports a problem of a member whose name is chosen by the sender, and
-	// may look like the path of a field.
-	ReportUnknown(path, code, message string)
-
-	// Full reports whether further problems are dropped. The decoder then stops
-	// reading lists.
-	Full() bool
-}
-
 // Hook reads a value instead of the decoder, unless it returns false. It gets a pointer to
 // the target, which is zero except in a merge patch.
 type Hook func(v Value, target any) (isRead bool)
@@ -42,8 +28,8 @@ type Hook func(v Value, target any) (isRead bool)
 // Decoder decodes checked JSON into structs and reports every problem with its
 // path. A Decoder is not safe for concurrent use.
 type Decoder struct {
-	// Reporter receives the problems. Required.
-	Reporter Reporter
+	// Problems receives the problems. Required.
+	Problems *Problems
 
 	// Hook reads values of other types. Optional.
 	Hook Hook
@@ -86,7 +72,7 @@ func (v Value) Report(message string) { v.ReportAs("", message) }
 
 // ReportAs is Report with a code.
 func (v Value) ReportAs(code, message string) {
-	v.decoder.Reporter.Report(v.path.String(), code, message)
+	v.decoder.Problems.Report(v.path.String(), code, message)
 }
 
 // Number passes a number literal to set, which returns a message to report or
@@ -293,7 +279,7 @@ func (v Value) reportMember(code, message string) {
 	if v.decoder.IgnoreUnknown {
 		return
 	}
-	v.decoder.Reporter.ReportUnknown(v.path.String(), code, message)
+	v.decoder.Problems.ReportUnknown(v.path.String(), code, message)
 }
 
 func (v Value) reportUnknown(fields []fieldShape) {
@@ -444,7 +430,7 @@ func (v Value) list(target reflect.Value) {
 	element := reflect.New(target.Type().Elem()).Elem()
 	parent := &v.path
 	for data := range elements(v.data) {
-		if v.decoder.Reporter.Full() {
+		if v.decoder.Problems.Full() {
 			break
 		}
 		element.SetZero()

@@ -2,6 +2,7 @@ package strictjson
 
 import (
 	"bytes"
+	"maps"
 	"slices"
 	"unicode/utf8"
 )
@@ -18,7 +19,7 @@ func KeepUnknown(stored, known, changed []byte, replaced ...string) []byte {
 	if bytes.Equal(stored, known) {
 		return changed
 	}
-	before, of := MemberList(stored), MemberList(known)
+	before, of := maps.Collect(InOrder(stored)), maps.Collect(InOrder(known))
 	if bytes.Equal(known, changed) && len(replaced) == 0 {
 		return stored
 	}
@@ -27,13 +28,13 @@ func KeepUnknown(stored, known, changed []byte, replaced ...string) []byte {
 	for name, value := range InOrder(changed) {
 		names[name] = true
 		if !slices.Contains(replaced, name) {
-			value = keepValue(ValueOf(before, name), ValueOf(of, name), value)
+			value = keepValue(before[name], of[name], value)
 		}
 		merged.Add(name, value)
 	}
-	for _, member := range before {
-		if name := string(member.Name); !names[name] && ValueOf(of, name) == nil && !slices.Contains(replaced, name) {
-			merged.Add(name, member.Value)
+	for name, value := range InOrder(stored) {
+		if !names[name] && of[name] == nil && !slices.Contains(replaced, name) {
+			merged.Add(name, value)
 		}
 	}
 	return merged.Bytes()
@@ -50,15 +51,6 @@ func keepValue(stored, known, changed []byte) []byte {
 	default:
 		return changed
 	}
-}
-
-// ValueOf returns the value of a member, or nil.
-func ValueOf(members []Member, name string) []byte {
-	i := slices.IndexFunc(members, func(m Member) bool { return string(m.Name) == name })
-	if i < 0 {
-		return nil
-	}
-	return members[i].Value
 }
 
 // Object encodes an object whose members are encoded already. The zero value is empty.

@@ -12,7 +12,7 @@ const maxProblems = 1000
 type Problem struct{ Field, Code, Message string }
 
 // Problems collects what is wrong with one input, one problem for each field. The zero value is
-// empty. It is a [Reporter].
+// empty.
 type Problems struct {
 	list   []Problem // one more than maxProblems if there are more
 	blamed map[string]bool
@@ -42,7 +42,7 @@ func (p *Problems) ReportUnknown(member, code, message string) {
 	}
 }
 
-// Full reports whether further problems are dropped.
+// Full reports whether further problems are dropped. A [Decoder] then stops reading lists.
 func (p *Problems) Full() bool { return len(p.list) > maxProblems }
 
 // Has reports whether the field, or one that contains it, has a problem.

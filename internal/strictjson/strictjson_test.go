@@ -12,19 +12,13 @@ import (
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
-// collector is a Reporter that keeps up to limit problems, as "path message".
-type collector struct {
-	problems []string
-	limit    int
+// list returns problems as "path message".
+func list(found *strictjson.Problems) (texts []string) {
+	for _, problem := range found.All() {
+		texts = append(texts, problem.Field+" "+problem.Message)
+	}
+	return texts
 }
-
-func (c *collector) Report(path, _, message string) {
-	c.problems = append(c.problems, path+" "+message)
-}
-func (c *collector) ReportUnknown(path, _, message string) {
-	c.problems = append(c.problems, "unknown "+path+" "+message)
-}
-func (c *collector) Full() bool { return c.limit > 0 && len(c.problems) >= c.limit }
 
 type inner struct {
 	Text string `json:"text"`
@@ -55,14 +49,14 @@ func decode(t *testing.T, text string, configure func(*strictjson.Decoder)) (out
 	if problem := strictjson.Check([]byte(text)); problem != "" {
 		t.Fatalf("Check: %s\n%s", problem, text)
 	}
-	found := new(collector)
-	d := strictjson.Decoder{Reporter: found, Hook: readUpper}
+	found := new(strictjson.Problems)
+	d := strictjson.Decoder{Problems: found, Hook: readUpper}
 	if configure != nil {
 		configure(&d)
 	}
 	var into outer
 	d.Decode([]byte(text), &into)
-	return into, found.problems
+	return into, list(found)
 }
 
 func readUpper(v strictjson.Value, target any) bool {
@@ -95,11 +89,11 @@ func TestDecode_Problems(t *testing.T) {
 		`{}`:                                {"name is required"},
 		`{"name":null}`:                     {"name is required and must not be null"},
 		`{"name":5}`:                        {"name must be a string"},
-		`{"name":"\u0000","note":"\ud800"}`: {"name must not contain NUL", "note must not contain half a surrogate pair", "note must not be empty"},
+		`{"name":"\u0000","note":"\ud800"}`: {"name must not contain NUL", "note must not contain half a surrogate pair"},
 		`{"name":"a","name":"b"}`:           {"name must not be given more than once"},
 		`{"name":"a","n\u0061me":"b"}`:      {"name must not be given more than once"},
 		`{"name":"","Name":1,"":2}`: {
-			`unknown Name is not a known field, did you mean "name"?`, "unknown  must not have a member with an empty name",
+			`Name is not a known field, did you mean "name"?`, " must not have a member with an empty name",
 		},
 		`{"name":"","note":"","flag":0,"count":256,"signed":-1,"share":1e999,"wei":7}`: {
 			"note must not be empty", "flag must be true or false", "count must be at most 255", "signed must be 0 or more",
@@ -112,7 +106,7 @@ func TestDecode_Problems(t *testing.T) {
 			"numbers[1] must be a number", "numbers[2] must be 0 or more", "numbers[3] must be at most 18446744073709551615",
 		},
 		`{"name":"","inner":{"next":{"x":[{"x":1}]}},"inners":[{"text":"a"},{"next":{"text":1}}],"deep":[[],[{"text":""},{}]]}`: {
-			"unknown inner.next.x is not a known field", "inner.next.text is required", "inner.text is required",
+			"inner.next.x is not a known field", "inner.next.text is required", "inner.text is required",
 			"inners[1].next.text must be a string", "inners[1].text is required", "deep[1][1].text is required",
 		},
 	}
@@ -165,15 +159,15 @@ func TestDecode_Patch(t *testing.T) {
 			"inner.next.next.text is required", "inners[0].text is required", "deep[0][0].next.text is required", "deep[0][0].text is required",
 		}},
 		`{"texts":{"a":"1","a":null,"b":5}}`: {problems: []string{
-			"unknown texts.a must not be given more than once", "unknown texts.b must be a string",
+			"texts.a must not be given more than once", "texts.b must be a string",
 		}},
-		`{"x":null,"inner":{"x":null}}`: {problems: []string{"unknown x is not a known field", "unknown inner.x is not a known field"}},
+		`{"x":null,"inner":{"x":null}}`: {problems: []string{"x is not a known field", "inner.x is not a known field"}},
 	} {
-		found, got, want := new(collector), full(), full()
-		d := strictjson.Decoder{Reporter: found, Hook: readUpper, IsPatch: true}
+		found, got, want := new(strictjson.Problems), full(), full()
+		d := strictjson.Decoder{Problems: found, Hook: readUpper, IsPatch: true}
 		d.Decode([]byte(text), &got)
-		if !slices.Equal(found.problems, c.problems) {
-			t.Errorf("%s\nproblems %q\nwant     %q", text, found.problems, c.problems)
+		if !slices.Equal(list(found), c.problems) {
+			t.Errorf("%s\nproblems %q\nwant     %q", text, list(found), c.problems)
 		}
 		if c.change == nil {
 			continue
@@ -193,12 +187,11 @@ func TestDecode_IgnoreUnknown(t *testing.T) {
 }
 
 func TestDecode_StopsListsWhenFull(t *testing.T) {
-	found := &collector{limit: 3}
-	text := `{"name":"","numbers":[` + strings.Repeat("-1,", 99) + `-1]}`
-	d := strictjson.Decoder{Reporter: found}
+	found, text := new(strictjson.Problems), `{"name":"","numbers":[`+strings.Repeat("-1,", 2000)+`-1]}`
+	d := strictjson.Decoder{Problems: found}
 	d.Decode([]byte(text), new(outer))
-	if len(found.problems) != 3 {
-		t.Errorf("%d problems reported, want 3", len(found.problems))
+	if got := list(found); len(got) != 1001 || got[1000] != " only the first 1000 problems are listed" {
+		t.Errorf("%d problems, the last is %q", len(got), got[len(got)-1])
 	}
 }
 
@@ -215,11 +208,11 @@ func FuzzDecode(f *testing.F) {
 		if strictjson.Check(data) != "" {
 			return
 		}
-		found := new(collector)
-		d := strictjson.Decoder{Reporter: found}
+		found := new(strictjson.Problems)
+		d := strictjson.Decoder{Problems: found}
 		var got, want outer
 		d.Decode(data, &got)
-		if len(found.problems) > 0 {
+		if len(list(found)) > 0 {
 			return
 		}
 		// encoding/json accepts integers only without exponent and point.
@@ -303,14 +296,14 @@ func ExampleDecoder() {
 		Name string `json:"name"`
 		Port uint16 `json:"port" wire:"optional"`
 	}
-	found := new(collector)
-	d := strictjson.Decoder{Reporter: found}
+	found := new(strictjson.Problems)
+	d := strictjson.Decoder{Problems: found}
 	d.Decode([]byte(`{"Name":"a","port":65536}`), &request)
-	for _, problem := range found.problems {
+	for _, problem := range list(found) {
 		fmt.Println(problem)
 	}
 	// Output:
-	// unknown Name is not a known field, did you mean "name"?
+	// Name is not a known field, did you mean "name"?
 	// port must be at most 65535
 	// name is required
 }

@@ -127,7 +127,8 @@ func InOrder(object []byte) iter.Seq2[string, []byte] {
 // Member is a member of an object. Name is its text, and Value its JSON.
 type Member struct{ Name, Value []byte }
 
-// MemberList is [InOrder] as a list. It is nil for what is no object.
+// MemberList is [InOrder] as a list, which needs no memory for names. It is nil for what is no
+// object.
 func MemberList(object []byte) []Member {
 	if len(object) == 0 || object[0] != '{' {
 		return nil
@@ -142,6 +143,16 @@ func MemberList(object []byte) []Member {
 		c.accept(',')
 	}
 	return members
+}
+
+// ValueOf returns the value of a member, or nil.
+func ValueOf(members []Member, name []byte) []byte {
+	for _, member := range members {
+		if bytes.Equal(member.Name, name) {
+			return member.Value
+		}
+	}
+	return nil
 }
 
 // nameOf returns the text of the string literal of a name.
