@@ -7,7 +7,6 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
@@ -59,23 +58,6 @@ func (d Document) LastChange() ChangeInfo {
 	return changeInfoOf(Record{Revision: d.Revision, Note: d.note})
 }
 
-// DocumentPage is a [Page] of documents.
-type DocumentPage struct {
-	Documents  []Document
-	Pagination Pagination
-	Next       Cursor
-	Position   string
-}
-
-// DocumentChange is a [Change] with a document: the one after the change, or the last one
-// if the relayer was deleted. The JSON of a relayer that the query ceases to select is nil.
-type DocumentChange struct {
-	Kind     ChangeKind
-	Document Document
-	Position string
-	Time     time.Time
-}
-
 func documentOf(rec Record) Document {
 	return Document{ID: rec.ID, Revision: rec.Revision, JSON: rec.Document, note: rec.Note}
 }
@@ -118,18 +100,20 @@ func (d Documents) Get(ctx context.Context, id string) (Document, error) {
 	return get(ctx, d.manager, d.readAction(ActionGet), id, d.read)
 }
 
-// List is [Manager.List] without decoding.
-func (d Documents) List(ctx context.Context, query ListQuery) (*DocumentPage, error) {
-	read, err := list(ctx, d.manager, d.readAction(ActionList), query, !d.hasFullURLs, d.read)
+// List is [Manager.List] without decoding. The page has [Page.Documents] in place of relayers.
+func (d Documents) List(ctx context.Context, query ListQuery) (*Page, error) {
+	page, documents, err := list(ctx, d.manager, d.readAction(ActionList), query, !d.hasFullURLs, d.read)
 	if err != nil {
 		return nil, err
 	}
-	return &DocumentPage{Documents: read.items, Pagination: read.pagination, Next: read.next, Position: read.position}, nil
+	page.Documents = documents
+	return page, nil
 }
 
-// Watch is [Manager.Watch] without decoding.
-func (d Documents) Watch(ctx context.Context, query WatchQuery) iter.Seq2[DocumentChange, error] {
-	return watch(ctx, d.manager, query, func(c RecordChange) (DocumentChange, error) {
+// Watch is [Manager.Watch] without decoding. A change has [Change.Document] in place of the relayer
+// and of Info.
+func (d Documents) Watch(ctx context.Context, query WatchQuery) iter.Seq2[Change, error] {
+	return watch(ctx, d.manager, query, func(c RecordChange) (Change, error) {
 		document, err := d.read(ctx, c.Record)
 		if len(c.Record.Private) == 0 && errors.Is(document.SealError, ErrCorrupt) {
 			document.SealError = errSuperseded // a feed may have no other private part than the current one
@@ -137,26 +121,27 @@ func (d Documents) Watch(ctx context.Context, query WatchQuery) iter.Seq2[Docume
 		if c.Kind == ChangeDeleted {
 			document.SealError = nil // its consumer does not use them
 		}
-		return DocumentChange{c.Kind, document, c.Position, c.Time}, err
+		return Change{Kind: c.Kind, ID: document.ID, Document: document, Position: c.Position, Time: c.Time}, err
 	})
 }
 
 var errSuperseded = errors.New("relayer: a later change has replaced or deleted the RPC URLs")
 
-// History is [Manager.History] without decoding. RPC URLs are always masked.
-func (d Documents) History(ctx context.Context, query HistoryQuery) (changes []DocumentChange, next uint64, err error) {
+// History is [Manager.History] without decoding, in the form of [Documents.Watch]. RPC URLs are
+// always masked.
+func (d Documents) History(ctx context.Context, query HistoryQuery) (changes []Change, next uint64, err error) {
 	return history(ctx, d.manager, query, pastDocument)
 }
 
 // pastDocument is pastChange for a document.
-func pastDocument(c RecordChange) (DocumentChange, error) {
+func pastDocument(c RecordChange) (Change, error) {
 	if c.Kind == ChangeDeleted {
 		c.Record.Document = nil
 	}
 	if c.Record.Document != nil && !isObject(c.Record.Document) {
-		return DocumentChange{}, errors.New("it is not a JSON object")
+		return Change{}, errors.New("it is not a JSON object")
 	}
-	return DocumentChange{Kind: c.Kind, Document: documentOf(c.Record)}, nil
+	return Change{Kind: c.Kind, ID: c.Record.ID, Document: documentOf(c.Record)}, nil
 }
 
 // read returns the document of a stored record. It is masked if the URLs are sealed or damaged:

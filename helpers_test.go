@@ -50,7 +50,7 @@ func mustCreateDocument(t testing.TB, m *relayer.Manager, body string) relayer.D
 	return document
 }
 
-func listDocuments(ctx context.Context, m *relayer.Manager, query relayer.ListQuery) (*relayer.DocumentPage, error) {
+func listDocuments(ctx context.Context, m *relayer.Manager, query relayer.ListQuery) (*relayer.Page, error) {
 	return m.Documents().List(ctx, query)
 }
 

@@ -93,10 +93,14 @@ func (m *Manager) pastChanges(ctx context.Context, query HistoryQuery) (page []R
 
 func pastChange(c RecordChange) (Change, error) {
 	past := Change{Kind: c.Kind, ID: c.Record.ID, Info: changeInfoOf(c.Record)}
+	past.Info.PausedBy = nil // it is not a part of this change
 	if c.Kind == ChangeDeleted || c.Record.Document == nil {
 		return past, nil
 	}
 	decoded, err := maskedRelayerOf(c.Record)
+	if err == nil {
+		decoded.LastChange = past.Info
+	}
 	past.Relayer = decoded
 	return past, err
 }

@@ -104,6 +104,7 @@ type Pagination struct {
 // Page is one page of a selection of relayers.
 type Page struct {
 	Relayers   []*Relayer
+	Documents  []Document // of [Documents.List]
 	Pagination Pagination
 
 	// Next is the cursor behind the page of a query with After. It is empty if no
@@ -125,29 +126,24 @@ type Page struct {
 // so that the query does not select it, the later pages shift, and the next page lacks a
 // relayer. A walk by cursors ([ListQuery.After]) and [Manager.All] lack none.
 func (m *Manager) List(ctx context.Context, query ListQuery) (*Page, error) {
-	read, err := list(ctx, m, ActionList, query, false, m.relayerOf)
+	page, relayers, err := list(ctx, m, ActionList, query, false, m.relayerOf)
 	if err != nil {
 		return nil, err
 	}
-	return &Page{Relayers: read.items, Pagination: read.pagination, Next: read.next, Position: read.position}, nil
+	page.Relayers = relayers
+	return page, nil
 }
 
-// pageOf is a [Page] or a [DocumentPage].
-type pageOf[T any] struct {
-	items      []T
-	pagination Pagination
-	next       Cursor
-	position   string
-}
-
-func list[T any](ctx context.Context, m *Manager, action Action, query ListQuery, documentsOnly bool, form form[T]) (pageOf[T], error) {
-	return observe(ctx, m.observers, action, "", func(ctx context.Context) (page pageOf[T], err error) {
+// list returns a page, and its relayers in the form of the caller.
+func list[T any](ctx context.Context, m *Manager, action Action, query ListQuery, documentsOnly bool, form form[T]) (*Page, []T, error) {
+	page := new(Page)
+	items, err := observe(ctx, m.observers, action, "", func(ctx context.Context) ([]T, error) {
 		if err := query.Selector.Err(); err != nil {
-			return page, err
+			return nil, err
 		}
 		pagination, asked, err := m.paginate(query)
 		if err != nil {
-			return page, err
+			return nil, err
 		}
 		asked.DocumentsOnly = documentsOnly
 		if query.After != nil {
@@ -155,23 +151,25 @@ func list[T any](ctx context.Context, m *Manager, action Action, query ListQuery
 		}
 		listing, err := within(m.store, query.Selector).List(ctx, asked)
 		if err != nil {
-			return page, err
+			return nil, err
 		}
 		if query.After != nil && len(listing.Records) > pagination.PerPage {
 			listing.Records = listing.Records[:pagination.PerPage]
-			page.next = cursorOf(listing.Records[pagination.PerPage-1].Sequence)
+			page.Next = cursorOf(listing.Records[pagination.PerPage-1].Sequence)
 		}
 		pagination.TotalItems = listing.Total
-		page.pagination, page.position, page.items = pagination, listing.Position, make([]T, 0, len(listing.Records))
+		page.Pagination, page.Position = pagination, listing.Position
+		items := make([]T, 0, len(listing.Records))
 		for _, rec := range listing.Records {
 			item, err := form(ctx, rec)
 			if err != nil {
-				return page, err
+				return nil, err
 			}
-			page.items = append(page.items, item)
+			items = append(items, item)
 		}
-		return page, nil
+		return items, nil
 	})
+	return page, items, err
 }
 
 // paginate returns the page to read, without its total, and the query for it.

@@ -456,7 +456,7 @@ func TestUnknownPolicy_Operations(t *testing.T) {
 			t.Fatal(err)
 		}
 		policy, ok := r.Policy.(*relayer.UnknownPolicy)
-		if !ok || policy.Type != "fictional" || policy.NetworkType() != "fictional" || string(policy.Raw) != raw {
+		if !ok || policy.Type != "fictional" || policy.NetworkType() != "fictional" || string(policy.Raw) != raw || fmt.Sprint(policy) != raw {
 			t.Errorf("the policy is %T %v", r.Policy, r.Policy)
 		}
 		if string(r.CustomRPCURLs[0].URL) != "https://a.example/1" {

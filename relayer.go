@@ -212,7 +212,7 @@ type ChangeInfo struct {
 
 	// PausedBy is the change that paused the relayer, without Action and Changed. Later changes
 	// do not replace it. It is nil unless the relayer is paused, if that change is unknown, and
-	// in the history of a client. The create of a paused relayer counts as a pause.
+	// in a history. The create of a paused relayer counts as a pause.
 	PausedBy *ChangeInfo `json:"paused_by,omitempty"`
 }
 

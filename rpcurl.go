@@ -79,9 +79,6 @@ func (s Secret) Unmasked() string { return string(s) }
 // Manager never stores it.
 func (s Secret) IsMasked() bool { return s == mask.Hidden }
 
-// String returns ***.
-func (s Secret) String() string { return mask.Hidden }
-
 // Format prints ***, for every verb.
 func (s Secret) Format(state fmt.State, verb rune) {
 	fmt.Fprintf(state, fmt.FormatString(state, verb), mask.Hidden)

@@ -23,6 +23,10 @@ type Change struct {
 	// history see [Manager.History].
 	Relayer *Relayer
 
+	// Document is the relayer in JSON, of [Documents.Watch] and [Documents.History]. It has no
+	// JSON if Relayer would be nil, or would have only ID and Revision.
+	Document Document
+
 	// Info says who made the change, when and why. Of a relayer that a watch ceases to select
 	// it has only the revision.
 	Info ChangeInfo

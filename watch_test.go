@@ -212,10 +212,10 @@ func TestWatch_Resume(t *testing.T) {
 // TestWatchDocuments: the documents are those of responses.
 func TestWatchDocuments(t *testing.T) {
 	m := registry(t)
-	watch := func(after string) func() relayer.DocumentChange {
+	watch := func(after string) func() relayer.Change {
 		next, stop := iter.Pull2(m.Documents().Watch(t.Context(), relayer.WatchQuery{After: after}))
 		t.Cleanup(stop)
-		return func() relayer.DocumentChange {
+		return func() relayer.Change {
 			t.Helper()
 			change, err, ok := next()
 			if err != nil || !ok {

@@ -99,7 +99,7 @@ func (s *eventStream) run(filters relayer.Selector) (rejection response) {
 var errStreamEnd = errors.New("the stream has ended")
 
 // follow sends the changes of a feed, and returns why it ends.
-func (s *eventStream) follow(changes iter.Seq2[relayer.DocumentChange, error]) error {
+func (s *eventStream) follow(changes iter.Seq2[relayer.Change, error]) error {
 	for change, err := range changes {
 		if err != nil {
 			return err
@@ -164,7 +164,7 @@ const eventEnd = "}\n\n"
 
 // sendChange sends the event of a change or a heartbeat. It returns an error if the stream
 // ends. The document, which may be large, is not copied.
-func (s *eventStream) sendChange(c relayer.DocumentChange) error {
+func (s *eventStream) sendChange(c relayer.Change) error {
 	if c.Kind == relayer.ChangeHeartbeat {
 		return s.sendHeartbeat(c)
 	}
@@ -191,7 +191,7 @@ func (s *eventStream) sendChange(c relayer.DocumentChange) error {
 }
 
 // sendHeartbeat sends the time up to which the stream is complete.
-func (s *eventStream) sendHeartbeat(c relayer.DocumentChange) error {
+func (s *eventStream) sendHeartbeat(c relayer.Change) error {
 	if c.Time.Before(s.x.received) {
 		return nil
 	}
@@ -199,7 +199,7 @@ func (s *eventStream) sendHeartbeat(c relayer.DocumentChange) error {
 }
 
 // head returns the start of an event.
-func (s *eventStream) head(c relayer.DocumentChange) []byte {
+func (s *eventStream) head(c relayer.Change) []byte {
 	head := (*s.x.buffer)[:0]
 	if c.Position != "" && c.Position != s.lastID { // it has advanced
 		s.lastID = c.Position

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/mask"
 )
 
 const urlsPath = "custom_rpc_urls"
@@ -26,8 +27,8 @@ func maskedList(list []relayer.RPCConfig) []relayer.RPCConfig {
 	masked := slices.Clone(list)
 	for i, endpoint := range list {
 		masked[i].URL, masked[i].Headers = maskOf(endpoint.URL), maps.Clone(endpoint.Headers)
-		for name, value := range endpoint.Headers {
-			masked[i].Headers[name] = relayer.Secret(value.String())
+		for name := range endpoint.Headers {
+			masked[i].Headers[name] = mask.Hidden
 		}
 	}
 	return masked
