@@ -48,6 +48,9 @@ func (x *exchange) respond(p response) {
 		return
 	}
 	header.Set("Content-Length", strconv.Itoa(len(p.body)))
+	if x.request.ContentLength != 0 && x.input.body == nil {
+		header.Set("Connection", "close") // otherwise net/http reads the rest of the body before it sends the response
+	}
 	x.WriteHeader(p.status)
 	if x.request.Method != http.MethodHead {
 		x.bytes = len(p.body)
