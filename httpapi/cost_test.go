@@ -197,7 +197,7 @@ func (c *costs) inputs() []input {
 		{"history of one", "", "GET", single + "/history", nil, nil, ok, work{}},
 		{"history of one", "100 of 256 KiB", "GET", large + "/history?per_page=100", nil, nil, ok, work{1, 12, 3500}},
 		{"history of all", "", "GET", all, nil, nil, ok, work{}},
-		{"history of all", "1,000 not selected", "GET", all + "?actor=nobody", nil, nil, ok, work{11, 22, 40}},
+		{"history of all", "1,000 not selected", "GET", all + "?actor=nobody", nil, nil, ok, work{11, 28, 40}},
 		{"access", "", "GET", "/api/v1/access", nil, nil, ok, work{}},
 		{"access", "5,000 unknown parameters", "GET", "/api/v1/access" + unknown, nil, nil, ok, work{0, 130, 300}},
 		{"create", "", "POST", collection, numbered(smallBody("new-%d")), nil, http.StatusCreated, work{}},
