@@ -1,8 +1,9 @@
 package relayer
 
 import (
-	"bytes"
+	"cmp"
 	"context"
+	"encoding"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -383,11 +384,11 @@ func labelValueProblem(value string) string {
 	}
 }
 
-// WithSettings registers the type of [Relayer.Settings], a struct, which encoding/json decodes. A
-// create, update or patch with a value of another type, or a member that T does not have, then
-// returns a [*ValidationError] with the first such problem. Otherwise it returns every violation
-// of the validate tags of T, which are those of github.com/go-playground/validator. Each has its
-// path, such as settings.max_in_flight.
+// WithSettings registers the type of [Relayer.Settings], a struct. A create, update or patch then
+// returns a [*ValidationError] with every problem of the settings, each with its path, such as
+// settings.max_in_flight: values of other types, members that T does not have, and violations of
+// its validate tags, which are those of github.com/go-playground/validator. T is decoded by
+// encoding/json, with names that match exactly.
 //
 // Settings remain optional: a relayer without settings is valid. Stored settings are not checked
 // until the relayer is changed; pause, resume, disable, enable and delete are always possible.
@@ -476,14 +477,15 @@ func hasPassword(authority string) bool {
 	return hasPort && port != "" && err != nil && authority[0] != '['
 }
 
-// checkType reports the first member of settings that does not fit the type that value points to, or
-// every violation of its validate tags.
+// checkType reports what of settings does not fit the type that value points to.
 func checkType(raw json.RawMessage, value any, found *problems) {
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(value); err != nil {
-		reportMismatch(err, found)
-		return
+	fits := checkShape(settingsMember, raw, reflect.TypeOf(value), found)
+	err := json.Unmarshal(raw, value)
+	if err != nil && fits {
+		found.Report(settingsMember, strictjson.WrongType, shapeProblem(reflect.TypeOf(value).Elem(), err))
+	}
+	if _, isDecoded := errors.AsType[*json.UnmarshalTypeError](err); err != nil && !isDecoded {
+		return // members after the error are missing
 	}
 	var violations validator.ValidationErrors
 	_ = errors.As(structRules().Struct(value), &violations)
@@ -491,39 +493,6 @@ func checkType(raw json.RawMessage, value any, found *problems) {
 		_, path, _ := strings.Cut(violation.Namespace(), ".")
 		found.Report(strictjson.Join(settingsMember, path), ruleCodes[violation.Tag()], settingsRuleMessage(violation))
 	}
-}
-
-// reportMismatch reports an error of the decoder, which has the path of a value of another type, but
-// not of an unknown member.
-func reportMismatch(err error, found *problems) {
-	if mismatch, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		path := strictjson.Join(settingsMember, mismatch.Field)
-		found.Report(path, strictjson.WrongType, "must be "+jsonForm(mismatch.Type))
-		return
-	}
-	name, isUnknown := strings.CutPrefix(err.Error(), "json: unknown field ")
-	if isUnknown {
-		found.Report(settingsMember, strictjson.UnknownField, "must not have the unknown field "+name)
-		return
-	}
-	found.Add(settingsMember, "is not valid: "+mask.Text(err.Error()))
-}
-
-// jsonForm returns the form in JSON of the values of a Go type.
-func jsonForm(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.Bool:
-		return "true or false"
-	case reflect.String:
-		return "a string"
-	case reflect.Struct, reflect.Map:
-		return "an object"
-	case reflect.Slice, reflect.Array:
-		return "an array"
-	case reflect.Float32, reflect.Float64:
-		return "a number"
-	}
-	return "a whole number within the limits of its type"
 }
 
 // settingsRuleMessage returns what a value must be, for the sender of the request.
@@ -540,6 +509,93 @@ func settingsRuleMessage(violation validator.FieldError) string {
 		return fmt.Sprintf("must satisfy the rule %s=%s", tag, violation.Param())
 	default:
 		return "must satisfy the rule " + tag
+	}
+}
+
+var (
+	jsonDecoder = reflect.TypeFor[json.Unmarshaler]()
+	textDecoder = reflect.TypeFor[encoding.TextUnmarshaler]()
+)
+
+func hasOwnDecoder(t reflect.Type) bool {
+	return reflect.PointerTo(t).Implements(jsonDecoder) || reflect.PointerTo(t).Implements(textDecoder)
+}
+
+// checkShape reports every member that a Go type does not have, and every value that it cannot
+// hold: encoding/json reports the first one only, and no paths of unknown members.
+func checkShape(path string, raw []byte, t reflect.Type, found *problems) (fits bool) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	fits = true
+	switch first, kind := raw[0], t.Kind(); {
+	case hasOwnDecoder(t):
+	case first == '{' && kind == reflect.Struct:
+		for name, value := range strictjson.InOrder(raw) {
+			field, isKnown := fieldOf(t, name)
+			if below := strictjson.Join(path, name); !isKnown {
+				found.ReportUnknown(below, strictjson.UnknownField, "is not a known field")
+				fits = false
+			} else if !strings.HasSuffix(field.Tag.Get("json"), ",string") {
+				fits = checkShape(below, value, field.Type, found) && fits
+			}
+		}
+		return fits
+	case first == '{' && kind == reflect.Map && t.Key().Kind() == reflect.String:
+		for name, value := range strictjson.InOrder(raw) {
+			fits = checkShape(strictjson.Join(path, name), value, t.Elem(), found) && fits
+		}
+		return fits
+	case first == '[' && (kind == reflect.Slice || kind == reflect.Array):
+		var list []json.RawMessage
+		_ = json.Unmarshal(raw, &list) // it is valid JSON
+		for i, value := range list {
+			fits = checkShape(fmt.Sprintf("%s[%d]", path, i), value, t.Elem(), found) && fits
+		}
+		return fits
+	}
+	if err := json.Unmarshal(raw, reflect.New(t).Interface()); err != nil {
+		found.Report(path, strictjson.WrongType, shapeProblem(t, err))
+		return false
+	}
+	return true
+}
+
+// fieldOf returns the field of a struct that encoding/json decodes a member into.
+func fieldOf(t reflect.Type, name string) (reflect.StructField, bool) {
+	for _, field := range reflect.VisibleFields(t) {
+		tagged := jsonName(field)
+		if field.IsExported() && tagged != "-" && cmp.Or(tagged, field.Name) == name && (tagged != "" || !field.Anonymous) {
+			return field, true
+		}
+	}
+	return reflect.StructField{}, false
+}
+
+// shapeProblem returns what a value must be that a type cannot hold.
+func shapeProblem(t reflect.Type, err error) string {
+	switch kind := t.Kind(); {
+	case hasOwnDecoder(t):
+		return "is not valid: " + mask.Text(err.Error())
+	case kind == reflect.Bool:
+		return "must be true or false"
+	case kind == reflect.String:
+		return "must be a string"
+	case kind == reflect.Struct || kind == reflect.Map:
+		return "must be an object"
+	case kind == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
+		return "must be a string in base64"
+	case kind == reflect.Slice || kind == reflect.Array:
+		return "must be an array"
+	case kind == reflect.Float32 || kind == reflect.Float64:
+		return "must be a number"
+	case kind >= reflect.Uint && kind <= reflect.Uintptr:
+		return fmt.Sprintf("must be a whole number from 0 to %d, without a point or an exponent", uint64(math.MaxUint64)>>(64-t.Bits()))
+	case kind >= reflect.Int && kind <= reflect.Int64:
+		most := int64(math.MaxInt64) >> (64 - t.Bits())
+		return fmt.Sprintf("must be a whole number from %d to %d, without a point or an exponent", -most-1, most)
+	default:
+		return "has a form that is not supported"
 	}
 }
 
