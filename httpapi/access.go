@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"sync"
 
 	"github.com/go-relayer/relayer"
 )
@@ -128,12 +129,37 @@ func (a *API) permission(x *exchange, actor relayer.Actor) (all Decision, err er
 	return all, nil
 }
 
-// logForbidden logs a refusal, unless the actor has too many: they could fill the log.
+// logForbidden logs a refusal, with the number since the last such line: an actor that repeats a
+// request could fill the log.
 func (a *API) logForbidden(x *exchange, action relayer.Action) {
-	if a.forbidden.take(x.actor.ID) == 0 {
+	if count := a.forbidden.add(x.actor.ID + "\n" + string(action)); count > 0 {
 		a.log(x, slog.LevelInfo, "request forbidden",
-			slog.String("action", string(action)), slog.String("relayer_id", loggedID(x.relayerID)))
+			slog.String("action", string(action)), slog.String("relayer_id", loggedID(x.relayerID)), slog.Int("count", count))
 	}
+}
+
+// refusals counts the refusals of each key since its last line in the log.
+type refusals struct {
+	lines *rate
+
+	mu     sync.Mutex
+	counts map[string]int
+}
+
+func newRefusals() *refusals { return &refusals{lines: newRate(1, 1), counts: make(map[string]int)} }
+
+// add counts a refusal. It returns how many a line has to report, or 0 for no line.
+func (r *refusals) add(key string) (count int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.counts[key]++; r.lines.take(key) > 0 {
+		return 0
+	}
+	if len(r.counts) >= 10_000 { // bounds the memory
+		defer clear(r.counts)
+	}
+	defer delete(r.counts, key)
+	return r.counts[key]
 }
 
 // documents returns the view for reads. RPC URLs are in full only if the caller was
