@@ -165,6 +165,8 @@ func TestHistory_Filter(t *testing.T) {
 	filter("", "Any", "", "", 8)
 	filter("", "Any", "", "2000-01-02T03:04", 0)
 	b.expectText("No change matches.")
+	b.goTo("changes=&action=update", "History") // the version before is not in the list
+	expect(b, true, historyRows+`[0]?.startsWith('r2 name Relayer 2 → New; ')`)
 	b.goTo("changes=&since=x&until=+275760-09-13T00:00:00Z", "History")
 	b.expectText("since must be a time such as 2026-01-02T15:04:05Z")
 	expect(b, []string{"", ""}, `['since', 'until'].map((name) => document.getElementById('changes-' + name).value)`)

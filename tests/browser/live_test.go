@@ -114,7 +114,7 @@ func TestLive_Reconnects(t *testing.T) {
 			if (!url.includes(':watch')) return send(url, request);
 			window.resumed.push(request.headers['Last-Event-ID'] ?? '');
 			if (window.resumed.length > 2) return send(url, request);
-			const event = ': heartbeat\n\nid: position-7\nevent: updated\ndata: {"etag":"\\"9\\"","relayer":{"id":"one","name":"From the feed","network":"n","network_type":"evm","address":"","paused":false,"system_disabled":false,"signer_id":"s","policies":{}}}\n\nid: position-8\nevent: heartbeat\ndata: {"complete_ms":7}\n\n';
+			const event = ': heartbeat\n\nid: position-7\nevent: updated\ndata: {"etag":"\\"9\\"","relayer":{"id":"one","name":"From the feed","network":"n","network_type":"evm","address":"","paused":false,"system_disabled":false,"signer_id":"s","policies":{}}}\n\nid: position-8\nevent: heartbeat\ndata: {"complete_ms":7}\n\nevent: heartbeat\ndata: {"complete_ms":8}\n\n';
 			return Promise.resolve(window.resumed.length === 1 ? new Response(event) : new Response('', { status: 503 }));
 		};
 	})()`)

@@ -240,9 +240,11 @@ func TestEdit_Cancel(t *testing.T) {
 	expect(b, "Full evm", findControl+`.value`, []string{"Name *"})
 	b.fill("", "Name *")
 	b.holdResponse("PATCH")
+	b.countWrites()
 	b.press("Save")
 	b.expectHeld()
-	b.press("Save") // is not sent twice
+	b.press("Save")
+	expect(b, 1, `writes.length`)
 	b.goTo("page=1", "Relayers")
 	b.release()
 	b.expectStatus("The relayer was not changed: name must not be empty")
