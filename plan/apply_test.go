@@ -136,20 +136,6 @@ func TestApply_DeletesAfterFailure(t *testing.T) {
 	}
 }
 
-// refusing fails every create of one relayer, except a dry run.
-type refusing struct {
-	relayer.Registry
-	id  string
-	err error
-}
-
-func (r *refusing) Create(ctx context.Context, req relayer.CreateRequest, options ...relayer.WriteOption) (*relayer.Relayer, error) {
-	if req.ID == r.id && !isDryRun(options) {
-		return nil, r.err
-	}
-	return r.Registry.Create(ctx, req, options...)
-}
-
 // A failure of one relayer does not stop the others. After a failure of the registry, no
 // change begins: 16 have begun, of which one has failed.
 func TestApply_Failures(t *testing.T) {

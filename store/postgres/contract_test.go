@@ -17,15 +17,6 @@ import (
 	"github.com/go-relayer/relayer/store/storeutil"
 )
 
-func positionOf(t *testing.T, store relayer.Store) string {
-	t.Helper()
-	found, err := store.List(t.Context(), relayer.StoreQuery{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return found.Position
-}
-
 // TestWatch_Unreachable: the sequences of a server that does not respond, or is away, end.
 func TestWatch_Unreachable(t *testing.T) {
 	t.Parallel()

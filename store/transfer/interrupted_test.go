@@ -3,8 +3,6 @@ package transfer_test
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
 	"testing"
 
 	"github.com/go-relayer/relayer"
@@ -17,8 +15,6 @@ type interruption struct {
 	err  error
 	fail func(call func() error, cancel func()) error
 }
-
-var interruptionNames = slices.Sorted(maps.Keys(interruptions))
 
 var interruptions = map[string]interruption{
 	"unavailable": {relayer.ErrUnavailable, func(func() error, func()) error {
