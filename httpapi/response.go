@@ -66,11 +66,25 @@ const dataStart = `{"success":true,"data":`
 func (x *exchange) startBody() []byte { return append((*x.buffer)[:0], dataStart...) }
 
 // success returns a response whose body was started by startBody, with the other members of its
-// envelope.
+// envelope. Most reads have none but the pagination, so these do not encode the whole envelope.
 func (x *exchange) success(status int, body []byte, envelope relayer.Envelope) response {
 	envelope.Success, envelope.Metadata = true, x.input.warnings()
-	*x.buffer = append(body, encodeJSON(envelope)[len(dataStart+"null"):]...)
-	return response{status: status, body: *x.buffer}
+	switch {
+	case !isPlain(envelope):
+		body = append(body, encodeJSON(envelope)[len(dataStart+"null"):]...)
+	case envelope.Pagination != nil:
+		body = append(append(body, `,"pagination":`...), encodeJSON(envelope.Pagination)...)
+		body = append(body, '}')
+	default:
+		body = append(body, '}')
+	}
+	*x.buffer = body
+	return response{status: status, body: body}
+}
+
+// isPlain reports whether a success has no members besides data and pagination.
+func isPlain(e relayer.Envelope) bool {
+	return e.Next == "" && e.Position == nil && e.Change == nil && e.Changes == nil && e.Sealed == nil && e.Metadata == nil
 }
 
 func (x *exchange) document(status int, document relayer.Document) response {

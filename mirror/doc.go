@@ -16,8 +16,8 @@
 //	time.Since(CaughtUp) is small      the view is at most this old, even after the machine
 //	                                   was suspended or its clock was set; a registry
 //	                                   without changes confirms it every 5 seconds
-//	time.Since(CaughtUp) grows         the registry is not reachable, or the view is read
-//	                                   again; nothing about the registry since then
+//	time.Since(CaughtUp) grows         the registry is not reachable, refuses the token,
+//	                                   or is read again; nothing about it since then
 //	Get returns a relayer              it had this state at CaughtUp or later
 //	Get returns ErrNotFound            there was no such relayer, or the selector did not
 //	                                   select it, at CaughtUp or later

@@ -31,7 +31,7 @@ func newBackupCommand(apiKey string) *cobra.Command {
 	command := c.command("backup", "--server https://registry.internal --to backup.db", "Copy a database file, or that of a running server, to a new file",
 		`Backup checks a database file, copies it to a new file and checks the copy. The new
 file appears only when it is complete and synced. An existing file is not replaced. With
---server it copies the file of a running server, and needs a token with the role backup.`,
+--server it copies the file of a running server. Set API_KEY to a token with the role backup.`,
 		func(command *cobra.Command) error {
 			if t.server != "" {
 				downloaded, remove, err := t.download(command.Context(), apiKey, c.to.name)

@@ -15,13 +15,13 @@ import (
 // checkInterval is the time between two examinations of files.
 const checkInterval = time.Second
 
-// versionOf returns a text that changes when a file is replaced or written, and whether all files
-// are regular.
+// versionOf returns a text that changes when a file is replaced, written or gets another mode, and
+// whether all files are regular.
 func versionOf(paths []string) (version string, isRegular bool) {
 	isRegular = true
 	for _, path := range paths {
 		if info, err := os.Stat(path); err == nil {
-			version += fmt.Sprintln(info.ModTime().UnixNano(), info.Size())
+			version += fmt.Sprintln(info.ModTime().UnixNano(), info.Size(), info.Mode())
 			isRegular = isRegular && info.Mode().IsRegular()
 		}
 	}

@@ -116,12 +116,15 @@ func TestServe_ReloadsChangedFiles(t *testing.T) {
 	server.expect("GET", collection, oldToken, "", http.StatusUnauthorized)
 
 	// Everybody who can write the file could add a token.
-	writeTokens(t, tokens, "alice "+oldToken+" write")
 	must(t, os.Chmod(tokens, 0o666))
-	server.reload("other users can write " + tokens + ", which has the mode 0666: run chmod o-w")
+	server.output.awaitText(t, "other users can write "+tokens+", which has the mode 0666: run chmod o-w", 1)
 	server.expect("GET", collection, newToken, "", http.StatusOK)
+	reloads := strings.Count(server.output.String(), `file reloaded" flag=--tokens-file`)
+	must(t, os.Chmod(tokens, 0o600))
+	server.output.awaitText(t, `file reloaded" flag=--tokens-file`, reloads+1)
 	server.stop()
 	expectNoPassword(t, server.output.String())
+	must(t, os.Chmod(tokens, 0o666))
 	expectFailureWith(t, "--tokens-file: other users can write "+tokens, "", "serve", "--addr", "127.0.0.1:0", "--db", "memory", "--tokens-file", tokens)
 }
 
