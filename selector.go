@@ -425,7 +425,8 @@ func (s Selector) hasSearch() bool {
 	return slices.ContainsFunc(s.terms, func(t selectorTerm) bool { return t.key == keySearch })
 }
 
-// narrow returns the query for what both it and s select.
+// narrow returns the query for what both it and s select. A query has no IDs of its own: the
+// selectors of a list and of views are one.
 func (s Selector) narrow(q StoreQuery) StoreQuery {
 	q.DocumentsOnly = false // the result is checked
 	q.Terms = slices.Clone(q.Terms)
@@ -436,14 +437,7 @@ func (s Selector) narrow(q StoreQuery) StoreQuery {
 	for _, t := range s.terms {
 		switch t.key {
 		case keyID:
-			if q.IDs == nil {
-				q.IDs = t.values
-			} else {
-				q.IDs = inBoth(q.IDs, t.values)
-			}
-			if len(q.IDs) == 0 {
-				q.Terms = append(q.Terms, []string{})
-			}
+			q.IDs = t.values
 		case keySearch:
 			q.Contains = t.folded
 		default:

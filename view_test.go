@@ -470,3 +470,18 @@ func TestWithin_WatchSelector(t *testing.T) {
 		}
 	})
 }
+
+// TestWithin_OtherIDs: a selection of IDs outside of the view selects nothing, and counts nothing.
+func TestWithin_OtherIDs(t *testing.T) {
+	m := newManager(t)
+	for _, id := range []string{"a", "b", "c"} {
+		mustCreate(t, m, minimal(id))
+	}
+	view := m.Within(mustParse(t, "id=a|b"))
+	for text, want := range map[string]int{"id=c": 0, "id=b|c": 1, "id=a|b|c": 2} {
+		page, err := view.List(t.Context(), relayer.ListQuery{Selector: mustParse(t, text)})
+		if err != nil || len(page.Relayers) != want || page.Pagination.TotalItems != want {
+			t.Errorf("%s: %+v, error %v, want %d relayers", text, page, err, want)
+		}
+	}
+}

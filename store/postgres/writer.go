@@ -297,9 +297,10 @@ func (s *Store) sendCommit(conn *conn, stored counters, outcomes []outcome) erro
 		return nil
 	}
 	s.rollBack(conn)
-	// The driver reports if not a byte of the message was sent. A session that ended
-	// because it was idle has not read the message.
-	if isRefusal(err) || pgconn.SafeToRetry(err) || hasCode(err, idleInTransaction) {
+	// The driver reports if not a byte of the message was sent, and prepares its statements
+	// before it sends it. A session that ended because it was idle has not read the message.
+	_, isUnsent := errors.AsType[pgx.ErrPreprocessingBatch](err)
+	if isUnsent || isRefusal(err) || pgconn.SafeToRetry(err) || hasCode(err, idleInTransaction) {
 		return err
 	}
 	return outcomeUnknown(s.causeOf(ctx, err))
