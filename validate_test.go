@@ -838,6 +838,8 @@ func TestSettings_Refused(t *testing.T) {
 		`{"a":[{},{"b":1,"b":1}]}`:            "settings.a[1].b",
 		`{"a":"\ud800"}`:                      "settings.a",
 		`{"a":["\u0000"]}`:                    "settings.a[0]",
+		`{"a":[1e400,-1E-1000000]}`:           "settings.a[1]",
+		`{"a":{"b":1e+401}}`:                  "settings.a.b",
 		`{"":{"a\u0000":1}}`:                  "settings.a\x00",
 		`{"\udc00":1}`:                        "settings.\ufffd",
 		`{"a":"https://me:KEY@h.example"}`:    "settings.a",

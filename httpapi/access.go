@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/go-relayer/relayer"
 )
@@ -129,37 +130,76 @@ func (a *API) permission(x *exchange, actor relayer.Actor) (all Decision, err er
 	return all, nil
 }
 
-// logForbidden logs a refusal, with the number since the last such line: an actor that repeats a
-// request could fill the log.
+// logForbidden logs a refusal. An actor that repeats one could fill the log, so those of an actor and
+// action have one line a second, with their number.
 func (a *API) logForbidden(x *exchange, action relayer.Action) {
-	if count := a.forbidden.add(x.actor.ID + "\n" + string(action)); count > 0 {
+	line := func(count int) {
 		a.log(x, slog.LevelInfo, "request forbidden",
 			slog.String("action", string(action)), slog.String("relayer_id", loggedID(x.relayerID)), slog.Int("count", count))
 	}
+	if a.draining.Err() != nil { // nothing may be left to log when the process ends
+		line(1)
+		return
+	}
+	a.forbidden.add(refusal{x.actor.ID, action}, line)
 }
 
-// refusals counts the refusals of each key since its last line in the log.
+type refusal struct {
+	actor  string
+	action relayer.Action
+}
+
+// refusals has the refusals that had a line in the last second.
 type refusals struct {
-	lines *rate
-
-	mu     sync.Mutex
-	counts map[string]int
+	mu      sync.Mutex
+	entries map[refusal]*repeated
 }
 
-func newRefusals() *refusals { return &refusals{lines: newRate(1, 1), counts: make(map[string]int)} }
+// repeated counts the refusals since the last line.
+type repeated struct {
+	line  func(count int) // of the latest refusal
+	count int
+}
 
-// add counts a refusal. It returns how many a line has to report, or 0 for no line.
-func (r *refusals) add(key string) (count int) {
+func (r *refusals) add(key refusal, line func(count int)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.counts[key]++; r.lines.take(key) > 0 {
-		return 0
+	if entry, isRepeated := r.entries[key]; isRepeated {
+		entry.line = line
+		entry.count++
+		return
 	}
-	if len(r.counts) >= 10_000 { // bounds the memory
-		defer clear(r.counts)
+	line(1)
+	r.entries[key] = new(repeated)
+	time.AfterFunc(time.Second, func() { r.logRepeated(key) })
+}
+
+// logRepeated logs what was counted in a second. The entry ends if there is nothing.
+func (r *refusals) logRepeated(key refusal) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.entries[key].count == 0 {
+		delete(r.entries, key)
+		return
 	}
-	defer delete(r.counts, key)
-	return r.counts[key]
+	r.entries[key].log()
+	time.AfterFunc(time.Second, func() { r.logRepeated(key) })
+}
+
+// logAll logs all that was counted.
+func (r *refusals) logAll() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, entry := range r.entries {
+		entry.log()
+	}
+}
+
+func (e *repeated) log() {
+	if e.count > 0 {
+		e.line(e.count)
+	}
+	e.count = 0
 }
 
 // documents returns the view for reads. RPC URLs are in full only if the caller was

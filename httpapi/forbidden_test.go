@@ -16,9 +16,9 @@ import (
 	"github.com/go-relayer/relayer/httpapi"
 )
 
-// newForbidding returns an API that permits lists only, its log, and a function that sends a
-// request and expects a status.
-func newForbidding(t *testing.T, options ...httpapi.Option) (log *syncBuffer, expect func(actor, method, path string, status int)) {
+// newForbidding returns an API that permits lists only, its log, a function that sends a request
+// and expects a status, and its Drain.
+func newForbidding(t *testing.T, options ...httpapi.Option) (log *syncBuffer, expect func(actor, method, path string, status int), drain func()) {
 	t.Helper()
 	log = new(syncBuffer)
 	permitsLists := func(_ context.Context, access httpapi.Access) (httpapi.Decision, error) {
@@ -39,13 +39,13 @@ func newForbidding(t *testing.T, options ...httpapi.Option) (log *syncBuffer, ex
 		if w.Code != status {
 			t.Errorf("%s %s of %s returned %d, want %d", method, path, actor, w.Code, status)
 		}
-	}
+	}, api.Drain
 }
 
 // TestForbidden_Log: refusals have a line a second for each actor and action, with their number.
 func TestForbidden_Log(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log, expect := newForbidding(t)
+		log, expect, drain := newForbidding(t)
 		for _, c := range []struct{ method, path, want string }{
 			{"GET", collection + "?rpc_urls=full", `route="GET /api/v1/relayers" action=reveal relayer_id=""`},
 			{"PATCH", one, `route="PATCH /api/v1/relayers/{relayer_id}" action=update relayer_id=r-1`},
@@ -58,23 +58,24 @@ func TestForbidden_Log(t *testing.T) {
 				t.Errorf("the log is %s, want %s", log, want)
 			}
 		}
+		time.Sleep(time.Second)
 		log.Reset()
 		expect("a", "GET", collection, http.StatusOK)
 		for range 200 {
 			expect("a", "PATCH", one, http.StatusForbidden)
 		}
 		expect("b", "PATCH", one, http.StatusForbidden)
-		time.Sleep(time.Second)
+		time.Sleep(time.Second + 1)
 		expect("a", "PATCH", one, http.StatusForbidden)
 		expect("a", "PATCH", one, http.StatusForbidden)
-		time.Sleep(time.Second)
+		drain()
 		expect("a", "PATCH", one, http.StatusForbidden)
 		counts := regexp.MustCompile(`principal=(.).* (count=\d+)`).FindAllStringSubmatch(log.String(), -1)
 		var got []string
 		for _, line := range counts {
 			got = append(got, line[1]+" "+line[2])
 		}
-		if want := []string{"b count=1", "a count=201", "a count=2"}; !slices.Equal(got, want) {
+		if want := []string{"a count=1", "b count=1", "a count=199", "a count=2", "a count=1"}; !slices.Equal(got, want) {
 			t.Errorf("the lines are %q, want %q:\n%s", got, want, log)
 		}
 	})
@@ -84,7 +85,7 @@ func TestForbidden_Log(t *testing.T) {
 // and are not authorized above it. Refused writes do not count.
 func TestForbidden_Rate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, expect := newForbidding(t, httpapi.WithRateLimit(1, 3))
+		_, expect, _ := newForbidding(t, httpapi.WithRateLimit(1, 3))
 		for range 5 {
 			expect("a", "PATCH", one, http.StatusForbidden)
 		}

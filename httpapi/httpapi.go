@@ -84,7 +84,7 @@ type settings struct {
 	bulk             *limit // in pauses and resumes of several relayers
 	pending          *limit // in bytes
 	warnings         *rate  // of repeated log lines
-	forbidden        *refusals
+	forbidden        refusals
 	maxBodyBytes     int64
 	logger           *slog.Logger
 	requestLogger    *slog.Logger // nil: requests are not logged
@@ -125,7 +125,7 @@ func New(manager *relayer.Manager, authenticate Authenticator, options ...Option
 			bulk:         newLimit("bulk", 8),
 			pending:      newLimit("pending_bytes", 128<<20), // five pages of the largest relayers
 			warnings:     newRate(1.0/60, 1),                 // one a minute
-			forbidden:    newRefusals(),
+			forbidden:    refusals{entries: make(map[refusal]*repeated)},
 			maxBodyBytes: defaultMaxBodyBytes,
 			logger:       slog.New(slog.DiscardHandler),
 		},

@@ -28,7 +28,10 @@ func WithMaxWatchers(limit int) Option {
 // requests are not affected. Register it with [http.Server.RegisterOnShutdown]:
 // otherwise open streams delay [http.Server.Shutdown] until its deadline. It returns
 // without waiting.
-func (a *API) Drain() { a.drain() }
+func (a *API) Drain() {
+	a.drain()
+	a.forbidden.logAll()
+}
 
 // watchRelayers streams the changes as Server-Sent Events. It sends its response
 // itself, except for one that rejects the request.

@@ -20,8 +20,12 @@ type backupConfig struct {
 	keep      int
 }
 
+var defaultBackups = backupConfig{every: time.Hour, keep: 24}
+
 func (c backupConfig) check(database string) error {
 	switch {
+	case c.directory == "" && c != defaultBackups:
+		return errors.New("--backup-every and --backup-keep require --backup, the directory for backups")
 	case c.directory == "":
 		return nil
 	case database == inMemory || isPostgres(database):

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -167,27 +168,54 @@ const (
 )
 
 // download returns the handler of [backupPath], for tokens with the role backup. For all others, and
-// with another store, the path does not exist.
+// with another store, the path does not exist. One backup is written at a time: each needs as much
+// memory as the database.
 func (s *server) download(api http.Handler) http.Handler {
 	file, isFile := s.store.(*bolt.Store)
+	slot := make(chan struct{}, 1)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		actor, granted := s.tokens.grantFor(r)
 		if !isFile || !granted.mayBackUp() {
 			api.ServeHTTP(w, r)
 			return
 		}
-		backup, err := s.temporaryBackup(r.Context(), file)
-		if err != nil {
-			s.logger.Error("backup failed", "principal", actor.ID, "error", err.Error())
-			http.Error(w, "the backup failed: see the log of the server", http.StatusInternalServerError)
+		select {
+		case slot <- struct{}{}:
+		case <-r.Context().Done():
 			return
 		}
-		defer backup.Close()
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(backupTimeout))
-		w.Header().Set("Cache-Control", "no-store")
-		http.ServeContent(w, r, "", time.Time{}, backup)
+		backup, err := s.temporaryBackup(r.Context(), file)
+		<-slot
+		if err == nil {
+			err = sendFile(w, r, backup)
+		} else {
+			http.Error(w, "the backup failed: see the log of the server", http.StatusInternalServerError)
+		}
+		if err != nil {
+			s.logger.Error("backup failed", "principal", actor.ID, "error", err.Error())
+			return
+		}
 		s.logger.Info("backup sent", "principal", actor.ID, "address", r.RemoteAddr)
 	})
+}
+
+// sendFile sends a file and closes it. It ignores Range: the next request would get a part of another
+// backup.
+func sendFile(w http.ResponseWriter, r *http.Request, file *os.File) error {
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(backupTimeout))
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("Content-Length", strconv.FormatInt(info.Size(), 10))
+	if r.Method == http.MethodHead {
+		return nil
+	}
+	_, err = io.Copy(w, file)
+	return err
 }
 
 // temporaryBackup writes a backup next to the database. The file has no name any more.
@@ -219,7 +247,11 @@ func (t *target) download(ctx context.Context, apiKey, path string) (downloaded 
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return downloaded, nil, fmt.Errorf("--server: status %s: the token in API_KEY needs the role backup, and the server a database file; use pg_dump for PostgreSQL", response.Status)
+		advice := "see the log of the server"
+		if response.StatusCode < http.StatusInternalServerError {
+			advice = "the token in API_KEY needs the role backup, and the server a database file; use pg_dump for PostgreSQL"
+		}
+		return downloaded, nil, fmt.Errorf("--server: status %s: %s", response.Status, advice)
 	}
 	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".download*")
 	if err != nil {

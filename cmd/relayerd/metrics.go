@@ -67,35 +67,49 @@ func fileSize(path string) float64 {
 	return float64(info.Size())
 }
 
-// countRelayers registers the numbers of relayers by network type and state. They are NaN while the
-// store is unavailable.
+// countRelayers registers the numbers of relayers by network type and state.
 func (s *server) countRelayers() error {
 	manager, err := relayer.New(s.store) // its lists are not counted as operations
 	if err != nil {
 		return err
 	}
-	for _, networkType := range relayer.NetworkTypes() {
-		for _, state := range [][2]string{{"false", "false"}, {"false", "true"}, {"true", "false"}, {"true", "true"}} {
-			labels := promclient.Labels{"network_type": string(networkType), "paused": state[0], "system_disabled": state[1]}
-			selector := relayer.Selector{}
-			for name, value := range labels {
-				selector = selector.Where(name, value)
-			}
-			s.gauge("relayerd_relayers", "Relayers by network type and state.", labels, func() float64 { return total(manager, selector) })
-		}
-	}
-	return nil
+	counts := relayerCounts{manager, promclient.NewDesc("relayerd_relayers", "Relayers by network type and state.",
+		[]string{"network_type", "paused", "system_disabled"}, nil)}
+	return s.metrics.Register(counts)
 }
 
-func total(manager *relayer.Manager, selector relayer.Selector) float64 {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+// relayerCounts is a [promclient.Collector]. The numbers are NaN while the store is unavailable.
+type relayerCounts struct {
+	manager *relayer.Manager
+	desc    *promclient.Desc
+}
+
+func (c relayerCounts) Describe(descriptions chan<- *promclient.Desc) { descriptions <- c.desc }
+
+// Collect waits once for a store that is unavailable: a scrape must not take as long as all counts.
+func (c relayerCounts) Collect(metrics chan<- promclient.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	// A page past the end has the total, and no relayer that could be damaged.
-	page, err := manager.List(ctx, relayer.ListQuery{Selector: selector, Page: math.MaxInt32, PerPage: 1})
-	if err != nil {
-		return math.NaN()
+	var failure error
+	for _, networkType := range relayer.NetworkTypes() {
+		for _, state := range [][2]string{{"false", "false"}, {"false", "true"}, {"true", "false"}, {"true", "true"}} {
+			selector := relayer.Selector{}.Where("network_type", string(networkType)).Where("paused", state[0]).Where("system_disabled", state[1])
+			count := math.NaN()
+			if failure == nil {
+				count, failure = c.count(ctx, selector)
+			}
+			metrics <- promclient.MustNewConstMetric(c.desc, promclient.GaugeValue, count, string(networkType), state[0], state[1])
+		}
 	}
-	return float64(page.Pagination.TotalItems)
+}
+
+func (c relayerCounts) count(ctx context.Context, selector relayer.Selector) (float64, error) {
+	// A page past the end has the total, and no relayer that could be damaged.
+	page, err := c.manager.List(ctx, relayer.ListQuery{Selector: selector, Page: math.MaxInt32, PerPage: 1})
+	if err != nil {
+		return math.NaN(), err
+	}
+	return float64(page.Pagination.TotalItems), nil
 }
 
 // countResponses counts the responses and streams of the API, and what its limits refuse, by cause.

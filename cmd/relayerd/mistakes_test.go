@@ -80,6 +80,7 @@ var mistakes = []struct{ line, want string }{
 	{"serve --rpc-hosts https://u:{secret}@h", "--rpc-hosts must be a comma-separated list of host names and networks"},
 	{"serve --rpc-hosts a..b", "must be a name such as rpc.example.com"},
 	{"serve --trusted-proxies localhost", "--trusted-proxies must be a comma-separated list of networks, such as 10.0.0.0/8,::1"},
+	{"serve --db {vacant} --backup-every 2h", "--backup-every and --backup-keep require --backup"},
 	{"serve --backup {directory}", "--backup requires a file in --db: use pg_dump for PostgreSQL"},
 	{"serve --db {vacant} --backup {missing}", "--backup: open {missing}: no such file or directory"},
 	{"serve --db {vacant} --backup {text}", "not a directory"},

@@ -13,7 +13,10 @@ import (
 	"sync/atomic"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"github.com/spf13/cobra"
+	"golang.org/x/text/language"
+	texts "golang.org/x/text/message"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/rpcguard"
@@ -188,25 +191,51 @@ func settingsError(schema *jsonschema.Schema, settings []byte) error {
 		return nil
 	}
 	found := &relayer.ValidationError{}
-	addSchemaProblems(found, *invalid.DetailedOutput())
+	addSchemaProblems(found, value, invalid)
 	return found
 }
 
-// addSchemaProblems adds the causes, in place of what they cause.
-func addSchemaProblems(found *relayer.ValidationError, unit jsonschema.OutputUnit) {
-	for _, cause := range unit.Errors {
-		addSchemaProblems(found, cause)
-	}
-	if len(unit.Errors) > 0 {
-		return
-	}
-	path := "settings"
-	for _, name := range strings.Split(unit.InstanceLocation, "/")[1:] {
-		if _, err := strconv.Atoi(name); err == nil {
-			path += "[" + name + "]"
-		} else {
-			path += "." + name
+// addSchemaProblems adds what the schema refuses, with the causes in place of what they cause.
+func addSchemaProblems(found *relayer.ValidationError, value any, invalid *jsonschema.ValidationError) {
+	path := settingsPath(value, invalid.InstanceLocation)
+	add := func(field, text string) {
+		problem := relayer.FieldError{Field: field, Message: text}
+		if !slices.Contains(found.Fields, problem) {
+			found.Fields = append(found.Fields, problem)
 		}
 	}
-	found.Fields = append(found.Fields, relayer.FieldError{Field: path, Message: "does not match the schema of this server: " + unit.Error.String()})
+	switch refused := invalid.ErrorKind.(type) {
+	case *kind.AdditionalProperties:
+		for _, name := range refused.Properties {
+			add(path+"."+name, "is not a known field")
+		}
+	case *kind.Required:
+		for _, name := range refused.Missing {
+			add(path+"."+name, "is required")
+		}
+	default:
+		if len(invalid.Causes) == 0 {
+			add(path, "does not match the schema of this server: "+refused.LocalizedString(texts.NewPrinter(language.English)))
+		}
+	}
+	for _, cause := range invalid.Causes {
+		addSchemaProblems(found, value, cause)
+	}
+}
+
+// settingsPath returns the path of a field of settings.
+func settingsPath(value any, location []string) string {
+	path := "settings"
+	for _, name := range location {
+		switch parent := value.(type) {
+		case []any:
+			path += "[" + name + "]"
+			i, _ := strconv.Atoi(name) // it is the index of an element
+			value = parent[i]
+		case map[string]any:
+			path += "." + name
+			value = parent[name]
+		}
+	}
+	return path
 }

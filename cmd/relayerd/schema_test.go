@@ -12,6 +12,7 @@ const schemaText = `{
 	"properties": {
 		"max_in_flight": {"type": "integer", "minimum": 1},
 		"mode": {"enum": ["fast", "safe"]},
+		"by_chain": {"type": "object", "additionalProperties": {"type": "integer"}},
 		"contracts": {"type": "array", "items": {"$ref": "#/$defs/contract"}}
 	},
 	"additionalProperties": false,
@@ -26,8 +27,9 @@ func TestSettingsSchema(t *testing.T) {
 	const one = collection + "/r-1"
 	server.expect("POST", collection, token, with(`{"max_in_flight":5,"mode":"safe","contracts":[{"address":"0x1"}]}`), http.StatusCreated)
 	for settings, problems := range map[string][]string{
-		`{"max_in_flight":0,"mode":"slow","unknown":1}`:       {`"settings.max_in_flight"`, `"settings.mode"`, `'unknown' not allowed`},
-		`{"contracts":[{"address":"0x"},{},{"address":"x"}]}`: {`"settings.contracts[1]"`, `'address'`, `"settings.contracts[2].address"`},
+		`{"max_in_flight":0,"mode":"slow","unknown":1}`:       {`"settings.max_in_flight"`, `"settings.mode"`, `"settings.unknown"`},
+		`{"contracts":[{"address":"0x"},{},{"address":"x"}]}`: {`"settings.contracts[1].address"`, `"settings.contracts[2].address"`},
+		`{"by_chain":{"1":"x","a~b":"x"}}`:                    {`"settings.by_chain.1"`, `"settings.by_chain.a~b"`},
 		`{"contracts":{},"max_in_flight":1.5}`:                {`"settings.contracts"`, `"settings.max_in_flight"`},
 	} {
 		for _, request := range [][3]string{

@@ -74,8 +74,8 @@ tokens, keys, signers and certificates are read again when they change, and afte
 	flags.DurationVar(&c.drainDelay, "drain-delay", 3*time.Second, "time after SIGTERM to be unready and still serve")
 	flags.DurationVar(&c.history, "history", defaultHistory, "time to retain changes; 0 is no history")
 	flags.StringVar(&c.backup.directory, "backup", "", "existing `directory` for backups of the database file")
-	flags.DurationVar(&c.backup.every, "backup-every", time.Hour, "time between backups")
-	flags.IntVar(&c.backup.keep, "backup-keep", 24, "`number` of backups to keep")
+	flags.DurationVar(&c.backup.every, "backup-every", defaultBackups.every, "time between backups")
+	flags.IntVar(&c.backup.keep, "backup-keep", defaultBackups.keep, "`number` of backups to keep")
 	return command
 }
 

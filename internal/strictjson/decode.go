@@ -112,10 +112,14 @@ func (d *Decoder) Member(name string, data []byte) Value {
 	return Value{decoder: d, data: data, path: path{parent: new(path), name: name}}
 }
 
-// maxFreeDepth is the deepest nesting that Free accepts.
-const maxFreeDepth = 32
+// The limits of Free. Exact arithmetic on a number with a larger exponent could take minutes.
+const (
+	maxFreeDepth    = 32
+	maxFreeExponent = 400
+)
 
-// Free validates a value of any shape: its depth, duplicate names and every text. If refuse is not
+// Free validates a value of any shape: its depth, duplicate names, every text and the exponent of
+// every number. If refuse is not
 // nil, it also checks each text and each name. It reports whether the value is valid.
 func (v Value) Free(refuse func(text string) (problem string)) (isValid bool) {
 	if depth(v.data) > maxFreeDepth {
@@ -163,6 +167,11 @@ func (v Value) free(refuse func(string) string) bool {
 			given[name] = true
 			isValid = member.free(refuse) && isValid
 			c.accept(',')
+		}
+	default:
+		if !hasSmallExponent(string(v.data)) {
+			v.ReportAs(OutOfRange, "must be a number that a 64-bit float can hold")
+			return false
 		}
 	}
 	return isValid

@@ -59,6 +59,17 @@ func parseExponent(text string) int {
 	return maxExponent
 }
 
+// hasSmallExponent reports whether a literal is no number, or has an exponent that a 64-bit float
+// may need.
+func hasSmallExponent(literal string) bool {
+	_, exponent, _ := strings.Cut(strings.ToLower(literal), "e")
+	if !isNumberStart(literal[0]) {
+		return true
+	}
+	size := parseExponent(exponent)
+	return -maxFreeExponent <= size && size <= maxFreeExponent
+}
+
 // unsigned returns the value of a literal from 0 to limit, or a message.
 func unsigned(literal string, limit uint64) (value uint64, problem string) {
 	if value, err := strconv.ParseUint(literal, 10, 64); err == nil && value <= limit {
