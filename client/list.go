@@ -157,6 +157,9 @@ func (w *walk) add(l *listing) (added []*relayer.Relayer, err error) {
 	}
 	w.query.PerPage = l.Pagination.PerPage
 	if l.hasCursors {
+		if l.Next != "" && w.query.After != nil && l.Next == *w.query.After {
+			return added, fmt.Errorf("GET %s: the server returned the same cursor again", collectionPath)
+		}
 		w.query.After, w.isDone = &l.Next, l.Next == ""
 		return added, nil
 	}

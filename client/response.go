@@ -42,7 +42,7 @@ func (p *response) cause() error {
 		return err
 	case err == relayer.ErrUnavailable, p.status/100 == 5 && p.envelope == nil:
 		return fmt.Errorf("%w: %s", relayer.ErrUnavailable, p.describe())
-	case p.envelope == nil, err == nil, err == relayer.ErrOutcomeUnknown:
+	case p.envelope == nil, p.envelope.Success, err == nil, err == relayer.ErrOutcomeUnknown:
 		return errors.New(p.describe())
 	case err == relayer.ErrInvalid:
 		return p.validationError()

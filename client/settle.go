@@ -110,6 +110,8 @@ func (c *Client) settle(ctx context.Context, w *write, attempts *attempts) (*rel
 	own, err := c.findChange(ctx, w, lookUp)
 	isCreate := w.method == http.MethodPost
 	switch {
+	case own != nil && own.Relayer == nil && w.method != http.MethodDelete:
+		return nil, fmt.Errorf("%w: the history does not show the relayer", errUndecided)
 	case own != nil:
 		return own.Relayer, nil
 	case err != nil && !errors.Is(err, errors.ErrUnsupported):

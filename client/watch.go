@@ -162,8 +162,9 @@ func (w *watcher) open(ctx context.Context, timeout time.Duration) (*eventStream
 	defer timer.Stop()
 	sent, err := req.http(streamCtx, c)
 	if err != nil {
+		isLate := ctx.Err() == nil && streamCtx.Err() != nil // the source of tokens took too long
 		cancel(nil)
-		return nil, &failure{err: err}
+		return nil, &failure{err: err, isTemporary: isLate}
 	}
 	sent.Header.Set("Accept", eventStreamType)
 	if wire.IsToken(w.lastID) {
@@ -204,7 +205,8 @@ func (c *Client) failureOf(ctx context.Context, req *request, received *http.Res
 	if resp.status == http.StatusOK {
 		failed.err = resp.error(fmt.Errorf("the Content-Type is %s, not %s", resp.contentType(), eventStreamType))
 	}
-	failed.isTemporary = resp.status == http.StatusTooManyRequests || resp.status/100 == 5 && !resp.isUnsupported()
+	failed.isTemporary = resp.status == http.StatusTooManyRequests || resp.status == http.StatusRequestTimeout ||
+		resp.status/100 == 5 && !resp.isUnsupported()
 	return failed
 }
 

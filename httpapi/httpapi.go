@@ -30,8 +30,8 @@
 // and limit.
 //
 // [New] returns an [API], an [http.Handler] that works at / and, with [http.StripPrefix],
-// under any prefix. It starts no goroutine that outlives a request, has no global state, and logs
-// only if it is given a logger.
+// under any prefix. It starts no goroutine that outlives a request, except to log refusals up to a
+// second later. It has no global state, and logs only if it is given a logger.
 //
 // # Change stream
 //

@@ -14,7 +14,7 @@ import (
 
 // WithLogger logs the cause of every 500 and of every 503, what an [Authorizer] refuses, and what
 // the limits of the server refuse, with the request ID of the response. Refusals of an Authorizer
-// are logged up to 100 times a second for each actor. Those of a limit are logged at most once a
+// are logged with their number, at most once a second for each actor and action. Those of a limit are logged at most once a
 // minute for each limit and actor, and [API.Refusals] counts them. The 503 of [API.Drain] are not
 // logged. Tokens, RPC URLs and bodies are never logged. A panic in the logger's handler is
 // recovered and does not change the response.
@@ -63,12 +63,21 @@ func (a *API) logRequest(x *exchange) {
 	a.requestLogger.LogAttrs(x.Context, slog.LevelInfo, "request",
 		slog.String("request_id", x.actor.RequestID),
 		slog.String("principal", x.actor.ID),
-		slog.String("method", x.request.Method),
+		slog.String("method", loggedMethod(x.request)),
 		slog.String("route", x.route),
 		slog.String("relayer_id", id),
 		slog.Int("status", x.status),
 		slog.Int("bytes", x.bytes),
 		slog.Duration("took", time.Since(x.received)))
+}
+
+// loggedMethod returns the method for a log, or "other": clients can send any text, up to the
+// limit of a header.
+func loggedMethod(r *http.Request) string {
+	if len(r.Method) > len(http.MethodOptions) {
+		return "other"
+	}
+	return r.Method
 }
 
 // loggedID returns a relayer ID for a log, or "": the path of a request may have any text in
@@ -116,7 +125,7 @@ func (a *API) log(x *exchange, level slog.Level, message string, attributes ...s
 		slog.String("request_id", x.actor.RequestID),
 		slog.String("principal", x.actor.ID),
 		slog.String("address", x.actor.Address),
-		slog.String("method", x.request.Method),
+		slog.String("method", loggedMethod(x.request)),
 		slog.String("route", x.route),
 	}, attributes...)...)
 }
