@@ -126,7 +126,7 @@ func (f *feed) leave() {
 	}
 }
 
-// end stops the reader and the listener. The caller holds f.mu.
+// end stops the reader. The caller holds f.mu.
 func (f *feed) end() {
 	if f.stop != nil {
 		f.stop()
@@ -189,7 +189,9 @@ func (f *feed) run(ctx context.Context) {
 			<-waiting.Done()
 			continue
 		}
-		_, _ = conn.WaitForNotification(waiting)
+		if _, err := conn.WaitForNotification(waiting); err == nil {
+			dropNotifications(ctx, conn)
+		}
 		if conn.IsClosed() || f.store.known.requirePrimary(ctx, conn.PgConn()) != nil {
 			closeSoon(conn)
 			conn = nil
@@ -227,7 +229,7 @@ func (o options) channel() string { return o.schema + "_changes" }
 // listen returns a connection that receives the notifications of all instances, or nil. It has
 // the settings of the pool, but is outside of it: it would occupy a connection all the time.
 func (f *feed) listen(ctx context.Context) *pgx.Conn {
-	ctx, cancel := context.WithTimeout(ctx, f.store.opts.timeout)
+	ctx, cancel := context.WithTimeout(ctx, min(f.store.opts.timeout, pollInterval)) // meanwhile the feed is not read
 	defer cancel()
 	config, err := f.store.connConfig(ctx)
 	if err != nil {
@@ -249,6 +251,16 @@ func (f *feed) listen(ctx context.Context) *pgx.Conn {
 		return nil
 	}
 	return conn
+}
+
+// dropNotifications receives what is notified within some milliseconds: the next read reads all of
+// it, and one read for each notification could be slower than the writers.
+func dropNotifications(ctx context.Context, conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Millisecond)
+	defer cancel()
+	for err := error(nil); err == nil; {
+		_, err = conn.WaitForNotification(ctx)
+	}
 }
 
 func closeSoon(conn *pgx.Conn) {

@@ -3,7 +3,8 @@ package postgres
 import (
 	"context"
 	"errors"
-	"slices"
+	"net"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -23,11 +24,14 @@ func (c *connections) survey(ctx context.Context) {
 		return
 	}
 	// The settings of one server may be repeated without TLS.
-	isOther := func(next *pgconn.FallbackConfig) bool { return next.Host != config.Host || next.Port != config.Port }
-	if !slices.ContainsFunc(config.Fallbacks, isOther) {
+	servers := map[string]bool{net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port))): true}
+	for _, next := range config.Fallbacks {
+		servers[net.JoinHostPort(next.Host, strconv.Itoa(int(next.Port)))] = true
+	}
+	if len(servers) == 1 {
 		return
 	}
-	config.ConnectTimeout = hostTimeout / time.Duration(1+len(config.Fallbacks)) // a server that hangs leaves time for the others
+	config.ConnectTimeout = hostTimeout / time.Duration(len(servers)) // a server that hangs leaves time for the others
 	config.ValidateConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
 		_ = c.known.requirePrimary(ctx, conn)
 		return errSurveyed
