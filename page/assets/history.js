@@ -31,8 +31,13 @@ function whatOf(texts) {
 // Opens the form of a relayer with a version, or that of a new one if it was deleted.
 async function openVersion(id, version, revision) {
   let current;
-  await attempt(async () => { current = await callOne(id); }, (refusal) => refusal.status === 404 || say(explain(refusal, 'read this relayer')));
-  if (!current) return openWith(version, undefined, { note: 'The form has the last values of ' + inSentence(id) + '. Enter its RPC URLs and their headers again.' });
+  let isGone = false;
+  await attempt(async () => { current = await callOne(id); }, (refusal) => {
+    isGone = refusal.status === 404;
+    if (!isGone) say(explain(refusal, 'read this relayer'));
+  });
+  if (!current && !isGone) return undefined;
+  if (isGone) return openWith(version, undefined, { note: 'The form has the last values of ' + inSentence(id) + '. Enter its RPC URLs and their headers again.' });
   if (current.data.network_type !== version.network_type) return say('This version has another network type, which cannot be changed');
   return openWith(version, current, { note: 'The form has the values of revision ' + revision + '. RPC URLs and states stay as they are now. Save to restore the values.', reason: 'Restore revision ' + revision });
 }

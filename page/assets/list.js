@@ -88,7 +88,7 @@ function linksToStates({ totals }) {
 function pausesOf(rows) {
   const paused = rows.filter(({ change }) => change?.paused_by?.request_id);
   const sets = Object.values(Object.groupBy(paused, ({ change }) => change.paused_by.request_id)).filter((set) => set.length > 1);
-  return sets.sort((a, b) => b[0].change.paused_by.time.localeCompare(a[0].change.paused_by.time)).slice(0, 3);
+  return sets.sort((a, b) => new Date(b[0].change.paused_by.time) - new Date(a[0].change.paused_by.time)).slice(0, 3);
 }
 
 // Returns the buttons that change what the list has. Only what would have an effect is offered.
