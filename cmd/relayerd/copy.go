@@ -163,13 +163,13 @@ const (
 	// backupPath responds with a copy of the database file.
 	backupPath = "/backup"
 
-	// backupTimeout bounds the time to write a copy, and the time to send it.
+	// backupTimeout bounds the time to wait for other copies, and to write and send one.
 	backupTimeout = time.Hour
 )
 
 // download returns the handler of [backupPath], for tokens with the role backup. For all others, and
-// with another store, the path does not exist. One backup is written at a time: each needs as much
-// memory as the database.
+// with another store, the path does not exist. One backup is written and sent at a time: each needs
+// as much memory and space as the database.
 func (s *server) download(api http.Handler) http.Handler {
 	file, isFile := s.store.(*bolt.Store)
 	slot := make(chan struct{}, 1)
@@ -179,13 +179,15 @@ func (s *server) download(api http.Handler) http.Handler {
 			api.ServeHTTP(w, r)
 			return
 		}
+		control, end := http.NewResponseController(w), time.Now().Add(backupTimeout)
+		_, _ = control.SetReadDeadline(end), control.SetWriteDeadline(end)
 		select {
 		case slot <- struct{}{}:
+			defer func() { <-slot }()
 		case <-r.Context().Done():
-			return
+			panic(http.ErrAbortHandler) // a response without a body would look like an empty backup
 		}
 		backup, err := s.temporaryBackup(r.Context(), file)
-		<-slot
 		if err == nil {
 			err = sendFile(w, r, backup)
 		} else {
@@ -207,7 +209,6 @@ func sendFile(w http.ResponseWriter, r *http.Request, file *os.File) error {
 	if err != nil {
 		return err
 	}
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(backupTimeout))
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Content-Length", strconv.FormatInt(info.Size(), 10))

@@ -95,7 +95,7 @@ func parseSince(text string, now time.Time) (at time.Time, err error) {
 }
 
 func encodeHistory(out io.Writer, changes []relayer.Change) error {
-	encoder := json.NewEncoder(out)
+	encoder := json.NewEncoder(printableJSON{out})
 	encoder.SetEscapeHTML(false)
 	for _, c := range changes {
 		if err := encoder.Encode(map[string]any{

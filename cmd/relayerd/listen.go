@@ -23,6 +23,9 @@ func activated() (net.Listener, error) {
 	if len(listeners) > 1 {
 		return nil, errors.New("systemd passes several sockets: the unit of the socket must have one ListenStream")
 	}
+	if listeners[0] == nil {
+		return nil, errors.New("the socket of systemd must be a ListenStream")
+	}
 	return listeners[0], nil
 }
 
@@ -109,7 +112,8 @@ func (s httpServer) serve(ctx context.Context, listener net.Listener) error {
 	}
 	_ = listener.Close()
 	<-failed
-	// Shutdown closes accepted connections whose request has not been read.
+	// Shutdown closes accepted connections whose request has not been read. Without a delay, the
+	// operator asks for a stop at once.
 	time.Sleep(min(s.delay, requestTimeout))
 	s.logger.Info("stopping", "timeout", drainTimeout.String())
 	draining, cancel := context.WithTimeout(context.Background(), drainTimeout)

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"syscall"
 	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/spf13/cobra"
@@ -60,6 +62,27 @@ func printable(text string) string {
 		}
 		return unicode.ReplacementChar
 	}, text)
+}
+
+// printableJSON escapes in JSON what [printable] replaces in text. The JSON keeps its meaning. Each
+// Write must be of whole characters.
+type printableJSON struct{ io.Writer }
+
+func (w printableJSON) Write(data []byte) (int, error) {
+	var escaped []byte
+	for _, char := range string(data) {
+		if unicode.IsPrint(char) || char == '\n' {
+			escaped = utf8.AppendRune(escaped, char)
+			continue
+		}
+		for _, unit := range utf16.AppendRune(nil, char) {
+			escaped = fmt.Appendf(escaped, `\u%04x`, unit)
+		}
+	}
+	if _, err := w.Writer.Write(escaped); err != nil {
+		return 0, err
+	}
+	return len(data), nil
 }
 
 func newRootCommand(apiKey string) *cobra.Command {

@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"math"
 	"net/http"
 	"os"
+	"strconv"
 	"sync"
 	"time"
 
@@ -73,37 +75,58 @@ func (s *server) countRelayers() error {
 	if err != nil {
 		return err
 	}
-	counts := relayerCounts{manager, promclient.NewDesc("relayerd_relayers", "Relayers by network type and state.",
-		[]string{"network_type", "paused", "system_disabled"}, nil)}
-	return s.metrics.Register(counts)
+	return s.metrics.Register(&relayerCounts{manager: manager, desc: promclient.NewDesc("relayerd_relayers",
+		"Relayers by network type and state. Damaged ones are not counted.", []string{"network_type", "paused", "system_disabled"}, nil)})
 }
+
+// countInterval is how long the numbers of relayers are kept: a scrape may need no token, and must
+// not load the store.
+const countInterval = 15 * time.Second
 
 // relayerCounts is a [promclient.Collector]. The numbers are NaN while the store is unavailable.
 type relayerCounts struct {
 	manager *relayer.Manager
 	desc    *promclient.Desc
+
+	mu      sync.Mutex
+	counted time.Time
+	metrics []promclient.Metric
 }
 
-func (c relayerCounts) Describe(descriptions chan<- *promclient.Desc) { descriptions <- c.desc }
+func (c *relayerCounts) Describe(descriptions chan<- *promclient.Desc) { descriptions <- c.desc }
 
-// Collect waits once for a store that is unavailable: a scrape must not take as long as all counts.
-func (c relayerCounts) Collect(metrics chan<- promclient.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	var failure error
-	for _, networkType := range relayer.NetworkTypes() {
-		for _, state := range [][2]string{{"false", "false"}, {"false", "true"}, {"true", "false"}, {"true", "true"}} {
-			selector := relayer.Selector{}.Where("network_type", string(networkType)).Where("paused", state[0]).Where("system_disabled", state[1])
-			count := math.NaN()
-			if failure == nil {
-				count, failure = c.count(ctx, selector)
-			}
-			metrics <- promclient.MustNewConstMetric(c.desc, promclient.GaugeValue, count, string(networkType), state[0], state[1])
-		}
+func (c *relayerCounts) Collect(collected chan<- promclient.Metric) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Since(c.counted) >= countInterval {
+		c.metrics, c.counted = c.count(), time.Now()
+	}
+	for _, metric := range c.metrics {
+		collected <- metric
 	}
 }
 
-func (c relayerCounts) count(ctx context.Context, selector relayer.Selector) (float64, error) {
+// count waits once for a store that is unavailable: a scrape must not take as long as all counts.
+func (c *relayerCounts) count() (metrics []promclient.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	// No relayer has this label. In a file, every selection has the damaged relayers, because
+	// their fields are not known.
+	damaged, err := c.total(ctx, relayer.Selector{}.Where("label.none", rand.Text()))
+	for _, networkType := range relayer.NetworkTypes() {
+		for _, state := range [][2]string{{"false", "false"}, {"false", "true"}, {"true", "false"}, {"true", "true"}} {
+			selector := relayer.Selector{}.Where("network_type", string(networkType)).Where("paused", state[0]).Where("system_disabled", state[1])
+			selected := math.NaN()
+			if err == nil {
+				selected, err = c.total(ctx, selector)
+			}
+			metrics = append(metrics, promclient.MustNewConstMetric(c.desc, promclient.GaugeValue, selected-damaged, string(networkType), state[0], state[1]))
+		}
+	}
+	return metrics
+}
+
+func (c *relayerCounts) total(ctx context.Context, selector relayer.Selector) (float64, error) {
 	// A page past the end has the total, and no relayer that could be damaged.
 	page, err := c.manager.List(ctx, relayer.ListQuery{Selector: selector, Page: math.MaxInt32, PerPage: 1})
 	if err != nil {
@@ -121,8 +144,11 @@ func (s *server) countResponses(api *httpapi.API) http.Handler {
 			ConstLabels: promclient.Labels{"cause": cause},
 		}, func() float64 { return float64(api.Refusals()[cause]) })
 	}
-	responses := promhttp.InstrumentHandlerCounter(
-		factory.NewCounterVec(promclient.CounterOpts{Name: "relayerd_responses_total", Help: "Responses of the API by status."}, []string{"code"}), api)
+	byStatus := factory.NewCounterVec(promclient.CounterOpts{Name: "relayerd_responses_total", Help: "Responses of the API by status."}, []string{"code"})
+	for _, status := range []int{http.StatusOK, http.StatusInternalServerError, http.StatusServiceUnavailable} { // the first one counts as an increase
+		byStatus.WithLabelValues(strconv.Itoa(status))
+	}
+	responses := promhttp.InstrumentHandlerCounter(byStatus, api)
 	streams := promhttp.InstrumentHandlerInFlight(
 		factory.NewGauge(promclient.GaugeOpts{Name: "relayerd_open_streams", Help: "Change streams that clients follow."}), responses)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

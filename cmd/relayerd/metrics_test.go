@@ -86,6 +86,7 @@ func TestMetrics_Relayers(t *testing.T) {
 		}
 		server.expect("PATCH", collection+"/b", token, `{"paused":true}`, http.StatusOK)
 		server.expectMetrics(map[string]float64{
+			`relayerd_responses_total{code="500"}`:                                            0, // the first one is an increase
 			`relayerd_relayers{network_type="evm",paused="false",system_disabled="false"}`:    1,
 			`relayerd_relayers{network_type="evm",paused="true",system_disabled="false"}`:     1,
 			`relayerd_relayers{network_type="evm",paused="false",system_disabled="true"}`:     0,

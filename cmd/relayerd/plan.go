@@ -222,7 +222,7 @@ creation order. RPC URLs are masked: plan and apply keep the stored URL of a mas
 			if err != nil {
 				return err
 			}
-			_, err = command.OutOrStdout().Write(file)
+			_, err = (printableJSON{command.OutOrStdout()}).Write(file)
 			return err
 		},
 	}

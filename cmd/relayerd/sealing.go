@@ -168,15 +168,21 @@ func relayers(count int) string {
 	return fmt.Sprintf("%d relayers", count)
 }
 
-// resealRetry is the time after which a server tries again what it could not seal.
-const resealRetry = 10 * time.Second
+// A server tries again what it could not seal, with exponential backoff: each attempt reads all
+// relayers.
+const (
+	resealRetry        = 10 * time.Second
+	longestResealRetry = 5 * time.Minute
+)
 
 // reseal stores all RPC URLs as the keys and flags require: at the start, after each reload of the
 // keys, and again after a failure. An operator waits for its line, even if nothing was left to do.
 func (s *server) reseal(ctx context.Context, store *sealed.Store) {
+	delay := resealRetry
 	for retry := (<-chan time.Time)(nil); ; {
 		select {
 		case <-s.keys.reloaded:
+			delay = resealRetry
 		case <-retry:
 		case <-ctx.Done():
 			return
@@ -193,8 +199,9 @@ func (s *server) reseal(ctx context.Context, store *sealed.Store) {
 		switch {
 		case ctx.Err() != nil || len(s.keys.reloaded) > 0: // it ends, or begins again
 		case failed > 0:
-			retry = time.After(resealRetry)
-			s.logger.Warn("not all RPC URLs are under the primary key", "stored", stored, "failed", failed, "error", first.Error(), "retry_in", resealRetry)
+			retry = time.After(delay)
+			s.logger.Warn("not all RPC URLs are under the primary key", "stored", stored, "failed", failed, "error", first.Error(), "retry_in", delay)
+			delay = min(2*delay, longestResealRetry)
 		case s.unseal:
 			s.logger.Info("all RPC URLs are in clear", "stored", stored)
 		default:

@@ -59,7 +59,7 @@ func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Write
 	s.onClose(func() { signal.Reset(syscall.SIGHUP, syscall.SIGPIPE) })
 	s.logger = slog.New(slog.NewTextHandler(s.stderr, nil))
 	if s.logFormat == "json" {
-		s.logger = slog.New(slog.NewJSONHandler(s.stderr, nil))
+		s.logger = slog.New(slog.NewJSONHandler(printableJSON{s.stderr}, nil))
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	s.onClose(cancel)
