@@ -46,6 +46,10 @@ func newForbidding(t *testing.T, options ...httpapi.Option) (log *syncBuffer, ex
 func TestForbidden_Log(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, expect, drain := newForbidding(t)
+		nextSecond := func() {
+			time.Sleep(time.Second + 1)
+			synctest.Wait() // the timers that ended run beside the test
+		}
 		for _, c := range []struct{ method, path, want string }{
 			{"GET", collection + "?rpc_urls=full", `route="GET /api/v1/relayers" action=reveal relayer_id=""`},
 			{"PATCH", one, `route="PATCH /api/v1/relayers/{relayer_id}" action=update relayer_id=r-1`},
@@ -58,14 +62,14 @@ func TestForbidden_Log(t *testing.T) {
 				t.Errorf("the log is %s, want %s", log, want)
 			}
 		}
-		time.Sleep(time.Second)
+		nextSecond()
 		log.Reset()
 		expect("a", "GET", collection, http.StatusOK)
 		for range 200 {
 			expect("a", "PATCH", one, http.StatusForbidden)
 		}
 		expect("b", "PATCH", one, http.StatusForbidden)
-		time.Sleep(time.Second + 1)
+		nextSecond()
 		expect("a", "PATCH", one, http.StatusForbidden)
 		expect("a", "PATCH", one, http.StatusForbidden)
 		drain()
