@@ -446,7 +446,7 @@ func shortened(text string, limit int) string {
 	return mask.Shortened(strings.Map(printable, text), limit)
 }
 
-// shortPaths returns the paths, or those of the members at the top if they are too long.
+// shortPaths returns the paths, or only their top-level members if the paths are too long.
 func shortPaths(paths []string) []string {
 	if len(strings.Join(paths, ",")) <= maxPathsLength {
 		return paths

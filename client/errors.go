@@ -63,9 +63,8 @@ func (e *ResponseError) Error() string {
 // Unwrap returns the error that matches the status.
 func (e *ResponseError) Unwrap() error { return e.err }
 
-// unknownOutcome returns the error of a write whose outcome could not be determined. It hides the
-// cause unless it is that of the context: ErrUnavailable, for example, promises that there was no
-// effect.
+// unknownOutcome returns the error of a write whose outcome could not be determined. It wraps the
+// cause only if ctx has ended: ErrUnavailable, for example, promises that there was no effect.
 func unknownOutcome(ctx context.Context, cause error) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%w: %w", relayer.ErrOutcomeUnknown, err)

@@ -16,7 +16,7 @@ import (
 	"github.com/go-relayer/relayer/internal/wire"
 )
 
-// failure is that of a request, or of its last attempt.
+// failure describes why a request, or its last attempt, failed.
 type failure struct {
 	err         error
 	isTemporary bool          // another attempt may succeed
@@ -25,7 +25,7 @@ type failure struct {
 	wait        time.Duration // the least time before another attempt
 }
 
-// attempts are those of a call.
+// attempts counts the attempts of a call.
 type attempts struct {
 	left    int
 	made    int
@@ -157,8 +157,8 @@ func hasMediaType(header http.Header, want string) bool {
 	return err == nil && mediaType == want
 }
 
-// failure returns the failure that the response is. A proxy responds with 5xx also after it has
-// lost the server, and with 200 in place of it.
+// failure returns the failure for the response. A proxy can respond with 5xx after it has lost the
+// server, and with 200 in place of the server.
 func (p *response) failure() *failure {
 	isOfServer := p.envelope != nil && !p.envelope.Success
 	isRejection := p.status/100 == 3 || p.status/100 == 4 || p.status == http.StatusServiceUnavailable && isOfServer

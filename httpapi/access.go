@@ -130,8 +130,8 @@ func (a *API) permission(x *exchange, actor relayer.Actor) (all Decision, err er
 	return all, nil
 }
 
-// logForbidden logs a refusal. An actor that repeats one could fill the log, so those of an actor and
-// action have one line a second, with their number.
+// logForbidden logs a refusal. An actor that repeats a refused request could fill the log, so each
+// actor and action has one line a second, with the number of refusals.
 func (a *API) logForbidden(x *exchange, action relayer.Action) {
 	line := func(count int) {
 		a.log(x, slog.LevelInfo, "request forbidden",

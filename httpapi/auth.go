@@ -49,7 +49,7 @@ const minTokenBytes = 16
 //
 // Tokens must be random and have at least 128 bits: nothing limits guesses.
 func Tokens(byName map[string][]string) (Authenticator, error) {
-	// The digests are the keys, so that the duration of a lookup reveals nothing about a token.
+	// The digests are the keys, so the duration of a lookup reveals nothing about a token.
 	names := make(map[[sha256.Size]byte]string)
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		for _, token := range byName[name] {

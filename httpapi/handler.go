@@ -113,7 +113,7 @@ func (a *API) acquireInFlight(x *exchange, by caller) bool {
 }
 
 // releaseInFlight makes room for another request. It is called before the response
-// is written, so that a client that reads slowly does not block others.
+// is written, so a client that reads slowly does not block others.
 func (x *exchange) releaseInFlight() {
 	if x.inFlight != nil {
 		x.inFlight.add(x.caller, -1)

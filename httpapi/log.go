@@ -54,7 +54,7 @@ func (a *API) logRequest(x *exchange) {
 		id = ""
 	}
 	// The logger's handler is code of the host. After a panic net/http would drop a
-	// response that is already written, even that of a create that is committed.
+	// response that is already written, even the response to a committed create.
 	defer func() {
 		if cause := recover(); cause != nil {
 			a.logFault(x, fmt.Errorf("request log: %w", &panicError{cause, debug.Stack()}))

@@ -38,7 +38,7 @@ var contentTypes = map[string]string{
 // contentSecurityPolicy allows only scripts and styles in files of this server, and
 // requests to it. This blocks injected scripts, styles and requests to other servers.
 const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; " +
-	"img-src data:; " + // the icon is an empty data URL, so that browsers request no file
+	"img-src data:; " + // the icon is an empty data URL, so browsers request no file
 	"form-action 'none'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
 // Option configures the handler that [Handler] returns. The zero Option has no effect.
@@ -112,7 +112,7 @@ func newFile(contentType string, content []byte) file {
 		"Referrer-Policy":         {"no-referrer"},
 		"Cache-Control":           {caching},
 		"Vary":                    {"Accept-Encoding"},
-		// It is weak, because it is that of both forms.
+		// It is weak, because both forms have the same tag.
 		"Etag": {fmt.Sprintf(`W/"%x"`, sha256.Sum256(content))},
 	}}
 }

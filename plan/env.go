@@ -16,7 +16,7 @@ import (
 
 var reference = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 
-// variables are those of the environment.
+// variables replaces references to environment variables.
 type variables struct {
 	lookup func(name string) (value string, ok bool) // nil if references are not replaced
 	names  map[string]bool                           // that are referred to

@@ -142,7 +142,7 @@ func (k *keyFlags) countUnder(ctx context.Context) (count int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	counts, err := sealing.Count(ctx) // an error may be that of a damaged relayer under the key
+	counts, err := sealing.Count(ctx) // a damaged relayer may be under the key
 	for _, key := range ring.Keys() {
 		for used, number := range counts.Keys {
 			if key.ID == k.id && key.Fingerprint == used.Fingerprint {

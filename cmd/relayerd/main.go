@@ -54,7 +54,7 @@ func execute(ctx context.Context, args []string, apiKey string, stdin io.Reader,
 	return 0
 }
 
-// printable replaces what is not visible in a text of others: it could control the terminal.
+// printable replaces what is not visible in a text from another client: it could control the terminal.
 func printable(text string) string {
 	return strings.Map(func(char rune) rune {
 		if unicode.IsPrint(char) {

@@ -45,7 +45,7 @@ const (
 	readinessPath  = "/healthz/ready"
 
 	probeInterval      = time.Second
-	probeTimeout       = 3 * time.Second // shorter than that of a health check
+	probeTimeout       = 3 * time.Second // shorter than the timeout of a health check
 	healthcheckTimeout = 5 * time.Second
 )
 

@@ -112,7 +112,7 @@ func (t *tokenTable) add(fields []string) error {
 	if _, exists := t.names[digest]; exists {
 		return errors.New("an earlier line has the same token")
 	}
-	if other, exists := t.grants[name]; exists && (!reflect.DeepEqual(other, granted)) {
+	if other, exists := t.grants[name]; exists && !reflect.DeepEqual(other, granted) {
 		return errors.New("an earlier line gives this name another role or selector")
 	}
 	t.names[digest] = name

@@ -59,13 +59,10 @@ func parseExponent(text string) int {
 	return maxExponent
 }
 
-// hasSmallExponent reports whether a literal is no number, or has an exponent that a 64-bit float
-// may need.
+// hasSmallExponent reports whether a 64-bit float may need the exponent of a literal. The exponent of
+// true, false and null is 0, because nothing follows their last e.
 func hasSmallExponent(literal string) bool {
 	_, exponent, _ := strings.Cut(strings.ToLower(literal), "e")
-	if !isNumberStart(literal[0]) {
-		return true
-	}
 	size := parseExponent(exponent)
 	return -maxFreeExponent <= size && size <= maxFreeExponent
 }

@@ -427,7 +427,7 @@ func (b batch) date(before time.Time) time.Time {
 // broadcast wakes all goroutines that wait for an event. The zero value is ready to use.
 type broadcast struct {
 	mu   sync.Mutex
-	done chan struct{} // nil if nobody waits
+	done chan struct{} // nil without a waiter
 }
 
 // next returns a channel that is closed at the next wake.
