@@ -6,10 +6,8 @@
 import { attempt, call, callOne, explain } from './api.js';
 import { byId, make, onSubmit, say, write } from './dom.js';
 import { writeJSON } from './json.js';
+import { noteChanged, noteDeleted, noteGone, refreshSoon } from './main.js';
 import { inSentence, nameInSentence, sentenceOf } from './view.js';
-
-// The views that show the result of a write. main.js sets them.
-export const views = {};
 
 const dialog = byId('act-dialog');
 
@@ -72,18 +70,18 @@ onSubmit(byId('act-form'), async () => {
 async function explainFailure(mine, refusal) {
   if (refusal.status === 404 && mine.base) {
     if (action === mine) dialog.close();
-    return views.gone(mine.base.id);
+    return noteGone(mine.base.id);
   }
   if (refusal.status === 412) return attempt(() => showConflict(mine), (problem) => explainFailure(mine, problem));
   fail(mine, (refusal.isUnknown() ? 'It is not known whether this took effect: ' : 'Not ' + mine.done + ': ') + explain(refusal, mine.doing));
-  return refusal.isUnknown() && views.refresh();
+  return refusal.isUnknown() && refreshSoon();
 }
 
 // Shows who has changed the relayer meanwhile. The next confirmation is for its current revision.
 async function showConflict(mine) {
   const current = await callOne(mine.base.id);
   mine.etag = current.etag;
-  views.changed(current);
+  noteChanged(current);
   fail(mine, 'Another client changed this relayer since you saw it: ' + sentenceOf(current.change) + '. Not ' + mine.done + '. Confirm again for the current revision.');
 }
 
@@ -98,8 +96,8 @@ function openOne({ data, etag }, begin, request) {
     async send(reason, fault) {
       const { below, ...rest } = request(this.etag, fault, reason);
       const result = await callOne(data.id, { ...rest, reason }, below);
-      if (this.isDanger) views.deleted(data.id, nameInSentence(data) + ' was deleted');
-      else views.changed(result, nameInSentence(result.data) + ' is ' + this.done);
+      if (this.isDanger) noteDeleted(data.id, nameInSentence(data) + ' was deleted');
+      else noteChanged(result, nameInSentence(result.data) + ' is ' + this.done);
       return true;
     },
   });
@@ -136,7 +134,7 @@ export function openBulk({ action: name, filters, about, rows, count }) {
       const { data } = await call(':' + name + '?' + query, { method: 'POST', reason, patience: bulkPatience });
       const [changed, unchanged] = [data.changed, data.unchanged].map((literal) => Number(literal.text));
       const notice = countOf(changed) + ' ' + done + (unchanged > 0 && !query.has('paused_by') ? ', ' + unchanged + ' already' : '');
-      views.refresh();
+      refreshSoon();
       if (data.failed.length === 0) {
         say(notice);
         return true;

@@ -3,6 +3,7 @@
 import { write } from './dom.js';
 import { readJSON } from './json.js';
 import { lost, reached } from './live.js';
+import { expired } from './main.js';
 
 // The token is stored only here, unless the user keeps it in the tab: other scripts
 // of the page cannot read the variables of a module.
@@ -76,9 +77,6 @@ async function request(path, headers, more) {
 // A header has bytes. The server reads those of UTF-8.
 const bytesOf = (text) => String.fromCharCode(...new TextEncoder().encode(text));
 
-// Called if the server does not accept the token. main.js sets it.
-export const session = { expired() {} };
-
 // Sends a request and returns the members of its response, and its ETag. It throws a
 // Refusal if the request fails, and an AbortError if it is canceled or the user has signed
 // out.
@@ -91,7 +89,7 @@ async function callAPI(path, { method = 'GET', body, etag, reason, signal, patie
   if (etag) headers['If-Match'] = etag;
   if (reason) headers['X-Change-Reason'] = bytesOf(reason);
   const used = token;
-  const sent = new Date();
+  const sent = Date.now();
   const waiting = setTimeout(() => write('waiting', 'Waiting for the server'), 1000);
   const signals = [AbortSignal.timeout(patience), ...(signal ? [signal] : [])];
   let response, text, failure;
@@ -104,7 +102,7 @@ async function callAPI(path, { method = 'GET', body, etag, reason, signal, patie
   clearTimeout(waiting);
   write('waiting', '');
   const isExpired = token === used && response?.status === 401;
-  if (isExpired) session.expired();
+  if (isExpired) expired();
   if (isExpired || token !== used) throw new DOMException('The user has signed out', 'AbortError');
   if (failure) throw failure;
   const envelope = envelopeOf(text);
@@ -128,20 +126,17 @@ export async function attempt(act, refused) {
   }
 }
 
-// The parameter that adds the last change of each relayer.
-export const withChanges = ['changes', 'true'];
-
 // Opens the change feed after an event, or now.
 export function openFeed(lastEvent, signal) {
   const headers = { Accept: 'text/event-stream' };
   if (lastEvent) headers['Last-Event-ID'] = lastEvent;
-  return request('/relayers:watch?' + new URLSearchParams([withChanges]), headers, { signal });
+  return request('/relayers:watch?changes=true', headers, { signal });
 }
 
 export const pathOf = (id) => '/' + encodeURIComponent(id);
 
 // Sends a request about one relayer, or below it, and returns its last change too.
-export const callOne = (id, more, below = '') => call(pathOf(id) + below + '?' + new URLSearchParams([withChanges]), more);
+export const callOne = (id, more, below = '') => call(pathOf(id) + below + '?changes=true', more);
 
 // What the user may do. The API decides: the page only hides what it would refuse.
 

@@ -89,17 +89,3 @@ export function onSubmit(form, act) {
     act();
   });
 }
-
-// Browsers offer the clipboard only over HTTPS and on the own machine.
-async function copy(what, text) {
-  try {
-    await navigator.clipboard.writeText(text);
-    say('Copied the ' + what);
-  } catch {
-    say('The browser does not allow to copy. Select the text and copy it by hand.');
-  }
-}
-
-export function copyButton(what, text) {
-  return make('button', { type: 'button', class: 'copy', 'aria-label': 'Copy the ' + what, title: 'Copy the ' + what, onclick: () => copy(what, text) }, [byId('icon-copy').content.firstElementChild.cloneNode(true)]);
-}

@@ -3,12 +3,13 @@
 // saw. If another client has changed the relayer since, it shows what has changed, and saves again
 // for the current revision: fields that the user did not change keep their current value.
 
-import { lineOf, views } from './actions.js';
+import { lineOf } from './actions.js';
 import { attempt, call, callOne, explain, may, Refusal, scope, textOfProblems } from './api.js';
 import { differences } from './differences.js';
 import { byId, onSubmit, say, write } from './dom.js';
 import { relayerForm } from './forms.js';
 import { writeJSON } from './json.js';
+import { goTo, noteGone } from './main.js';
 import { inSentence, nameInSentence, sentenceOf } from './view.js';
 
 const drafts = new Map(); // by the ID of their relayer, '' for a new one
@@ -64,7 +65,7 @@ export function openWith(values, { data: stored, etag } = {}, texts) {
     return;
   }
   drafts.set(id, { id, stored, etag, form, ...texts });
-  views.open(id ? 'edit=' + encodeURIComponent(id) : 'new');
+  goTo(id ? '#edit=' + encodeURIComponent(id) : '#new');
 }
 
 // Returns the problems of a refusal as the API lists them.
@@ -76,11 +77,11 @@ function problemsOf(refusal, doing) {
 function close(draft, to, text) {
   const wasShown = isShown(draft);
   drafts.delete(draft.id);
-  if (wasShown) views.open(to, text, true);
+  if (wasShown) goTo(to, text, true);
   else say(text); // the user has opened another view
 }
 
-const relayerLink = ({ id }) => 'relayer=' + encodeURIComponent(id);
+const relayerLink = ({ id }) => '#relayer=' + encodeURIComponent(id);
 
 onSubmit(byId('edit-form'), async () => {
   const mine = shown;
@@ -105,7 +106,7 @@ onSubmit(byId('edit-form'), async () => {
 
 function refuse(mine, refusal) {
   const { id, form } = mine;
-  if (id && refusal.status === 404) return views.gone(id);
+  if (id && refusal.status === 404) return noteGone(id);
   if (refusal.status === 412) return attempt(() => showConflict(mine), (problem) => refuse(mine, problem));
   const done = id ? 'changed' : 'created';
   const title = refusal.isUnknown() ? 'It is not known whether the relayer was ' + done : 'The relayer was not ' + done;
@@ -131,4 +132,4 @@ export function noteChange(id, etag, isDeleted) {
   write('edit-note', isDeleted ? 'This relayer was deleted since you opened the form.' : changed);
 }
 
-byId('edit-cancel').addEventListener('click', () => close(shown, shown.id ? relayerLink(shown) : 'page=1', ''));
+byId('edit-cancel').addEventListener('click', () => close(shown, shown.id ? relayerLink(shown) : '#page=1', ''));

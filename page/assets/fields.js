@@ -64,15 +64,15 @@ function fieldOf(name, given, required, above) {
     return items.properties ? { ...field, kind: 'rows', noun: nouns[name] ?? 'token', fields: fieldsOf(items) } : { ...field, kind: 'lines', hint: sentence + ' One per line.' };
   }
   if (schema.properties) return { ...field, kind: 'group', fields: fieldsOf(schema) };
-  if (schema.additionalProperties?.type === 'string') return { ...field, kind: 'pairs', noun: name.replace(/s$/, ''), fields: [{ kind: 'text', name: 'key' }, { kind: 'text', name: 'value' }] };
+  if (schema.additionalProperties?.type === 'string') return { ...field, kind: 'pairs', hint: sentence + ' One per line, such as key=value.' };
   return { ...field, kind: 'json' };
 }
 
-// Returns the fields of a relayer, and those of its policy.
-export const relayerFields = (type) => (byType[type] ?? Object.values(byType)[0] ?? []).filter(({ name }) => name !== 'policies');
-export const policyFields = (type) => (byType[type] ?? []).find(({ name }) => name === 'policies')?.fields ?? [];
+// Returns the fields of a relayer, and those of its policy. An unknown type has none.
+export const relayerFields = (type) => byType[type] ?? byType[networkTypes()[0]].filter(({ name }) => name !== 'policies');
+export const policyFields = (type) => relayerFields(type).find(({ name }) => name === 'policies')?.fields ?? [];
 
-const spelling = { id: 'ID', eip1559: 'EIP-1559', rpc: 'RPC', url: 'URL', urls: 'URLs', tx: 'transaction' };
+const spelling = { policies: 'policy', id: 'ID', eip1559: 'EIP-1559', rpc: 'RPC', url: 'URL', urls: 'URLs', tx: 'transaction' };
 
 export function titleOf({ name, title }) {
   if (title) return title;
@@ -85,7 +85,7 @@ export function titleOf({ name, title }) {
 export function fieldsOn(path, type) {
   const [, above, key] = /^(labels|settings)\.(.*)$/.exec(path) ?? [];
   if (key !== undefined) return [{ name: above.replace(/s$/, '') }, { title: key }]; // a key may contain dots
-  let fields = [...relayerFields(type), { name: 'policies', title: 'Policy', fields: policyFields(type) }];
+  let fields = relayerFields(type);
   return path.split('.').map((name) => {
     const field = fields?.find((candidate) => candidate.name === name) ?? { name };
     fields = field.fields;

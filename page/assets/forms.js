@@ -9,22 +9,17 @@ import { networkTypes, policyFields, relayerFields, titleOf } from './fields.js'
 import { isSame, numberOrText, patchBetween, readJSON, writeJSON } from './json.js';
 import { valueOf } from './view.js';
 
-function wrongLine() {
-  const element = make('p', { class: 'wrong', id: newID('wrong') });
-  element.hidden = true;
-  return element;
-}
+const wrongLine = () => make('p', { class: 'wrong', id: newID('wrong') });
 
 // A label is above its input; the hint and the error are below.
-function labelled(field, input, ...classes) {
-  const wrong = wrongLine();
-  const hint = field.hint ? [make('p', { class: 'hint', id: newID('hint') }, field.hint)] : [];
+function labelled(field, input, more = []) {
+  const below = [...(field.hint ? [make('p', { class: 'hint', id: newID('hint') }, field.hint)] : []), ...more, wrongLine()];
+  const isRequired = field.required && input.type !== 'checkbox';
   input.id = newID('field');
-  const isInline = classes.includes('inline');
-  const title = titleOf(field) + (field.unit ? ' (' + field.unit + ')' : '') + (field.required && !isInline ? ' *' : '');
-  if (field.required && !isInline) input.setAttribute('aria-required', 'true');
-  input.setAttribute('aria-describedby', [...hint, wrong].map(({ id }) => id).join(' '));
-  return { input, wrong, element: make('div', { class: 'field' }, [make('label', { for: input.id, class: classes.join(' ') }, title), input, ...hint, wrong]) };
+  if (isRequired) input.setAttribute('aria-required', 'true');
+  input.setAttribute('aria-describedby', below.map(({ id }) => id).join(' '));
+  const label = make('label', { for: input.id }, titleOf(field) + (field.unit ? ' (' + field.unit + ')' : '') + (isRequired ? ' *' : ''));
+  return { input, wrong: below.at(-1), element: make('div', { class: 'field' }, [label, input, ...below]) };
 }
 
 // Returns the control of one input. read returns its value.
@@ -32,7 +27,13 @@ function single(shown, read, fill) {
   return { ...shown, fill, collect: (path, found) => (found.set(path, shown), read()) };
 }
 
-const plainInput = (more) => make('input', { type: 'text', autocomplete: 'off', autocapitalize: 'none', spellcheck: 'false', ...more });
+const exactly = { autocomplete: 'off', autocapitalize: 'none', spellcheck: 'false' };
+const area = () => make('textarea', { ...exactly, rows: 3 });
+
+// Returns the control of an input whose text shows a value, and is read as one.
+function typed(field, input, show, read) {
+  return single(labelled(field, input), () => read(input.value), (value) => { input.value = show(value); });
+}
 
 // Returns the control of a select. Each option has a text and what it stands for.
 function select(field, options) {
@@ -46,49 +47,59 @@ function select(field, options) {
 // contains a comma or a space.
 const entriesOf = (text) => text.split('\n').flatMap((line, index) => line.split(/[\s,]+/).filter((entry) => entry !== '').map((entry) => ({ entry, number: index + 1 })));
 
+const readLines = (text) => (text.trim() === '' ? undefined : entriesOf(text).map(({ entry }) => entry));
+
+// Returns the members that lines such as team=payments describe.
+function readPairs(text) {
+  const members = Object.create(null);
+  for (const line of text.split('\n').filter((entry) => entry.trim() !== '')) {
+    const [, key, value = ''] = /^([^=]*)=?(.*)$/.exec(line);
+    members[key in members ? key + ' (again)' : key] = value; // a space is invalid, so that the API reports it
+  }
+  return Object.keys(members).length > 0 ? members : undefined;
+}
+
+function jsonOrText(text) {
+  if (text.trim() === '') return undefined;
+  try {
+    return readJSON(text);
+  } catch {
+    return text; // the API reports the problem
+  }
+}
+
+// The controls of each kind of field. entered returns what the form has in another field.
 const controls = {
-  text(field) {
-    const shown = labelled(field, plainInput());
-    const { input } = shown;
-    return single(shown, () => (input.value === '' && !field.required ? undefined : input.value), (value) => { input.value = value; });
+  text: (field) => typed(field, make('input', exactly), (value) => value, (text) => (text === '' && !field.required ? undefined : text)),
+
+  json: (field) => typed({ ...field, unit: 'JSON' }, area(), (value) => writeJSON(value, 2), jsonOrText),
+
+  pairs: (field) => typed(field, area(), (members) => Object.entries(members).map((pair) => pair.join('=')).join('\n'), readPairs),
+
+  lines(field) {
+    const control = typed(field, area(), (entries) => entries.join('\n'), readLines);
+    const below = (rest) => 'line ' + entriesOf(control.input.value)[parseInt(rest.slice(1), 10)]?.number + ' ';
+    return { ...control, collect: (path, found) => (found.set(path, { ...control, below }), readLines(control.input.value)) };
   },
 
-  number(field, networkOf) {
-    const shown = labelled(field, plainInput({ inputmode: field.keys, class: 'exact' }));
-    const { input } = shown;
+  number(field, entered) {
     const human = make('p', { class: 'human', id: newID('human') });
-    const digits = () => digitsOf(input.value.trim(), field.unit, networkOf());
+    const { input, ...shown } = labelled(field, make('input', { ...exactly, inputmode: field.keys, class: 'exact' }), [human]);
+    const text = () => input.value.trim();
+    const digits = () => digitsOf(text(), field.unit, entered('network'));
     const showHuman = () => {
-      const amount = digits() ? digits() + ' ' + field.unit : humanAmount(input.value.trim(), field.unit, networkOf());
+      const amount = digits() ? digits() + ' ' + field.unit : humanAmount(text(), field.unit, entered('network'));
       write(human, amount && '= ' + amount);
     };
     input.addEventListener('input', showHuman);
-    input.after(human);
-    input.setAttribute('aria-describedby', input.getAttribute('aria-describedby') + ' ' + human.id);
-    const read = () => (input.value.trim() === '' ? undefined : numberOrText(digits() ?? input.value.trim()));
-    return single(shown, read, (value) => {
+    return single({ ...shown, input }, () => (text() === '' ? undefined : numberOrText(digits() ?? text())), (value) => {
       input.value = value.text;
       showHuman();
     });
   },
 
-  json(field) {
-    const shown = labelled({ ...field, unit: 'JSON' }, make('textarea', { rows: 3, class: 'exact', spellcheck: 'false' }));
-    const { input } = shown;
-    const read = () => {
-      const value = input.value.trim();
-      if (value === '') return undefined;
-      try {
-        return readJSON(value);
-      } catch {
-        return value; // the API reports the problem
-      }
-    };
-    return single(shown, read, (value) => { input.value = writeJSON(value, 2); });
-  },
-
   flag(field) {
-    const shown = labelled(field, make('input', { type: 'checkbox' }), 'inline');
+    const shown = labelled(field, make('input', { type: 'checkbox' }));
     shown.element.prepend(shown.input);
     return single(shown, () => shown.input.checked, (value) => { shown.input.checked = value; });
   },
@@ -97,20 +108,9 @@ const controls = {
 
   yesNo: (field) => select(field, [['Yes', true], ['No', false]]),
 
-  lines(field) {
-    const shown = labelled(field, make('textarea', { rows: 3, autocapitalize: 'none', spellcheck: 'false' }));
-    const { input } = shown;
-    const below = (rest) => 'line ' + entriesOf(input.value)[parseInt(rest.slice(1), 10)]?.number + ' ';
-    const read = () => {
-      const entries = entriesOf(input.value).map(({ entry }) => entry);
-      return entries.length > 0 ? entries : undefined;
-    };
-    return single({ ...shown, below }, read, (value) => { input.value = value.join('\n'); });
-  },
-
-  group(field, networkOf) {
-    const parts = partsOf(field.fields, networkOf);
-    const { element, shown } = section(titleOf(field), elementsOf(parts));
+  group(field, entered) {
+    const parts = partsOf(field.fields, entered);
+    const { element, shown } = section(titleOf(field), parts.map(([, control]) => control.element));
     return {
       element,
       fill(value) {
@@ -121,19 +121,25 @@ const controls = {
     };
   },
 
-  rows(field, networkOf) {
-    const add = make('button', { type: 'button' }, 'Add ' + (/^[aeiou]/.test(field.noun) ? 'an ' : 'a ') + field.noun);
+  rows({ noun, ...field }, entered) {
+    const add = make('button', { type: 'button' }, 'Add ' + (/^[aeiou]/.test(noun) ? 'an ' : 'a ') + noun);
     const { element, shown } = section(titleOf(field), [add]);
-    const present = [];
-    const renumber = () => present.forEach((row, index) => row.setNumber(index + 1));
+    const rows = [];
+    const renumber = () => rows.forEach((row, index) => {
+      write(row.element.firstChild, titleOf({ name: noun }) + ' ' + (index + 1));
+      write(row.remove, 'Remove ' + noun + ' ' + (index + 1));
+    });
     const addRow = () => {
-      const row = keeping(makeRow(field, networkOf, () => {
-        present.splice(present.indexOf(row), 1);
+      const remove = make('button', { type: 'button', onclick() {
+        rows.splice(rows.indexOf(row), 1);
         row.element.remove();
         renumber();
         add.focus();
-      }));
-      present.push(row);
+      } });
+      const row = { ...keeping(controls.group({ name: noun, fields: field.fields }, entered)), remove };
+      row.element.open = true;
+      row.element.lastChild.append(remove);
+      rows.push(row);
       renumber();
       add.before(row.element);
       return row;
@@ -147,35 +153,16 @@ const controls = {
       },
       collect(path, found) {
         found.set(path, shown);
-        const values = present.map((row, index) => row.collect(path + '[' + index + ']', found));
+        const values = rows.map((row, index) => row.collect(path + '[' + index + ']', found) ?? {});
         return values.length > 0 ? values : undefined;
-      },
-    };
-  },
-
-  // A label is a row with its key and its value.
-  pairs(field, networkOf) {
-    const list = controls.rows(field, networkOf);
-    return {
-      element: list.element,
-      fill: (members) => list.fill(Object.entries(members).map(([key, value]) => ({ key, value }))),
-      collect(path, found) {
-        const rows = list.collect(path, found);
-        const members = Object.create(null);
-        rows?.forEach(({ key = '', value = '' }, index) => {
-          const name = key in members ? key + ' (again)' : key; // is invalid, so that the API reports it
-          members[name] = value;
-          found.set(path + '.' + name, found.get(path + '[' + index + '].value'));
-        });
-        return rows && members;
       },
     };
   },
 
   // The API shows URLs masked and replaces all of them at once, so that the user must
   // ask for the replacement and enter each URL again.
-  replacedRows(field, networkOf) {
-    const list = controls.rows({ ...field, title: 'New ' + titleOf(field) }, networkOf);
+  replacedRows(field, entered) {
+    const list = controls.rows({ ...field, title: 'New ' + titleOf(field) }, entered);
     const current = make('div');
     const choice = controls.flag({ name: 'replace', title: 'Replace all URLs', hint: 'Enter every endpoint in full again, with the values of its headers: those above are masked. Without an endpoint, all are removed.' });
     const { element } = section(titleOf(field), [current, choice.element, list.element]);
@@ -188,22 +175,40 @@ const controls = {
       collect: (path, found) => (choice.input.checked ? list.collect(path, found) ?? null : undefined),
     };
   },
+
+  // The network type selects the policy, which opens then.
+  policies(field, entered) {
+    const groups = new Map(networkTypes().map((type) => [type, controls.group({ ...field, fields: policyFields(type) }, entered)]));
+    const current = () => groups.get(entered('network_type'));
+    const show = () => groups.forEach((group) => {
+      group.element.hidden = group !== current();
+      group.element.open ||= group === current();
+    });
+    return {
+      element: make('div', {}, [...groups.values()].map(({ element }) => element)),
+      show,
+      fill(value) {
+        current().fill(value);
+        show();
+      },
+      collect: (path, found) => current()?.collect(path, found),
+    };
+  },
 };
 
 // Returns a control whose value stays exactly as it is stored until the user changes it, even if
 // the input cannot show all of it, such as an empty member.
 function keeping(control) {
-  let isFilled = false;
-  let stored, shown;
+  let kept; // the stored value, and how the input shows it
   return {
     ...control,
     fill(value) {
       control.fill(value);
-      [isFilled, stored, shown] = [true, value, control.collect('', new Map())];
+      kept = { value, shown: control.collect('', new Map()) };
     },
     collect(path, found) {
       const value = control.collect(path, found);
-      return isFilled && isSame(value, shown) ? stored : value;
+      return kept && isSame(value, kept.shown) ? kept.value : value;
     },
   };
 }
@@ -216,8 +221,7 @@ function section(title, content) {
   return { element: make('details', { class: 'section' }, [summary, group]), shown: { input: group, wrong } };
 }
 
-const partsOf = (fields, networkOf) => fields.map((field) => [field.name, keeping(controls[field.kind](field, networkOf))]);
-const elementsOf = (parts) => parts.map(([, control]) => control.element);
+const partsOf = (fields, entered) => fields.map((field) => [field.name, keeping(controls[field.kind](field, entered))]);
 
 function fillParts(parts, object) {
   for (const [name, control] of parts) if (object[name] !== undefined) control.fill(object[name]);
@@ -230,21 +234,6 @@ function collectParts(parts, prefix, found) {
     if (value !== undefined) object[name] = value;
   }
   return Object.keys(object).length > 0 ? object : undefined;
-}
-
-function makeRow(field, networkOf, remove) {
-  const parts = partsOf(field.fields, networkOf);
-  const [wrong, legend, button] = [wrongLine(), make('legend'), make('button', { type: 'button', onclick: remove })];
-  const element = make('fieldset', { class: 'fields', tabindex: -1, 'aria-describedby': wrong.id }, [legend, wrong, ...elementsOf(parts), button]);
-  return {
-    element,
-    setNumber(number) {
-      write(legend, titleOf({ name: field.noun }) + ' ' + number);
-      write(button, 'Remove ' + field.noun + ' ' + number);
-    },
-    fill: (value) => fillParts(parts, value),
-    collect: (path, found) => (found.set(path, { input: element, wrong }), collectParts(parts, path + '.', found) ?? {}),
-  };
 }
 
 // Errors next to their fields.
@@ -267,16 +256,15 @@ function placeError({ field, message }, found) {
   if (!control) return undefined;
   const { input, wrong } = control;
   write(wrong, wrong.textContent + (wrong.textContent ? '; ' : '') + where + message);
-  wrong.hidden = false;
   if (input.matches('input, select, textarea')) input.ariaInvalid = 'true';
   for (let group = input.closest('.section'); group; group = group.parentElement.closest('.section')) group.open = true;
   return input;
 }
 
 class Form {
-  constructor(parts, content) {
+  constructor(parts) {
     this.parts = parts;
-    this.elements = content;
+    this.elements = parts.map(([, { element }]) => element);
     this.found = new Map();
   }
 
@@ -288,12 +276,11 @@ class Form {
 
   collect(found = this.found) {
     found.clear();
-    return collectParts(this.parts(), '', found) ?? {};
+    return collectParts(this.parts, '', found) ?? {};
   }
 
   clearErrors() {
     for (const { wrong, input } of this.found.values()) {
-      wrong.hidden = true;
       write(wrong, '');
       input.ariaInvalid = null;
     }
@@ -308,33 +295,19 @@ class Form {
 }
 
 // What every relayer has comes first, and lists, which may be long, come last.
-const first = ['name', 'network_type', 'network', 'signer_id', 'id', 'notification_id', 'paused'];
-const long = ['custom_rpc_urls', 'labels', 'settings'];
-const rank = ({ name }) => (first.includes(name) ? first.indexOf(name) : first.length);
-const editable = ['name', 'notification_id', ...long];
+const order = ['name', 'network_type', 'network', 'signer_id', 'id', 'notification_id', 'paused', 'policies', 'custom_rpc_urls', 'labels', 'settings'];
+const editable = ['name', 'notification_id', 'policies', 'custom_rpc_urls', 'labels', 'settings'];
 
-// Returns the form with some values. The network type selects the policy, which opens then.
 function build(values, stored) {
-  const controlOf = (name) => parts.find(([part]) => part === name)[1];
-  const enteredOf = (name) => stored?.[name] ?? controlOf(name).input.value;
-  const typeOf = () => stored?.network_type ?? controlOf('network_type').collect('', new Map());
-  const policyOf = (type) => keeping(controls.group({ name: 'policies', title: 'Policy', fields: policyFields(type) }, () => enteredOf('network')));
-  const kindOf = ({ name, kind }) => (name === 'custom_rpc_urls' && stored?.[name] ? 'replacedRows' : kind);
-  const fields = relayerFields(stored?.network_type).filter(({ name }) => !stored || editable.includes(name)).toSorted((a, b) => rank(a) - rank(b));
-  const parts = partsOf(fields.map((field) => ({ ...field, kind: kindOf(field) })), () => enteredOf('network'));
-  const policies = Object.fromEntries((stored ? [stored.network_type] : networkTypes()).map((type) => [type, policyOf(type)]));
-  const showPolicy = () => {
-    for (const [type, { element }] of Object.entries(policies)) {
-      element.hidden = type !== typeOf();
-      element.open ||= !element.hidden;
-    }
-  };
+  const fields = relayerFields(stored?.network_type ?? networkTypes()[0]).filter(({ name }) => !stored || editable.includes(name));
+  const kindOf = ({ name, kind }) => (name === 'policies' ? name : name === 'custom_rpc_urls' && stored?.[name] ? 'replacedRows' : kind);
+  const controlOf = (name) => parts.find(([part]) => part === name)?.[1];
+  const entered = (name) => stored?.[name] ?? controlOf(name).collect('', new Map());
+  const parts = partsOf(fields.map((field) => ({ ...field, kind: kindOf(field) })), entered).toSorted(([a], [b]) => order.indexOf(a) - order.indexOf(b));
   fillParts(parts, values);
-  if (values.policies) policies[typeOf()].fill(values.policies);
-  if (!stored) controlOf('network_type').input.addEventListener('change', showPolicy);
-  showPolicy();
-  const [last, others] = [true, false].map((isLong) => elementsOf(parts.filter(([name]) => long.includes(name) === isLong)));
-  return new Form(() => (policies[typeOf()] ? [...parts, ['policies', policies[typeOf()]]] : parts), [...others, ...Object.values(policies).map(({ element }) => element), ...last]);
+  controlOf('policies')?.show();
+  if (!stored) controlOf('network_type').input.addEventListener('change', controlOf('policies').show);
+  return new Form(parts);
 }
 
 // Returns the form of a stored relayer, or of a new one, with some values as entries of the user.

@@ -2,7 +2,7 @@
 // of the URL has the search, the state and the page, so that a link shows the same list.
 
 import { openBulk } from './actions.js';
-import { call, may, Refusal, textOfProblems, withChanges } from './api.js';
+import { call, may, Refusal, textOfProblems } from './api.js';
 import { byId, make, update, write } from './dom.js';
 import { noteValues, parse, print, states, within, withTerm } from './search.js';
 import { shortTime } from './time.js';
@@ -27,7 +27,7 @@ const linkToLabel = (key, value) => fragmentOf({ q: withTerm(shownText(), 'label
 
 async function readPart(filters, page, size, signal) {
   if (!filters) return { rows: [], total: 0, size };
-  const { data, changes, pagination } = await call('?' + new URLSearchParams([['page', page], ['per_page', size], ...filters, withChanges]), { signal });
+  const { data, changes, pagination } = await call('?' + new URLSearchParams([['changes', 'true'], ['page', page], ['per_page', size], ...filters]), { signal });
   const [lowered, total] = [pagination.per_page, pagination.total_items].map((literal) => Number(literal.text));
   data.forEach(noteValues);
   return { rows: data.map((relayer, index) => ({ relayer, change: changes[index] })), total, size: lowered };
@@ -70,7 +70,7 @@ async function readList(asked, signal) {
 const linkTo = (id, title, page) => make('a', { id, class: 'button', role: 'link', ...(page ? { href: fragmentOf({ page }) } : { 'aria-disabled': 'true' }) }, title);
 
 function rangeOf({ page, size, total, data }) {
-  if (total === 0) return shownText() || shown.get('state') ? 'No relayer matches.' : '';
+  if (total === 0) return shownText() || shown.get('state') ? 'No relayer matches.' : 'There are no relayers yet. A relayer sends transactions on one network with one signer.';
   if (data.length === 0) return 'Page ' + page + ' is empty. There ' + (total === 1 ? 'is 1 relayer.' : 'are ' + total + ' relayers.');
   const first = (page - 1) * size + 1;
   return first + '–' + (first + data.length - 1) + ' of ' + total + (total === 1 ? ' relayer' : ' relayers');
@@ -114,12 +114,9 @@ function offersOf({ filters, data, unpaused, total }) {
 
 function showPage(list) {
   const { data, page, size, total } = list;
-  const isEmpty = Object.values(list.totals).every((count) => count === 0) && !shownText();
   update('rows', data.map(({ relayer, change }) => rowOf(relayer, change, linkToLabel)));
   update('states', linksToStates(list));
   update('bulk', offersOf(list));
-  byId('empty').hidden = !isEmpty;
-  for (const id of ['search-form', 'states', 'pager']) byId(id).hidden = isEmpty;
   byId('list-table').hidden = data.length === 0;
   const isPaged = total > size || page > 1;
   update('pager', [make('span', { id: 'range' }, rangeOf(list)), ...(isPaged ? [

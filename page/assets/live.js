@@ -5,13 +5,14 @@
 import { openFeed } from './api.js';
 import { byId, write } from './dom.js';
 import { readJSON } from './json.js';
+import { expired } from './main.js';
 import { localTime } from './time.js';
 
-let last; // the time up to which the page is complete
+let last = 0; // the time up to which the page is complete
 
 // Notes that the page is complete up to a time.
 export function reached(time) {
-  if (last && time < last) return;
+  if (time < last) return;
   last = time;
   document.body.classList.remove('stale');
   write('stale', '');
@@ -21,7 +22,7 @@ export function reached(time) {
 export function lost() {
   if (!byId('enter').hidden || !last || document.body.classList.contains('stale')) return;
   document.body.classList.add('stale');
-  write('stale', 'The server cannot be reached since ' + localTime(last) + '. What you see may be out of date.');
+  write('stale', 'The server cannot be reached since ' + localTime(new Date(last)) + '. What you see may be out of date.');
 }
 
 export const sleep = (milliseconds, signal) => new Promise((resolve) => {
@@ -32,25 +33,6 @@ export const sleep = (milliseconds, signal) => new Promise((resolve) => {
 // The server sends at least a heartbeat every 5 seconds. A server or a network that is gone
 // may not close the connection.
 const longestSilence = 10000;
-
-// Returns a signal that is aborted with another one, by stop, or if alive is not called in time.
-function watchdog(signal) {
-  const silence = new AbortController();
-  let timer;
-  const alive = () => {
-    clearTimeout(timer);
-    timer = setTimeout(() => {
-      silence.abort();
-      lost();
-    }, longestSilence);
-  };
-  const stop = () => {
-    clearTimeout(timer);
-    silence.abort();
-  };
-  alive();
-  return { signal: AbortSignal.any([signal, silence.signal]), alive, stop };
-}
 
 // Calls onEvent for each event of a stream, with its id, event and data. Each is one line.
 async function readEvents(stream, onEvent) {
@@ -69,12 +51,17 @@ async function readEvents(stream, onEvent) {
 export async function follow(signal, on) {
   let lastEvent;
   for (let failures = 0; !signal.aborted; failures++) {
-    const connection = watchdog(signal);
+    const silence = new AbortController();
     const sent = Date.now();
+    const watchdog = setInterval(() => {
+      if (Date.now() - Math.max(sent, last) < longestSilence) return;
+      silence.abort();
+      lost();
+    }, 500);
     let wait = Math.min(30000, 500 * 2 ** Math.min(failures, 6)) * (0.5 + Math.random() / 2);
     try {
-      const response = await openFeed(lastEvent, connection.signal);
-      if (response.status === 401) on.expired();
+      const response = await openFeed(lastEvent, AbortSignal.any([signal, silence.signal]));
+      if (response.status === 401) expired();
       if ([400, 401, 403, 404, 405].includes(response.status)) break;
       wait = Math.max(wait, 1000 * (Number(response.headers.get('Retry-After')) || 0));
       if (response.ok) {
@@ -84,9 +71,7 @@ export async function follow(signal, on) {
           lastEvent = id ?? lastEvent;
           const change = readJSON(data ?? '{}');
           // A heartbeat without progress does not make the page newer.
-          const complete = Number(change.complete_ms?.text ?? 0);
-          if (complete > 0) reached(new Date(sent + complete));
-          if (complete === 0 || Date.now() - sent - complete < longestSilence) connection.alive();
+          if (change.complete_ms) reached(sent + Number(change.complete_ms.text));
           // An error of the page must not look like a lost connection.
           queueMicrotask(() => on.event(event, change));
         });
@@ -94,7 +79,8 @@ export async function follow(signal, on) {
     } catch {
       // The connection is lost or the signal is aborted.
     } finally {
-      connection.stop();
+      clearInterval(watchdog);
+      silence.abort();
     }
     if (signal.aborted) return;
     on.state('waiting');

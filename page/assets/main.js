@@ -1,5 +1,5 @@
-import { actions, views } from './actions.js';
-import { attempt, callOne, explain, hasToken, host, isTrusted, may, readAccess, restoreToken, scope, session, setToken } from './api.js';
+import { actions } from './actions.js';
+import { attempt, callOne, explain, hasToken, host, isTrusted, may, readAccess, restoreToken, scope, setToken } from './api.js';
 import { byId, make, onSubmit, say, update, write } from './dom.js';
 import { drop, dropAll, hasUnsaved, noteChange, noticeOfLeaving, openWith, showEditor } from './editor.js';
 import { loadFields } from './fields.js';
@@ -120,7 +120,7 @@ let notice = ''; // the status text of the next view
 let waiting = new AbortController();
 let routing; // ends when the view is shown
 
-function goTo(hash, text = '', isReplacing = false) {
+export function goTo(hash, text = '', isReplacing = false) {
   notice = text;
   if (location.hash === hash) onNavigation();
   else if (isReplacing) location.replace(hash);
@@ -156,20 +156,21 @@ const route = (asked, signal) => attempt(async () => {
 // The user may have opened another view before the response of a write arrives.
 const isAt = (id) => isShown('one') && shown.data.id === id;
 
-Object.assign(views, {
-  open: (hash, text, isReplacing) => goTo('#' + hash, text, isReplacing),
-  changed(relayer, text = '') {
-    if (text) say(text);
-    if (isAt(relayer.data.id)) setOne(relayer);
-    refreshSoon(); // the history
-  },
-  deleted: (id, text) => (isAt(id) ? goTo(listHash, text) : say(text)),
-  gone(id) {
-    if (askedView().get('relayer') === id || askedView().get('edit') === id) showGone(id);
-    else say('There is no relayer ' + inSentence(id));
-  },
-  refresh: () => refreshSoon(),
-});
+export function noteChanged(relayer, text = '') {
+  if (text) say(text);
+  if (isAt(relayer.data.id)) setOne(relayer);
+  refreshSoon(); // the history
+}
+
+export function noteDeleted(id, text) {
+  if (isAt(id)) goTo(listHash, text);
+  else say(text);
+}
+
+export function noteGone(id) {
+  if ([askedView().get('relayer'), askedView().get('edit')].includes(id)) showGone(id);
+  else say('There is no relayer ' + inSentence(id));
+}
 
 // Changes by other clients.
 
@@ -194,27 +195,22 @@ async function refresh() {
     if (refusal.status === 404 && isShown('one')) showGone(shown.data.id);
     if (!refusal.wait) return;
     await sleep(1000 * refusal.wait);
-    isOutdated = true;
+    refreshSoon();
   });
 }
 
-let isOutdated = false; // the view may be older than a change
-let isRefreshing = false;
+let outdated = Promise.withResolvers(); // resolved if the view may be older than a change
+
+export function refreshSoon() { outdated.resolve(); }
 
 // Refreshes the view at once, and then at most twice a second (throttle): more changes do not
 // delay it.
-async function refreshSoon() {
-  isOutdated = true;
-  if (isRefreshing) return;
-  isRefreshing = true;
-  try {
-    while (isOutdated) {
-      isOutdated = false;
-      await refresh();
-      await sleep(500);
-    }
-  } finally {
-    isRefreshing = false;
+async function keepFresh() {
+  for (;;) {
+    await outdated.promise;
+    outdated = Promise.withResolvers();
+    await refresh().catch(reportError);
+    await sleep(500);
   }
 }
 
@@ -235,7 +231,6 @@ function startFeed() {
   feed = new AbortController();
   follow(feed.signal, {
     event: onEvent,
-    expired: () => session.expired(),
     state(state) {
       if (state === 'live') refreshSoon(); // changes may be missing since the view was read
       byId('live').hidden = state === 'off';
@@ -269,9 +264,7 @@ function refuseToken(why) {
 
 async function showAccess() {
   const access = await readAccess();
-  for (const id of ['create', 'create-first', 'duplicate']) byId(id).hidden = !may('create');
-  byId('edit-one').hidden = byId('pause').hidden = !may('update');
-  byId('delete').hidden = !may('delete');
+  for (const element of document.querySelectorAll('[data-needs]')) element.hidden = !may(element.dataset.needs);
   byId('leave').hidden = isTrusted;
   write('principal', inSentence(access.principal));
   write('access', 'On ' + (host.name ? host.name + ', ' : '') + location.host + '. ' + (scope() && 'Only relayers with ' + inSentence(scope())));
@@ -306,7 +299,9 @@ function signOut(why) {
   refuseToken(why);
 }
 
-session.expired = () => signOut(isSigningIn ? 'The server does not accept this token' : 'The server no longer accepts this token: it has expired or was revoked. Sign in with another token.');
+export function expired() {
+  signOut(isSigningIn ? 'The server does not accept this token' : 'The server no longer accepts this token: it has expired or was revoked. Sign in with another token.');
+}
 
 function leave() {
   if (hasUnsaved() && !confirm('You have changes that are not saved. Discard them and sign out?')) return;
@@ -375,6 +370,7 @@ addEventListener('pagehide', () => document.body.replaceChildren());
 addEventListener('pageshow', ({ persisted }) => persisted && location.reload());
 
 showName();
+keepFresh();
 restoreToken();
 if (hasToken()) start();
 else signOut('');

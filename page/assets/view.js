@@ -1,8 +1,8 @@
 // How a relayer is shown.
 
 import { humanAmount } from './amounts.js';
-import { copyButton, isolated, make } from './dom.js';
-import { policyFields, relayerFields, titleOf } from './fields.js';
+import { isolated, make } from './dom.js';
+import { relayerFields, titleOf } from './fields.js';
 import { Literal, isObject } from './json.js';
 import { withTerm } from './search.js';
 import { localTime, timeOf } from './time.js';
@@ -28,10 +28,6 @@ export const nameInSentence = (relayer) => inSentence(nameOf(relayer));
 // A text that a column may cut off.
 const line = (text) => make('span', { title: text }, text);
 
-function networkBadge({ network_type: type, network }) {
-  return make('span', { class: 'network' }, [make('span', { class: 'badge ' + type }, type), line(network)]);
-}
-
 // A relayer that is both paused and disabled has both pills, the one that counts first.
 export function statusPills({ paused, system_disabled: disabled }) {
   const states = [...(disabled ? ['disabled'] : []), ...(paused ? ['paused'] : [])];
@@ -49,8 +45,6 @@ export function causeOf({ paused, system_disabled: disabled, disabled_reason: fa
   return make('span', { class: 'cause quiet' }, shown);
 }
 
-const copyable = (text, what) => make('span', { class: 'copyable' }, [mono(text), copyButton(what, text)]);
-
 const mono = (text) => make('span', { class: 'mono' }, text);
 
 const cell = (title, content) => make('td', { role: 'cell', 'data-title': title }, content);
@@ -62,13 +56,11 @@ function labelChip(key, value, link) {
   return make('a', { class: 'chip', href: link(key, value), title: 'Show the relayers with ' + text }, text);
 }
 
-const allLabels = ({ labels }) => make('span', { class: 'chips' }, Object.entries(labels).map(([key, value]) => labelChip(key, value, linkToLabel)));
-
-// A row has room for two labels.
-function labelsOf({ labels = {} }, link) {
+// Returns the labels as links to a search. A row of the list has room for two.
+function labelsOf(labels = {}, link = linkToLabel, most = Infinity) {
   const chips = Object.entries(labels).map(([key, value]) => labelChip(key, value, link));
-  const rest = Object.entries(labels).slice(2).map(([key, value]) => key + '=' + value).join(', ');
-  return make('span', { class: 'chips' }, [...chips.slice(0, 2), ...(rest ? [make('span', { class: 'quiet', title: rest }, '+' + (chips.length - 2))] : [])]);
+  const rest = Object.entries(labels).slice(most).map((pair) => pair.join('=')).join(', ');
+  return make('span', { class: 'chips' }, [...chips.slice(0, most), ...(rest ? [make('span', { class: 'quiet', title: rest }, '+' + (chips.length - most))] : [])]);
 }
 
 // Returns who made a change and what it was, when and why.
@@ -83,9 +75,9 @@ export function rowOf(relayer, change, link) {
   return make('tr', { role: 'row', 'data-id': id }, [
     make('th', { role: 'rowheader', scope: 'row' }, [open, ' ', make('span', { class: 'mono quiet', title: id }, id)]),
     cell('Status', [statusPills(relayer), ' ', causeOf(relayer, change)]),
-    cell('Network', [networkBadge(relayer)]),
+    cell('Network', [make('span', { class: 'network' }, [make('span', { class: 'badge' }, relayer.network_type), line(relayer.network)])]),
     cell('Signer', [line(relayer.signer_id)]),
-    cell('Labels', [labelsOf(relayer, link)]),
+    cell('Labels', [labelsOf(relayer.labels, link, 2)]),
   ]);
 }
 
@@ -99,17 +91,18 @@ function amountOf(text, unit, network) {
 }
 
 // Strings in lists are addresses and assets.
-const elementOf = (element, field, network) => (typeof element === 'string' ? make('span', { class: 'mono' }, element) : valueOf(element, field, network));
+const elementOf = (element, field, network) => (typeof element === 'string' ? mono(element) : valueOf(element, field, network));
 
 export function valueOf(value, field, network) {
-  if (value === undefined) return quiet('Not set');
   if (value instanceof Literal) return amountOf(value.text, field?.unit, network);
   if (Array.isArray(value)) {
     return value.length > 0 ? make('ul', {}, value.map((element) => make('li', {}, [elementOf(element, field, network)]))) : quiet('Empty list');
   }
+  if (field?.name === 'labels') return labelsOf(value);
   if (isObject(value)) return membersOf(value, field?.fields, network);
   if (typeof value === 'boolean') return make('span', {}, value ? 'Yes' : 'No');
-  return value === '' || value === null ? quiet('Empty') : make('span', {}, value);
+  if (value === '' || value === null) return quiet('Empty');
+  return ['id', 'address'].includes(field?.name) ? mono(value) : make('span', {}, value);
 }
 
 function membersOf(object, fields = [], network) {
@@ -120,30 +113,19 @@ function membersOf(object, fields = [], network) {
   return make('dl', {}, parts);
 }
 
-const rowOfDetails = (title, content) => [make('dt', {}, title), make('dd', {}, [content])];
-
-function detailsOf(relayer) {
-  const field = (name) => relayerFields(relayer.network_type).find((candidate) => candidate.name === name);
-  const parts = [
-    rowOfDetails('ID', copyable(relayer.id, 'ID')),
-    rowOfDetails('Network', networkBadge(relayer)),
-    rowOfDetails('Address', relayer.address ? copyable(relayer.address, 'address') : quiet('None')),
-    rowOfDetails('Signer ID', make('span', {}, relayer.signer_id)),
-    rowOfDetails('Notification ID', valueOf(relayer.notification_id)),
-    rowOfDetails('Labels', relayer.labels ? allLabels(relayer) : quiet('None')),
-    rowOfDetails('Custom RPC URLs', valueOf(relayer.custom_rpc_urls, field('custom_rpc_urls'))),
-  ];
-  if (relayer.settings) parts.push(rowOfDetails('Settings', valueOf(relayer.settings)));
-  return make('dl', {}, parts.flat());
-}
-
 const card = (title, content) => make('div', { class: 'card' }, [make('h2', {}, title), content]);
+
+// The heading has the name and the state.
+const above = ['name', 'paused', 'system_disabled', 'disabled_reason', 'policies'];
 
 export function cardsOf(relayer) {
   const { policies, network, network_type: type } = relayer;
+  const fields = [...relayerFields(type), { name: 'address' }];
+  const details = Object.fromEntries(Object.entries(relayer).filter(([name]) => !above.includes(name)));
+  const policy = fields.find(({ name }) => name === 'policies');
   const isSet = Object.keys(policies).length > 0;
   return [
-    card('Details', detailsOf(relayer)),
-    card('Policy', isSet ? membersOf(policies, policyFields(type), network) : make('p', { class: 'quiet' }, 'No policy field is set.')),
+    card('Details', membersOf(details, fields, network)),
+    card('Policy', isSet ? valueOf(policies, policy, network) : make('p', { class: 'quiet' }, 'No policy field is set.')),
   ];
 }

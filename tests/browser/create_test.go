@@ -287,13 +287,13 @@ func TestCreate_Units(t *testing.T) {
 func TestCreate_Folded(t *testing.T) {
 	t.Parallel()
 	const (
-		sections = `[...document.querySelectorAll('#edit-fields > details > summary')].filter((e) => e.checkVisibility()).map((e) => e.textContent)`
+		sections = `[...document.querySelectorAll('#edit-fields > details > summary, #edit-fields > div > details > summary')].filter((e) => e.checkVisibility()).map((e) => e.textContent)`
 		opened   = `[...document.querySelectorAll('#edit-form .section[open] > summary')].filter((e) => e.checkVisibility()).map((e) => e.textContent)`
 	)
 	b := open(t, "--network-rules")
 	b.enter("Relayers")
 	b.begin("folded", "solana")
-	expect(b, []string{"Policy", "Custom RPC URLs", "Labels"}, sections)
+	expect(b, []string{"Policy", "Custom RPC URLs"}, sections)
 	expect(b, []string{"Policy"}, opened)
 	b.fill("-1", policies, "Swap config", "Jupiter swap options", "Priority fee max (lamports)")
 	b.do(`document.querySelectorAll('#edit-form .section').forEach((section) => { section.open = false; })`)

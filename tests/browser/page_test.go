@@ -186,23 +186,6 @@ func TestToken_Kept(t *testing.T) {
 	expect(b, "token", `document.activeElement.id`)
 }
 
-// TestCopy copies a text, if the browser allows it.
-func TestCopy(t *testing.T) {
-	t.Parallel()
-	b := open(t)
-	b.server.create("one", "One")
-	b.enter("Relayers")
-	b.goTo("relayer=one", "One")
-	// The browser asks the user before a page may read the clipboard.
-	b.do(`navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve(); }`)
-	b.press("Copy the ID")
-	b.expectStatus("Copied the ID")
-	expect(b, "one", `window.copied`)
-	b.do(`navigator.clipboard.writeText = () => Promise.reject(new Error('blocked'))`)
-	b.press("Copy the ID")
-	b.expectStatus("The browser does not allow to copy. Select the text and copy it by hand.")
-}
-
 // TestName checks that the name of the registry is in the header, with a color of its own, and in
 // the title.
 func TestName(t *testing.T) {

@@ -197,7 +197,7 @@ func (b *tab) expectTitle(want string) {
 const findControl = `((path) => {
 	const view = document.querySelector('dialog[open]') ?? document.querySelector('main > section:not([hidden])');
 	const all = (selector) => [...view.querySelectorAll(selector)].filter((e) => e.checkVisibility());
-	const groups = 'fieldset, .section';
+	const groups = '.section';
 	const label = path.pop();
 	let group = null;
 	for (const name of path) {
