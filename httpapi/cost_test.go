@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -56,7 +57,7 @@ func (s *countingStore) List(ctx context.Context, query relayer.StoreQuery) (rel
 func (s *countingStore) Update(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
 	s.calls.Add(1)
 	rec, err := s.Store.Update(ctx, rec)
-	if rec.ID == largest && len(s.past) <= 100 {
+	if rec.ID == largest && len(s.past) <= manyLarge() {
 		s.past = append(s.past, relayer.RecordChange{Kind: relayer.ChangeUpdated, Record: rec})
 	}
 	return rec, err
@@ -81,6 +82,17 @@ func (s *countingStore) History(ctx context.Context, query relayer.HistoryQuery)
 	return found, nil
 }
 
+// long makes [TestCosts] as hard as the largest page.
+var long = flag.Bool("long", false, "measure costs with a page of 100 relayers of 256 KiB, not 10")
+
+// manyLarge is the number of large relayers, and of the changes of one in its history.
+func manyLarge() int {
+	if *long {
+		return 100
+	}
+	return 10
+}
+
 const (
 	largest  = "large-0"
 	receiver = `"0x742d35Cc6634C0532925a3b844Bc454e4438f44e"`
@@ -103,7 +115,7 @@ func largeBody(id string) string {
 
 func smallBody(id string) string { return minimal(fmt.Sprintf(`,"id":%q`, id)) }
 
-// costs has relayers of which the first 100 are large.
+// costs has relayers of which the first are large.
 type costs struct {
 	tb        testing.TB
 	store     *countingStore
@@ -123,10 +135,10 @@ func newCosts(tb testing.TB, relayers int) *costs {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	for i := range 100 {
+	for i := range manyLarge() {
 		c.create(largeBody(fmt.Sprint("large-", i)))
 	}
-	for i := range 101 {
+	for i := range manyLarge() + 1 {
 		if _, err := c.documents.Patch(tb.Context(), largest, []byte("{"+largeParts(i+1)+"}")); err != nil {
 			tb.Fatal(err)
 		}
@@ -173,6 +185,7 @@ func (c *costs) inputs() []input {
 	for i := range 8 {
 		search.Add("search", strings.Repeat(fmt.Sprint(i), 128))
 	}
+	page, each := fmt.Sprint("?per_page=", manyLarge()), float64(manyLarge())
 	searches := "?" + search.Encode()
 	thousand := searches + "&signer_id=s"
 	for i := range 991 {
@@ -188,14 +201,14 @@ func (c *costs) inputs() []input {
 		{"get", "256 KiB", "GET", large + "?changes=true", nil, nil, ok, work{1, 20, 500}},
 		{"get", "256 KiB, full RPC URLs", "GET", large + "?rpc_urls=full", nil, nil, ok, work{1, 2000, 4000}},
 		{"list", "", "GET", collection + "?page=50", nil, nil, ok, work{}},
-		{"list", "100 of 256 KiB", "GET", collection + "?per_page=100&changes=true", nil, nil, ok, work{1, 60, 40000}},
-		{"list", "100 of 256 KiB, full RPC URLs", "GET", collection + "?per_page=100&rpc_urls=full", nil, nil, ok, work{1, 200000, 240000}},
+		{"list", "256 KiB each", "GET", collection + page + "&changes=true", nil, nil, ok, work{1, 60, 400 * each}},
+		{"list", "256 KiB each, full RPC URLs", "GET", collection + page + "&rpc_urls=full", nil, nil, ok, work{1, 2000 * each, 2400 * each}},
 		{"list", "8 searches", "GET", collection + searches, nil, nil, ok, work{1, 20, 10}},
 		{"list", "1,000 values", "GET", collection + thousand, nil, nil, ok, work{1, 1300, 350}},
 		{"watch", "", "GET", changes, nil, nil, ok, work{}},
 		{"watch", "1,000 values", "GET", changes + thousand, nil, nil, ok, work{0, 600, 400}},
 		{"history of one", "", "GET", single + "/history", nil, nil, ok, work{}},
-		{"history of one", "100 of 256 KiB", "GET", large + "/history?per_page=100", nil, nil, ok, work{1, 12, 3500}},
+		{"history of one", "256 KiB each", "GET", large + "/history" + page, nil, nil, ok, work{1, 12, 35 * each}},
 		{"history of all", "", "GET", all, nil, nil, ok, work{}},
 		{"history of all", "1,000 not selected", "GET", all + "?actor=nobody", nil, nil, ok, work{11, 28, 40}},
 		{"access", "", "GET", "/api/v1/access", nil, nil, ok, work{}},
