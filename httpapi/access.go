@@ -7,8 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
-	"sync"
-	"time"
 
 	"github.com/go-relayer/relayer"
 )
@@ -61,55 +59,48 @@ type Authorizer func(ctx context.Context, access Access) (Decision, error)
 // Without it every authenticated caller may do everything.
 func WithAuthorizer(authorize Authorizer) Option {
 	return Option{func(s *settings) error {
-		if authorize == nil {
-			return errors.New("httpapi: authorizer is nil")
-		}
 		if s.authorize != nil {
 			return errors.New("httpapi: a second authorizer would replace the first one: give one WithAuthorizer")
 		}
-		s.authorize = authorize
-		return nil
+		return setValue(&s.authorize, "authorizer", authorize, authorize == nil)
 	}}
 }
 
-// authorized asks the authorizer before an endpoint, sets the view of the relayers that the
-// caller may use, and parses the query. It logs a permitted request for full RPC URLs.
-func (a *API) authorized(route route, handle endpoint) endpoint {
-	return func(x *exchange) response {
-		var problem error
-		x.input, problem = route.parseQuery(x.request.URL.RawQuery)
-		if route.action != "" {
-			x.actions = []relayer.Action{route.action}
-		}
-		isReveal := x.input.is("rpc_urls", "full")
-		if isReveal {
-			x.actions = append(x.actions, relayer.ActionReveal)
-		}
-		permission, err := a.permission(x, x.actor)
-		if err != nil {
-			a.logFault(x, err)
-			return overloaded()
-		}
-		if !permission.isAllowed {
-			return failure(http.StatusForbidden)
-		}
-		if problem != nil {
-			return a.errorResponse(x, problem)
-		}
-		if route.method != http.MethodGet {
-			if x.input.options, err = x.writeOptions(); err != nil {
-				return a.errorResponse(x, err)
-			}
-		}
-		if isReveal {
-			a.log(x, slog.LevelInfo, "full RPC URLs requested", slog.String("relayer_id", loggedID(x.relayerID)))
-		}
-		x.within, x.manager = permission.within, a.manager
-		if !x.within.IsZero() {
-			x.manager = a.manager.Within(x.within)
-		}
-		return handle(x)
+// authorized parses the query, asks the authorizer, and sets the view of the relayers that the
+// caller may use. It logs a permitted request for full RPC URLs. It returns the response to a
+// request that is refused or invalid.
+func (a *API) authorized(x *exchange, route route) (rejection response) {
+	var problem error
+	x.input, problem = route.parseQuery(x.request.URL.RawQuery)
+	if route.action != "" {
+		x.actions = []relayer.Action{route.action}
 	}
+	isReveal := x.input.is("rpc_urls", "full")
+	if isReveal {
+		x.actions = append(x.actions, relayer.ActionReveal)
+	}
+	permission, err := a.permission(x, x.actor)
+	if err != nil {
+		a.logFault(x, err)
+		return overloaded()
+	}
+	if !permission.isAllowed {
+		return failure(http.StatusForbidden)
+	}
+	if problem == nil && route.method != http.MethodGet {
+		x.input.options, problem = x.writeOptions()
+	}
+	if problem != nil {
+		return a.errorResponse(x, problem)
+	}
+	if isReveal {
+		a.log(x, slog.LevelInfo, "full RPC URLs requested", slog.String("relayer_id", loggedID(x.relayerID)))
+	}
+	x.within, x.manager = permission.within, a.manager
+	if !x.within.IsZero() {
+		x.manager = a.manager.Within(x.within)
+	}
+	return response{}
 }
 
 // permission returns whether the actor may do all actions of the request, and for which
@@ -128,78 +119,6 @@ func (a *API) permission(x *exchange, actor relayer.Actor) (all Decision, err er
 		all.within = all.within.And(decision.within)
 	}
 	return all, nil
-}
-
-// logForbidden logs a refusal. An actor that repeats a refused request could fill the log, so each
-// actor and action has one line a second, with the number of refusals.
-func (a *API) logForbidden(x *exchange, action relayer.Action) {
-	line := func(count int) {
-		a.log(x, slog.LevelInfo, "request forbidden",
-			slog.String("action", string(action)), slog.String("relayer_id", loggedID(x.relayerID)), slog.Int("count", count))
-	}
-	if a.draining.Err() != nil { // nothing may be left to log when the process ends
-		line(1)
-		return
-	}
-	a.forbidden.add(refusal{x.actor.ID, action}, line)
-}
-
-type refusal struct {
-	actor  string
-	action relayer.Action
-}
-
-// refusals has the refusals that had a line in the last second.
-type refusals struct {
-	mu      sync.Mutex
-	entries map[refusal]*repeated
-}
-
-// repeated counts the refusals since the last line.
-type repeated struct {
-	line  func(count int) // of the latest refusal
-	count int
-}
-
-func (r *refusals) add(key refusal, line func(count int)) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if entry, isRepeated := r.entries[key]; isRepeated {
-		entry.line = line
-		entry.count++
-		return
-	}
-	line(1)
-	r.entries[key] = new(repeated)
-	time.AfterFunc(time.Second, func() { r.logRepeated(key) })
-}
-
-// logRepeated logs what was counted in a second. The entry ends if there is nothing.
-func (r *refusals) logRepeated(key refusal) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.entries[key].count == 0 {
-		delete(r.entries, key)
-		return
-	}
-	r.entries[key].log()
-	time.AfterFunc(time.Second, func() { r.logRepeated(key) })
-}
-
-// logAll logs all that was counted.
-func (r *refusals) logAll() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, entry := range r.entries {
-		entry.log()
-	}
-}
-
-func (e *repeated) log() {
-	if e.count > 0 {
-		e.line(e.count)
-	}
-	e.count = 0
 }
 
 // documents returns the view for reads. RPC URLs are in full only if the caller was
@@ -231,46 +150,29 @@ func (a *API) decide(ctx context.Context, access Access) (Decision, error) {
 	return decision, nil
 }
 
-type accessReport struct {
-	Principal string `json:"principal"`
-
-	// Actions are the permitted actions.
-	Actions []relayer.Action `json:"actions"`
-
-	// Selector is the selector of lists, and of the other actions unless Selectors has
-	// theirs. It is empty if the caller may use all relayers.
-	Selector  string                    `json:"selector"`
-	Selectors map[relayer.Action]string `json:"selectors,omitempty"`
-}
-
-// getAccess reports what the caller may do. It asks the authorizer about each action, with
-// no ID.
+// getAccess reports what the caller may do. It asks the authorizer about each action, with no ID.
 func (a *API) getAccess(x *exchange) response {
-	report := accessReport{Principal: x.actor.ID, Actions: []relayer.Action{}}
+	report := struct {
+		Principal string                    `json:"principal"`
+		Actions   []relayer.Action          `json:"actions"`             // that are permitted
+		Selector  string                    `json:"selector"`            // of lists, and of actions without another
+		Selectors map[relayer.Action]string `json:"selectors,omitempty"` // of actions that have another
+	}{x.actor.ID, []relayer.Action{}, "", make(map[relayer.Action]string)}
 	for _, action := range a.actions() {
 		decision, err := a.decide(x, Access{Actor: x.actor, Action: action})
 		if err != nil {
 			a.logFault(x, err)
 			return overloaded()
 		}
-		if decision.isAllowed {
-			report.add(action, decision.within.String())
+		if !decision.isAllowed {
+			continue
+		}
+		selector := decision.within.String()
+		if report.Actions = append(report.Actions, action); len(report.Actions) == 1 {
+			report.Selector = selector
+		} else if selector != report.Selector {
+			report.Selectors[action] = selector
 		}
 	}
 	return x.success(http.StatusOK, append(x.startBody(), encodeJSON(report)...), relayer.Envelope{})
-}
-
-// add adds a permitted action. The first one determines Selector.
-func (p *accessReport) add(action relayer.Action, selector string) {
-	p.Actions = append(p.Actions, action)
-	if len(p.Actions) == 1 {
-		p.Selector = selector
-	}
-	if selector == p.Selector {
-		return
-	}
-	if p.Selectors == nil {
-		p.Selectors = make(map[relayer.Action]string)
-	}
-	p.Selectors[action] = selector
 }

@@ -112,18 +112,15 @@ func BearerToken(r *http.Request) (token string, ok bool) {
 	return token, ok && wire.IsToken(token)
 }
 
-// bearerToken returns what follows the scheme Bearer. It reports false if it is another
-// scheme, or nothing follows.
-func bearerToken(value string) (token string, ok bool) {
+func bearerToken(value string) (token string, isBearer bool) {
 	scheme, token, _ := strings.Cut(value, " ")
-	token = strings.Trim(token, " ")
-	return token, strings.EqualFold(scheme, "Bearer") && token != ""
+	return strings.Trim(token, " "), strings.EqualFold(scheme, "Bearer")
 }
 
 // challenge returns the value of WWW-Authenticate, which says whether a token was sent.
 func challenge(r *http.Request) string {
 	for _, value := range r.Header["Authorization"] {
-		if _, isSent := bearerToken(value); isSent {
+		if token, isBearer := bearerToken(value); isBearer && token != "" {
 			return `Bearer error="invalid_token"`
 		}
 	}
@@ -136,11 +133,7 @@ func challenge(r *http.Request) string {
 // has the share of a request that is not authenticated yet ([WithMaxInFlight]).
 func WithClientAddress(address func(*http.Request) string) Option {
 	return Option{func(s *settings) error {
-		if address == nil {
-			return errors.New("httpapi: client address function is nil")
-		}
-		s.address = address
-		return nil
+		return setValue(&s.address, "client address function", address, address == nil)
 	}}
 }
 

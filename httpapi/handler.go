@@ -2,11 +2,14 @@ package httpapi
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"path"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
 
@@ -88,7 +91,9 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !a.acquireInFlight(x, caller{address: x.actor.Address}) {
 		return
 	}
-	if !isOpenAPI(r) && !a.isAuthenticated(x) {
+	// Only one spelling of the public path counts, so that no other path bypasses authentication.
+	isPublic := r.URL.Path == openAPIPath && r.URL.RawPath == ""
+	if !isPublic && !a.isAuthenticated(x) {
 		return
 	}
 	if !isCleanPath(r) {
@@ -97,6 +102,24 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a.mux.ServeHTTP(x, r)
+}
+
+// requestID returns the X-Request-Id of the request if it is valid, or a new one. The ID is
+// written to logs and to a response header, so only harmless characters are valid.
+func requestID(header http.Header) string {
+	values := header["X-Request-Id"]
+	if len(values) == 1 && isRequestID(values[0]) {
+		return values[0]
+	}
+	return rand.Text()
+}
+
+func isRequestID(id string) bool {
+	isOther := func(r rune) bool {
+		isAlphanumeric := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
+		return !isAlphanumeric && !strings.ContainsRune("-_.:/+=@", r)
+	}
+	return id != "" && len(id) <= 128 && !strings.ContainsFunc(id, isOther)
 }
 
 // acquireInFlight counts the request in the share of the caller. If the share is used up, it
@@ -160,11 +183,8 @@ func isCleanPath(r *http.Request) bool {
 // errorResponse returns the response to a request that failed with err. It logs a fault of the
 // server or of the host.
 func (a *API) errorResponse(x *exchange, err error) response {
-	if rejected, ok := errors.AsType[rejection](err); ok {
-		return response(rejected)
-	}
 	if invalid, ok := errors.AsType[*relayer.ValidationError](err); ok {
-		return invalidRequest(http.StatusBadRequest, invalid.Fields...)
+		return failure(http.StatusBadRequest, invalid.Fields...)
 	}
 	if errors.Is(err, relayer.ErrConflict) && len(conditions(x.request.Header)) == 0 {
 		err = fmt.Errorf("%w: %w", relayer.ErrUnavailable, err) // contention: a later request may succeed
@@ -174,7 +194,7 @@ func (a *API) errorResponse(x *exchange, err error) response {
 	isOfHook := errors.Is(err, wire.ErrUnauthorized) || errors.Is(err, wire.ErrForbidden)
 	status, ok := wire.Status(err)
 	if ok && status < http.StatusInternalServerError && !isOfHook {
-		return failureOf(status, x.relayerID)
+		return response{status: status, body: encodeJSON(relayer.Envelope{Message: wire.Message(status, x.relayerID)})}
 	}
 	a.logFault(x, err)
 	// The error counts before the context: a write may have taken effect, which its error
@@ -185,11 +205,6 @@ func (a *API) errorResponse(x *exchange, err error) response {
 	return failure(http.StatusInternalServerError)
 }
 
-// rejection is an error that has its own response.
-type rejection response
-
-func (rejection) Error() string { return "the request was rejected" }
-
 // recoverPanic responds to a panic, for example in a hook of the host, with 500.
 func (a *API) recoverPanic(x *exchange) {
 	cause := recover()
@@ -199,7 +214,7 @@ func (a *API) recoverPanic(x *exchange) {
 	if cause == http.ErrAbortHandler {
 		panic(cause)
 	}
-	a.logFault(x, &panicError{cause, debug.Stack()})
+	a.logFault(x, fmt.Errorf("panic: %v", cause), slog.String("stack", string(debug.Stack())))
 	if x.status != 0 {
 		// A part of the response may be sent. Close the connection, so that the client
 		// does not take it for a complete response.
@@ -207,12 +222,3 @@ func (a *API) recoverPanic(x *exchange) {
 	}
 	x.respond(failure(http.StatusInternalServerError))
 }
-
-// panicError is a panic as an error. Its stack is not a part of the text, in which URLs are
-// masked.
-type panicError struct {
-	cause any
-	stack []byte
-}
-
-func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.cause) }

@@ -75,7 +75,7 @@ func TestHistory_Filters(t *testing.T) {
 	const (
 		noTime     = "must be a time such as 2026-01-02T15:04:05Z"
 		noAction   = "must be create, update, pause, resume, disable, enable or delete"
-		noActor    = "must be 1 to 1024 bytes of UTF-8 without tabs"
+		noActor    = "must be 1 to 256 bytes of UTF-8 without control characters"
 		noRevision = "must be a revision: a whole number from 1"
 		noNumber   = "must be a whole number from 0 to 4294967295"
 	)
@@ -84,7 +84,7 @@ func TestHistory_Filters(t *testing.T) {
 		"action=bogus": {Field: "action", Message: noAction}, "action=": {Field: "action", Message: noAction}, "action=get": {Field: "action", Message: noAction},
 		"action=reveal": {Field: "action", Message: noAction}, "action=Pause": {Field: "action", Message: noAction},
 		"actor=": {Field: "actor", Message: noActor}, "actor=%ff": {Field: "actor", Message: noActor}, "actor=a%09b": {Field: "actor", Message: noActor},
-		"actor=" + strings.Repeat("a", 1025): {Field: "actor", Message: noActor},
+		"actor=" + strings.Repeat("a", 257): {Field: "actor", Message: noActor},
 		"before=0":                           {Field: "before", Message: noRevision}, "before=-1": {Field: "before", Message: noRevision}, "before=x": {Field: "before", Message: noRevision},
 		"per_page=-1": {Field: "per_page", Message: noNumber}, "per_page=all": {Field: "per_page", Message: noNumber},
 		"action=pause&action=resume": {Field: "action", Message: "must not be given more than once"},

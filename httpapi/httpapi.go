@@ -26,8 +26,7 @@
 //
 //	GET /api/v1/relayers?network=sepolia&label.team=payments&label.team=risk
 //
-// The ETag of a relayer is its revision. docs/http.md describes every parameter, header, status
-// and limit.
+// docs/http.md describes every parameter, header, event, status and limit.
 //
 // [New] returns an [API], an [http.Handler] that works at / and, with [http.StripPrefix],
 // under any prefix. It starts no goroutine that outlives a request, except to log refusals up to a
@@ -35,20 +34,10 @@
 //
 // # Change stream
 //
-// A change stream carries the change feed of [relayer.Manager.Watch]. The id of an event is the
-// position of the change, its name is the kind (created, updated or deleted), and its data is
-//
-//	{"etag":"\"42\"","relayer":{...},"complete_ms":5072}
-//
-// with the relayer after the change, or its last state if it was deleted. A relayer that the caller
-// or the filters cease to select is deleted too, and has only its id. The event resync reports a
-// gap ([relayer.ErrGap]): the client must read all relayers again. It is the first event, unless the
-// request has a Last-Event-ID from which the store can resume: the id of a stream, or the position
-// of a list with a cursor, with the same filters and the same permission.
-//
-// A heartbeat comes at least every 5 seconds. complete_ms has the milliseconds from the arrival of
-// the request to the moment up to which the stream is complete. A client that read its own clock
-// before it sent the request bounds the age of its view by it.
+// A change stream has the feed of [relayer.Manager.Watch] as Server-Sent Events, whose ids are the
+// positions of changes. It resumes behind the Last-Event-ID of a request, the id of an event or the
+// position of a list with a cursor, if the filters and the permission are the same. Otherwise, and
+// at a gap ([relayer.ErrGap]), it sends the event resync: the client must read all relayers again.
 //
 // A stream ends if the [Authenticator] or the [Authorizer] no longer permits it, if its
 // permission is for other relayers, if the client does not read for 10 seconds, if the store
@@ -95,6 +84,29 @@ type settings struct {
 // The default is 1 MiB. A larger body is rejected with 413.
 func WithMaxBodyBytes(limit int64) Option {
 	return Option{func(s *settings) error { return setLimit(&s.maxBodyBytes, "bytes of a body", limit) }}
+}
+
+// WithEngineOperations adds the operations of a relaying engine in another process: it
+// reads the full RPC URLs with the query parameter rpc_urls=full of a get, a list and a stream
+// ([relayer.ActionReveal]), and disables and enables relayers ([relayer.ActionDisable],
+// [relayer.ActionEnable]). Without it the parameter and the paths are unknown. With it every
+// caller may use them, unless an [Authorizer] refuses: permit them only to engines. The logger
+// of [WithLogger] gets a line for every permitted request for full RPC URLs, and counts the
+// others.
+func WithEngineOperations() Option {
+	return Option{func(s *settings) error {
+		s.engineOperations = true
+		return nil
+	}}
+}
+
+// setValue sets a function or logger of the host.
+func setValue[T any](to *T, what string, value T, isNil bool) error {
+	if isNil {
+		return errors.New("httpapi: " + what + " is nil")
+	}
+	*to = value
+	return nil
 }
 
 func setLimit(limit *int64, what string, value int64) error {

@@ -96,8 +96,7 @@ func (l *limit) add(by caller, n int64) {
 
 // wait uses one more as soon as the caller may. It reports false after 5 seconds, or if ctx is done.
 func (l *limit) wait(ctx context.Context, by caller) bool {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
+	var timeout <-chan time.Time
 	for {
 		l.mu.Lock()
 		if l.use(by, 1) {
@@ -109,43 +108,31 @@ func (l *limit) wait(ctx context.Context, by caller) bool {
 		}
 		freed := l.freed
 		l.mu.Unlock()
+		if timeout == nil {
+			timeout = time.After(5 * time.Second)
+		}
 		select {
 		case <-freed:
+		case <-timeout:
+			return false
 		case <-ctx.Done():
 			return false
 		}
 	}
 }
 
-// bytesLimited applies the limit of pending bytes to an endpoint. The bytes of the body are
-// released when the request has been handled, those of the response when it has been written.
-func (a *API) bytesLimited(handle endpoint) endpoint {
-	return func(x *exchange) response {
-		if !a.pending.tryAcquire(x.caller, 0) {
-			return a.refuse(x, a.pending)
-		}
-		p := handle(x)
-		size := int64(len(p.body))
-		if isRead := x.request.Method == http.MethodGet || x.request.Method == http.MethodHead; !isRead {
-			a.pending.add(x.caller, size-x.pendingBytes)
-		} else if !a.pending.tryAcquire(x.caller, size) {
-			p, size = a.refuse(x, a.pending), 0
-			*x.buffer = nil // frees the memory before the response is written
-		}
-		x.pendingBytes = size
-		return p
+// withinPendingBytes counts the bytes of a response until it has been written, in place of those
+// of the body. A read above the limit is refused; a write has happened.
+func (a *API) withinPendingBytes(x *exchange, p response) response {
+	size := int64(len(p.body))
+	if isRead := x.request.Method == http.MethodGet || x.request.Method == http.MethodHead; !isRead {
+		a.pending.add(x.caller, size-x.pendingBytes)
+	} else if !a.pending.tryAcquire(x.caller, size) {
+		*x.buffer = nil // frees the memory before the response is written
+		return a.refuse(x, a.pending)
 	}
-}
-
-// limited limits how many requests an endpoint handles concurrently.
-func (a *API) limited(l *limit, handle endpoint) endpoint {
-	return func(x *exchange) response {
-		if !l.tryAcquire(x.caller, 1) && !l.wait(x, x.caller) {
-			return a.refuse(x, l)
-		}
-		defer l.add(x.caller, -1)
-		return handle(x)
-	}
+	x.pendingBytes = size
+	return p
 }
 
 // Refusals returns how many requests and streams each limit of the server has refused, by

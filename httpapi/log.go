@@ -1,11 +1,13 @@
 package httpapi
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/go-relayer/relayer"
@@ -19,13 +21,7 @@ import (
 // logged. Tokens, RPC URLs and bodies are never logged. A panic in the logger's handler is
 // recovered and does not change the response.
 func WithLogger(logger *slog.Logger) Option {
-	return Option{func(s *settings) error {
-		if logger == nil {
-			return errors.New("httpapi: logger is nil")
-		}
-		s.logger = logger
-		return nil
-	}}
+	return Option{func(s *settings) error { return setValue(&s.logger, "logger", logger, logger == nil) }}
 }
 
 // WithRequestLog logs every request after its response, at level Info: request ID,
@@ -36,13 +32,7 @@ func WithLogger(logger *slog.Logger) Option {
 // neither are headers and bodies. A panic in the logger's handler is recovered, and logged
 // by the logger of [WithLogger].
 func WithRequestLog(logger *slog.Logger) Option {
-	return Option{func(s *settings) error {
-		if logger == nil {
-			return errors.New("httpapi: request logger is nil")
-		}
-		s.requestLogger = logger
-		return nil
-	}}
+	return Option{func(s *settings) error { return setValue(&s.requestLogger, "request logger", logger, logger == nil) }}
 }
 
 func (a *API) logRequest(x *exchange) {
@@ -57,7 +47,7 @@ func (a *API) logRequest(x *exchange) {
 	// response that is already written, even the response to a committed create.
 	defer func() {
 		if cause := recover(); cause != nil {
-			a.logFault(x, fmt.Errorf("request log: %w", &panicError{cause, debug.Stack()}))
+			a.logFault(x, fmt.Errorf("request log: panic: %v", cause), slog.String("stack", string(debug.Stack())))
 		}
 	}()
 	a.requestLogger.LogAttrs(x.Context, slog.LevelInfo, "request",
@@ -92,16 +82,70 @@ func loggedID(id string) string {
 // logFault logs the cause of an error response, with all URLs masked: an error of a host's
 // hook may quote an RPC URL. The level is debug if the context is done, because then the
 // client is gone or a deadline of the host has passed.
-func (a *API) logFault(x *exchange, err error) {
+func (a *API) logFault(x *exchange, err error, more ...slog.Attr) {
 	level := slog.LevelError
 	if x.Err() != nil {
 		level = slog.LevelDebug
 	}
-	attributes := []slog.Attr{slog.String("error", mask.Text(err.Error()))}
-	if panicked, ok := errors.AsType[*panicError](err); ok {
-		attributes = append(attributes, slog.String("stack", string(panicked.stack)))
+	a.log(x, level, "request failed", append([]slog.Attr{slog.String("error", mask.Text(err.Error()))}, more...)...)
+}
+
+// refusal is what lines about refusals are counted by.
+type refusal struct {
+	actor  string
+	action relayer.Action
+}
+
+// refusals are those that had a line in the last second.
+type refusals struct {
+	mu      sync.Mutex
+	entries map[refusal]*repeated
+}
+
+// repeated is the number of refusals since the last line, and the line about the latest of them.
+type repeated struct {
+	count int
+	line  []slog.Attr
+}
+
+// logForbidden logs a refusal. An actor that repeats a refused request could fill the log, so each
+// actor and action has one line a second, with the number of refusals.
+func (a *API) logForbidden(x *exchange, action relayer.Action) {
+	key := refusal{x.actor.ID, action}
+	line := x.logged(slog.String("action", string(action)), slog.String("relayer_id", loggedID(x.relayerID)))
+	a.forbidden.mu.Lock()
+	defer a.forbidden.mu.Unlock()
+	if entry := a.forbidden.entries[key]; entry != nil {
+		entry.count, entry.line = entry.count+1, line
+		return
 	}
-	a.log(x, level, "request failed", attributes...)
+	a.write(x.Context, slog.LevelInfo, "request forbidden", append(line, slog.Int("count", 1)))
+	a.countForbidden(key)
+}
+
+// countForbidden begins a second. After [API.Drain] nothing is counted, because the process may
+// end before the next line.
+func (a *API) countForbidden(key refusal) {
+	if a.draining.Err() != nil {
+		return
+	}
+	a.forbidden.entries[key] = new(repeated)
+	time.AfterFunc(time.Second, func() {
+		a.forbidden.mu.Lock()
+		defer a.forbidden.mu.Unlock()
+		a.logCounted(key)
+	})
+}
+
+// logCounted logs the refusals of a second that ends, and begins the next one if there were any.
+func (a *API) logCounted(key refusal) {
+	entry := a.forbidden.entries[key]
+	delete(a.forbidden.entries, key)
+	if entry == nil || entry.count == 0 {
+		return
+	}
+	a.write(context.Background(), slog.LevelInfo, "request forbidden", append(entry.line, slog.Int("count", entry.count)))
+	a.countForbidden(key)
 }
 
 // logSealed logs why RPC URLs could not be opened, at most once a minute for each relayer.
@@ -117,15 +161,25 @@ func (a *API) logSealed(x *exchange, documents ...relayer.Document) {
 	}
 }
 
-// log logs a line about the request. If the handler of the host's logger panics, there is no
-// other logger to report to.
+// log logs a line about the request.
 func (a *API) log(x *exchange, level slog.Level, message string, attributes ...slog.Attr) {
-	defer func() { _ = recover() }()
-	a.logger.LogAttrs(x.Context, level, message, append([]slog.Attr{
+	a.write(x.Context, level, message, x.logged(attributes...))
+}
+
+// logged returns the attributes of a line about the request.
+func (x *exchange) logged(attributes ...slog.Attr) []slog.Attr {
+	return append([]slog.Attr{
 		slog.String("request_id", x.actor.RequestID),
 		slog.String("principal", x.actor.ID),
 		slog.String("address", x.actor.Address),
 		slog.String("method", loggedMethod(x.request)),
 		slog.String("route", x.route),
-	}, attributes...)...)
+	}, attributes...)
+}
+
+// write writes a line. If the handler of the host's logger panics, there is no other logger to
+// report to.
+func (a *API) write(ctx context.Context, level slog.Level, message string, attributes []slog.Attr) {
+	defer func() { _ = recover() }()
+	a.logger.LogAttrs(ctx, level, message, attributes...)
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/go-relayer/relayer"
@@ -25,31 +26,32 @@ const (
 
 // parameters are the parameters of queries, besides filters. Each may be given once.
 var parameters = map[string]struct {
-	isValid func(value string) bool
+	isValid func(value string) bool // nil: any value
 	problem string
 }{
 	"page":     {isNumber, "must be a whole number from 0 to 4294967295"},
 	"per_page": {isNumber, "must be a whole number from 0 to 4294967295"},
-	"after":    {isAny, ""},
-	"changes":  {isFlag, "must be true or false"},
-	"rpc_urls": {isFull, "must be full"},
+	"after":    {},
+	"changes":  {oneOf("true", "false"), "must be true or false"},
+	"rpc_urls": {oneOf("full"), "must be full"},
 
 	"before": {isRevision, "must be a revision: a whole number from 1"},
-	"actor":  {isActor, "must be 1 to 1024 bytes of UTF-8 without tabs"},
-	"action": {isChange, "must be create, update, pause, resume, disable, enable or delete"},
-	"since":  {isTime, "must be a time such as 2026-01-02T15:04:05Z"},
-	"until":  {isTime, "must be a time such as 2026-01-02T15:04:05Z"},
+	"actor":  {isActor, "must be 1 to 256 bytes of UTF-8 without control characters"},
+	"action": {
+		oneOf("create", "update", "pause", "resume", "disable", "enable", "delete"),
+		"must be create, update, pause, resume, disable, enable or delete",
+	},
+	"since": {isTime, "must be a time such as 2026-01-02T15:04:05Z"},
+	"until": {isTime, "must be a time such as 2026-01-02T15:04:05Z"},
 
-	"dry_run":   {isFlag, "must be true or false"},
-	"all":       {isFlag, "must be true or false"},
-	"paused_by": {isAny, ""},
+	"dry_run":   {oneOf("true", "false"), "must be true or false"},
+	"all":       {oneOf("true", "false"), "must be true or false"},
+	"paused_by": {},
 }
 
-func isAny(string) bool { return true }
-
-func isFlag(value string) bool { return value == "true" || value == "false" }
-
-func isFull(value string) bool { return value == "full" }
+func oneOf(values ...string) func(string) bool {
+	return func(value string) bool { return slices.Contains(values, value) }
+}
 
 func isNumber(value string) bool {
 	_, err := strconv.ParseUint(value, 10, 32)
@@ -61,17 +63,9 @@ func isRevision(value string) bool {
 	return err == nil && revision > 0
 }
 
-// isChange reports whether the value is the action of a change.
-func isChange(value string) bool {
-	return slices.Contains([]relayer.Action{
-		relayer.ActionCreate, relayer.ActionUpdate, relayer.ActionPause, relayer.ActionResume,
-		relayer.ActionDisable, relayer.ActionEnable, relayer.ActionDelete,
-	}, relayer.Action(value))
-}
-
 // isActor reports whether the value can be the actor of a change, as it is stored.
 func isActor(value string) bool {
-	return value != "" && len(value) <= 1024 && utf8.ValidString(value) && !strings.Contains(value, "\t")
+	return value != "" && len(value) <= 256 && utf8.ValidString(value) && !strings.ContainsFunc(value, unicode.IsControl)
 }
 
 func isTime(value string) bool {
@@ -102,7 +96,7 @@ func (route route) parseQuery(raw string) (q input, err error) {
 			q.values[name] = given
 			if len(given) > 1 {
 				problems = append(problems, relayer.FieldError{Field: name, Message: "must not be given more than once"})
-			} else if known := parameters[name]; !known.isValid(given[0]) {
+			} else if known := parameters[name]; known.isValid != nil && !known.isValid(given[0]) {
 				problems = append(problems, relayer.FieldError{Field: name, Message: known.problem})
 			}
 		case route.hasFilters && isSelectorKey(name):
@@ -164,10 +158,8 @@ func (q input) warnings() *relayer.Metadata {
 	return m
 }
 
-func invalid(message string) error { return invalidField("", message) }
-
-func invalidField(field, message string) error {
-	return &relayer.ValidationError{Fields: []relayer.FieldError{{Field: field, Message: message}}}
+func invalid(message string) error {
+	return &relayer.ValidationError{Fields: []relayer.FieldError{{Message: message}}}
 }
 
 // isSelectorKey reports whether a [relayer.Selector] knows the key. Any label may be given: a

@@ -2,7 +2,9 @@ package httpapi
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/internal/strictjson"
@@ -92,11 +94,6 @@ func (x *exchange) document(status int, document relayer.Document) response {
 	return x.success(status, body, relayer.Envelope{Change: x.lastChange(document), Sealed: sealedOf(document)})
 }
 
-// notModified returns the response to a request whose If-None-Match has the current tag.
-func notModified(tag string) response {
-	return response{status: http.StatusNotModified}.withHeader("Etag", tag)
-}
-
 // maxPooledBuffer is the capacity of the largest buffer that is kept for later
 // requests.
 const maxPooledBuffer = 512 << 10
@@ -109,23 +106,14 @@ func (a *API) putBuffer(x *exchange) {
 	}
 }
 
-// failure returns a failure response that is not about one relayer.
-func failure(status int) response { return failureOf(status, "") }
-
-// failureOf returns a failure response. id is the relayer ID in the path, or empty.
-func failureOf(status int, id string) response {
-	return response{status: status, body: encodeJSON(relayer.Envelope{Message: wire.Message(status, id)})}
+// failure returns a failure response, with all problems of a request that is malformed or invalid.
+func failure(status int, problems ...relayer.FieldError) response {
+	return response{status: status, body: encodeJSON(relayer.Envelope{Message: wire.Message(status, ""), Errors: problems})}
 }
 
 // overloaded returns the response to a request that may succeed later.
 func overloaded() response {
 	return failure(http.StatusServiceUnavailable).withHeader("Retry-After", "1")
-}
-
-// invalidRequest returns the response to a malformed or invalid request, with all
-// problems found.
-func invalidRequest(status int, problems ...relayer.FieldError) response {
-	return response{status: status, body: encodeJSON(relayer.Envelope{Message: wire.Message(status, ""), Errors: problems})}
 }
 
 // encodeJSON encodes a value that consists of strings and numbers, which cannot
@@ -136,4 +124,49 @@ func encodeJSON(value any) []byte {
 		panic(err)
 	}
 	return encoded
+}
+
+// entityTag returns the ETag of a revision. It is a strong one, because a store never
+// reuses a revision.
+func entityTag(revision uint64) string { return `"` + strconv.FormatUint(revision, 10) + `"` }
+
+// wildcard matches every revision. A * among tags has no meaning.
+var wildcard = []string{"*"}
+
+// conditions returns the condition of If-Match: one of the listed revisions, or none
+// for *. A tag that is weak or not created by this package matches no revision (RFC
+// 9110 section 13.1.1).
+func conditions(header http.Header) []relayer.WriteOption {
+	tags := entityTags(header["If-Match"])
+	if len(tags) == 0 || slices.Equal(tags, wildcard) {
+		return nil
+	}
+	var revisions []uint64
+	for _, tag := range tags {
+		revision, err := strconv.ParseUint(strings.Trim(tag, `"`), 10, 64)
+		if err == nil && revision != 0 && entityTag(revision) == tag {
+			revisions = append(revisions, revision)
+		}
+	}
+	return []relayer.WriteOption{relayer.IfRevision(revisions...)}
+}
+
+// matchesAny reports whether the values of If-None-Match match the tag. The
+// comparison is the weak one (RFC 9110 section 13.1.2).
+func matchesAny(values []string, tag string) bool {
+	tags := entityTags(values)
+	return slices.Equal(tags, wildcard) || slices.ContainsFunc(tags, func(candidate string) bool {
+		return strings.TrimPrefix(candidate, "W/") == tag
+	})
+}
+
+// entityTags returns the elements of a header's lists. A tag that contains a comma is not of this
+// package, and neither are its parts.
+func entityTags(values []string) (tags []string) {
+	for _, value := range values {
+		for tag := range strings.SplitSeq(value, ",") {
+			tags = append(tags, strings.TrimSpace(tag))
+		}
+	}
+	return tags
 }

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	_ "embed"
 	"net/http"
 	"slices"
 	"strconv"
@@ -19,7 +20,7 @@ type route struct {
 	method string
 	path   string
 	action relayer.Action // that needs permission; empty: permitted to every caller
-	handle endpoint
+	endpoint
 
 	parameters []string // names of [parameters]
 	hasFilters bool     // the keys of a selector are parameters too
@@ -30,10 +31,16 @@ type route struct {
 }
 
 const (
-	collection = "/api/v1/relayers"
-	single     = collection + "/{relayer_id}"
-	accessPath = "/api/v1/access"
+	collection  = "/api/v1/relayers"
+	single      = collection + "/{relayer_id}"
+	accessPath  = "/api/v1/access"
+	openAPIPath = "/api/v1/openapi.json"
 )
+
+// openAPIDocument describes the API in OpenAPI 3.1.
+//
+//go:embed openapi.json
+var openAPIDocument []byte
 
 // routes returns all routes. The mux, the Allow header and the test of the OpenAPI
 // document use this one table.
@@ -49,58 +56,66 @@ func (a *API) routes() []route {
 	json := []string{jsonType}
 
 	routes := []route{
-		{method: "GET", path: collection, action: relayer.ActionList, handle: a.listRelayers, parameters: list, hasFilters: true, limit: a.pages},
-		{method: "POST", path: collection, action: relayer.ActionCreate, handle: a.createRelayer, parameters: write, body: json},
-		{method: "GET", path: collection + ":watch", action: relayer.ActionWatch, handle: a.watchRelayers, parameters: read, hasFilters: true, isStream: true},
-		{method: "GET", path: collection + ":history", action: relayer.ActionList, handle: a.getHistory, parameters: past, limit: a.pages},
-		{method: "POST", path: collection + ":pause", action: relayer.ActionPause, handle: a.pauseRelayers, parameters: bulk, hasFilters: true, limit: a.bulk},
-		{method: "POST", path: collection + ":resume", action: relayer.ActionResume, handle: a.resumeRelayers, parameters: bulk, hasFilters: true, limit: a.bulk},
-		{method: "GET", path: single, action: relayer.ActionGet, handle: a.getRelayer, parameters: read},
-		{method: "PATCH", path: single, action: relayer.ActionUpdate, handle: a.patchRelayer, parameters: write, body: []string{jsonType, mergePatchType}},
-		{method: "DELETE", path: single, action: relayer.ActionDelete, handle: a.deleteRelayer, parameters: write},
-		{method: "GET", path: single + "/history", action: relayer.ActionGet, handle: a.getHistory, parameters: past, limit: a.pages},
-		{method: "GET", path: accessPath, handle: a.getAccess},
-		{method: "GET", path: openAPIPath, handle: serveOpenAPI, isPublic: true},
+		{method: "GET", path: collection, action: relayer.ActionList, endpoint: a.listRelayers, parameters: list, hasFilters: true, limit: a.pages},
+		{method: "POST", path: collection, action: relayer.ActionCreate, endpoint: a.createRelayer, parameters: write, body: json},
+		{method: "GET", path: collection + ":watch", action: relayer.ActionWatch, endpoint: a.watchRelayers, parameters: read, hasFilters: true, isStream: true},
+		{method: "GET", path: collection + ":history", action: relayer.ActionList, endpoint: a.getHistory, parameters: past, limit: a.pages},
+		{method: "POST", path: collection + ":pause", action: relayer.ActionPause, endpoint: a.pauseRelayers, parameters: bulk, hasFilters: true, limit: a.bulk},
+		{method: "POST", path: collection + ":resume", action: relayer.ActionResume, endpoint: a.resumeRelayers, parameters: bulk, hasFilters: true, limit: a.bulk},
+		{method: "GET", path: single, action: relayer.ActionGet, endpoint: a.getRelayer, parameters: read},
+		{method: "PATCH", path: single, action: relayer.ActionUpdate, endpoint: a.patchRelayer, parameters: write, body: []string{jsonType, mergePatchType}},
+		{method: "DELETE", path: single, action: relayer.ActionDelete, endpoint: a.deleteRelayer, parameters: write},
+		{method: "GET", path: single + "/history", action: relayer.ActionGet, endpoint: a.getHistory, parameters: past, limit: a.pages},
+		{method: "GET", path: accessPath, endpoint: a.getAccess},
+		{method: "GET", path: openAPIPath, endpoint: a.getOpenAPI, isPublic: true},
 	}
 	if a.engineOperations {
 		routes = append(routes,
-			route{method: "PUT", path: single + "/disabled_reason", action: relayer.ActionDisable, handle: a.disableRelayer, parameters: write, body: json},
-			route{method: "DELETE", path: single + "/disabled_reason", action: relayer.ActionEnable, handle: a.enableRelayer, parameters: write})
+			route{method: "PUT", path: single + "/disabled_reason", action: relayer.ActionDisable, endpoint: a.disableRelayer, parameters: write, body: json},
+			route{method: "DELETE", path: single + "/disabled_reason", action: relayer.ActionEnable, endpoint: a.enableRelayer, parameters: write})
 	}
 	return routes
 }
 
-// endpoint returns the endpoint of a route with what applies to it before. The order is that of
-// the checks: rate, permission, query and header, limit of the route, bytes, body.
-func (a *API) endpoint(route route) endpoint {
-	handle := route.handle
-	if route.isPublic {
-		return handle
-	}
-	if route.body != nil {
-		handle = a.withBody(route.body, handle)
-	}
-	if !route.isStream {
-		handle = a.bytesLimited(handle)
-	}
-	if route.limit != nil {
-		handle = a.limited(route.limit, handle)
-	}
-	handle = a.authorized(route, handle)
-	if route.method == http.MethodGet {
-		handle = a.rateLimited(handle)
-	}
-	return handle
+func (a *API) getOpenAPI(*exchange) response {
+	return response{status: http.StatusOK, body: openAPIDocument}
 }
 
-func (a *API) rateLimited(handle endpoint) endpoint {
-	return func(x *exchange) response {
+// handle makes the checks that apply to the requests of the route, in the order of the contract,
+// and calls its endpoint.
+func (a *API) handle(x *exchange, route route) response {
+	if route.isPublic {
+		return route.endpoint(x)
+	}
+	if route.method == http.MethodGet {
 		if wait := a.reads.take(x.actor.ID); wait > 0 {
 			seconds := int64((wait + time.Second - 1) / time.Second) // rounded up
 			return failure(http.StatusTooManyRequests).withHeader("Retry-After", strconv.FormatInt(seconds, 10))
 		}
-		return handle(x)
 	}
+	if p := a.authorized(x, route); p.status != 0 {
+		return p
+	}
+	if route.limit != nil {
+		if !route.limit.wait(x, x.caller) {
+			return a.refuse(x, route.limit)
+		}
+		defer route.limit.add(x.caller, -1)
+	}
+	if route.isStream {
+		return route.endpoint(x)
+	}
+	if !a.pending.tryAcquire(x.caller, 0) {
+		return a.refuse(x, a.pending)
+	}
+	var p response
+	if route.body != nil {
+		p = a.withBody(x, route.body)
+	}
+	if p.status == 0 {
+		p = route.endpoint(x)
+	}
+	return a.withinPendingBytes(x, p)
 }
 
 // actions returns the actions that need permission.
@@ -140,7 +155,7 @@ func (a *API) newMux() *http.ServeMux {
 		})
 	}
 	for _, route := range routes {
-		register(route.method+" "+route.path, a.endpoint(route))
+		register(route.method+" "+route.path, func(x *exchange) response { return a.handle(x, route) })
 	}
 	for path, methods := range allowedMethods(routes) {
 		register(path, func(*exchange) response {

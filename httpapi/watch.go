@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
-	"slices"
-	"strconv"
 	"time"
 
 	"github.com/go-relayer/relayer"
@@ -30,7 +28,11 @@ func WithMaxWatchers(limit int) Option {
 // without waiting.
 func (a *API) Drain() {
 	a.drain()
-	a.forbidden.logAll()
+	a.forbidden.mu.Lock()
+	defer a.forbidden.mu.Unlock()
+	for key := range a.forbidden.entries {
+		a.logCounted(key)
+	}
 }
 
 // watchRelayers streams the changes as Server-Sent Events. It sends its response
@@ -74,11 +76,20 @@ func (s *eventStream) run(filters relayer.Selector) (rejection response) {
 	// The feed begins before the response, and again before a resync event: a client that
 	// reads all relayers after either misses no change.
 	changes := documents.Watch(ctx, query)
-	if err := s.setDeadlines(); err != nil {
+	// These replace the deadlines of the server, which are for whole requests. The read deadline is
+	// for a request body, which net/http discards before the header is sent.
+	deadline := time.Now().Add(sendTimeout)
+	if err := errors.Join(s.control.SetReadDeadline(deadline), s.control.SetWriteDeadline(deadline)); err != nil {
 		return s.api.errorResponse(s.x, fmt.Errorf("the ResponseWriter of the host cannot stream: %w", err))
 	}
-	defer s.finish()
-	if err := s.start(); err != nil {
+	defer func() { // bounds the time that net/http takes to send the end of the response
+		_ = s.control.SetWriteDeadline(time.Now().Add(sendTimeout))
+	}()
+	s.x.startStream()
+	s.metadata = s.x.input.warnings()
+	// The header shows the client and proxies that the stream has begun. When a read deadline passes,
+	// net/http cancels the context of the request.
+	if s.send() != nil || s.control.SetReadDeadline(time.Time{}) != nil {
 		return response{}
 	}
 	for s.lastID = query.After; ctx.Err() == nil; {
@@ -137,39 +148,33 @@ func (s *eventStream) isPermitted() bool {
 	return err == nil && now.isAllowed && now.within.String() == s.x.within.String()
 }
 
-// eventNote has the optional members of every event. Complete is the number of milliseconds from the
-// arrival of the request to the time up to which the stream is complete.
-type eventNote struct {
-	Change   *relayer.ChangeInfo `json:"change,omitempty"`
-	Sealed   []string            `json:"sealed,omitempty"`
-	Complete *int64              `json:"complete_ms,omitempty"`
-	Metadata *relayer.Metadata   `json:"metadata,omitempty"` // of the first event
-}
+// event is the data of an event, without its relayer.
+type event struct {
+	ETag   string              `json:"etag,omitempty"`
+	Change *relayer.ChangeInfo `json:"change,omitempty"`
+	Sealed []string            `json:"sealed,omitempty"`
 
-// encode encodes the optional members of an event. complete_ms is omitted if the time is before
-// the arrival of the request: the client would take it for a later one.
-func (s *eventStream) encode(note eventNote, complete time.Time) (members []byte) {
-	note.Metadata, s.metadata = s.metadata, nil
-	if duration := complete.Sub(s.x.received); duration >= 0 {
-		note.Complete = new(duration.Milliseconds())
-	}
-	encoded := encodeJSON(note)
-	return encoded[1 : len(encoded)-1]
+	// Complete is the number of milliseconds from the arrival of the request to the time up to which
+	// the stream is complete. It is omitted if the time is before the arrival: the client would take
+	// it for a later one.
+	Complete *int64 `json:"complete_ms,omitempty"`
+
+	Metadata *relayer.Metadata `json:"metadata,omitempty"` // of the first event
 }
 
 // sendResync sends an event without an ID, so that a client that reconnects before it has read
 // all relayers gets the event again.
 func (s *eventStream) sendResync() error {
-	return s.send([]byte("event: resync\ndata: {"), s.encode(eventNote{}, time.Time{}), []byte(eventEnd))
+	return s.sendEvent(event{}, relayer.Change{Kind: "resync"}, nil)
 }
 
-const eventEnd = "}\n\n"
-
-// sendChange sends the event of a change or a heartbeat. It returns an error if the stream
-// ends. The document, which may be large, is not copied.
+// sendChange sends the event of a change or a heartbeat. It returns an error if the stream ends.
 func (s *eventStream) sendChange(c relayer.Change) error {
 	if c.Kind == relayer.ChangeHeartbeat {
-		return s.sendHeartbeat(c)
+		if c.Time.Before(s.x.received) {
+			return nil
+		}
+		return s.sendEvent(event{}, c, nil)
 	}
 	pending, size := s.api.pending, int64(len(c.Document.JSON))
 	if !pending.tryAcquire(s.x.caller, size) {
@@ -178,37 +183,32 @@ func (s *eventStream) sendChange(c relayer.Change) error {
 		return errStreamEnd
 	}
 	defer pending.add(s.x.caller, -size)
-	head := append(s.head(c), `"etag":`...)
-	head = strconv.AppendQuote(head, entityTag(c.Document.Revision))
-	head = append(head, `,"relayer":`...)
 	s.api.logSealed(s.x, c.Document)
-	end := s.encode(eventNote{Change: s.x.lastChange(c.Document), Sealed: sealedOf(c.Document)}, c.Time)
-	if len(end) > 0 {
-		end = slices.Insert(end, 0, ',')
-	}
 	document := c.Document.JSON
 	if document == nil { // the relayer is no longer selected
 		document = encodeJSON(map[string]string{"id": c.Document.ID})
 	}
-	return s.send(head, document, append(end, eventEnd...))
+	e := event{ETag: entityTag(c.Document.Revision), Change: s.x.lastChange(c.Document), Sealed: sealedOf(c.Document)}
+	return s.sendEvent(e, c, document)
 }
 
-// sendHeartbeat sends the time up to which the stream is complete.
-func (s *eventStream) sendHeartbeat(c relayer.Change) error {
-	if c.Time.Before(s.x.received) {
-		return nil
-	}
-	return s.send(s.head(c), s.encode(eventNote{}, c.Time), []byte(eventEnd))
-}
-
-// head returns the start of an event.
-func (s *eventStream) head(c relayer.Change) []byte {
-	head := (*s.x.buffer)[:0]
+// sendEvent sends the event of a change. The document of its relayer, which may be large, is not
+// copied.
+func (s *eventStream) sendEvent(e event, c relayer.Change, document []byte) error {
+	text := (*s.x.buffer)[:0]
 	if c.Position != "" && c.Position != s.lastID { // it has advanced
 		s.lastID = c.Position
-		head = append(append(append(head, "id: "...), c.Position...), '\n')
+		text = fmt.Appendf(text, "id: %s\n", c.Position)
 	}
-	return append(append(append(head, "event: "...), c.Kind...), "\ndata: {"...)
+	if duration := c.Time.Sub(s.x.received); duration >= 0 {
+		e.Complete = new(duration.Milliseconds())
+	}
+	e.Metadata, s.metadata = s.metadata, nil
+	text = fmt.Appendf(text, "event: %s\ndata: %s", c.Kind, encodeJSON(e))
+	if document == nil {
+		return s.send(append(text, "\n\n"...))
+	}
+	return s.send(append(text[:len(text)-len("}")], `,"relayer":`...), document, []byte("}\n\n"))
 }
 
 func (x *exchange) startStream() {
@@ -217,24 +217,6 @@ func (x *exchange) startStream() {
 	header.Set("Cache-Control", "no-store, no-transform")
 	header.Set("X-Accel-Buffering", "no")
 	x.WriteHeader(http.StatusOK)
-}
-
-// setDeadlines replaces those of the server, which are for whole requests. The read
-// deadline is for a request body, which net/http discards before the header is sent.
-func (s *eventStream) setDeadlines() error {
-	deadline := time.Now().Add(sendTimeout)
-	return errors.Join(s.control.SetReadDeadline(deadline), s.control.SetWriteDeadline(deadline))
-}
-
-// start sends the header, which shows the client and proxies that the stream has begun.
-func (s *eventStream) start() error {
-	s.x.startStream()
-	s.metadata = s.x.input.warnings()
-	if err := s.send(); err != nil {
-		return err
-	}
-	// When the read deadline passes, net/http cancels the context of the request.
-	return s.control.SetReadDeadline(time.Time{})
 }
 
 // send sends a part of the stream, unless the client does not read it in time. Between two
@@ -252,6 +234,3 @@ func (s *eventStream) send(part ...[]byte) error {
 	}
 	return errors.Join(s.control.Flush(), s.control.SetWriteDeadline(time.Time{}))
 }
-
-// finish bounds the time that net/http takes to send the end of the response.
-func (s *eventStream) finish() { _ = s.control.SetWriteDeadline(time.Now().Add(sendTimeout)) }

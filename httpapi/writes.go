@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/strictjson"
 	"github.com/go-relayer/relayer/internal/wire"
 )
 
@@ -54,6 +55,43 @@ func (a *API) deleteRelayer(x *exchange) response {
 		envelope.Change = x.lastChange(deleted)
 	}
 	return x.success(http.StatusOK, append(x.startBody(), `"Relayer deleted successfully"`...), envelope)
+}
+
+func (a *API) disableRelayer(x *exchange) response {
+	var sent struct {
+		Type    string `json:"type" wire:"nonempty"`
+		Details string `json:"details" wire:"optional"`
+	}
+	if problem := strictjson.Check(x.input.body); problem != "" {
+		return a.errorResponse(x, invalid("the body "+problem))
+	}
+	var found wire.Problems
+	decoder := strictjson.Decoder{Problems: &found.Problems}
+	decoder.Decode(x.input.body, &sent)
+	if err := found.Err(); err != nil {
+		return a.errorResponse(x, err)
+	}
+	reason := relayer.DisabledReason{Type: relayer.DisabledReasonType(sent.Type), Details: sent.Details}
+	disabled, err := x.manager.Documents().Disable(x, x.relayerID, reason, x.input.options...)
+	return a.changed(x, disabled, reasonError(err))
+}
+
+func (a *API) enableRelayer(x *exchange) response {
+	enabled, err := x.manager.Documents().Enable(x, x.relayerID, x.input.options...)
+	return a.changed(x, enabled, err)
+}
+
+// reasonError names the fields of a reason as the client wrote them.
+func reasonError(err error) error {
+	invalid, ok := errors.AsType[*relayer.ValidationError](err)
+	if !ok {
+		return err
+	}
+	fields := slices.Clone(invalid.Fields)
+	for i := range fields {
+		fields[i].Field = strings.TrimPrefix(fields[i].Field, "disabled_reason.")
+	}
+	return &relayer.ValidationError{Fields: fields}
 }
 
 func (a *API) pauseRelayers(x *exchange) response { return a.setAll(x, x.manager.PauseAll) }
@@ -120,54 +158,39 @@ const (
 	mergePatchType = "application/merge-patch+json"
 )
 
-// withBody reads the body before an endpoint. Its Content-Type must be one of the types, with any
-// parameters.
-func (a *API) withBody(types []string, handle endpoint) endpoint {
-	return func(x *exchange) response {
-		header := x.request.Header
-		mediaType, _, err := mime.ParseMediaType(strings.Join(header["Content-Type"], ", "))
-		isEncoded := func(coding string) bool { return coding != "" && !strings.EqualFold(coding, "identity") }
-		switch {
-		case err != nil || !slices.Contains(types, mediaType):
-			return unsupported("the Content-Type must be " + strings.Join(types, " or "))
-		case slices.ContainsFunc(header["Content-Encoding"], isEncoded):
-			return unsupported("the Content-Encoding must be identity")
-		}
-		if x.input.body, err = a.readBody(x); err != nil {
-			return a.errorResponse(x, err)
-		}
-		return handle(x)
+// withBody reads the body, after it has acquired its bytes. The Content-Type must be one of the
+// types, with any parameters. It returns the response to a request without such a body.
+func (a *API) withBody(x *exchange, types []string) (rejection response) {
+	invalid := func(status int, problem string) response {
+		return failure(status, relayer.FieldError{Message: problem})
 	}
-}
-
-func unsupported(problem string) response {
-	return invalidRequest(http.StatusUnsupportedMediaType, relayer.FieldError{Message: problem})
-}
-
-// readBody acquires the bytes of the body before it reads it. [API.bytesLimited] releases them.
-func (a *API) readBody(x *exchange) (body []byte, err error) {
-	tooLarge := rejection(invalidRequest(http.StatusRequestEntityTooLarge, relayer.FieldError{
-		Message: fmt.Sprintf("the body must be at most %d bytes", a.maxBodyBytes),
-	}))
-	if x.request.ContentLength > a.maxBodyBytes {
-		return nil, tooLarge
-	}
-	size := x.request.ContentLength
+	tooLarge := fmt.Sprintf("the body must be at most %d bytes", a.maxBodyBytes)
+	header, size := x.request.Header, x.request.ContentLength
 	if size < 0 { // unknown
 		size = a.maxBodyBytes
 	}
-	if !a.pending.tryAcquire(x.caller, size) {
-		return nil, rejection(a.refuse(x, a.pending))
+	mediaType, _, err := mime.ParseMediaType(strings.Join(header["Content-Type"], ", "))
+	isEncoded := func(coding string) bool { return coding != "" && !strings.EqualFold(coding, "identity") }
+	switch {
+	case err != nil || !slices.Contains(types, mediaType):
+		return invalid(http.StatusUnsupportedMediaType, "the Content-Type must be "+strings.Join(types, " or "))
+	case slices.ContainsFunc(header["Content-Encoding"], isEncoded):
+		return invalid(http.StatusUnsupportedMediaType, "the Content-Encoding must be identity")
+	case size > a.maxBodyBytes:
+		return invalid(http.StatusRequestEntityTooLarge, tooLarge)
+	case !a.pending.tryAcquire(x.caller, size):
+		return a.refuse(x, a.pending)
 	}
 	x.pendingBytes = size
-	body, err = io.ReadAll(http.MaxBytesReader(x.ResponseWriter, x.request.Body, a.maxBodyBytes))
+	body, err := io.ReadAll(http.MaxBytesReader(x.ResponseWriter, x.request.Body, a.maxBodyBytes))
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return nil, tooLarge
+		return invalid(http.StatusRequestEntityTooLarge, tooLarge)
 	}
 	if err != nil {
-		return nil, invalid("the body could not be read to its end")
+		return invalid(http.StatusBadRequest, "the body could not be read to its end")
 	}
-	return body, nil
+	x.input.body = body
+	return response{}
 }
 
 // location returns the path of a created relayer as the client sees it, below the
