@@ -10,7 +10,6 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/httpapi"
-	"github.com/go-relayer/relayer/store/memory"
 )
 
 const (
@@ -169,10 +168,7 @@ func TestTokens_Invalid(t *testing.T) {
 }
 
 func TestNew_InvalidArguments(t *testing.T) {
-	manager, err := relayer.New(memory.New())
-	if err != nil {
-		t.Fatal(err)
-	}
+	manager := managerOn(t, nil)
 	for name, build := range map[string]func() (*httpapi.API, error){
 		"manager":       func() (*httpapi.API, error) { return httpapi.New(nil, httpapi.TrustHost()) },
 		"authenticator": func() (*httpapi.API, error) { return httpapi.New(manager, nil) },

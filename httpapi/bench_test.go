@@ -7,9 +7,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/httpapi"
-	"github.com/go-relayer/relayer/store/memory"
 )
 
 // BenchmarkReads measures the handler without a network, for a caller without and with a
@@ -19,10 +17,7 @@ func BenchmarkReads(b *testing.B) {
 	if testing.Short() {
 		total = 1000
 	}
-	manager, err := relayer.New(memory.New())
-	if err != nil {
-		b.Fatal(err)
-	}
+	manager := managerOn(b, nil)
 	for i := range total {
 		team := "others"
 		if i%10 == 0 {

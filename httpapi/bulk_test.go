@@ -156,7 +156,7 @@ func TestPause_Authorizer(t *testing.T) {
 // A fault of one relayer is logged, and the response has only the message.
 func TestPause_Failed(t *testing.T) {
 	store := memory.New()
-	manager, err := relayer.New(store, relayer.WithAdmission(func(_ context.Context, o relayer.Operation, _, _ *relayer.Relayer) error {
+	manager := managerOn(t, store, relayer.WithAdmission(func(_ context.Context, o relayer.Operation, _, _ *relayer.Relayer) error {
 		switch {
 		case o.Action == relayer.ActionResume && o.ID == "r-1":
 			return fmt.Errorf("the queue at https://user:pw@queue.example/v2/key broke")
@@ -166,9 +166,6 @@ func TestPause_Failed(t *testing.T) {
 			return nil
 		}
 	}))
-	if err != nil {
-		t.Fatal(err)
-	}
 	s := serveManager(t, manager, validTokens)
 	for _, id := range []string{"r-1", "r-2", "r-3"} {
 		s.create(minimal(`,"id":"` + id + `"`))
@@ -187,15 +184,12 @@ func TestPause_Failed(t *testing.T) {
 // TestPause_ClientGone: a client that goes away does not stop the request.
 func TestPause_ClientGone(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	manager, err := relayer.New(memory.New(), relayer.WithObserver(func(ctx context.Context, o *relayer.Operation) (context.Context, func(error)) {
+	manager := managerOn(t, nil, relayer.WithObserver(func(ctx context.Context, o *relayer.Operation) (context.Context, func(error)) {
 		if o.Action == relayer.ActionPause {
 			cancel()
 		}
 		return ctx, nil
 	}))
-	if err != nil {
-		t.Fatal(err)
-	}
 	for i := range 150 {
 		if _, err := manager.Documents().Create(t.Context(), []byte(minimal(fmt.Sprintf(`,"id":"r-%d"`, i)))); err != nil {
 			t.Fatal(err)

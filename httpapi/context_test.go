@@ -127,10 +127,7 @@ func (s lossyStore) Delete(ctx context.Context, id string, revision uint64, note
 
 func handlerOn(t *testing.T, store relayer.Store, auth httpapi.Authenticator, options ...httpapi.Option) *httpapi.API {
 	t.Helper()
-	manager, err := relayer.New(store)
-	if err != nil {
-		t.Fatal(err)
-	}
+	manager := managerOn(t, store)
 	handler, err := httpapi.New(manager, auth, options...)
 	if err != nil {
 		t.Fatal(err)

@@ -252,10 +252,7 @@ func otherMethodReturns405(t *testing.T) {
 }
 
 func TestContract_StoreUnavailable(t *testing.T) {
-	manager, err := relayer.New(downStore{memory.New()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	manager := managerOn(t, downStore{memory.New()})
 	s := serveManager(t, manager, validTokens)
 	for _, got := range []reply{
 		s.do("GET", collection, ""),

@@ -126,15 +126,13 @@ type costs struct {
 
 func newCosts(tb testing.TB, relayers int) *costs {
 	c := &costs{tb: tb, store: &countingStore{Store: memory.New()}}
-	manager, err := relayer.New(c.store)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	manager := managerOn(tb, c.store)
 	c.documents = manager.Documents()
-	c.handler, err = httpapi.New(manager, validTokens, httpapi.WithRateLimit(0, 0), httpapi.WithEngineOperations())
+	handler, err := httpapi.New(manager, validTokens, httpapi.WithRateLimit(0, 0), httpapi.WithEngineOperations())
 	if err != nil {
 		tb.Fatal(err)
 	}
+	c.handler = handler
 	for i := range manyLarge() {
 		c.create(largeBody(fmt.Sprint("large-", i)))
 	}

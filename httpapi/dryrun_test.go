@@ -131,20 +131,14 @@ func sealing(t *testing.T, db relayer.Store, keys sealed.Keys) *relayer.Manager 
 	if err != nil {
 		t.Fatal(err)
 	}
-	manager, err := relayer.New(store)
-	if err != nil {
-		t.Fatal(err)
-	}
+	manager := managerOn(t, store)
 	return manager
 }
 
 // TestDryRun_Changed: a dry run says what would change, also in the hidden part of an RPC URL,
 // sealed or not.
 func TestDryRun_Changed(t *testing.T) {
-	clear, err := relayer.New(memory.New())
-	if err != nil {
-		t.Fatal(err)
-	}
+	clear := managerOn(t, nil)
 	for name, manager := range map[string]*relayer.Manager{"clear": clear, "sealed": sealing(t, memory.New(), new(numbering))} {
 		t.Run(name, func(t *testing.T) {
 			s := serveManager(t, manager, validTokens, httpapi.WithEngineOperations())

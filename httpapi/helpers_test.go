@@ -94,10 +94,7 @@ func byToken(check func(token string) error) httpapi.Authenticator {
 // newAPI returns an API on an empty store in memory, and its Manager.
 func newAPI(t *testing.T, auth httpapi.Authenticator, options ...httpapi.Option) (*httpapi.API, *relayer.Manager) {
 	t.Helper()
-	manager, err := relayer.New(memory.New())
-	if err != nil {
-		t.Fatal(err)
-	}
+	manager := managerOn(t, nil)
 	api, err := httpapi.New(manager, auth, options...)
 	if err != nil {
 		t.Fatal(err)
@@ -113,10 +110,7 @@ func serve(t *testing.T, options ...httpapi.Option) *service {
 // serveAs starts a registry with any authenticator and manager options.
 func serveAs(t *testing.T, auth httpapi.Authenticator, managerOptions []relayer.Option, options ...httpapi.Option) *service {
 	t.Helper()
-	manager, err := relayer.New(memory.New(), managerOptions...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	manager := managerOn(t, nil, managerOptions...)
 	return serveManager(t, manager, auth, options...)
 }
 
@@ -479,14 +473,20 @@ func raw(t *testing.T, s *service, request string, finish func(*net.TCPConn) err
 	return reply{response.StatusCode, response.Header, string(body)}
 }
 
-func downManager(t *testing.T) *relayer.Manager {
+// managerOn returns a Manager on the store, or on a new one in memory.
+func managerOn(t testing.TB, store relayer.Store, options ...relayer.Option) *relayer.Manager {
 	t.Helper()
-	manager, err := relayer.New(downStore{memory.New()})
+	if store == nil {
+		store = memory.New()
+	}
+	manager, err := relayer.New(store, options...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return manager
 }
+
+func downManager(t *testing.T) *relayer.Manager { return managerOn(t, downStore{memory.New()}) }
 
 // downStore is a store whose engine is unreachable.
 type downStore struct{ relayer.Store }

@@ -85,7 +85,7 @@ func TestHistory_Filters(t *testing.T) {
 		"action=reveal": {Field: "action", Message: noAction}, "action=Pause": {Field: "action", Message: noAction},
 		"actor=": {Field: "actor", Message: noActor}, "actor=%ff": {Field: "actor", Message: noActor}, "actor=a%09b": {Field: "actor", Message: noActor},
 		"actor=" + strings.Repeat("a", 257): {Field: "actor", Message: noActor},
-		"before=0":                           {Field: "before", Message: noRevision}, "before=-1": {Field: "before", Message: noRevision}, "before=x": {Field: "before", Message: noRevision},
+		"before=0":                          {Field: "before", Message: noRevision}, "before=-1": {Field: "before", Message: noRevision}, "before=x": {Field: "before", Message: noRevision},
 		"per_page=-1": {Field: "per_page", Message: noNumber}, "per_page=all": {Field: "per_page", Message: noNumber},
 		"action=pause&action=resume": {Field: "action", Message: "must not be given more than once"},
 	} {
@@ -109,10 +109,7 @@ func (c clocks) Create(ctx context.Context, rec relayer.Record) (relayer.Record,
 // A change of an instance whose clock is behind, or of an unknown time, does not end a search.
 func TestHistory_Clocks(t *testing.T) {
 	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	manager, err := relayer.New(clocks{memory.New(), map[string]time.Time{"early": since.Add(time.Second), "behind": since.Add(-59 * time.Second), "late": since}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	manager := managerOn(t, clocks{memory.New(), map[string]time.Time{"early": since.Add(time.Second), "behind": since.Add(-59 * time.Second), "late": since}})
 	s := serveManager(t, manager, tokens(reader, writer), httpapi.WithRateLimit(0, 0))
 	for _, id := range []string{"early", "behind", "unknown", "late"} {
 		s.as(writer, "POST", collection, scopedBody(id, "risk"))
@@ -150,10 +147,7 @@ func (e endlessHistory) History(ctx context.Context, query relayer.HistoryQuery)
 // history, and returns the cursor of the next request.
 func TestHistory_Bounded(t *testing.T) {
 	var read int
-	manager, err := relayer.New(endlessHistory{memory.New(), &read})
-	if err != nil {
-		t.Fatal(err)
-	}
+	manager := managerOn(t, endlessHistory{memory.New(), &read})
 	s := serveManager(t, manager, tokens(reader, writer, teamReader, teamWriter), httpapi.WithAuthorizer(scopes), httpapi.WithRateLimit(0, 0))
 	s.as(writer, "POST", collection, scopedBody("out-1", "risk"))
 	for _, c := range []struct{ caller, query string }{{reader, "?actor=nobody"}, {teamReader, ""}, {teamReader, "?actor=nobody"}} {

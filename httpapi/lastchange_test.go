@@ -248,10 +248,7 @@ func TestHistory_Invalid(t *testing.T) {
 		t.Errorf("unknown parameters: %s", got.body)
 	}
 	wantFailure(t, serveManager(t, downManager(t), validTokens).do("GET", one+"/history", ""), http.StatusServiceUnavailable, "Service Unavailable")
-	silent, err := relayer.New(noHistory{memory.New()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	silent := managerOn(t, noHistory{memory.New()})
 	for _, path := range []string{one + "/history", allHistory} {
 		wantFailure(t, serveManager(t, silent, validTokens).do("GET", path, ""), http.StatusNotFound, "Not Found")
 		if got := serveManager(t, silent, validTokens).do("HEAD", path, ""); got.status != http.StatusNotFound {

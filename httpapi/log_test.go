@@ -138,10 +138,7 @@ func TestLog_HandlerPanic(t *testing.T) {
 		t.Errorf("the panic of the request log is not in the other log: %s", log)
 	}
 
-	down, err := relayer.New(downStore{memory.New()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	down := managerOn(t, downStore{memory.New()})
 	failing := serveManager(t, down, validTokens, httpapi.WithLogger(broken))
 	wantFailure(t, failing.do("GET", collection, ""), http.StatusServiceUnavailable, "Service Unavailable")
 }

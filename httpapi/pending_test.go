@@ -19,7 +19,6 @@ import (
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/httpapi"
 	"github.com/go-relayer/relayer/internal/patchtest"
-	"github.com/go-relayer/relayer/store/memory"
 )
 
 // stalledClient has read the header of a response, and then stops reading. The small
@@ -224,10 +223,7 @@ func (s *blockedLists) List(ctx context.Context, query relayer.StoreQuery) (rela
 func TestMaxPendingBytes_Bodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const largest = 2 << 10
-		manager, err := relayer.New(memory.New())
-		if err != nil {
-			t.Fatal(err)
-		}
+		manager := managerOn(t, nil)
 		api, err := httpapi.New(manager, anyToken, httpapi.WithMaxPendingBytes(8*largest), httpapi.WithMaxBodyBytes(largest))
 		if err != nil {
 			t.Fatal(err)

@@ -173,10 +173,7 @@ func (unopenable) Open(context.Context, []byte, []byte) ([]byte, error) {
 // says so. The log has the cause once.
 func TestReveal_Sealed(t *testing.T) {
 	store := memory.New()
-	clear, err := relayer.New(store)
-	if err != nil {
-		t.Fatal(err)
-	}
+	clear := managerOn(t, store)
 	s := serveManager(t, sealing(t, store, unopenable{}), validTokens, httpapi.WithEngineOperations())
 	w := openStream(t, http.DefaultClient, s.url, "?rpc_urls=full&changes=true")
 	w.wantResync()

@@ -242,10 +242,7 @@ func (s slowHistory) History(ctx context.Context, query relayer.HistoryQuery) ([
 func TestScope_HistoryTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // the times are exact
 		store := slowHistory{memory.New()}
-		manager, err := relayer.New(store)
-		if err != nil {
-			t.Fatal(err)
-		}
+		manager := managerOn(t, store)
 		api, err := httpapi.New(manager, tokens(reader, writer, teamReader), httpapi.WithAuthorizer(scopes), httpapi.WithRateLimit(0, 0))
 		if err != nil {
 			t.Fatal(err)

@@ -114,13 +114,12 @@ func occupy(t *testing.T, name string) *occupation {
 		options = append(options, httpapi.WithMaxWatchers(16))
 		o.path = changes
 	}
-	manager, err := relayer.New(store, managerOptions...)
+	manager := managerOn(t, store, managerOptions...)
+	api, err := httpapi.New(manager, anyToken, options...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.api, err = httpapi.New(manager, anyToken, options...); err != nil {
-		t.Fatal(err)
-	}
+	o.api = api
 	return o
 }
 
@@ -271,10 +270,7 @@ func TestShares_AfterAuthentication(t *testing.T) {
 			<-release
 			return "0x0", nil
 		}
-		manager, err := relayer.New(memory.New(), relayer.WithAddressResolver(resolve))
-		if err != nil {
-			t.Fatal(err)
-		}
+		manager := managerOn(t, nil, relayer.WithAddressResolver(resolve))
 		one := func(*http.Request) (relayer.Actor, error) { return relayer.Actor{ID: "one"}, nil }
 		handler, err := httpapi.New(manager, one, httpapi.WithMaxInFlight(16), httpapi.WithClientAddress(fromHeader))
 		if err != nil {

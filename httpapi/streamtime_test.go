@@ -97,10 +97,7 @@ func TestWatch_TimeBeforeArrival(t *testing.T) {
 // that are not selected, so that the stream resumes behind them.
 func TestWatch_HeartbeatPosition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		manager, err := relayer.New(memory.New())
-		if err != nil {
-			t.Fatal(err)
-		}
+		manager := managerOn(t, nil)
 		page, err := manager.List(t.Context(), relayer.ListQuery{Selector: relayer.Selector{}.Where("network", "other")})
 		if err != nil {
 			t.Fatal(err)

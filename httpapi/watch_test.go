@@ -339,7 +339,7 @@ func (f scriptedFeed) Watch(ctx context.Context, after string) iter.Seq2[relayer
 // context. An error ends a sequence; the next one continues after it.
 func serveFeed(t *testing.T, items ...func() (relayer.RecordChange, error)) *service {
 	t.Helper()
-	manager, err := relayer.New(scriptedFeed{memory.New(), func(ctx context.Context, _ string) iter.Seq2[relayer.RecordChange, error] {
+	manager := managerOn(t, scriptedFeed{memory.New(), func(ctx context.Context, _ string) iter.Seq2[relayer.RecordChange, error] {
 		return func(yield func(relayer.RecordChange, error) bool) {
 			for len(items) > 0 {
 				change, err := items[0]()
@@ -351,9 +351,6 @@ func serveFeed(t *testing.T, items ...func() (relayer.RecordChange, error)) *ser
 			<-ctx.Done()
 		}
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	return serveManager(t, manager, validTokens)
 }
 
@@ -372,7 +369,7 @@ func failing(err error) func() (relayer.RecordChange, error) {
 // no change: the feed that follows began before.
 func TestWatch_Gap(t *testing.T) {
 	began := make(chan string, 3)
-	manager, err := relayer.New(scriptedFeed{memory.New(), func(ctx context.Context, after string) iter.Seq2[relayer.RecordChange, error] {
+	manager := managerOn(t, scriptedFeed{memory.New(), func(ctx context.Context, after string) iter.Seq2[relayer.RecordChange, error] {
 		began <- after
 		return func(yield func(relayer.RecordChange, error) bool) {
 			if after == "" {
@@ -385,9 +382,6 @@ func TestWatch_Gap(t *testing.T) {
 			}
 		}
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	s := serveManager(t, manager, validTokens)
 	w := s.watch(with("Last-Event-ID", "p-0"))
 	w.want("created", "r-1")
