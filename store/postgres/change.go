@@ -1,11 +1,12 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -22,18 +23,19 @@ var (
 type outcome struct {
 	refused      error // why it changes nothing, as [relayer.Store] defines it
 	number       int64 // of its change; 0 if it changes nothing
+	sequence     int64 // of the record that it has added last
+	total        int   // how many records it has added
 	gained, lost entries
 }
 
-// entries are records and terms in the counts and in the index of terms, by sequence number.
+// entries are terms in the index of terms, each with the sequence number of its record.
 type entries struct {
-	records []int64
-	terms   []string
-	of      []int64 // the record of each term
+	terms []string
+	of    []int64
 }
 
 func (e *entries) add(more entries) {
-	e.records, e.terms, e.of = append(e.records, more.records...), append(e.terms, more.terms...), append(e.of, more.of...)
+	e.terms, e.of = append(e.terms, more.terms...), append(e.of, more.of...)
 }
 
 // termsOf are the entries of the terms of a record that others does not have.
@@ -46,11 +48,12 @@ func termsOf(sequence int64, terms, others []string) (e entries) {
 	return e
 }
 
-// recordOf are the entries of a record.
-func recordOf(sequence int64, terms []string) entries {
-	e := termsOf(sequence, terms, nil)
-	e.records = []int64{sequence}
-	return e
+// everyTerm is a term of all records, which no record has in its list.
+const everyTerm = ""
+
+// entriesOf are the entries of a record.
+func entriesOf(sequence int64, terms []string) entries {
+	return termsOf(sequence, append(slices.Clone(terms), everyTerm), nil)
 }
 
 // Create adds a record and returns it with its revision after the commit. It returns
@@ -64,31 +67,41 @@ func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record,
 		return relayer.Record{}, err
 	}
 	err := s.write(ctx, sizeOf(rec), change{
-		ask: func(batch *pgx.Batch) {
-			batch.Queue(s.sql.create, rec.ID, claimParameter(rec.Claim), notNull(rec.Terms), rec.Text, notNull(rec.Note), notNull(rec.Document), notNull(rec.Private))
-		},
-		read: func(results pgx.BatchResults) (outcome, error) {
-			var sequence, created *int64
-			var exists, claimed bool
-			if err := results.QueryRow().Scan(&sequence, &created, &exists, &claimed); err != nil {
-				return outcome{}, err
+		ask: func(batch *pgx.Batch) { s.askCreate(batch, rec, nil) },
+		read: func(results pgx.BatchResults) (o outcome, err error) {
+			if o, err = readCreate(results, rec.Terms); o.number > 0 {
+				rec.Revision, rec.Sequence = uint64(o.number), uint64(o.sequence)
 			}
-			switch {
-			case created != nil:
-				rec.Revision, rec.Sequence = uint64(*created), uint64(*sequence)
-				return outcome{number: *created, gained: recordOf(*sequence, rec.Terms)}, nil
-			case exists:
-				return outcome{refused: relayer.ErrExists}, nil
-			case claimed:
-				return outcome{refused: relayer.ErrClaimed}, nil
-			}
-			return outcome{}, errDropped
+			return o, err
 		},
 	}, rec.ID)
 	if err != nil {
 		return relayer.Record{}, err
 	}
 	return rec, nil
+}
+
+// askCreate adds the statement that creates a record: with a given revision, which makes no
+// change, or with the next one.
+func (s *Store) askCreate(batch *pgx.Batch, rec relayer.Record, given *int64) {
+	batch.Queue(s.sql.create, rec.ID, claimParameter(rec.Claim), notNull(rec.Terms), rec.Text, notNull(rec.Note), notNull(rec.Document), notNull(rec.Private), given)
+}
+
+func readCreate(results pgx.BatchResults, terms []string) (outcome, error) {
+	var sequence, revision *int64
+	var exists, claimed bool
+	if err := results.QueryRow().Scan(&sequence, &revision, &exists, &claimed); err != nil {
+		return outcome{}, err
+	}
+	switch {
+	case revision != nil:
+		return outcome{number: *revision, sequence: *sequence, total: 1, gained: entriesOf(*sequence, terms)}, nil
+	case exists:
+		return outcome{refused: relayer.ErrExists}, nil
+	case claimed:
+		return outcome{refused: relayer.ErrClaimed}, nil
+	}
+	return outcome{}, errDropped
 }
 
 // Update replaces the record whose current revision is rec.Revision, and returns it
@@ -143,7 +156,7 @@ func (s *Store) Delete(ctx context.Context, id string, revision uint64, note []b
 				return outcome{}, err
 			}
 			if number != nil {
-				return outcome{number: *number, lost: recordOf(*sequence, terms)}, nil
+				return outcome{number: *number, total: -1, lost: entriesOf(*sequence, terms)}, nil
 			}
 			return refusal(stored, based, false)
 		},
@@ -169,73 +182,75 @@ func refusal(stored *int64, based int64, claimed bool) (outcome, error) {
 // records conflict with each other. It refuses more than 256 MiB: import some
 // thousands at a time.
 func (s *Store) Import(ctx context.Context, records []relayer.Record) error {
-	columns, err := importColumnsOf(records)
-	if err != nil {
-		return err
+	greatest := int64(0)
+	for _, rec := range records {
+		greatest = max(greatest, signed(rec.Revision))
+	}
+	return s.importAll(ctx, records, change{
+		ask: func(batch *pgx.Batch) {
+			for _, rec := range records {
+				s.askCreate(batch, rec, new(signed(rec.Revision)))
+			}
+			batch.Queue(s.sql.importEnd, greatest)
+		},
+		read: func(results pgx.BatchResults) (all outcome, err error) {
+			for _, rec := range records {
+				o, err := readCreate(results, rec.Terms)
+				if err = cmp.Or(err, rolledBack(o.refused)); err != nil {
+					return outcome{}, err
+				}
+				all.sequence, all.total = o.sequence, all.total+1
+				all.gained.add(o.gained)
+			}
+			all.number, err = readNumber(results)
+			return all, err
+		},
+	})
+}
+
+// importAll makes an import of records, or of changes with these records.
+func (s *Store) importAll(ctx context.Context, records []relayer.Record, c change) error {
+	size, ids := 0, make([]string, len(records))
+	for i, rec := range records {
+		if err := checkLimits(rec); err != nil {
+			return err
+		}
+		if rec.Revision < 1 || rec.Revision > transfer.MaxRevision {
+			return invalid("revision", fmt.Sprintf("must be from 1 to %d", uint64(transfer.MaxRevision)))
+		}
+		ids[i] = rec.ID
+		size += sizeOf(rec)
+	}
+	if size > maxRecordSize {
+		return invalid("", fmt.Sprintf("documents and private parts must be at most %d bytes long together", maxRecordSize))
 	}
 	if len(records) == 0 {
 		return s.stopped(ctx)
 	}
-	return s.write(ctx, columns.size, change{
-		ask: func(batch *pgx.Batch) {
-			batch.Queue(s.sql.importAll, columns.ids, columns.revisions, columns.claims, columns.terms, columns.texts, columns.notes, columns.documents, columns.privates)
-		},
-		read: func(results pgx.BatchResults) (outcome, error) {
-			var before, number *int64
-			var exists *bool
-			var isDropped bool
-			if err := results.QueryRow().Scan(&before, &number, &exists, &isDropped, nil, nil); err != nil {
-				return outcome{}, err
-			}
-			switch {
-			case isDropped:
-				return outcome{}, errDropped
-			case before != nil:
-				o := outcome{number: *number}
-				for i, rec := range records {
-					o.gained.add(recordOf(*before+1+int64(i), rec.Terms))
-				}
-				return o, nil
-			case exists != nil && *exists:
-				return outcome{refused: relayer.ErrExists}, nil
-			}
-			return outcome{refused: relayer.ErrClaimed}, nil
-		},
-	}, columns.ids...)
+	err := s.write(ctx, size, c, ids...)
+	if refused, ok := errors.AsType[importRefusal](err); ok {
+		return cmp.Or(s.confirm(ctx), refused.error)
+	}
+	return err
 }
 
-// importColumns are the records of an import, column by column.
-type importColumns struct {
-	ids, texts                         []string
-	revisions                          []int64
-	claims, notes, documents, privates [][]byte
-	terms                              []string // each the text of an array
-	size                               int
+// importRefusal is the refusal of a part of an import. Its transaction must be rolled back: it has
+// stored other parts.
+type importRefusal struct{ error }
+
+func rolledBack(refused error) error {
+	if refused == nil {
+		return nil
+	}
+	return importRefusal{refused}
 }
 
-func importColumnsOf(records []relayer.Record) (importColumns, error) {
-	var columns importColumns
-	for _, rec := range records {
-		if err := checkLimits(rec); err != nil {
-			return importColumns{}, err
-		}
-		if rec.Revision < 1 || rec.Revision > transfer.MaxRevision {
-			return importColumns{}, invalid("revision", fmt.Sprintf("must be from 1 to %d", uint64(transfer.MaxRevision)))
-		}
-		columns.ids = append(columns.ids, rec.ID)
-		columns.revisions = append(columns.revisions, int64(rec.Revision))
-		columns.claims = append(columns.claims, claimParameter(rec.Claim))
-		columns.terms = append(columns.terms, arrayOf(rec.Terms))
-		columns.texts = append(columns.texts, rec.Text)
-		columns.notes = append(columns.notes, notNull(rec.Note))
-		columns.documents = append(columns.documents, notNull(rec.Document))
-		columns.privates = append(columns.privates, notNull(rec.Private))
-		columns.size += sizeOf(rec)
+// readNumber reads the number of the change that a statement has made.
+func readNumber(results pgx.BatchResults) (number int64, err error) {
+	if err = results.QueryRow().Scan(&number); errors.Is(err, pgx.ErrNoRows) {
+		err = errDropped
 	}
-	if columns.size > maxRecordSize {
-		return importColumns{}, invalid("", fmt.Sprintf("documents and private parts must be at most %d bytes long together", maxRecordSize))
-	}
-	return columns, nil
+	return number, err
 }
 
 // signed returns a revision as a bigint. No record has one above its range.
@@ -252,18 +267,6 @@ func claimParameter(claim string) []byte {
 		return nil
 	}
 	return []byte(claim)
-}
-
-var arrayEscaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
-
-// arrayOf returns the text of an array. An array of arrays must be rectangular, so records
-// with different numbers of terms send texts.
-func arrayOf(terms []string) string {
-	quoted := make([]string, len(terms))
-	for i, term := range terms {
-		quoted[i] = `"` + arrayEscaper.Replace(term) + `"`
-	}
-	return "{" + strings.Join(quoted, ",") + "}"
 }
 
 // notNull returns an empty slice for nil, which the driver would send as NULL.

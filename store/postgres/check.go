@@ -18,17 +18,12 @@ var _ transfer.Checker = (*Store)(nil)
 var contradictions = []struct{ what, sql string }{
 	{"missing or additional rows of state or pruning", `
 		SELECT (SELECT abs(count(*) - 1) FROM $schema.state) + (SELECT abs(count(*) - 1) FROM $schema.pruning)`},
-	{"counts that differ from the number of relayers", `
-		WITH real AS (
-			SELECT level, sequence >> (7 * level) AS node, count(*) AS live
-			FROM $schema.relayers CROSS JOIN generate_series(1, 3) AS level GROUP BY 1, 2
-		)
-		SELECT count(*) FROM real FULL JOIN $schema.counts AS stored USING (level, node)
-		WHERE real.live IS DISTINCT FROM stored.live`},
+	{"totals that differ from the number of relayers", `
+		SELECT count(*) FROM $schema.state WHERE total <> (SELECT count(*) FROM $schema.relayers)`},
 	{"postings that differ from the terms of relayers", `
 		WITH real AS (
 			SELECT term, sequence >> 9 AS chunk, bit_or(` + bitAt + `) AS bits
-			FROM $schema.relayers CROSS JOIN unnest(terms) AS term GROUP BY 1, 2
+			FROM $schema.relayers CROSS JOIN unnest(array_append(terms, '')) AS term GROUP BY 1, 2
 		)
 		SELECT count(*) FROM real FULL JOIN $schema.postings AS stored USING (term, chunk)
 		WHERE real.bits IS DISTINCT FROM stored.bits`},
@@ -128,7 +123,7 @@ func (s *Store) corrupt(what string) error {
 const needed = `
 	SELECT string_agg(DISTINCT CASE WHEN isHidden THEN 'an exemption from row-level security' ELSE privilege END || ' on ' || name, ', ')
 	FROM (VALUES ('SELECT', 'pruning'), ('INSERT', 'relayers'), ('UPDATE', 'relayers'), ('DELETE', 'relayers'), ('INSERT', 'changes'), ('INSERT', 'postings'),
-		('UPDATE', 'postings'), ('DELETE', 'postings'), ('INSERT', 'counts'), ('UPDATE', 'counts'), ('DELETE', 'counts'), ('UPDATE', 'state')) AS needed (privilege, name),
+		('UPDATE', 'postings'), ('DELETE', 'postings'), ('UPDATE', 'state')) AS needed (privilege, name),
 		LATERAL row_security_active(('$schema.' || name)::regclass) AS isHidden
 	WHERE isHidden OR NOT has_table_privilege(('$schema.' || name)::regclass, privilege)`
 

@@ -19,14 +19,14 @@ func TestCheck_Contradictions(t *testing.T) {
 	for _, id := range []string{"a", "b", "c"} {
 		create(t, store, relayer.Record{ID: id, Terms: []string{"common"}})
 	}
-	tables := []string{"state", "pruning", "relayers", "postings", "counts", "changes"}
+	tables := []string{"state", "pruning", "relayers", "postings", "changes"}
 	execute(t, admin, "CREATE SCHEMA copy_of_"+schema)
 	for _, table := range tables {
 		execute(t, admin, fmt.Sprintf("CREATE TABLE copy_of_%[1]s.%[2]s AS TABLE %[1]s.%[2]s", schema, table))
 	}
 	for what, spoil := range map[string]string{
-		"a count too high":     `UPDATE spoiled.counts SET live = live + 1 WHERE level = 2`,
-		"a count that is gone": `DELETE FROM spoiled.counts WHERE level = 1`,
+		"a total too high":            `UPDATE spoiled.state SET total = total + 1`,
+		"a relayer without a posting": `DELETE FROM spoiled.postings WHERE term = ''`,
 		"a relayer that is not counted": `INSERT INTO spoiled.relayers (sequence, id, revision, terms, text, note, document, private)
 			VALUES (1000, 'uncounted', 1, '{}', '', '', '', '')`,
 		"a term without a posting":     `UPDATE spoiled.relayers SET terms = terms || '{z}'::text[] WHERE id = 'a'`,
@@ -52,12 +52,10 @@ func TestCheck_Contradictions(t *testing.T) {
 		"a long ID":                    `UPDATE spoiled.relayers SET id = repeat('a', 65) WHERE id = 'a'`,
 		"an empty claim":               `UPDATE spoiled.relayers SET claim = '' WHERE id = 'a'`,
 		"a long claim":                 `UPDATE spoiled.relayers SET claim = decode(repeat('ab', 129), 'hex') WHERE id = 'a'`,
-		"a count of zero":              `INSERT INTO spoiled.counts VALUES (1, 99, 0)`,
-		"a negative count":             `INSERT INTO spoiled.counts VALUES (1, 99, -1), (2, 99, 0)`,
 		"a negative prune":             `UPDATE spoiled.pruning SET pruned = -1`,
 		"no row of counters":           `DELETE FROM spoiled.state`,
 		"no version":                   `UPDATE spoiled.state SET version = 0`,
-		"a second row of counters":     `INSERT INTO spoiled.state SELECT version, version, 0, 0, 0 FROM spoiled.state`,
+		"a second row of counters":     `INSERT INTO spoiled.state SELECT version, version, 0, 0, 0, 0 FROM spoiled.state`,
 	} {
 		wantConsistent(t, store)
 		execute(t, admin, strings.Split(strings.ReplaceAll(spoil, "spoiled", schema), "; ")...)
@@ -131,21 +129,8 @@ func TestCheck_StatementTimeout(t *testing.T) {
 	admin := newPool(t, server.ConnString())
 	create(t, openOn(t, admin, postgres.WithSchema(schema)), record("one"))
 	execute(t, admin,
-		fmt.Sprintf(`ALTER TABLE %s.counts RENAME TO stored`, schema),
-		fmt.Sprintf(`CREATE VIEW %s.counts AS SELECT stored.* FROM %[1]s.stored, (SELECT pg_sleep(3)) AS pause`, schema))
+		fmt.Sprintf(`ALTER TABLE %s.postings RENAME TO stored`, schema),
+		fmt.Sprintf(`CREATE VIEW %s.postings AS SELECT stored.* FROM %[1]s.stored, (SELECT pg_sleep(3)) AS pause`, schema))
 	limited := openAt(t, asRole(t, map[string]string{"statement_timeout": "2s"}), postgres.WithSchema(schema))
 	wantConsistent(t, limited)
-}
-
-// TestList_NegativeTotal: damaged counts are an error, not a page.
-func TestList_NegativeTotal(t *testing.T) {
-	t.Parallel()
-	schema := schemaName()
-	admin := newPool(t, server.ConnString())
-	store := openOn(t, admin, postgres.WithSchema(schema))
-	create(t, store, record("one"))
-	execute(t, admin, `UPDATE `+schema+`.counts SET live = -1`)
-	if recs, total, err := list(t.Context(), store, relayer.StoreQuery{Limit: 10}); !errors.Is(err, relayer.ErrCorrupt) {
-		t.Errorf("List: %d of %d, error %v, want ErrCorrupt", len(recs), total, err)
-	}
 }

@@ -75,7 +75,7 @@ func TestWrite_DroppedByTrigger(t *testing.T) {
 // writes that it drops are faults.
 func TestReady_RowLevelSecurity(t *testing.T) {
 	t.Parallel()
-	for _, table := range []string{"relayers", "changes", "postings", "counts", "state", "pruning"} {
+	for _, table := range []string{"relayers", "changes", "postings", "state", "pruning"} {
 		t.Run(table, func(t *testing.T) {
 			t.Parallel()
 			schema := schemaName()

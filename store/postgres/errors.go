@@ -71,14 +71,22 @@ func isFault(err error) bool {
 		return !slices.ContainsFunc(passing, func(code string) bool { return strings.HasPrefix(refusal.Code, code) })
 	}
 	_, isUnreadable := errors.AsType[pgx.ScanArgError](err)
-	return isUnreadable || errors.Is(err, errDropped)
+	return isUnreadable || isDropped(err)
+}
+
+// isDropped reports whether the transaction must be rolled back because of what the server has, or
+// has not, stored.
+func isDropped(err error) bool {
+	_, isRefused := errors.AsType[importRefusal](err)
+	return isRefused || errors.Is(err, errDropped)
 }
 
 // failed returns the error of an operation that has changed nothing. It is
 // [relayer.ErrUnavailable], unless it is a fault, which a retry does not solve.
 func failed(cause error) error {
+	_, isRefused := errors.AsType[importRefusal](cause)
 	switch {
-	case errors.Is(cause, relayer.ErrUnavailable):
+	case isRefused || errors.Is(cause, relayer.ErrUnavailable):
 		return cause
 	case isFault(cause):
 		return fmt.Errorf("postgres: %w", withoutDriver(cause))
@@ -101,7 +109,7 @@ func hasCode(err error, codes ...string) bool {
 // that it has lost.
 func isRefusal(err error) bool {
 	refusal, ok := errors.AsType[*pgconn.PgError](err)
-	return errors.Is(err, errDropped) || ok && severity(refusal) == "ERROR" &&
+	return isDropped(err) || ok && severity(refusal) == "ERROR" &&
 		!strings.HasPrefix(refusal.Code, connectionException) && refusal.Code != completionUnknown
 }
 

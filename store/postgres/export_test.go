@@ -29,15 +29,11 @@ func (s *Store) PruneAll() error {
 }
 
 // LastPosition returns the position of the last change.
-func (s *Store) LastPosition(ctx context.Context) (string, error) {
-	last, err := s.lastChange(ctx)
-	return last.position(), err
-}
+func (s *Store) LastPosition(ctx context.Context) (string, error) { return s.lastPosition(ctx) }
 
 // ReadChanges reads the changes after a position from the database.
 func (s *Store) ReadChanges(ctx context.Context, after string) error {
-	seen, _ := parseMark(after)
-	_, err := s.changesAfter(ctx, seen)
+	_, err := s.changesAfter(ctx, after)
 	return err
 }
 
@@ -65,4 +61,4 @@ func Options(all ...Option) Option {
 }
 
 // SizeInFeed returns what a change counts in the memory of the feed.
-func SizeInFeed(change relayer.RecordChange) int { return storedChange{RecordChange: change}.size() }
+func SizeInFeed(change relayer.RecordChange) int { return feedSize(change) }

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,33 +53,26 @@ type feed struct {
 	wake     context.CancelFunc // ends the wait for a notification; nil before the first one
 	closed   bool
 	running  sync.WaitGroup
-	base     *mark // of the change before the first of recent; nil if unknown
-	recent   []storedChange
+	base     string // the position before recent; empty if unknown
+	recent   []relayer.RecordChange
 	bytes    int
-	complete time.Time // recent has all changes that were acknowledged before
-	failing  time.Time // when the first of the reads began that have failed since the last success
-	updated  broadcast // when recent has changed
+	complete time.Time     // recent has all changes that were acknowledged before
+	failing  time.Time     // when the first of the reads began that have failed since the last success
+	updated  chan struct{} // closed when recent changes; nil without a watcher that waits
 }
 
-type storedChange struct {
-	mark
-	relayer.RecordChange
-}
-
-// size returns roughly the memory of a change.
-func (c storedChange) size() int {
+// feedSize returns roughly the memory of a change.
+func feedSize(c relayer.RecordChange) int {
 	size := sizeOf(c.Record) + len(c.OldText)
-	for _, terms := range [][]string{c.Record.Terms, c.OldTerms} {
-		for _, term := range terms {
-			size += 16 + len(term) // with its header
-		}
+	for _, term := range slices.Concat(c.Record.Terms, c.OldTerms) {
+		size += 16 + len(term) // with its header
 	}
 	return size
 }
 
 // batch is what a read of the feed has found.
 type batch struct {
-	changes []storedChange
+	changes []relayer.RecordChange
 
 	// complete is the time up to which the changes are complete behind the last one. It is
 	// zero if the read does not show it.
@@ -143,24 +135,30 @@ func (f *feed) close() {
 	f.running.Wait()
 }
 
-// after returns the changes after one that was seen. It returns false if the buffer
+// after returns the changes after a position. It returns false if the buffer
 // no longer has all of them.
-func (f *feed) after(seen mark) (batch, bool) {
+func (f *feed) after(position string) (batch, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.base == nil {
+	if f.base == "" {
 		return batch{}, false
 	}
-	if seen == *f.base {
-		return batch{slices.Clip(f.recent), f.complete}, true
+	for i := len(f.recent); i > 0; i-- {
+		if f.recent[i-1].Position == position {
+			return batch{slices.Clip(f.recent[i:]), f.complete}, true
+		}
 	}
-	i, found := slices.BinarySearchFunc(f.recent, seen.number, func(c storedChange, number int64) int {
-		return cmp.Compare(c.number, number)
-	})
-	if !found || seen != f.recent[i].mark {
-		return batch{}, false
+	return batch{slices.Clip(f.recent), f.complete}, f.base == position
+}
+
+// next returns a channel that is closed when the buffer changes.
+func (f *feed) next() <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.updated == nil {
+		f.updated = make(chan struct{})
 	}
-	return batch{slices.Clip(f.recent[i+1:]), f.complete}, true
+	return f.updated
 }
 
 // failingSince returns when the first read of the feed began that has failed since the last
@@ -274,14 +272,13 @@ func (f *feed) readOnce(ctx context.Context) bool {
 	begun := time.Now()
 	reading, cancel := context.WithTimeout(ctx, unreachableLimit)
 	defer cancel()
-	var begin mark
 	var found batch
-	var err error
-	last := f.last()
-	if last == nil {
-		begin, err = f.store.lastChange(reading)
+	last, err := f.last(), error(nil)
+	isFirst := last == ""
+	if isFirst {
+		last, err = f.store.lastPosition(reading)
 	} else {
-		found, err = f.store.changesAfter(reading, *last)
+		found, err = f.store.changesAfter(reading, last)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -295,76 +292,77 @@ func (f *feed) readOnce(ctx context.Context) bool {
 		f.failing = begun
 	}
 	switch {
-	case isGap || last != nil && err != nil && isPermanent(err):
+	case isGap || !isFirst && err != nil && isPermanent(err):
 		f.reset() // each watcher reads from the database, and gets the gap or the error there
 	case err != nil:
 		return false
-	case last == nil:
-		f.base, f.complete = &begin, begun
+	case isFirst:
+		f.base, f.complete = last, begun
 	case len(found.changes) == 0:
 		f.complete = found.complete // heartbeats have time: no watcher is woken
 		return false
 	default:
 		f.add(found)
 	}
-	f.updated.wake()
+	if f.updated != nil {
+		close(f.updated)
+		f.updated = nil
+	}
 	return err == nil || isGap
 }
 
-func (f *feed) last() *mark {
+// last returns the position of the last change, or nothing if it is unknown.
+func (f *feed) last() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.recent) > 0 {
-		last := f.recent[len(f.recent)-1].mark
-		return &last
+		return f.recent[len(f.recent)-1].Position
 	}
 	return f.base
 }
 
 func (f *feed) reset() {
-	f.base, f.recent, f.bytes, f.complete, f.failing = nil, nil, 0, time.Time{}, time.Time{}
+	f.base, f.recent, f.bytes, f.complete, f.failing = "", nil, 0, time.Time{}, time.Time{}
 }
 
+// add adds changes, and drops the oldest ones. Slices that were handed out stay as they are:
+// append writes behind their ends.
 func (f *feed) add(found batch) {
 	f.complete = found.date(f.complete)
-	for _, c := range found.changes {
-		f.bytes += c.size()
-	}
-	// Slices that were handed out stay as they are: append writes behind their ends,
-	// and what is dropped is not overwritten.
 	f.recent = append(f.recent, found.changes...)
-	if len(f.recent) <= maxFeedChanges && f.bytes <= maxFeedBytes {
-		return
+	for _, c := range found.changes {
+		f.bytes += feedSize(c)
 	}
-	dropped := 0
-	for len(f.recent)-dropped > maxFeedChanges/2 || f.bytes > maxFeedBytes/2 {
-		f.bytes -= f.recent[dropped].size()
-		dropped++
+	for len(f.recent) > maxFeedChanges || f.bytes > maxFeedBytes {
+		f.bytes -= feedSize(f.recent[0])
+		f.base, f.recent = f.recent[0].Position, f.recent[1:]
 	}
-	base := f.recent[dropped-1].mark
-	f.base = &base
-	f.recent = slices.Clone(f.recent[dropped:])
 }
 
-func (s *Store) lastChange(ctx context.Context) (last mark, err error) {
+// lastPosition returns the position of the last change.
+func (s *Store) lastPosition(ctx context.Context) (string, error) {
+	var last mark
 	seen := s.seen.Load()
-	err = s.tryRead(ctx, s.sql.lastChange, nil, func(rows pgx.Rows) error {
-		for rows.Next() {
-			if err := rows.Scan(&last.number, &last.at); err != nil {
-				return err
-			}
-		}
-		return rows.Err()
+	err := s.tryRead(ctx, s.sql.lastChange, nil, func(rows pgx.Rows) (err error) {
+		last, err = pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (at mark, err error) {
+			return at, row.Scan(&at.number, &at.at)
+		})
+		return err
 	})
-	if err == nil {
-		s.see(seen, last.number)
+	if err != nil {
+		return "", err
 	}
-	return last, err
+	s.see(seen, last.number)
+	return last.position(), nil
 }
 
 // changesAfter returns the next changes, or ErrGap if there is a gap before them. They are
 // complete up to the time of the call: a write that was acknowledged before is visible.
-func (s *Store) changesAfter(ctx context.Context, seen mark) (found batch, err error) {
+func (s *Store) changesAfter(ctx context.Context, position string) (found batch, err error) {
+	seen, ok := parseMark(position)
+	if !ok {
+		seen = mark{number: -1} // which no feed reaches back to
+	}
 	begun := time.Now()
 	var isCut, isLast bool
 	err = s.tryRead(ctx, s.sql.changes, []any{seen.number, seen.at}, func(rows pgx.Rows) (err error) {
@@ -380,7 +378,7 @@ func (s *Store) changesAfter(ctx context.Context, seen mark) (found batch, err e
 	return found, err
 }
 
-func readChanges(rows pgx.Rows) (found []storedChange, isCut, isLast bool, err error) {
+func readChanges(rows pgx.Rows) (found []relayer.RecordChange, isCut, isLast bool, err error) {
 	isLast = true // if there is none
 	for rows.Next() {
 		var number, at pgtype.Int8
@@ -390,9 +388,8 @@ func readChanges(rows pgx.Rows) (found []storedChange, isCut, isLast bool, err e
 			return nil, false, false, err
 		}
 		if number.Valid {
-			at := mark{number.Int64, at.Int64}
-			change.Position = at.position()
-			found = append(found, storedChange{at, change})
+			change.Position = mark{number.Int64, at.Int64}.position()
+			found = append(found, change)
 		}
 		isLast = last.Bool
 	}
@@ -422,29 +419,4 @@ func (b batch) date(before time.Time) time.Time {
 		b.changes[last].Time = b.complete
 	}
 	return b.complete
-}
-
-// broadcast wakes all goroutines that wait for an event. The zero value is ready to use.
-type broadcast struct {
-	mu   sync.Mutex
-	done chan struct{} // nil without a waiter
-}
-
-// next returns a channel that is closed at the next wake.
-func (b *broadcast) next() <-chan struct{} {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.done == nil {
-		b.done = make(chan struct{})
-	}
-	return b.done
-}
-
-func (b *broadcast) wake() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.done != nil {
-		close(b.done)
-		b.done = nil
-	}
 }

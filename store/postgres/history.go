@@ -37,67 +37,49 @@ func (s *Store) History(ctx context.Context, query relayer.HistoryQuery) (found 
 // [relayer.ErrConflict] if a revision is not greater than all before. The error matches
 // [errors.ErrUnsupported] if the store retains no history.
 func (s *Store) ImportHistory(ctx context.Context, changes []relayer.RecordChange) error {
-	columns, err := pastColumnsOf(changes)
-	if err != nil {
-		return err
-	}
-	if len(changes) == 0 {
-		return s.stopped(ctx)
-	}
-	return s.write(ctx, columns.size, change{
-		ask: func(batch *pgx.Batch) {
-			batch.Queue(s.sql.importPast, columns.revisions, columns.kinds, columns.sequences, columns.ids, columns.claims,
-				columns.terms, columns.oldTerms, columns.texts, columns.oldTexts, columns.notes, columns.documents)
-		},
-		read: func(results pgx.BatchResults) (outcome, error) {
-			var last *int64
-			var isNone, isDropped bool
-			if err := results.QueryRow().Scan(&last, nil, &isNone, &isDropped); err != nil {
-				return outcome{}, err
-			}
-			switch {
-			case isNone:
-				return outcome{refused: errNoHistory}, nil
-			case isDropped:
-				return outcome{}, errDropped
-			case last == nil:
-				return outcome{refused: relayer.ErrConflict}, nil
-			}
-			return outcome{number: *last}, nil
-		},
-	}, columns.ids...)
-}
-
-// pastColumns are the changes of an import into the history, column by column.
-type pastColumns struct {
-	importColumns
-	kinds, oldTexts []string
-	oldTerms        []string // each the text of an array
-	sequences       []int64
-}
-
-func pastColumnsOf(changes []relayer.RecordChange) (columns pastColumns, err error) {
 	records := make([]relayer.Record, len(changes))
 	for i, c := range changes {
 		if i > 0 && c.Record.Revision <= changes[i-1].Record.Revision {
-			return columns, relayer.ErrConflict
+			return relayer.ErrConflict
 		}
-		before := relayer.Record{ID: c.Record.ID, Terms: c.OldTerms, Text: c.OldText}
-		if err := checkLimits(before); err != nil {
-			return columns, err
+		if err := checkLimits(relayer.Record{ID: c.Record.ID, Terms: c.OldTerms, Text: c.OldText}); err != nil {
+			return err
 		}
 		if c.Kind == relayer.ChangeHeartbeat {
-			return columns, errors.New("postgres: a heartbeat is not a change")
+			return errors.New("postgres: a heartbeat is not a change")
 		}
 		records[i] = c.Record
 		records[i].Private = nil
-		columns.kinds = append(columns.kinds, string(c.Kind))
-		columns.oldTexts = append(columns.oldTexts, c.OldText)
-		columns.oldTerms = append(columns.oldTerms, arrayOf(c.OldTerms))
-		columns.sequences = append(columns.sequences, signed(c.Record.Sequence))
 	}
-	columns.importColumns, err = importColumnsOf(records)
-	return columns, err
+	return s.importAll(ctx, records, change{
+		ask: func(batch *pgx.Batch) {
+			for i, c := range changes {
+				rec := records[i]
+				batch.Queue(s.sql.importChange, rec.ID, signed(rec.Revision), string(c.Kind), signed(rec.Sequence), claimParameter(rec.Claim),
+					notNull(rec.Terms), notNull(c.OldTerms), rec.Text, c.OldText, notNull(rec.Note), notNull(rec.Document))
+			}
+			batch.Queue(s.sql.importedChanges)
+		},
+		read: func(results pgx.BatchResults) (o outcome, err error) {
+			for range changes {
+				var isNone, isLate bool
+				var number *string
+				if err := results.QueryRow().Scan(&isNone, &isLate, &number); err != nil {
+					return outcome{}, err
+				}
+				switch {
+				case isNone:
+					return outcome{}, importRefusal{errNoHistory}
+				case isLate:
+					return outcome{}, importRefusal{relayer.ErrConflict}
+				case number == nil:
+					return outcome{}, errDropped
+				}
+			}
+			o.number, err = readNumber(results)
+			return o, err
+		},
+	})
 }
 
 func readHistory(rows pgx.Rows) (found []relayer.RecordChange, err error) {

@@ -110,7 +110,7 @@ func TestReads_CanceledContext(t *testing.T) {
 	}
 	defer func() { _ = tx.Rollback(context.Background()) }()
 	// As a migration locks out readers.
-	if _, err := tx.Exec(t.Context(), "LOCK TABLE "+schema+".relayers, "+schema+".counts, "+schema+".postings"); err != nil {
+	if _, err := tx.Exec(t.Context(), "LOCK TABLE "+schema+".relayers, "+schema+".state, "+schema+".postings"); err != nil {
 		t.Fatal(err)
 	}
 	reads := operations(store)

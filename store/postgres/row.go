@@ -1,8 +1,6 @@
 package postgres
 
 import (
-	"fmt"
-
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
@@ -23,9 +21,6 @@ func onlyRecord(rows pgx.Rows) (relayer.Record, error) {
 	return row.record(), rows.Err()
 }
 
-// errNegativeTotal means that the counts are damaged.
-var errNegativeTotal = fmt.Errorf("postgres: %w: the number of relayers is negative", relayer.ErrCorrupt)
-
 // scanPage reads the rows of a page. Each has the total and the position, which are read from
 // the first. An empty page is one row without a record.
 func scanPage(rows pgx.Rows, columns func(*row) []any) (found relayer.Listing, last mark, err error) {
@@ -35,9 +30,6 @@ func scanPage(rows pgx.Rows, columns func(*row) []any) (found relayer.Listing, l
 		next = row{} // which does not share memory with the one before
 		if err := rows.Scan(targets...); err != nil {
 			return relayer.Listing{}, last, err
-		}
-		if found.Total < 0 {
-			return relayer.Listing{}, last, errNegativeTotal
 		}
 		if next.id.Valid {
 			found.Records = append(found.Records, next.record())

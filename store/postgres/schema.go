@@ -18,8 +18,8 @@ const schemaVersion = 1
 
 // schemaSQL creates the schema.
 //
-// The table state has one row. Its counters are the last sequence number and the last
-// revision; both are raised once per commit, under the write lock. They are ordinary columns
+// The table state has one row. Its counters are the number of relayers, the last sequence number
+// and the last revision; they change once per commit, under the write lock. They are ordinary columns
 // because a SEQUENCE with a cache would hand out numbers out of order. The time of the last
 // change makes, together with its number, the position of the feed, which each page reads.
 // The index on last_revision leads to the current version
@@ -45,15 +45,12 @@ const schemaVersion = 1
 // another one and filter it by ID. The column elsewhere marks changes that were made in another
 // store: see [Store.ImportHistory].
 //
-// The counts form a tree of three levels, which leads to the beginning of a page: a node of level 1
-// counts the records of 128 sequence numbers, and a node of a higher level covers 128 nodes of the
-// level below. They change with every create and delete, so their pages have room for new versions
-// of a row (heap-only tuple updates). Rows of zero are deleted: there would be one for each 128 creates.
-//
 // The table postings is the index of terms: for each term and chunk of 512 sequence numbers,
 // the bits of the records that have the term (an inverted index of bitmaps). A
 // selection combines the bits of its terms, so that it reads one bit for each term and record
-// of the registry, wherever its page is. Writes flip bits, and rows without bits are deleted.
+// of the registry, wherever its page is. The empty term, which all records have, leads to the
+// beginning of a page. Writes flip bits, and rows without bits are deleted. The pages have room for new
+// versions of a row (heap-only tuple updates).
 //
 // Reads are functions for two reasons. A later version can change the tables under
 // older readers, and a function can have planner settings, which keep the planner to
@@ -64,11 +61,12 @@ const schemaSQL = `
 CREATE TABLE $schema.state (
 	version integer NOT NULL,
 	min_writer integer NOT NULL,
+	total bigint NOT NULL CHECK (total >= 0),
 	last_sequence bigint NOT NULL,
 	last_revision bigint PRIMARY KEY,
 	last_changed_at bigint NOT NULL
 );
-INSERT INTO $schema.state VALUES (1, 1, 0, 0, 0);
+INSERT INTO $schema.state VALUES (1, 1, 0, 0, 0, 0);
 
 CREATE TABLE $schema.pruning (
 	pruned bigint NOT NULL,
@@ -100,13 +98,6 @@ CREATE TABLE $schema.postings (
 	bits bit(512) NOT NULL,
 	PRIMARY KEY (term, chunk)
 ) WITH (fillfactor = 70);
-
-CREATE TABLE $schema.counts (
-	level smallint,
-	node bigint,
-	live integer NOT NULL,
-	PRIMARY KEY (level, node)
-) WITH (fillfactor = 50);
 
 CREATE TABLE $schema.changes (
 	number bigint PRIMARY KEY,
@@ -206,37 +197,28 @@ RETURNS TABLE (total bigint, last_number bigint, last_changed_at bigint, $record
 LANGUAGE plpgsql STABLE $settings AS $body$
 #variable_conflict use_column
 DECLARE
-	parent bigint;
-	live_in_node bigint;
+	node bigint := 0;
+	live bigint;
 	passed bigint := 0;
-	lowest bigint := 0;
-	highest bigint := 9223372036854775807;
 BEGIN
 	$primaryOnly
-	SELECT coalesce((SELECT sum(live) FROM $schema.counts WHERE level = 3), 0), s.last_revision, s.last_changed_at
+	SELECT s.total, s.last_revision, s.last_changed_at
 		INTO total, last_number, last_changed_at FROM $schema.state s ORDER BY s.last_revision DESC LIMIT 1;
 	IF first >= total OR most = 0 THEN
 		RETURN NEXT;
 		RETURN;
 	END IF;
-	IF after > 0 THEN
-		lowest := after + 1;
-	ELSE
-		FOR depth IN REVERSE 3..1 LOOP
-			FOR parent, live_in_node IN
-				SELECT node, live FROM $schema.counts
-				WHERE level = depth AND node BETWEEN lowest AND highest ORDER BY node
-			LOOP
-				EXIT WHEN first < passed + live_in_node;
-				passed := passed + live_in_node;
-			END LOOP;
-			lowest := parent << 7;
-			highest := lowest + 127;
+	IF after = 0 THEN
+		FOR node, live IN
+			SELECT p.chunk, bit_count(p.bits) FROM $schema.postings p WHERE p.term = '' ORDER BY p.chunk
+		LOOP
+			EXIT WHEN first < passed + live;
+			passed := passed + live;
 		END LOOP;
 	END IF;
 	RETURN QUERY
 		SELECT total, last_number, last_changed_at, $columns
-		FROM $schema.relayers r WHERE r.sequence >= lowest
+		FROM $schema.relayers r WHERE r.sequence >= greatest(node << 9, after + 1)
 		ORDER BY r.sequence OFFSET first - passed LIMIT most;
 	IF NOT FOUND THEN
 		RETURN NEXT;
@@ -251,36 +233,8 @@ LANGUAGE plpgsql STABLE $joining AS $body$
 BEGIN
 	$primaryOnly
 	RETURN QUERY
-		WITH $held, matching AS (
-			SELECT chunk, bit_and(bits) AS bits FROM held GROUP BY chunk HAVING count(*) = needed
-			UNION ALL
-			SELECT DISTINCT node >> 2, ~ 0::bit(512) FROM $schema.counts WHERE level = 1 AND needed = 0
-		), selected AS (
-			SELECT chunk, bits FROM matching WHERE patterns IS NULL
-			UNION ALL
-			SELECT matching.chunk, bit_or($bitAt)
-			FROM matching, LATERAL (
-				SELECT r.sequence FROM $schema.relayers AS r
-				WHERE r.sequence BETWEEN matching.chunk << 9 AND matching.chunk << 9 | 511
-				AND get_bit(matching.bits, (r.sequence & 511)::integer) = 1 AND r.text LIKE ANY (patterns) OFFSET 0) AS found
-			WHERE patterns IS NOT NULL GROUP BY matching.chunk
-		), $pageOfSelected;
-END
-$body$;
-`
-
-// Parts of the functions.
-const (
-	record  = `id text, revision bigint, sequence bigint, claim bytea, terms text[], text text, note bytea, document bytea, private bytea`
-	columns = `r.id, r.revision, r.sequence, r.claim, r.terms, r.text, r.note, r.document, r.private`
-
-	// changeColumns has no private part.
-	changeColumns = `r.id, r.number, r.sequence, r.claim, r.terms, r.text, r.note, r.document`
-	// oldColumns are stored only if they differ from the new ones.
-	oldColumns = `CASE WHEN r.kind <> 'created' THEN coalesce(r.old_terms, r.terms) END, CASE WHEN r.kind <> 'created' THEN coalesce(r.old_text, r.text) END`
-
-	// held has, for each condition, the bits of the records that it selects.
-	held = `held AS (
+		-- For each condition, the bits of the records that it selects.
+		WITH held AS (
 			SELECT found.chunk, given.condition, bit_or(found.bits) AS bits
 			FROM unnest(wanted, conditions) AS given (term, condition), LATERAL (
 				SELECT p.chunk, p.bits FROM $schema.postings AS p WHERE p.term = given.term OFFSET 0) AS found
@@ -290,11 +244,19 @@ const (
 			FROM unnest(ids) AS given (id), LATERAL (
 				SELECT r.sequence FROM $schema.relayers AS r WHERE r.id = given.id OFFSET 0) AS found
 			GROUP BY 1
-		)`
-
-	// pageOfSelected returns the page of the selected bits. What is not after the given sequence number is
-	// added to what the page skips.
-	pageOfSelected = `counted AS MATERIALIZED (
+		), matching AS (
+			SELECT chunk, bit_and(bits) AS bits FROM held GROUP BY chunk HAVING count(*) = needed
+		), selected AS (
+			SELECT chunk, bits FROM matching WHERE patterns IS NULL
+			UNION ALL
+			SELECT matching.chunk, bit_or($bitAt)
+			FROM matching, LATERAL (
+				SELECT r.sequence FROM $schema.relayers AS r
+				WHERE r.sequence BETWEEN matching.chunk << 9 AND matching.chunk << 9 | 511
+				AND get_bit(matching.bits, (r.sequence & 511)::integer) = 1 AND r.text LIKE ANY (patterns) OFFSET 0) AS found
+			WHERE patterns IS NOT NULL GROUP BY matching.chunk
+		), -- What is not after the given sequence number is added to what the page skips.
+		counted AS MATERIALIZED (
 			SELECT chunk, bits, bit_count(bits) AS live, (sum(bit_count(bits)) OVER (ORDER BY chunk))::bigint - bit_count(bits) AS passed FROM selected
 		), skipped AS MATERIALIZED (
 			SELECT first + coalesce(sum(CASE WHEN chunk < after >> 9 THEN live
@@ -312,7 +274,20 @@ const (
 			SELECT last_revision AS number, last_changed_at AS changed_at FROM $schema.state ORDER BY last_revision DESC LIMIT 1) AS last
 		LEFT JOIN page ON true
 		LEFT JOIN LATERAL (SELECT * FROM $schema.relayers AS r WHERE r.sequence = page.sequence OFFSET 0) AS r ON true
-		ORDER BY page.sequence`
+		ORDER BY page.sequence;
+END
+$body$;
+`
+
+// Parts of the functions.
+const (
+	record  = `id text, revision bigint, sequence bigint, claim bytea, terms text[], text text, note bytea, document bytea, private bytea`
+	columns = `r.id, r.revision, r.sequence, r.claim, r.terms, r.text, r.note, r.document, r.private`
+
+	// changeColumns has no private part.
+	changeColumns = `r.id, r.number, r.sequence, r.claim, r.terms, r.text, r.note, r.document`
+	// oldColumns are stored only if they differ from the new ones.
+	oldColumns = `CASE WHEN r.kind <> 'created' THEN coalesce(r.old_terms, r.terms) END, CASE WHEN r.kind <> 'created' THEN coalesce(r.old_text, r.text) END`
 )
 
 const functionSettings = `
@@ -334,12 +309,9 @@ const primaryOnly = `
 		RAISE EXCEPTION 'the server is a standby' USING ERRCODE = 'read_only_sql_transaction';
 	END IF;`
 
-// parts replaces the names in schemaSQL, first those that contain others.
-var parts = []*strings.Replacer{
-	strings.NewReplacer("$held", held, "$pageOfSelected", pageOfSelected),
-	strings.NewReplacer("$settings", functionSettings, "$joining", joinSettings, "$primaryOnly", primaryOnly,
-		"$noHistory", noHistory, "$bitAt", bitAt, "$record", record, "$columns", columns, "$changeColumns", changeColumns, "$oldColumns", oldColumns),
-}
+// parts replaces the names in schemaSQL.
+var parts = strings.NewReplacer("$settings", functionSettings, "$joining", joinSettings, "$primaryOnly", primaryOnly,
+	"$noHistory", noHistory, "$bitAt", bitAt, "$record", record, "$columns", columns, "$changeColumns", changeColumns, "$oldColumns", oldColumns)
 
 func inSchema(schema, sql string) string {
 	return strings.ReplaceAll(sql, "$schema", pgx.Identifier{schema}.Sanitize())
@@ -429,8 +401,8 @@ func checkSession(ctx context.Context, conn *conn) error {
 // shape fails if tables or functions are missing, or if the tables belong to something else that
 // also has a table state.
 const shape = `
-	SELECT state.last_changed_at, pruning.history_changes, relayers.note, counts.live, postings.bits, changes.elsewhere
-	FROM $schema.state, $schema.pruning, $schema.relayers, $schema.counts, $schema.postings, $schema.changes,
+	SELECT state.total, pruning.history_changes, relayers.note, postings.bits, changes.elsewhere
+	FROM $schema.state, $schema.pruning, $schema.relayers, $schema.postings, $schema.changes,
 		$schema.relayer(''), $schema.page(0, 0, 0), $schema.selection('{}', '{}', '{}', 0, NULL, 0, 0, 0),
 		$schema.last_change(), $schema.changes_after(0, 0), $schema.history('', 0, 0)
 	WHERE false`
@@ -475,11 +447,7 @@ func createSchema(ctx context.Context, conn *conn, opts options) error {
 				return err
 			}
 		}
-		sql := schemaSQL
-		for _, replacer := range parts {
-			sql = replacer.Replace(sql)
-		}
-		_, err = tx.Conn().PgConn().Exec(ctx, inSchema(opts.schema, sql)).ReadAll()
+		_, err = tx.Conn().PgConn().Exec(ctx, inSchema(opts.schema, parts.Replace(schemaSQL))).ReadAll()
 		return err
 	})
 }

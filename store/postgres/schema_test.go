@@ -144,11 +144,11 @@ func TestSchema_UnknownFormat(t *testing.T) {
 		"state that is a view":                        `CREATE VIEW $.state AS SELECT 1 AS version, 'x' AS name`,
 		"relayers":                                    `CREATE TABLE $.relayers (name text); INSERT INTO $.relayers VALUES ('theirs')`,
 		"changes":                                     `CREATE TABLE $.changes (name text)`,
-		"counts that is a view":                       `CREATE VIEW $.counts AS SELECT 1 AS one`,
+		"postings that is a view":                     `CREATE VIEW $.postings AS SELECT 1 AS one`,
 		"changes that is a sequence":                  `CREATE SEQUENCE $.changes`,
-		"counts that is a type":                       `CREATE TYPE $.counts AS ENUM ('one')`,
+		"postings that is a type":                     `CREATE TYPE $.postings AS ENUM ('one')`,
 		"page that is a function":                     `CREATE FUNCTION $.page(bigint, bigint, bigint) RETURNS int LANGUAGE sql AS 'SELECT 1'`,
-		"an index with the name of a table":           `CREATE TABLE $.theirs (id int); CREATE INDEX counts ON $.theirs (id)`,
+		"an index with the name of a table":           `CREATE TABLE $.theirs (id int); CREATE INDEX postings ON $.theirs (id)`,
 		"a state like ours, without the other tables": `CREATE TABLE $.state (version integer, pruned bigint); INSERT INTO $.state VALUES (1, 0)`,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -86,8 +86,8 @@ func TestSelection_EmptyPostings(t *testing.T) {
 	one = update(t, store, one)
 	remove(t, store, two)
 	left := queryOne[string](t, admin, fmt.Sprintf(`SELECT string_agg(term, ' ' ORDER BY term) FROM %s.postings`, schema))
-	if left != "common new" {
-		t.Errorf("postings of %q, want those of common and new", left)
+	if left != " common new" {
+		t.Errorf("postings of %q, want those of all, common and new", left)
 	}
 	remove(t, store, one)
 	if rows := queryOne[int](t, admin, fmt.Sprintf(`SELECT count(*) FROM %s.postings`, schema)); rows != 0 {

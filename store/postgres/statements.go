@@ -7,8 +7,9 @@ package postgres
 type statements struct {
 	lock, state            string
 	create, update, remove string
-	importAll, importPast  string
 	finish, dropEmpty      string
+
+	importEnd, importChange, importedChanges string
 
 	get, history, list, listDocuments, selection string
 
@@ -46,17 +47,18 @@ func statementsIn(schema string) statements {
 		create: in(`
 			WITH made AS (
 				INSERT INTO $schema.relayers (sequence, id, revision, claim, terms, text, note, document, private)
-				SELECT ` + nextSequence + `, $1::text, ` + nextRevision + `, $2::bytea, $3::text[], $4::text, $5::bytea, $6::bytea, $7::bytea
+				SELECT ` + nextSequence + `, $1::text, coalesce($8::bigint, ` + nextRevision + `), $2::bytea, $3::text[], $4::text, $5::bytea, $6::bytea, $7::bytea
 				WHERE NOT EXISTS (SELECT FROM $schema.relayers WHERE id = $1::text)
 				AND NOT EXISTS (SELECT FROM $schema.relayers WHERE claim = $2::bytea)
 				RETURNING sequence, revision
 			), change AS (
 				INSERT INTO $schema.changes (number, kind, sequence, id, nth, claim, terms, text, note, document)
 				SELECT revision, 'created', sequence, $1::text, ` + nextOfID + `, $2::bytea, $3::text[], $4::text, $5::bytea, $6::bytea FROM made
+				WHERE $8::bigint IS NULL
 				RETURNING number
 			)
-			SELECT made.sequence, change.number, EXISTS (SELECT FROM $schema.relayers WHERE id = $1::text),
-				change.number IS NULL AND EXISTS (SELECT FROM $schema.relayers WHERE claim = $2::bytea)
+			SELECT made.sequence, CASE WHEN $8::bigint IS NULL THEN change.number ELSE made.revision END, EXISTS (SELECT FROM $schema.relayers WHERE id = $1::text),
+				made.revision IS NULL AND EXISTS (SELECT FROM $schema.relayers WHERE claim = $2::bytea)
 			FROM (SELECT) AS one LEFT JOIN made ON true LEFT JOIN change ON true`),
 
 		update: in(`
@@ -94,100 +96,58 @@ func statementsIn(schema string) statements {
 			LEFT JOIN change ON true
 			LEFT JOIN $schema.relayers AS stored ON stored.id = $1::text`),
 
-		// An import is one change: it means that watchers should read all relayers
-		// again. The subqueries that return true are not written as EXISTS, for
-		// which the server may read the whole table into memory.
-		importAll: in(`
-			WITH given AS MATERIALIZED (
-				SELECT *, row_number() OVER (PARTITION BY id ORDER BY nth) > 1 AS is_repeated,
-					claim IS NOT NULL AND row_number() OVER (PARTITION BY claim ORDER BY nth) > 1 AS claims_again
-				FROM unnest($1::text[], $2::bigint[], $3::bytea[], $4::text[], $5::text[], $6::bytea[], $7::bytea[], $8::bytea[])
-					WITH ORDINALITY AS given (id, revision, claim, terms, text, note, document, private, nth)
-			), contending AS (
-				SELECT nth, is_repeated OR (SELECT true FROM $schema.relayers AS stored WHERE stored.id = given.id) IS TRUE AS exists,
-					claims_again OR (SELECT true FROM $schema.relayers AS stored WHERE stored.claim = given.claim) IS TRUE AS claimed
-				FROM given
-			), refused AS MATERIALIZED (
-				SELECT exists FROM contending WHERE exists OR claimed ORDER BY nth LIMIT 1
-			), room AS MATERIALIZED (
-				SELECT current_setting('relayer.last_sequence')::bigint AS before,
-					greatest(current_setting('relayer.last_revision')::bigint, (SELECT max(revision) FROM given)) + 1 AS number
-				WHERE NOT EXISTS (SELECT FROM refused)
-			), made AS (
-				INSERT INTO $schema.relayers (sequence, id, revision, claim, terms, text, note, document, private)
-				SELECT room.before + nth, id, revision, claim, terms::text[], text, note, document, private FROM room, given
-				RETURNING id
-			), change AS (
-				INSERT INTO $schema.changes (number, kind, sequence, id, nth, terms, text, note, document)
-				SELECT number, 'imported', 0, '', 0, '{}', '', '', '' FROM room
-				RETURNING number
-			)
-			SELECT room.before, room.number, refused.exists,
-				room.number IS NOT NULL AND ((SELECT count(*) FROM made) < cardinality($1::text[]) OR NOT EXISTS (SELECT FROM change)),
-				CASE WHEN room.number IS NOT NULL THEN set_config('relayer.last_sequence', (room.before + cardinality($1::text[]))::text, true) END,
-				CASE WHEN room.number IS NOT NULL THEN set_config('relayer.last_revision', room.number::text, true) END
-			FROM (SELECT) AS one LEFT JOIN room ON true LEFT JOIN refused ON true`),
+		// An import is one change, after its creates: it means that watchers should read all
+		// relayers again.
+		importEnd: in(`
+			INSERT INTO $schema.changes (number, kind, sequence, id, nth, terms, text, note, document)
+			SELECT set_config('relayer.last_revision', (greatest(current_setting('relayer.last_revision')::bigint, $1::bigint) + 1)::text, true)::bigint,
+				'imported', 0, '', 0, '{}', '', '', ''
+			RETURNING number`),
 
-		// The feed does not have the changes: it begins after them.
-		importPast: in(`
+		importChange: in(`
 			WITH room AS MATERIALIZED (
-				SELECT $1::bigint[] AS numbers WHERE current_setting('relayer.last_revision')::bigint < ($1::bigint[])[1] AND NOT ` + hasNoHistory + `
+				SELECT (SELECT history_age = 0 OR history_changes = 0 FROM $schema.pruning) AS is_none,
+					$2::bigint <= current_setting('relayer.last_revision')::bigint AS is_late
 			), made AS (
 				INSERT INTO $schema.changes (number, kind, sequence, id, elsewhere, nth, claim, terms, old_terms, text, old_text, note, document)
-				SELECT given.number, kind, sequence, id, true,
-					coalesce((SELECT c.nth FROM $schema.changes AS c WHERE c.id = given.id ORDER BY -c.nth LIMIT 1), 0) + row_number() OVER (PARTITION BY id ORDER BY given.number),
-					claim, terms::text[], nullif(old_terms::text[], terms::text[]), text, nullif(old_text, text), note, document
-				FROM room, unnest(room.numbers, $2::text[], $3::bigint[], $4::text[], $5::bytea[], $6::text[], $7::text[], $8::text[], $9::text[], $10::bytea[], $11::bytea[])
-					AS given (number, kind, sequence, id, claim, terms, old_terms, text, old_text, note, document)
-				RETURNING number, changed_at
-			), last AS (
-				SELECT number, changed_at FROM made ORDER BY number DESC LIMIT 1
-			), moved AS (
-				UPDATE $schema.pruning SET pruned = last.number, pruned_at = last.changed_at FROM last
+				SELECT $2::bigint, $3::text, $4::bigint, $1::text, true, ` + nextOfID + `, $5::bytea, $6::text[], nullif($7::text[], $6::text[]),
+					$8::text, nullif($9::text, $8::text), $10::bytea, $11::bytea
+				FROM room WHERE NOT is_none AND NOT is_late
+				RETURNING number
 			)
-			SELECT last.number, set_config('relayer.last_revision', last.number::text, true), ` + hasNoHistory + `,
-				EXISTS (SELECT FROM room) AND (SELECT count(*) FROM made) < cardinality($1::bigint[])
-			FROM (SELECT) AS one LEFT JOIN last ON true`),
+			SELECT is_none, is_late, CASE WHEN number IS NOT NULL THEN set_config('relayer.last_revision', number::text, true) END
+			FROM room LEFT JOIN made ON true`),
+
+		// The feed does not have the imported changes: it begins after them.
+		importedChanges: in(`
+			UPDATE $schema.pruning SET pruned = last.number, pruned_at = last.changed_at
+			FROM $schema.changes AS last WHERE last.number = current_setting('relayer.last_revision')::bigint
+			RETURNING pruned`),
 
 		// The commit must not end by
 		// the timeout of the server, which would report success without having waited for
 		// the synchronous standby. While the queue of notifications is full, it would refuse the
 		// commit, and none is sent: watchers poll.
 		finish: in(`
-			WITH counted AS (
-				INSERT INTO $schema.counts (level, node, live)
-				SELECT level, sequence >> 7 * level, sum(by)::integer
-				FROM (
-					SELECT unnest($1::bigint[]) AS sequence, 1 AS by UNION ALL SELECT unnest($2::bigint[]), -1
-				) AS changed, generate_series(1, 3) AS level
-				GROUP BY 1, 2 HAVING sum(by) <> 0
-				ON CONFLICT (level, node) DO UPDATE SET live = counts.live + excluded.live
-			), flipped AS (
+			WITH flipped AS (
 				INSERT INTO $schema.postings (term, chunk, bits)
 				SELECT term, sequence >> 9, bit_xor(` + bitAt + `)
-				FROM unnest($3::text[], $4::bigint[]) AS flipped (term, sequence)
+				FROM unnest($1::text[], $2::bigint[]) AS flipped (term, sequence)
 				GROUP BY 1, 2 HAVING bit_xor(` + bitAt + `) <> 0::bit(512)
 				ON CONFLICT (term, chunk) DO UPDATE SET bits = postings.bits # excluded.bits
 			), advanced AS (
-				UPDATE $schema.state SET last_sequence = $5::bigint, last_revision = $6::bigint,
-					last_changed_at = coalesce((SELECT changed_at FROM $schema.changes WHERE number = $6::bigint), last_changed_at)
-				WHERE last_revision = $7::bigint
+				UPDATE $schema.state SET total = total + $3::bigint, last_sequence = $4::bigint, last_revision = $5::bigint,
+					last_changed_at = coalesce((SELECT changed_at FROM $schema.changes WHERE number = $5::bigint), last_changed_at)
+				WHERE last_revision = $6::bigint
 			)
-			SELECT CASE WHEN $9::boolean THEN pg_notify($8::text, '') END, set_config('statement_timeout', '0', true)`),
+			SELECT CASE WHEN $8::boolean THEN pg_notify($7::text, '') END, set_config('statement_timeout', '0', true)`),
 
 		// A join could read the whole index, if the statistics say that a table is empty.
 		// No row moves under the write lock.
 		dropEmpty: in(`
-			WITH uncounted AS (
-				DELETE FROM $schema.counts WHERE ctid = ANY (ARRAY(
-					SELECT stored.ctid
-					FROM unnest($1::bigint[]) AS lost (sequence), generate_series(1, 3) AS level, LATERAL (
-						SELECT c.ctid FROM $schema.counts AS c
-						WHERE c.level = level.level AND c.node = lost.sequence >> 7 * level.level AND c.live = 0 OFFSET 0) AS stored))
-			)
 			DELETE FROM $schema.postings WHERE ctid = ANY (ARRAY(
 				SELECT stored.ctid
-				FROM unnest($2::text[], $3::bigint[]) AS lost (term, sequence), LATERAL (
+				FROM unnest($1::text[], $2::bigint[]) AS lost (term, sequence), LATERAL (
 					SELECT p.ctid FROM $schema.postings AS p
 					WHERE p.term = lost.term AND p.chunk = lost.sequence >> 9 AND p.bits = 0::bit(512) OFFSET 0) AS stored))`),
 
@@ -267,8 +227,7 @@ const (
 	recordColumns = `id, revision, sequence, claim, terms, text, note, document, private`
 	fromPage      = ` FROM $schema.page($1::bigint, $2::bigint, $3::bigint)`
 
-	lostByFeed   = `(SELECT pruned FROM $schema.pruning)`
-	hasNoHistory = `(SELECT history_age = 0 OR history_changes = 0 FROM $schema.pruning)`
+	lostByFeed = `(SELECT pruned FROM $schema.pruning)`
 
 	oldest = `oldest AS (
 				SELECT number, changed_at, id, nth FROM $schema.changes

@@ -36,10 +36,9 @@ func (s *Store) write(ctx context.Context, size int, c change, ids ...string) er
 	return err
 }
 
-// confirm waits until an unconfirmed write of the id is confirmed. A change that
-// finds nothing left to do relies on it: it reads the record and writes nothing.
-func (s *Store) confirm(ctx context.Context, id string) error {
-	if _, found := s.unconfirmed.ids.Load(id); !found {
+// confirm waits until all unconfirmed writes are confirmed.
+func (s *Store) confirm(ctx context.Context) error {
+	if !s.unconfirmed.any() {
 		return nil
 	}
 	err := s.do(ctx, 0, change{
@@ -47,7 +46,7 @@ func (s *Store) confirm(ctx context.Context, id string) error {
 		read: func(pgx.BatchResults) (outcome, error) { return outcome{}, nil },
 	})
 	if errors.Is(err, relayer.ErrOutcomeUnknown) {
-		return fmt.Errorf("%w: an earlier write of this relayer is not confirmed: %w", relayer.ErrUnavailable, withoutDriver(err))
+		return fmt.Errorf("%w: an earlier write is not confirmed: %w", relayer.ErrUnavailable, withoutDriver(err))
 	}
 	return err
 }

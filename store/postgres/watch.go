@@ -34,8 +34,14 @@ const imported relayer.ChangeKind = "imported"
 // Any number of watchers cost the server one reader per Store. A sequence uses it from its
 // first iteration on.
 func (s *Store) Watch(ctx context.Context, after string) iter.Seq2[relayer.RecordChange, error] {
-	w := &watcher{store: s}
-	w.start(ctx, after)
+	w := &watcher{store: s, seen: after, yielded: time.Now()}
+	if after == "" {
+		w.fromDatabase(ctx, func(ctx context.Context) (err error) {
+			w.seen, err = s.lastPosition(ctx)
+			w.complete = w.yielded
+			return err
+		})
+	}
 	return func(yield func(relayer.RecordChange, error) bool) {
 		s.feed.join()
 		leave := sync.OnceFunc(s.feed.leave)
@@ -47,37 +53,20 @@ func (s *Store) Watch(ctx context.Context, after string) iter.Seq2[relayer.Recor
 }
 
 // watcher is one consumer of changes, which reads at its own pace. Between reads it
-// holds only the mark of the last change that it has seen.
+// holds only the position of the last change that it has seen.
 type watcher struct {
 	store    *Store
-	seen     *mark     // nil if start could not determine it: then there is a gap
+	seen     string    // empty if Watch could not determine it: then there is a gap
 	complete time.Time // up to which seen has all changes; zero if unknown
 	failing  time.Time // when the first of the reads began that have failed since the last success
 	last     relayer.RecordChange
 	yielded  time.Time // when last was
 }
 
-func (w *watcher) start(ctx context.Context, after string) {
-	w.yielded = time.Now()
-	if after == "" {
-		w.fromDatabase(ctx, func(ctx context.Context) error {
-			last, err := w.store.lastChange(ctx)
-			if err == nil {
-				w.seen, w.complete = &last, w.yielded
-			}
-			return err
-		})
-		return
-	}
-	if seen, ok := parseMark(after); ok {
-		w.seen = &seen
-	}
-}
-
 func (w *watcher) run(ctx context.Context, yield func(relayer.RecordChange, error) bool) {
 	for ctx.Err() == nil {
 		// Before the read, so that what is added after it is noticed.
-		next := w.store.feed.updated.next()
+		next := w.store.feed.next()
 		found, err := w.read(ctx)
 		if errors.Is(err, relayer.ErrGap) {
 			yield(relayer.RecordChange{}, relayer.ErrGap)
@@ -93,11 +82,16 @@ func (w *watcher) run(ctx context.Context, yield func(relayer.RecordChange, erro
 				// earlier element has reported is still true.
 				change.Time = w.last.Time
 			}
-			if ctx.Err() != nil || !change.yield(yield) {
+			switch {
+			case ctx.Err() != nil:
+				return
+			case change.Kind == imported:
+				yield(relayer.RecordChange{}, relayer.ErrGap)
+				return
+			case !yield(change, nil):
 				return
 			}
-			seen := change.mark
-			w.seen, w.last, w.yielded = &seen, change.RecordChange, time.Now()
+			w.seen, w.last, w.yielded = change.Position, change, time.Now()
 		}
 		if len(found.changes) > 0 {
 			continue
@@ -118,18 +112,9 @@ func (w *watcher) heartbeat(yield func(relayer.RecordChange, error) bool) bool {
 	if time.Since(w.yielded) < heartbeatInterval || !w.complete.After(w.last.Time) {
 		return true
 	}
-	w.last = relayer.RecordChange{Kind: relayer.ChangeHeartbeat, Position: w.seen.position(), Time: w.complete}
+	w.last = relayer.RecordChange{Kind: relayer.ChangeHeartbeat, Position: w.seen, Time: w.complete}
 	w.yielded = time.Now()
 	return yield(w.last, nil)
-}
-
-// yield reports whether the sequence goes on.
-func (c storedChange) yield(yield func(relayer.RecordChange, error) bool) bool {
-	if c.Kind == imported {
-		yield(relayer.RecordChange{}, relayer.ErrGap)
-		return false
-	}
-	return yield(c.RecordChange, nil)
 }
 
 func (w *watcher) sleep(ctx context.Context, next <-chan struct{}) {
@@ -148,22 +133,12 @@ func (w *watcher) read(ctx context.Context) (found batch, err error) {
 	if w.store.ended.Err() != nil {
 		return batch{}, errClosed
 	}
-	if w.seen == nil {
-		err := w.fromDatabase(ctx, func(ctx context.Context) error {
-			_, err := w.store.lastChange(ctx)
-			return err
-		})
-		if err == nil {
-			err = relayer.ErrGap
-		}
-		return batch{}, err
-	}
-	if found, ok := w.store.feed.after(*w.seen); ok {
+	if found, ok := w.store.feed.after(w.seen); ok {
 		w.complete, w.failing = found.complete, w.store.feed.failingSince()
 		return found, nil
 	}
 	err = w.fromDatabase(ctx, func(ctx context.Context) (err error) {
-		found, err = w.store.changesAfter(ctx, *w.seen)
+		found, err = w.store.changesAfter(ctx, w.seen)
 		return err
 	})
 	if err == nil {

@@ -165,7 +165,7 @@ func TestWriteLock_StalledMessage(t *testing.T) {
 	t.Cleanup(resume)
 	p.obey(func(sql string) fault {
 		// The first statement of the second message.
-		if strings.Contains(sql, ".counts") {
+		if strings.Contains(sql, ".postings") {
 			close(arrived)
 			<-goOn
 		}

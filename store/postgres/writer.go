@@ -158,15 +158,13 @@ func (s *Store) tryTransaction(conn *conn, taken []*write) error {
 // connection. A client that holds the write lock and stalls loses it soon, so that
 // other writers wait and do not fail. Commits are synced even if the session turns that
 // off. Warnings are sent, because a canceled wait for the standby is only reported by
-// one. NULL in an array is NULL, also in the text format. The planner uses the indexes
-// even if a plan was made for small tables.
+// one. The planner uses the indexes even if a plan was made for small tables.
 const settings = `
 	SELECT set_config('lock_timeout', $1::text, true),
 		set_config('statement_timeout', $2::text, true),
 		set_config('idle_in_transaction_session_timeout', $3::text, true),
 		CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END,
 		set_config('client_min_messages', 'warning', true),
-		set_config('array_nulls', 'on', true),
 		set_config('enable_seqscan', 'off', true),
 		set_config('enable_tidscan', 'on', true),
 		set_config('jit', 'off', true)`
@@ -211,7 +209,7 @@ type counters struct {
 // after returns the counters raised by what the outcomes have taken.
 func (c counters) after(outcomes []outcome) counters {
 	for _, o := range outcomes {
-		c.sequence = max(c.sequence, slices.Max(append(o.gained.records, 0)))
+		c.sequence = max(c.sequence, o.sequence)
 		c.revision = max(c.revision, o.number)
 	}
 	return c
@@ -270,15 +268,17 @@ func (s *Store) sendCommit(conn *conn, stored counters, outcomes []outcome) erro
 	// The counters are written also if nothing has changed: a commit waits for the
 	// disk and the standby only if it has written.
 	raised := stored.after(outcomes)
-	var gained, lost entries
+	var flipped, lost entries
+	total := 0
 	for _, o := range outcomes {
-		gained.add(o.gained)
+		total += o.total
+		flipped.add(o.gained)
+		flipped.add(o.lost)
 		lost.add(o.lost)
 	}
-	message.Queue(s.sql.finish, gained.records, lost.records, append(gained.terms, lost.terms...), append(gained.of, lost.of...),
-		raised.sequence, raised.revision, stored.revision, s.opts.channel(), !s.isQueueFull.Load())
-	if len(lost.terms)+len(lost.records) > 0 {
-		message.Queue(s.sql.dropEmpty, lost.records, lost.terms, lost.of)
+	message.Queue(s.sql.finish, flipped.terms, flipped.of, total, raised.sequence, raised.revision, stored.revision, s.opts.channel(), !s.isQueueFull.Load())
+	if len(lost.terms) > 0 {
+		message.Queue(s.sql.dropEmpty, lost.terms, lost.of)
 	}
 	message.Queue(`COMMIT`)
 	takeWarning(conn.Conn().PgConn())
