@@ -7,10 +7,13 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/storeutil"
 	"github.com/go-relayer/relayer/store/transfer"
 )
 
@@ -84,7 +87,7 @@ func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record,
 // askCreate adds the statement that creates a record: with a given revision, which makes no
 // change, or with the next one.
 func (s *Store) askCreate(batch *pgx.Batch, rec relayer.Record, given *int64) {
-	batch.Queue(s.sql.create, rec.ID, claimParameter(rec.Claim), notNull(rec.Terms), rec.Text, notNull(rec.Note), notNull(rec.Document), notNull(rec.Private), given)
+	batch.Queue(s.in(sqlCreate), rec.ID, claimParameter(rec.Claim), notNull(rec.Terms), rec.Text, notNull(rec.Note), notNull(rec.Document), notNull(rec.Private), given)
 }
 
 func readCreate(results pgx.BatchResults, terms []string) (outcome, error) {
@@ -115,7 +118,7 @@ func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record,
 	based := signed(rec.Revision)
 	err := s.write(ctx, sizeOf(rec), change{
 		ask: func(batch *pgx.Batch) {
-			batch.Queue(s.sql.update, rec.ID, based, claimParameter(rec.Claim), notNull(rec.Terms), rec.Text, notNull(rec.Note), notNull(rec.Document), notNull(rec.Private))
+			batch.Queue(s.in(sqlUpdate), rec.ID, based, claimParameter(rec.Claim), notNull(rec.Terms), rec.Text, notNull(rec.Note), notNull(rec.Document), notNull(rec.Private))
 		},
 		read: func(results pgx.BatchResults) (outcome, error) {
 			var updated, stored, sequence *int64
@@ -148,7 +151,7 @@ func (s *Store) Delete(ctx context.Context, id string, revision uint64, note []b
 	}
 	based := signed(revision)
 	return s.write(ctx, 0, change{
-		ask: func(batch *pgx.Batch) { batch.Queue(s.sql.remove, id, based, notNull(note)) },
+		ask: func(batch *pgx.Batch) { batch.Queue(s.in(sqlRemove), id, based, notNull(note)) },
 		read: func(results pgx.BatchResults) (outcome, error) {
 			var sequence, number, stored *int64
 			var terms []string
@@ -191,7 +194,7 @@ func (s *Store) Import(ctx context.Context, records []relayer.Record) error {
 			for _, rec := range records {
 				s.askCreate(batch, rec, new(signed(rec.Revision)))
 			}
-			batch.Queue(s.sql.importEnd, greatest)
+			batch.Queue(s.in(sqlImportEnd), greatest)
 		},
 		read: func(results pgx.BatchResults) (all outcome, err error) {
 			for _, rec := range records {
@@ -275,4 +278,30 @@ func notNull[T any](list []T) []T {
 		return []T{}
 	}
 	return list
+}
+
+// maxRecordSize is the limit of one write. It is far below the limit of the server
+// for one message, and far above any relayer.
+const maxRecordSize = 256 << 20
+
+// checkLimits returns an error if the tables cannot hold the record.
+func checkLimits(rec relayer.Record) error {
+	if err := storeutil.Check(rec, maxRecordSize); err != nil || isStorable(rec.ID) {
+		return err
+	}
+	return invalid("id", "must be UTF-8 without NUL")
+}
+
+func invalid(field, message string) error {
+	return &relayer.ValidationError{Fields: []relayer.FieldError{{Field: field, Message: message}}}
+}
+
+// isStorable reports whether an ID or a term is text for the server. No other is ever
+// stored.
+func isStorable(text string) bool {
+	return utf8.ValidString(text) && !strings.Contains(text, "\x00")
+}
+
+func sizeOf(rec relayer.Record) int {
+	return len(rec.Document) + len(rec.Private) + len(rec.Text) + len(rec.Note)
 }

@@ -104,7 +104,7 @@ func (s *Store) findContradiction(ctx context.Context) error {
 		}
 		for _, c := range contradictions {
 			var count int
-			if err := tx.QueryRow(ctx, inSchema(s.opts.schema, c.sql)).Scan(&count); err != nil {
+			if err := tx.QueryRow(ctx, s.in(c.sql)).Scan(&count); err != nil {
 				return err
 			}
 			if count > 0 {
@@ -133,7 +133,7 @@ func (s *Store) Ready(ctx context.Context) error {
 		return err
 	}
 	var missing *string
-	err := s.read(ctx, inSchema(s.opts.schema, needed), nil, func(rows pgx.Rows) (err error) {
+	err := s.read(ctx, s.in(needed), nil, func(rows pgx.Rows) (err error) {
 		missing, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[*string])
 		return err
 	})

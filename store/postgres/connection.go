@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -33,25 +33,18 @@ type connections struct {
 // waiting calls would connect to all hosts again and again, also to the standby that is about to
 // be promoted.
 type prober struct {
-	lock chan struct{} // held by the caller that looks for a primary
-
-	mu       sync.Mutex
-	failure  error     // why no primary could be reached; nil if one could
-	surveyed time.Time // when a slow call has last asked all servers
+	lock     chan struct{}             // held by the caller that looks for a primary
+	failure  atomic.Pointer[error]     // why no primary could be reached; nil if one could
+	surveyed atomic.Pointer[time.Time] // when a slow call has last asked all servers
 }
 
 func newProber() *prober { return &prober{lock: make(chan struct{}, 1)} }
 
 func (p *prober) lastFailure() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.failure
-}
-
-func (p *prober) note(failure error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.failure = failure
+	if failure := p.failure.Load(); failure != nil {
+		return *failure
+	}
+	return nil
 }
 
 // conn is a connection of the pool that occupies a slot.
@@ -103,14 +96,11 @@ func (c *connections) probe(ctx, waiting context.Context, late error) (*pooled, 
 			case <-waiting.Done():
 				return nil, cmp.Or(ctx.Err(), c.prober.lastFailure(), late)
 			}
-			if isProber = c.prober.lastFailure() != nil; !isProber {
-				<-c.prober.lock
-			}
 		}
 		found, err := c.acquirePrimary(waiting)
 		switch {
 		case err == nil:
-			c.prober.note(nil)
+			c.prober.failure.Store(nil)
 			return found, nil
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
@@ -124,7 +114,7 @@ func (c *connections) probe(ctx, waiting context.Context, late error) (*pooled, 
 			late = fmt.Errorf("no connection within %v: %w", c.connectTimeout, err)
 		}
 		if isAway(err) {
-			c.prober.note(late)
+			c.prober.failure.Store(new(late))
 		}
 		select {
 		case <-waiting.Done():

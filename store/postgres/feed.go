@@ -343,7 +343,7 @@ func (f *feed) add(found batch) {
 func (s *Store) lastPosition(ctx context.Context) (string, error) {
 	var last mark
 	seen := s.seen.Load()
-	err := s.tryRead(ctx, s.sql.lastChange, nil, func(rows pgx.Rows) (err error) {
+	err := s.tryRead(ctx, s.in(sqlLastChange), nil, func(rows pgx.Rows) (err error) {
 		last, err = pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (at mark, err error) {
 			return at, row.Scan(&at.number, &at.at)
 		})
@@ -365,7 +365,7 @@ func (s *Store) changesAfter(ctx context.Context, position string) (found batch,
 	}
 	begun := time.Now()
 	var isCut, isLast bool
-	err = s.tryRead(ctx, s.sql.changes, []any{seen.number, seen.at}, func(rows pgx.Rows) (err error) {
+	err = s.tryRead(ctx, s.in(sqlChanges), []any{seen.number, seen.at}, func(rows pgx.Rows) (err error) {
 		found.changes, isCut, isLast, err = readChanges(rows)
 		return err
 	})

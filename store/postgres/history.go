@@ -25,7 +25,7 @@ func (s *Store) History(ctx context.Context, query relayer.HistoryQuery) (found 
 	if query.Before > 0 && query.Before < math.MaxInt64 {
 		before = int64(query.Before)
 	}
-	err = s.read(ctx, s.sql.history, []any{query.ID, before, int64(query.Limit)}, func(rows pgx.Rows) (err error) {
+	err = s.read(ctx, s.in(sqlHistory), []any{query.ID, before, int64(query.Limit)}, func(rows pgx.Rows) (err error) {
 		found, err = readHistory(rows)
 		return err
 	})
@@ -55,10 +55,10 @@ func (s *Store) ImportHistory(ctx context.Context, changes []relayer.RecordChang
 		ask: func(batch *pgx.Batch) {
 			for i, c := range changes {
 				rec := records[i]
-				batch.Queue(s.sql.importChange, rec.ID, signed(rec.Revision), string(c.Kind), signed(rec.Sequence), claimParameter(rec.Claim),
+				batch.Queue(s.in(sqlImportChange), rec.ID, signed(rec.Revision), string(c.Kind), signed(rec.Sequence), claimParameter(rec.Claim),
 					notNull(rec.Terms), notNull(c.OldTerms), rec.Text, c.OldText, notNull(rec.Note), notNull(rec.Document))
 			}
-			batch.Queue(s.sql.importedChanges)
+			batch.Queue(s.in(sqlImportedChanges))
 		},
 		read: func(results pgx.BatchResults) (o outcome, err error) {
 			for range changes {

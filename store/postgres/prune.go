@@ -80,7 +80,7 @@ func (s *Store) pruneOnce(byAge bool) (done pruning, err error) {
 	defer conn.Release()
 	err = transact(ctx, conn, s.opts, func(tx pgx.Tx) error {
 		var ofFeed, ofHistory, displaced, historyAge, historyChanges int64
-		err := tx.QueryRow(ctx, s.sql.lockPruning).Scan(&ofFeed, &ofHistory, &displaced, &done.feedAge, &historyAge, &historyChanges)
+		err := tx.QueryRow(ctx, s.in(sqlLockPruning)).Scan(&ofFeed, &ofHistory, &displaced, &done.feedAge, &historyAge, &historyChanges)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
 		}
@@ -95,12 +95,12 @@ func (s *Store) pruneOnce(byAge bool) (done pruning, err error) {
 			tag, err = tx.Exec(ctx, sql, after, pruneStep, limit, schemaVersion)
 			return tag.RowsAffected() > 0
 		}
-		done.pruned = step(s.sql.prune, ofFeed, done.feedAge)
+		done.pruned = step(s.in(sqlPrune), ofFeed, done.feedAge)
 		if historyAge > 0 {
-			done.pruned = step(s.sql.displace, displaced, historyChanges) || done.pruned
+			done.pruned = step(s.in(sqlDisplace), displaced, historyChanges) || done.pruned
 		}
 		if byAge {
-			done.prunedByAge = step(s.sql.pruneHistory, ofHistory, historyAge)
+			done.prunedByAge = step(s.in(sqlPruneHistory), ofHistory, historyAge)
 		}
 		return err
 	})

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/go-relayer/relayer"
 )
@@ -61,4 +62,69 @@ func (s *Store) readOnce(ctx context.Context, sql string, args []any, use func(p
 		return err
 	}
 	return s.causeOf(limited, err)
+}
+
+func onlyRecord(rows pgx.Rows) (relayer.Record, error) {
+	if !rows.Next() {
+		if rows.Err() != nil {
+			return relayer.Record{}, rows.Err()
+		}
+		return relayer.Record{}, relayer.ErrNotFound
+	}
+	var row row
+	if err := rows.Scan(row.columns()...); err != nil {
+		return relayer.Record{}, err
+	}
+	return row.record(), rows.Err()
+}
+
+// scanPage reads the rows of a page. Each has the total and the position, which are read from
+// the first. An empty page is one row without a record.
+func scanPage(rows pgx.Rows, columns func(*row) []any) (found relayer.Listing, last mark, err error) {
+	var next row
+	targets := append([]any{&found.Total, &last.number, &last.at}, columns(&next)...)
+	for rows.Next() {
+		next = row{} // which does not share memory with the one before
+		if err := rows.Scan(targets...); err != nil {
+			return relayer.Listing{}, last, err
+		}
+		if next.id.Valid {
+			found.Records = append(found.Records, next.record())
+		}
+		targets[0], targets[1], targets[2] = nil, nil, nil
+	}
+	found.Position = last.position()
+	return found, last, rows.Err()
+}
+
+// row is a record as it is read. All columns are NULL in an empty page.
+type row struct {
+	id, text                       pgtype.Text
+	revision, sequence             pgtype.Int8
+	claim, note, document, private []byte
+	terms                          []string
+}
+
+// columns are those of recordColumns.
+func (r *row) columns() []any {
+	return []any{&r.id, &r.revision, &r.sequence, &r.claim, &r.terms, &r.text, &r.note, &r.document, &r.private}
+}
+
+// documentColumns are those of the statement for documents only.
+func (r *row) documentColumns() []any {
+	return []any{&r.id, &r.revision, &r.sequence, &r.note, &r.document}
+}
+
+func (r *row) record() relayer.Record {
+	return relayer.Record{
+		ID:       r.id.String,
+		Revision: uint64(r.revision.Int64),
+		Sequence: uint64(r.sequence.Int64),
+		Claim:    string(r.claim),
+		Terms:    r.terms,
+		Text:     r.text.String,
+		Document: r.document,
+		Private:  r.private,
+		Note:     r.note,
+	}
 }

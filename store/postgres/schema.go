@@ -313,6 +313,9 @@ const primaryOnly = `
 var parts = strings.NewReplacer("$settings", functionSettings, "$joining", joinSettings, "$primaryOnly", primaryOnly,
 	"$noHistory", noHistory, "$bitAt", bitAt, "$record", record, "$columns", columns, "$changeColumns", changeColumns, "$oldColumns", oldColumns)
 
+// in returns a statement for the schema of the Store.
+func (s *Store) in(sql string) string { return inSchema(s.opts.schema, sql) }
+
 func inSchema(schema, sql string) string {
 	return strings.ReplaceAll(sql, "$schema", pgx.Identifier{schema}.Sanitize())
 }
@@ -343,7 +346,7 @@ func setRetention(ctx context.Context, conn *conn, opts options) error {
 	ctx, cancel := context.WithTimeout(ctx, opts.timeout)
 	defer cancel()
 	return transact(ctx, conn, opts, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, statementsIn(opts.schema).setRetention, given.feedAge, given.historyAge, given.historyChanges)
+		_, err := tx.Exec(ctx, inSchema(opts.schema, sqlSetRetention), given.feedAge, given.historyAge, given.historyChanges)
 		return err
 	})
 }
@@ -459,7 +462,7 @@ func setupError(ctx context.Context, config *pgx.ConnConfig, opts options, err e
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, context.DeadlineExceeded) && !isUnconnected:
-		return failed(serverTimeout{opts.timeout})
+		return failed(serverTimeout(opts.timeout))
 	case hasCode(err, undefinedObject, invalidParameter) || isUnconnected && hasCode(err, syntaxError, cannotChangeNow):
 		// The server quotes the setting, or its value, which may be a part of a password.
 		message := "postgres: the server refuses a setting of the connection string or the environment"
@@ -476,4 +479,64 @@ func setupError(ctx context.Context, config *pgx.ConnConfig, opts options, err e
 		return fmt.Errorf("postgres: schema %s: %w", schema, withoutDriver(err))
 	}
 	return failed(err)
+}
+
+// errUnsupported is not [relayer.ErrUnavailable]: a retry cannot succeed.
+var errUnsupported = errors.New("unsupported database")
+
+// unsupportedEngines speak PostgreSQL's protocol. Each is recognized by a part of version().
+var unsupportedEngines = map[string]string{"CockroachDB": "CockroachDB", "-YB-": "YugabyteDB"}
+
+// checkEngine returns an error if the server is not PostgreSQL but an engine that
+// cannot order writes as PostgreSQL does, or if the database lacks characters.
+func checkEngine(ctx context.Context, conn *conn) error {
+	var version, encoding string
+	if err := conn.QueryRow(ctx, `SELECT version(), current_setting('server_encoding')`).Scan(&version, &encoding); err != nil {
+		return err
+	}
+	for mark, engine := range unsupportedEngines {
+		if strings.Contains(version, mark) {
+			return fmt.Errorf("%w: %s has no advisory locks, which order writes, and no LISTEN/NOTIFY, or not by default; use PostgreSQL", errUnsupported, engine)
+		}
+	}
+	if encoding != "UTF8" {
+		return fmt.Errorf("%w: its encoding is %s and must be UTF8: create another with CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0", errUnsupported, encoding)
+	}
+	return nil
+}
+
+// explain returns the error, or [relayer.ErrNewerFormat] if a statement fails
+// because a newer version has changed what it refers to.
+func (s *Store) explain(ctx context.Context, err error) error {
+	if !isSchemaError(err) {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.opts.timeout)
+	defer cancel()
+	conn, failed := s.acquire(ctx)
+	if failed != nil {
+		return err
+	}
+	defer conn.Release()
+	found, failed := readFormat(ctx, conn, s.opts.schema)
+	if failed != nil || found.version <= schemaVersion {
+		return err
+	}
+	return fmt.Errorf("%w: it is of version %d, this package knows version %d, and the server says: %v",
+		relayer.ErrNewerFormat, found.version, schemaVersion, withoutDriver(err))
+}
+
+// format is the version of the schema and the minimum version of its writers. A later
+// version of this package may change the schema under the write lock while instances of
+// this version run: they go on reading through the functions of the schema, and writing
+// and pruning if minWriter permits it. The tables state (version, min_writer) and
+// pruning keep their names, because all versions look there.
+type format struct{ version, minWriter int }
+
+func (f format) permits(version int) error {
+	if f.minWriter <= version {
+		return nil
+	}
+	return fmt.Errorf("%w: it is of version %d and needs writers of version %d, and this package writes version %d",
+		relayer.ErrNewerFormat, f.version, f.minWriter, version)
 }
