@@ -3,7 +3,6 @@ package storeutil
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"iter"
 	"strconv"
 	"strings"
@@ -108,19 +107,18 @@ func (f *Feed) Watch(ctx context.Context, after string) iter.Seq2[relayer.Record
 		}
 		heartbeat := time.NewTicker(heartbeatInterval)
 		defer heartbeat.Stop()
+		isDue := false
 		for ctx.Err() == nil {
-			change, updated, err := f.next(seen)
+			change, updated, err := f.next(seen, isDue)
+			isDue = false
 			if updated != nil {
 				select {
 				case <-updated:
-					continue
 				case <-ctx.Done():
-					return
 				case <-heartbeat.C:
+					isDue = true
 				}
-				if change, err = f.heartbeat(seen); err != nil {
-					continue // there are changes now
-				}
+				continue
 			}
 			heartbeat.Reset(heartbeatInterval)
 			if !yield(change, err) || err != nil {
@@ -141,42 +139,21 @@ func (f *Feed) begin(after string) (seen uint64, err error) {
 	if after == "" {
 		return f.last, nil
 	}
-	seen, ok := f.numberOf(after)
-	if !ok || seen > f.last || seen < f.base() {
+	digits, isOurs := strings.CutPrefix(after, f.epoch)
+	seen, err = strconv.ParseUint(digits, 10, 64)
+	if !isOurs || err != nil || after != f.position(seen) || seen > f.last || seen < f.base() {
 		return 0, relayer.ErrGap
 	}
 	return seen, nil
 }
 
-// heartbeat returns a heartbeat for a consumer that has all changes, or else an error. Every
-// write that was acknowledged before is published.
-func (f *Feed) heartbeat(seen uint64) (relayer.RecordChange, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if seen != f.last || f.closed != nil {
-		return relayer.RecordChange{}, errNotIdle
-	}
-	return relayer.RecordChange{Kind: relayer.ChangeHeartbeat, Position: f.position(seen), Time: time.Now()}, nil
-}
-
-var errNotIdle = errors.New("storeutil: the consumer does not have all changes")
-
 // base returns the number of the change before the retained ones.
 func (f *Feed) base() uint64 { return f.last - uint64(len(f.recent.All)) }
 
-// numberOf parses a position of this Feed.
-func (f *Feed) numberOf(position string) (number uint64, ok bool) {
-	digits, ok := strings.CutPrefix(position, f.epoch)
-	if !ok || f.epoch == "" {
-		return 0, false
-	}
-	number, err := strconv.ParseUint(digits, 10, 64)
-	return number, err == nil && strconv.FormatUint(number, 10) == digits
-}
-
 // next returns the change after the one with the number, or the error that ends the
-// sequence, or a channel that is closed when there is one of them.
-func (f *Feed) next(seen uint64) (relayer.RecordChange, <-chan struct{}, error) {
+// sequence. Without one of them it returns a heartbeat if one is due, up to which every write that
+// was acknowledged is published, and otherwise a channel that is closed when there is one.
+func (f *Feed) next(seen uint64, isDue bool) (relayer.RecordChange, <-chan struct{}, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch base := f.base(); {
@@ -188,6 +165,8 @@ func (f *Feed) next(seen uint64) (relayer.RecordChange, <-chan struct{}, error) 
 		return change, nil, nil
 	case f.closed != nil:
 		return relayer.RecordChange{}, nil, f.closed
+	case isDue:
+		return relayer.RecordChange{Kind: relayer.ChangeHeartbeat, Position: f.position(seen), Time: time.Now()}, nil, nil
 	}
 	if f.updated == nil {
 		f.updated = make(chan struct{})
