@@ -413,7 +413,7 @@ func TestCheck_CanceledWhileWaiting(t *testing.T) {
 // pageKinds are the kinds of pages, as the headers of the pages have them.
 var pageKinds = map[string]uint16{"branch": 1, "leaf": 2, "header": 4, "freelist": 16}
 
-var mutations = flag.Int("mutations", 400, "how many mutations of a closed file TestOpen_MutatedFile makes")
+var mutations = flag.Int("mutations", 150, "how many mutations of a closed file TestOpen_MutatedFile makes")
 
 // mutations of a page, or of some bits. Stale has the pages of an earlier commit.
 var mutate = map[string]func(whole, stale []byte, random *rand.Rand) []byte{

@@ -21,7 +21,7 @@ import (
 	"github.com/go-relayer/relayer/store/bolt"
 )
 
-var corruptions = flag.Int("corruptions", 60, "how many random damages TestCorruption_WhileOpen makes")
+var corruptions = flag.Int("corruptions", 30, "how many random damages TestCorruption_WhileOpen makes")
 
 // corruptedRun makes the test binary the child process of TestCorruption_WhileOpen.
 const corruptedRun = "BOLT_TEST_CORRUPTED"

@@ -71,7 +71,7 @@ func TestList_Queries(t *testing.T) {
 		return text.String()
 	}
 	var records []relayer.Record
-	for i := range 1500 {
+	for i := range 1100 {
 		records = append(records, relayer.Record{
 			ID: numbered(i), Revision: uint64(i + 1), Text: word(8), Document: []byte("{}"), Note: []byte(word(3)), Private: []byte("p"),
 			Terms: []string{fmt.Sprint("fifth=", i%5), fmt.Sprint("third=", i%3)},
@@ -82,14 +82,14 @@ func TestList_Queries(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, i := range random.Perm(1500)[:700] {
+	for _, i := range random.Perm(1100)[:300] {
 		remove(t, store, records[i])
 	}
 	all, err := store.List(t.Context(), relayer.StoreQuery{Limit: 2000})
 	if err != nil || len(all.Records) != 800 {
 		t.Fatalf("%d records, error %v", len(all.Records), err)
 	}
-	for range 250 {
+	for range 150 {
 		query := relayer.StoreQuery{Limit: random.IntN(30), Offset: []int{0, random.IntN(50), 2000}[random.IntN(3)]}
 		query.After = []uint64{0, uint64(random.IntN(1700)), 1 << 63}[random.IntN(3)]
 		for range random.IntN(3) {

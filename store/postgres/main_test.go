@@ -41,6 +41,9 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+	if os.Getenv("STORETEST_STEPS") == "" && !*long {
+		os.Setenv("STORETEST_STEPS", "250")
+	}
 	code := m.Run()
 	if err := server.Close(); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -15,6 +15,7 @@ import (
 func TestStore(t *testing.T) {
 	t.Parallel()
 	storetest.RunDurable(t, func(t *testing.T) func(t *testing.T) relayer.Store {
+		t.Parallel()
 		schema := newSchema()
 		return func(t *testing.T) relayer.Store {
 			store, err := postgres.Open(t.Context(), server.ConnString(), longTimeouts, schema)

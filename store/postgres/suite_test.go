@@ -58,10 +58,10 @@ var sessions = []session{
 	{mode: pgx.QueryExecModeCacheDescribe, connections: 2, pooler: "transaction"},
 }
 
-var long = flag.Bool("long", false, "run the whole suite on the sessions")
+var long = flag.Bool("long", false, "run the whole suite on the sessions, more random calls, and the plans with all statistics and sessions")
 
 // ofSessions are the cases whose statements, values and errors may depend on the session.
-var ofSessions = regexp.MustCompile(`/(random|.*_limits|.*_byte|large|canceled|racing)`)
+var ofSessions = regexp.MustCompile(`/(random|.*_limits|.*_byte|large)`)
 
 // TestStore_Sessions runs the suite on a Store for each of the sessions. Each call goes to
 // another Store than the call before.
@@ -75,6 +75,7 @@ func TestStore_Sessions(t *testing.T) {
 		if !*long && !ofSessions.MatchString(t.Name()) {
 			t.Skip("does not depend on the session: needs -long")
 		}
+		t.Parallel()
 		schema := newSchema()
 		var stores []*postgres.Store
 		for _, pool := range pools {

@@ -291,7 +291,7 @@ func TestErrors_QuoteNoData(t *testing.T) {
 // write lock.
 func TestWriteLock_RoleTimeouts(t *testing.T) {
 	t.Parallel()
-	const timeout = time.Second
+	const timeout = 2 * time.Second
 	schema := schemaName()
 	admin := newPool(t, server.ConnString())
 	store := openAt(t, asRole(t, map[string]string{"statement_timeout": timeout.String(), "lock_timeout": timeout.String()}), postgres.WithSchema(schema))

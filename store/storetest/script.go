@@ -20,14 +20,22 @@ import (
 // repeat a failure.
 const seedVariable = "STORETEST_SEED"
 
-func newRandom(t *testing.T) *rand.Rand {
-	seed := rand.Uint64()
-	if text := os.Getenv(seedVariable); text != "" {
+// stepsVariable is the environment variable with the number of random calls.
+const stepsVariable = "STORETEST_STEPS"
+
+// numberFrom returns the number of an environment variable, or the default.
+func numberFrom(t *testing.T, variable string, number uint64) uint64 {
+	if text := os.Getenv(variable); text != "" {
 		var err error
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+		if number, err = strconv.ParseUint(text, 10, 64); err != nil {
 			t.Fatal(err)
 		}
 	}
+	return number
+}
+
+func newRandom(t *testing.T) *rand.Rand {
+	seed := numberFrom(t, seedVariable, rand.Uint64())
 	t.Logf("%s=%d repeats the random choices", seedVariable, seed)
 	return rand.New(rand.NewPCG(seed, 0))
 }
@@ -68,7 +76,7 @@ type place struct {
 	isChange bool
 }
 
-// steps is the number of calls of a script. At least a third of them are writes.
+// steps is the default number of calls of a script. At least a third of them are writes.
 const steps = 800
 
 func randomCalls(t *testing.T, store relayer.Store) {
@@ -86,7 +94,7 @@ func (s *script) run() {
 	s.feed = watch(s.T, s.store)
 	s.list()
 	s.history()
-	for range steps {
+	for range numberFrom(s.T, stepsVariable, steps) {
 		switch n := s.random.IntN(100); {
 		case n < 18:
 			s.create(s.draw())

@@ -9,7 +9,7 @@ import (
 	"github.com/go-relayer/relayer/tests/internal/child"
 )
 
-var rounds = flag.Int("rounds", 8, "kills or cuts of each test")
+var rounds = flag.Int("rounds", 3, "kills or cuts of each test")
 
 func TestMain(m *testing.M) {
 	child.Main(writeUntilKilled)

@@ -17,7 +17,7 @@ import (
 )
 
 var (
-	rounds = flag.Int("powerloss.rounds", 6, "power cuts of each test; at most 3 with -short")
+	rounds = flag.Int("powerloss.rounds", 3, "power cuts of each test")
 	seed   = flag.Uint64("powerloss.seed", uint64(time.Now().UnixNano()), "seed of all random choices")
 )
 
@@ -115,12 +115,8 @@ const maxRounds = 200
 // acknowledged.
 func (s *series) wantNothingLost() {
 	s.t.Helper()
-	count := *rounds
-	if testing.Short() {
-		count = min(count, 3)
-	}
 	// A few cuts can all come before the first acknowledgement.
-	for s.tally.rounds < count || s.tally.acknowledged == 0 && s.tally.rounds < maxRounds {
+	for s.tally.rounds < *rounds || s.tally.acknowledged == 0 && s.tally.rounds < maxRounds {
 		s.run()
 	}
 	s.t.Log(s.tally)

@@ -2,6 +2,7 @@ package sealing_test
 
 import (
 	"flag"
+	"os"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -9,9 +10,13 @@ import (
 	"github.com/go-relayer/relayer/tests/internal/child"
 )
 
-var rounds = flag.Int("rounds", 4, "kills, or rotations, of each test")
+var rounds = flag.Int("rounds", 2, "kills, or rotations, of each test")
 
 func TestMain(m *testing.M) {
 	child.Main(rotateUntilKilled)
+	flag.Parse()
+	if os.Getenv("STORETEST_STEPS") == "" && *rounds <= 2 {
+		os.Setenv("STORETEST_STEPS", "150")
+	}
 	goleak.VerifyTestMain(m)
 }
