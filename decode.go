@@ -9,15 +9,16 @@ import (
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
-// decodeCreate reads a create request into a relayer and adds every problem to found. It
-// reports false if data is not a JSON object, so that its fields are unknown.
-func decodeCreate(data []byte, r *Relayer, found *problems) bool {
+// decodeCreate reads a create request and adds every problem to found. It returns nil if data is
+// not a JSON object, so that its fields are unknown.
+func decodeCreate(data []byte, found *problems) *Relayer {
 	if problem := strictjson.Check(data); problem != "" {
 		found.Add("", "the body "+problem)
-		return false
+		return nil
 	}
+	r := new(Relayer)
 	newDecoder(found).decodeRelayer(data, r)
-	return true
+	return r
 }
 
 func (d *decoder) decodeRelayer(data []byte, r *Relayer) {

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
-	"maps"
-	"slices"
 
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
@@ -69,30 +67,29 @@ func writtenDocument(_ context.Context, rec Record) (Document, error) { return d
 // one strict JSON object with the members of [CreateRequest]. Problems of the JSON and of
 // its values are returned together.
 func (d Documents) Create(ctx context.Context, body []byte, options ...WriteOption) (Document, error) {
-	r := new(Relayer)
-	decode := func(found *problems) bool { return decodeCreate(body, r, found) }
-	return create(ctx, d.manager, r, decode, options, writtenDocument)
+	read := func(found *problems) *Relayer { return decodeCreate(body, found) }
+	return write(ctx, d.manager, ActionCreate, "", options, writtenDocument, d.manager.creation(read))
 }
 
 // Patch is [Manager.Patch] without decoding.
 func (d Documents) Patch(ctx context.Context, id string, patch []byte, options ...WriteOption) (Document, error) {
-	p := parsePatch(patch)
-	return update(ctx, d.manager, p.action, id, options, writtenDocument, d.manager.patched(p))
+	action, edit := d.manager.patched(patch)
+	return write(ctx, d.manager, action, id, options, writtenDocument, edit)
 }
 
 // Disable is [Manager.Disable] without decoding.
 func (d Documents) Disable(ctx context.Context, id string, reason DisabledReason, options ...WriteOption) (Document, error) {
-	return update(ctx, d.manager, ActionDisable, id, options, writtenDocument, d.manager.setDisabled(reason))
+	return write(ctx, d.manager, ActionDisable, id, options, writtenDocument, d.manager.setDisabled(reason))
 }
 
 // Enable is [Manager.Enable] without decoding.
 func (d Documents) Enable(ctx context.Context, id string, options ...WriteOption) (Document, error) {
-	return update(ctx, d.manager, ActionEnable, id, options, writtenDocument, d.manager.setEnabled())
+	return write(ctx, d.manager, ActionEnable, id, options, writtenDocument, d.manager.setEnabled())
 }
 
 // Delete is [Manager.Delete], and returns the relayer as it was. A damaged one has no JSON.
 func (d Documents) Delete(ctx context.Context, id string, options ...WriteOption) (Document, error) {
-	return remove(ctx, d.manager, id, options, writtenDocument)
+	return write(ctx, d.manager, ActionDelete, id, options, writtenDocument, noRecord)
 }
 
 // Get is [Manager.Get] without decoding.
@@ -113,15 +110,15 @@ func (d Documents) List(ctx context.Context, query ListQuery) (*Page, error) {
 // Watch is [Manager.Watch] without decoding. A change has [Change.Document] in place of the relayer
 // and of Info.
 func (d Documents) Watch(ctx context.Context, query WatchQuery) iter.Seq2[Change, error] {
-	return watch(ctx, d.manager, query, func(c RecordChange) (Change, error) {
-		document, err := d.read(ctx, c.Record)
-		if len(c.Record.Private) == 0 && errors.Is(document.SealError, ErrCorrupt) {
-			document.SealError = errSuperseded // a feed may have no other private part than the current one
+	return watch(ctx, d.manager, query, func(c RecordChange, change *Change) (err error) {
+		change.Document, err = d.read(ctx, c.Record)
+		if len(c.Record.Private) == 0 && errors.Is(change.Document.SealError, ErrCorrupt) {
+			change.Document.SealError = errSuperseded // a feed may have no other private part than the current one
 		}
 		if c.Kind == ChangeDeleted {
-			document.SealError = nil // its consumer does not use them
+			change.Document.SealError = nil // its consumer does not use them
 		}
-		return Change{Kind: c.Kind, ID: document.ID, Document: document, Position: c.Position, Time: c.Time}, err
+		return err
 	})
 }
 
@@ -133,15 +130,15 @@ func (d Documents) History(ctx context.Context, query HistoryQuery) (changes []C
 	return history(ctx, d.manager, query, pastDocument)
 }
 
-// pastDocument is pastChange for a document.
-func pastDocument(c RecordChange) (Change, error) {
+func pastDocument(c RecordChange, past *Change) error {
 	if c.Kind == ChangeDeleted {
 		c.Record.Document = nil
 	}
 	if c.Record.Document != nil && !isObject(c.Record.Document) {
-		return Change{}, errors.New("it is not a JSON object")
+		return errors.New("it is not a JSON object")
 	}
-	return Change{Kind: c.Kind, ID: c.Record.ID, Document: documentOf(c.Record)}, nil
+	past.Document = documentOf(c.Record)
+	return nil
 }
 
 // read returns the document of a stored record. It is masked if the URLs are sealed or damaged:
@@ -169,45 +166,20 @@ func (d Documents) read(ctx context.Context, rec Record) (Document, error) {
 // unmaskedDocument returns the document of a record, whose private part is in clear, with
 // its full URLs. It returns a [*CorruptError] if the two parts contradict each other.
 func unmaskedDocument(rec Record) ([]byte, error) {
-	endpoints, err := privateEndpoints(rec)
-	if err != nil {
-		return nil, err
-	}
-	if !isObject(rec.Document) {
-		return nil, privateMismatch(rec)
-	}
-	var encodeErr error
-	encode := func(value any) []byte {
-		encoded, err := strictjson.Encode(value)
-		encodeErr = errors.Join(encodeErr, err)
-		return encoded
-	}
-	left := endpoints
-	document := strictjson.ReplaceMember(rec.Document, urlsMember, func(list []byte) []byte {
-		return strictjson.ReplaceElements(list, func(endpoint []byte) []byte {
-			var masked RPCConfig
-			if len(left) == 0 || json.Unmarshal(endpoint, &masked) != nil || !masked.isMaskOf(left[0]) {
-				return endpoint
-			}
-			full := left[0].full()
-			left = left[1:]
-			endpoint = strictjson.ReplaceMember(endpoint, "url", func([]byte) []byte { return encode(full.URL) })
-			return strictjson.ReplaceMember(endpoint, headersMember, func([]byte) []byte { return encode(full.Headers) })
-		})
-	})
-	if !shows(document, endpoints) {
-		return nil, privateMismatch(rec)
-	}
-	return document, encodeErr
-}
-
-// shows reports whether a reader finds exactly the endpoints in a document. A writer without the
-// key can add members that other decoders accept in place of ours, such as "URL".
-func shows(document []byte, endpoints []RPCConfig) bool {
-	var shown struct {
+	var r struct {
 		CustomRPCURLs []RPCConfig `json:"custom_rpc_urls"`
 	}
-	return json.Unmarshal(document, &shown) == nil && slices.EqualFunc(shown.CustomRPCURLs, endpoints, func(shown, full RPCConfig) bool {
-		return shown.URL == full.URL && (shown.Headers == nil || maps.Equal(shown.Headers, full.Headers))
-	})
+	if !isObject(rec.Document) || json.Unmarshal(rec.Document, &r) != nil {
+		return nil, privateMismatch(rec)
+	}
+	if err := unmask(r.CustomRPCURLs, rec); err != nil {
+		return nil, err
+	}
+	full := make([]fullRPC, 0, len(r.CustomRPCURLs))
+	for _, endpoint := range r.CustomRPCURLs {
+		full = append(full, endpoint.full())
+	}
+	urls, err := strictjson.Encode(full)
+	// All members of this name are replaced, even if another writer added one in another letter case.
+	return strictjson.ReplaceMember(rec.Document, urlsMember, func([]byte) []byte { return urls }), err
 }

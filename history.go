@@ -1,8 +1,10 @@
 package relayer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
@@ -23,40 +25,38 @@ const defaultHistoryLimit = 20
 // examines about 1,000 changes at most, so that its page can have fewer than the limit, or none,
 // although next is not 0.
 func (m *Manager) History(ctx context.Context, query HistoryQuery) (changes []Change, next uint64, err error) {
-	return history(ctx, m, query, pastChange)
+	return history(ctx, m, query, pastRelayer)
 }
 
-func history[T any](ctx context.Context, m *Manager, query HistoryQuery, form func(RecordChange) (T, error)) (page []T, next uint64, err error) {
-	page, err = observe(ctx, m.observers, query.action(), query.ID, func(ctx context.Context) (page []T, err error) {
+// history returns a page of changes. Complete sets what a change has besides its kind and ID.
+func history(ctx context.Context, m *Manager, query HistoryQuery, complete func(RecordChange, *Change) error) (page []Change, next uint64, err error) {
+	action := ActionList
+	if query.ID != "" {
+		action = ActionGet
+	}
+	page, err = observe(ctx, m.observers, action, query.ID, nil, func(ctx context.Context) (page []Change, err error) {
 		found, followsAt, err := m.pastChanges(ctx, query)
-		if err != nil {
-			return nil, err
-		}
 		next = followsAt
 		for i, c := range found {
-			change, err := form(c)
-			if err == nil {
-				page = append(page, change)
-				continue
+			change := Change{Kind: c.Kind, ID: c.Record.ID}
+			if err := complete(c, &change); err != nil {
+				if i == 0 {
+					return nil, damagedChange(c.Record, err)
+				}
+				next = found[i-1].Record.Revision // the next page returns the error
+				break
 			}
-			err = damagedChange(c.Record, err)
-			if i > 0 {
-				next, err = found[i-1].Record.Revision, nil // the next page returns the error
-			}
-			return page, err
+			page = append(page, change)
 		}
-		return page, nil
+		return page, err
 	})
 	return page, next, err
 }
 
-// action returns the action that observers get for a history.
-func (q HistoryQuery) action() Action {
-	if q.ID == "" {
-		return ActionList
-	}
-	return ActionGet
-}
+// maxHistoryScan bounds how many changes are examined for one page of the history of all
+// relayers: one that selects little must not read all changes. The changes of one relayer have
+// no bound, because then the end of a page would show how many a relayer outside has.
+const maxHistoryScan = 1000
 
 // pastChanges returns the changes of a page, and the Before of the next one.
 func (m *Manager) pastChanges(ctx context.Context, query HistoryQuery) (page []RecordChange, next uint64, err error) {
@@ -66,43 +66,70 @@ func (m *Manager) pastChanges(ctx context.Context, query HistoryQuery) (page []R
 	if query.Limit < 0 {
 		return nil, 0, invalidAs("per_page", strictjson.OutOfRange, "must be 0 or more")
 	}
-	if query.Limit == 0 {
-		query.Limit = defaultHistoryLimit
-	}
-	limit := min(query.Limit, m.maxPerPage)
+	limit := min(cmp.Or(query.Limit, defaultHistoryLimit), m.maxPerPage)
+	isFirst := query.Before == 0
 	query.Limit = limit + 1 // shows whether more follow
-	store := m.store
-	if query.isFiltered() {
-		store = filteredHistory{store}
+	for scanned, isLast := 0, false; !isLast; query.Limit = max(query.Limit, 100) {
+		found, err := m.store.History(ctx, query)
+		if err != nil {
+			return nil, 0, err
+		}
+		isLast = len(found) < query.Limit
+		for _, c := range found {
+			query.Before = c.Record.Revision
+			if c.Kind == ChangeHeartbeat {
+				continue
+			}
+			info := changeInfoOf(c.Record)
+			if query.isPast(info) {
+				return page, 0, nil
+			}
+			if !query.selects(info) {
+				continue
+			}
+			if len(page) == limit {
+				return page, page[limit-1].Record.Revision, nil
+			}
+			page = append(page, c)
+		}
+		if scanned += len(found); !isLast && query.ID == "" && scanned >= maxHistoryScan {
+			return page, query.Before, nil
+		}
 	}
-	found, err := store.History(ctx, query)
-	if err != nil {
-		return nil, 0, err
-	}
-	if last := len(found) - 1; last >= 0 && found[last].Kind == ChangeHeartbeat {
-		found, next = found[:last], found[last].Record.Revision
-	}
-	if len(found) > limit {
-		return found[:limit], found[limit-1].Record.Revision, nil
-	}
-	if len(found) == 0 && query.ID != "" && query.Before == 0 && !query.isFiltered() {
+	if len(page) == 0 && query.ID != "" && isFirst && !query.isFiltered() {
 		return nil, 0, ErrNotFound
 	}
-	return found, next, nil
+	return page, 0, nil
 }
 
-func pastChange(c RecordChange) (Change, error) {
-	past := Change{Kind: c.Kind, ID: c.Record.ID, Info: changeInfoOf(c.Record)}
+func (q HistoryQuery) isFiltered() bool {
+	return q.Actor != "" || q.Action != "" || !q.Since.IsZero() || !q.Until.IsZero()
+}
+
+func (q HistoryQuery) selects(info ChangeInfo) bool {
+	return (q.Actor == "" || info.Actor == q.Actor) && (q.Action == "" || info.Action == q.Action) &&
+		!info.Time.Before(q.Since) && (q.Until.IsZero() || info.Time.Before(q.Until))
+}
+
+// clockMargin bounds how much the clocks of instances may differ: revisions are in order, and
+// their times nearly so.
+const clockMargin = time.Minute
+
+// isPast reports whether a change, and so all older ones, were made before the query begins.
+func (q HistoryQuery) isPast(info ChangeInfo) bool {
+	return !info.Time.IsZero() && info.Time.Before(q.Since.Add(-clockMargin))
+}
+
+func pastRelayer(c RecordChange, past *Change) (err error) {
+	past.Info = changeInfoOf(c.Record)
 	past.Info.PausedBy = nil // it is not a part of this change
 	if c.Kind == ChangeDeleted || c.Record.Document == nil {
-		return past, nil
+		return nil
 	}
-	decoded, err := maskedRelayerOf(c.Record)
-	if err == nil {
-		decoded.LastChange = past.Info
+	if past.Relayer, err = maskedRelayerOf(c.Record); err == nil {
+		past.Relayer.LastChange = past.Info
 	}
-	past.Relayer = decoded
-	return past, err
+	return err
 }
 
 func damagedChange(rec Record, err error) error {

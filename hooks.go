@@ -1,6 +1,7 @@
 package relayer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -103,31 +104,37 @@ func Refuse(reason string) error {
 
 var errPanicked = errors.New("relayer: the operation panicked")
 
-// observe runs a read between the calls of the observers.
-func observe[T any](ctx context.Context, observers []Observer, action Action, id string, run func(context.Context) (T, error)) (T, error) {
-	if len(observers) == 0 {
-		result, err := run(ctx)
-		return resultOf(action, id, result, err)
+// observe runs an operation between the calls of the observers, whose end functions are called even
+// if run panics, with errPanicked. The operation is nil for a read. An error has the zero result, the
+// action and the ID, which a create may generate.
+func observe[T any](ctx context.Context, observers []Observer, action Action, id string, operation *Operation, run func(context.Context) (T, error)) (result T, err error) {
+	var outcome *error
+	if len(observers) > 0 {
+		operation = cmp.Or(operation, &Operation{Action: action, ID: id})
+		outcome = new(errPanicked)
 	}
-	return observed(ctx, observers, &Operation{Action: action, ID: id}, run)
-}
-
-// observed calls the end functions even if run panics, with errPanicked.
-func observed[T any](ctx context.Context, observers []Observer, operation *Operation, run func(context.Context) (T, error)) (result T, err error) {
-	operation.Actor, _ = ActorFrom(ctx)
-	outcome := errPanicked
+	if operation != nil {
+		operation.Actor, _ = ActorFrom(ctx) // for admissions too
+	}
 	for _, observe := range observers {
 		observed, end := observe(ctx, operation)
 		if observed != nil {
 			ctx = observed
 		}
 		if end != nil {
-			defer func() { end(outcome) }()
+			defer func(outcome *error) { end(*outcome) }(outcome)
 		}
 	}
 	result, err = run(ctx)
-	result, err = resultOf(operation.Action, operation.ID, result, err)
-	outcome = err
+	if operation != nil {
+		id = operation.ID
+	}
+	if err != nil {
+		result, err = *new(T), operationError(action, id, err)
+	}
+	if outcome != nil {
+		*outcome = err
+	}
 	return result, err
 }
 
@@ -136,14 +143,6 @@ type failedOperation struct {
 	action Action
 	id     string
 	err    error
-}
-
-// resultOf returns the result of an operation, and the zero value with an error.
-func resultOf[T any](action Action, id string, result T, err error) (T, error) {
-	if err != nil {
-		result = *new(T)
-	}
-	return result, operationError(action, id, err)
 }
 
 func operationError(action Action, id string, err error) error {

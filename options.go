@@ -20,7 +20,17 @@ import (
 // Option configures a [Manager], and the rules of [CreateRequest.Validate]. If an option is
 // given more than once, the last one counts, except for [WithObserver] and [WithAdmission]. The
 // zero Option is invalid.
-type Option struct{ apply func(*settings) error }
+type Option struct {
+	set func(*settings)
+	err error // if an argument is invalid
+}
+
+func errorIf(isInvalid bool, problem string) error {
+	if isInvalid {
+		return errors.New("relayer: " + problem)
+	}
+	return nil
+}
 
 const (
 	defaultMaxPerPage     = 100
@@ -45,12 +55,10 @@ func newSettings(options []Option) (settings, error) {
 		maxRelayerSize: defaultMaxRelayerSize,
 	}
 	for _, option := range options {
-		if option.apply == nil {
-			return settings{}, errors.New("relayer: option is empty")
-		}
-		if err := option.apply(&s); err != nil {
+		if err := cmp.Or(option.err, errorIf(option.set == nil, "option is empty")); err != nil {
 			return settings{}, err
 		}
+		option.set(&s)
 	}
 	return s, nil
 }
@@ -65,13 +73,7 @@ func newSettings(options []Option) (settings, error) {
 // an address that cannot be stored: longer than 256 bytes, not UTF-8, with spaces, control
 // characters or @, a URL, or, with [WithNetworkRules], invalid on the network.
 func WithAddressResolver(resolve func(ctx context.Context, req CreateRequest) (address string, err error)) Option {
-	return Option{func(s *settings) error {
-		if resolve == nil {
-			return errors.New("relayer: address resolver is nil")
-		}
-		s.resolveAddress = resolve
-		return nil
-	}}
+	return Option{func(s *settings) { s.resolveAddress = resolve }, errorIf(resolve == nil, "address resolver is nil")}
 }
 
 // WithNetworkRules checks that addresses, accounts, assets, percentages and schedules are
@@ -79,10 +81,7 @@ func WithAddressResolver(resolve func(ctx context.Context, req CreateRequest) (a
 // network and the signer of a new relayer must not begin or end with a space. It is off by
 // default, because the interface does not require it.
 func WithNetworkRules() Option {
-	return Option{func(s *settings) error {
-		s.networkRules = true
-		return nil
-	}}
+	return Option{set: func(s *settings) { s.networkRules = true }}
 }
 
 // DefaultPerPage is the number of relayers of a page if the caller does not give one.
@@ -92,13 +91,8 @@ const DefaultPerPage = 10
 // The default is 100. A larger request is lowered to it, and the [Pagination] shows the number
 // used.
 func WithMaxPerPage(most int) Option {
-	return Option{func(s *settings) error {
-		if most < 1 || most > math.MaxInt32 {
-			return fmt.Errorf("relayer: the maximum number of relayers of a page must be from 1 to %d", math.MaxInt32)
-		}
-		s.maxPerPage = most
-		return nil
-	}}
+	problem := fmt.Sprintf("the maximum number of relayers of a page must be from 1 to %d", math.MaxInt32)
+	return Option{func(s *settings) { s.maxPerPage = most }, errorIf(most < 1 || most > math.MaxInt32, problem)}
 }
 
 // WithMaxRelayerSize sets the maximum size of a relayer as stored, its document and its
@@ -110,13 +104,7 @@ func WithMaxPerPage(most int) Option {
 // does not grow. Pause, resume, disable and enable are always possible; the details of a
 // disabled reason are limited to 16 KiB.
 func WithMaxRelayerSize(bytes int) Option {
-	return Option{func(s *settings) error {
-		if bytes < 1 {
-			return errors.New("relayer: the maximum size of a relayer must be at least 1 byte")
-		}
-		s.maxRelayerSize = bytes
-		return nil
-	}}
+	return Option{func(s *settings) { s.maxRelayerSize = bytes }, errorIf(bytes < 1, "the maximum size of a relayer must be at least 1 byte")}
 }
 
 // WithExclusiveSigners allows only one relayer for each signer and network: two
@@ -129,10 +117,7 @@ func WithMaxRelayerSize(bytes int) Option {
 // earlier version stored may have a claim that distinguishes spaces and letter case. The
 // next change of the relayer replaces its claim, unless another relayer has it by then.
 func WithExclusiveSigners() Option {
-	return Option{func(s *settings) error {
-		s.exclusiveSigners = true
-		return nil
-	}}
+	return Option{set: func(s *settings) { s.exclusiveSigners = true }}
 }
 
 // WithRPCPolicy rejects custom RPC URLs that the policy does not permit, in creates and in
@@ -146,14 +131,8 @@ func WithExclusiveSigners() Option {
 //
 // The Manager keeps a copy. [New] returns the error of [rpcguard.Policy.Validate].
 func WithRPCPolicy(policy rpcguard.Policy) Option {
-	return Option{func(s *settings) error {
-		if err := policy.Validate(); err != nil {
-			return err
-		}
-		policy.AllowedHosts, policy.AllowedAddresses = slices.Clone(policy.AllowedHosts), slices.Clone(policy.AllowedAddresses)
-		s.rpcPolicy = &policy
-		return nil
-	}}
+	policy.AllowedHosts, policy.AllowedAddresses = slices.Clone(policy.AllowedHosts), slices.Clone(policy.AllowedAddresses)
+	return Option{func(s *settings) { s.rpcPolicy = &policy }, policy.Validate()}
 }
 
 // WithObserver calls observe for every operation: for metrics, traces and audit. If it is
@@ -161,13 +140,7 @@ func WithRPCPolicy(policy rpcguard.Policy) Option {
 // the end are called in the opposite order. [Manager.All] and [Manager.Check]
 // are observed as the lists that they read. A watch is not observed.
 func WithObserver(observe Observer) Option {
-	return Option{func(s *settings) error {
-		if observe == nil {
-			return errors.New("relayer: observer is nil")
-		}
-		s.observers = append(s.observers, observe)
-		return nil
-	}}
+	return Option{func(s *settings) { s.observers = append(s.observers, observe) }, errorIf(observe == nil, "observer is nil")}
 }
 
 // WithAdmission calls admit before every write except [Manager.Pause] and [Manager.Disable], the
@@ -186,19 +159,14 @@ func WithObserver(observe Observer) Option {
 // It must be safe for concurrent use. If the option is given more than once, every function must
 // admit the write.
 func WithAdmission(admit func(ctx context.Context, operation Operation, old, changed *Relayer) error) Option {
-	return Option{func(s *settings) error {
-		if admit == nil {
-			return errors.New("relayer: admission is nil")
-		}
-		s.admissions = append(s.admissions, admit)
-		return nil
-	}}
+	return Option{func(s *settings) { s.admissions = append(s.admissions, admit) }, errorIf(admit == nil, "admission is nil")}
 }
 
 // WriteOption is an option of a write: see [IfRevision], [DryRun] and [Reason]. The zero
 // WriteOption is invalid.
 type WriteOption struct {
-	apply func(*WriteSettings) error
+	set func(*WriteSettings)
+	err error
 }
 
 // IfRevision permits a change only if the current revision of the relayer is one of these
@@ -210,17 +178,15 @@ type WriteOption struct {
 // relayer has, is [ErrNoRevision]. A create, which has no current revision, ignores all
 // other revisions.
 func IfRevision(revisions ...uint64) WriteOption {
+	if slices.Contains(revisions, 0) {
+		return WriteOption{func(*WriteSettings) {}, ErrNoRevision}
+	}
 	revisions = append([]uint64{}, revisions...) // never nil
-	return WriteOption{func(s *WriteSettings) error {
-		if slices.Contains(revisions, 0) {
-			return ErrNoRevision
-		}
+	return WriteOption{set: func(s *WriteSettings) {
 		if s.Revisions == nil {
 			s.Revisions = revisions
-			return nil
 		}
 		s.Revisions = slices.DeleteFunc(slices.Clone(s.Revisions), func(revision uint64) bool { return !slices.Contains(revisions, revision) })
-		return nil
 	}}
 }
 
@@ -230,19 +196,13 @@ func IfRevision(revisions ...uint64) WriteOption {
 // custom_rpc_urls if the secret of a URL differs. A dry run does not detect that a store cannot
 // delete a damaged relayer.
 func DryRun() WriteOption {
-	return WriteOption{func(s *WriteSettings) error {
-		s.DryRun = true
-		return nil
-	}}
+	return WriteOption{set: func(s *WriteSettings) { s.DryRun = true }}
 }
 
 // AllRelayers permits a [Manager.PauseAll] or a [Manager.ResumeAll] with the zero [Selector], which
 // selects all relayers. Other writes ignore it.
 func AllRelayers() WriteOption {
-	return WriteOption{func(s *WriteSettings) error {
-		s.All = true
-		return nil
-	}}
+	return WriteOption{set: func(s *WriteSettings) { s.All = true }}
 }
 
 // PausedBy limits a [Manager.ResumeAll] to the relayers that a request has paused, such as that of
@@ -250,26 +210,22 @@ func AllRelayers() WriteOption {
 // or was resumed and paused again, stays paused. An empty ID, and the option for another write, is
 // a [*ValidationError].
 func PausedBy(requestID string) WriteOption {
-	return WriteOption{func(s *WriteSettings) error {
-		if s.PausedBy = requestID; requestID == "" {
-			return invalid("paused_by", "must not be empty")
-		}
-		return nil
-	}}
+	option := WriteOption{set: func(s *WriteSettings) { s.PausedBy = requestID }}
+	if requestID == "" {
+		option.err = invalid("paused_by", "must not be empty")
+	}
+	return option
 }
 
 // Reason stores the text with the change, with every URL masked like an [RPCURL]. The text has at
 // most 256 characters on one line; otherwise the write returns a [*ValidationError] on
 // change_reason. What is longer with masked URLs is cut off. Of several reasons the last counts.
 func Reason(text string) WriteOption {
-	return WriteOption{func(s *WriteSettings) error {
-		if problem := reasonProblem(text); problem != "" {
-			return invalid("change_reason", problem)
-		}
-		masked := []rune(mask.Text(text)) // it is logged and kept in the history
-		s.Reason = string(masked[:min(len(masked), maxReasonLength)])
-		return nil
-	}}
+	if problem := reasonProblem(text); problem != "" {
+		return WriteOption{func(*WriteSettings) {}, invalid("change_reason", problem)}
+	}
+	masked := []rune(mask.Text(text)) // it is logged and kept in the history
+	return WriteOption{set: func(s *WriteSettings) { s.Reason = string(masked[:min(len(masked), maxReasonLength)]) }}
 }
 
 // WriteSettings is the result of write options, for implementations of [Registry].
@@ -296,11 +252,9 @@ type WriteSettings struct {
 // options.
 func NewWriteSettings(options ...WriteOption) (s WriteSettings, err error) {
 	for _, option := range options {
-		if option.apply == nil {
-			err = cmp.Or(err, errors.New("relayer: write option is empty"))
-			continue
+		if err = cmp.Or(err, option.err, errorIf(option.set == nil, "write option is empty")); option.set != nil {
+			option.set(&s)
 		}
-		err = cmp.Or(err, option.apply(&s))
 	}
 	return s, err
 }
@@ -309,13 +263,6 @@ func NewWriteSettings(options ...WriteOption) (s WriteSettings, err error) {
 func (s WriteSettings) checkPausedBy() error {
 	if s.PausedBy != "" {
 		return invalid("paused_by", "is only possible for a resume of several relayers")
-	}
-	return nil
-}
-
-func (s WriteSettings) check(revision uint64) error {
-	if s.Revisions != nil && !slices.Contains(s.Revisions, revision) {
-		return ErrConflict
 	}
 	return nil
 }

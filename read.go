@@ -21,7 +21,7 @@ func (m *Manager) Get(ctx context.Context, id string) (*Relayer, error) {
 type form[T any] func(context.Context, Record) (T, error)
 
 func get[T any](ctx context.Context, m *Manager, action Action, id string, form form[T]) (T, error) {
-	return observe(ctx, m.observers, action, id, func(ctx context.Context) (T, error) {
+	return observe(ctx, m.observers, action, id, nil, func(ctx context.Context) (T, error) {
 		rec, err := m.get(ctx, id)
 		if err != nil {
 			return *new(T), err
@@ -86,7 +86,7 @@ func (c Cursor) sequence() (sequence uint64, isValid bool) {
 		return 0, true
 	}
 	sequence, err := strconv.ParseUint(string(c), 10, 63)
-	return sequence, err == nil && cursorOf(sequence) == c
+	return sequence, err == nil
 }
 
 // Pagination describes a page of a selection of relayers.
@@ -137,7 +137,7 @@ func (m *Manager) List(ctx context.Context, query ListQuery) (*Page, error) {
 // list returns a page, and its relayers in the form of the caller.
 func list[T any](ctx context.Context, m *Manager, action Action, query ListQuery, documentsOnly bool, form form[T]) (*Page, []T, error) {
 	page := new(Page)
-	items, err := observe(ctx, m.observers, action, "", func(ctx context.Context) ([]T, error) {
+	items, err := observe(ctx, m.observers, action, "", nil, func(ctx context.Context) ([]T, error) {
 		if err := query.Selector.Err(); err != nil {
 			return nil, err
 		}
@@ -240,7 +240,13 @@ func (m *Manager) allRecords(ctx context.Context, selector Selector) iter.Seq2[R
 	store := within(m.store, selector)
 	return func(yield func(Record, error) bool) {
 		for after, isLast := uint64(0), false; !isLast; {
-			listing, err := m.readBatch(ctx, after, store)
+			var listing Listing // with the records before a damaged one
+			_, err := observe(ctx, m.observers, ActionList, "", nil, func(ctx context.Context) (_ struct{}, err error) {
+				if err = ctx.Err(); err == nil {
+					listing, err = store.List(ctx, StoreQuery{After: after, Limit: allBatch})
+				}
+				return struct{}{}, err
+			})
 			for _, rec := range listing.Records {
 				if after = rec.Sequence; !yield(rec, nil) {
 					return
@@ -276,16 +282,4 @@ func (m *Manager) newest(ctx context.Context) (uint64, error) {
 		return math.MaxUint64, err
 	}
 	return last.Records[0].Sequence, nil
-}
-
-// readBatch returns the next records, and those before a damaged one with its error.
-func (m *Manager) readBatch(ctx context.Context, after uint64, store Store) (listing Listing, _ error) {
-	_, err := observe(ctx, m.observers, ActionList, "", func(ctx context.Context) (struct{}, error) {
-		err := ctx.Err()
-		if err == nil {
-			listing, err = store.List(ctx, StoreQuery{After: after, Limit: allBatch})
-		}
-		return struct{}{}, err
-	})
-	return listing, err
 }

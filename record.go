@@ -122,37 +122,33 @@ func documentRelayer(rec Record) (*Relayer, error) {
 // full URLs and headers. It returns a [*CorruptError] unless the document shows exactly these.
 func unmaskedRelayerOf(rec Record) (*Relayer, error) {
 	r, err := documentRelayer(rec)
+	if err == nil {
+		err = unmask(r.CustomRPCURLs, rec)
+	}
 	if err != nil {
 		return nil, err
-	}
-	endpoints, err := privateEndpoints(rec)
-	if err != nil {
-		return nil, err
-	}
-	if !slices.EqualFunc(r.CustomRPCURLs, endpoints, RPCConfig.isMaskOf) {
-		return nil, privateMismatch(rec)
-	}
-	for i, full := range endpoints {
-		endpoint := &r.CustomRPCURLs[i]
-		if endpoint.URL = full.URL; endpoint.Headers != nil {
-			endpoint.Headers = full.Headers
-		}
 	}
 	return r, nil
 }
 
-// privateEndpoints returns the full URLs and headers of a record, whose private part is in clear,
-// or a [*CorruptError].
-func privateEndpoints(rec Record) ([]RPCConfig, error) {
-	if len(rec.Private) == 0 {
-		return nil, nil
-	}
+// unmask replaces masked endpoints by the full ones of a record, whose private part is in clear. It
+// returns a [*CorruptError] if the masked ones are not exactly these.
+func unmask(masked []RPCConfig, rec Record) error {
 	var private privatePart[Secret]
-	if err := json.Unmarshal(rec.Private, &private); err != nil {
+	if len(rec.Private) > 0 && json.Unmarshal(rec.Private, &private) != nil {
 		// The error of the decoder may quote secrets.
-		return nil, corruptPart(rec, "is not readable: "+urlsRemedy)
+		return corruptPart(rec, "is not readable: "+urlsRemedy)
 	}
-	return endpointsOf(private), nil
+	endpoints := endpointsOf(private)
+	if !slices.EqualFunc(masked, endpoints, RPCConfig.isMaskOf) {
+		return privateMismatch(rec)
+	}
+	for i, full := range endpoints {
+		if masked[i].URL = full.URL; masked[i].Headers != nil {
+			masked[i].Headers = full.Headers
+		}
+	}
+	return nil
 }
 
 // urlsRemedy is what to do about a damaged private part.

@@ -70,7 +70,7 @@ func TestRecord_PrivateMasked(t *testing.T) {
 			}
 		}
 	}
-	if got, want := fmt.Sprintf("%+v", rec), `{ID:a Revision:7 Sequence:0 Claim:c Terms:[paused=true] Text: Document:{"id":"a"} Private:*** Note:}`; got != want {
+	if got, want := fmt.Sprintf("%+v", rec), `{"ID":"a","Revision":7,"Sequence":0,"Claim":"c","Terms":["paused=true"],"Text":"","Document":"{\"id\":\"a\"}","Private":"***","Note":""}`; got != want {
 		t.Errorf("printed %s, want %s", got, want)
 	}
 	if got := fmt.Sprint(relayer.Record{ID: "a"}); strings.Contains(got, "***") {

@@ -251,7 +251,7 @@ func IsID(id string) bool {
 		return false
 	}
 	for i := range len(id) {
-		if !isIDByte(id[i]) {
+		if c := id[i]; !isAlphanumeric(rune(c)) && c != '_' && c != '-' {
 			return false
 		}
 	}
@@ -263,10 +263,6 @@ func idProblem(value string) string {
 		return "must be 1 to 64 characters of A-Z a-z 0-9 _ and -"
 	}
 	return ""
-}
-
-func isIDByte(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-'
 }
 
 func newRelayer(req CreateRequest) *Relayer {

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"iter"
 	"time"
+
+	"github.com/go-relayer/relayer/internal/mask"
+	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
 // Record is one stored relayer. A [Store] must accept records up to the limits of the fields,
@@ -61,37 +64,22 @@ type Record struct {
 	Note []byte
 }
 
-type printedRecord struct {
-	ID       string
-	Revision uint64
-	Sequence uint64
-	Claim    string
-	Terms    []string
-	Text     string
-	Document string
-	Private  string // masked, and empty if there is none
-	Note     string
-}
-
-func (r Record) printed() printedRecord {
-	masked := printedRecord{
-		ID: r.ID, Revision: r.Revision, Sequence: r.Sequence, Claim: r.Claim, Terms: r.Terms, Text: r.Text,
-		Document: string(r.Document), Note: string(r.Note),
-	}
-	if len(r.Private) > 0 {
-		masked.Private = "***"
-	}
-	return masked
-}
-
-// Format prints the record with Private masked, for every verb.
-func (r Record) Format(state fmt.State, verb rune) {
-	fmt.Fprintf(state, fmt.FormatString(state, verb), r.printed())
-}
+// Format prints the JSON form of the record, with Private masked, for every verb.
+func (r Record) Format(state fmt.State, _ rune) { strictjson.Print(state, r) }
 
 // MarshalJSON encodes the record with Private masked. The result is for logs and
 // cannot be decoded into a Record.
-func (r Record) MarshalJSON() ([]byte, error) { return json.Marshal(r.printed()) }
+func (r Record) MarshalJSON() ([]byte, error) {
+	type plain Record // without this method
+	masked := struct {
+		plain
+		Document, Private, Note string
+	}{plain: plain(r), Document: string(r.Document), Note: string(r.Note)}
+	if len(r.Private) > 0 {
+		masked.Private = mask.Hidden
+	}
+	return json.Marshal(masked)
+}
 
 // StoreQuery selects records, and the page of them to return. A record is selected if Terms,
 // Contains and IDs all select it. A store does not modify the query.

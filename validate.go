@@ -394,16 +394,13 @@ func labelValueProblem(value string) string {
 // until the relayer is changed; pause, resume, disable, enable and delete are always possible.
 // Without this option every object is accepted.
 func WithSettings[T any]() Option {
-	return Option{func(s *settings) error {
-		if kind := reflect.TypeFor[T]().Kind(); kind != reflect.Struct {
-			return fmt.Errorf("relayer: the type of the settings must be a struct, not a %s", kind)
-		}
-		if err := tagsError(new(T)); err != nil {
-			return err
-		}
-		s.checkType = func(raw json.RawMessage, found *problems) { checkType(raw, new(T), found) }
-		return nil
-	}}
+	kind := reflect.TypeFor[T]().Kind()
+	err := errorIf(kind != reflect.Struct, "the type of the settings must be a struct, not a "+kind.String())
+	if err == nil {
+		err = tagsError(new(T))
+	}
+	check := func(raw json.RawMessage, found *problems) { checkType(raw, new(T), found) }
+	return Option{func(s *settings) { s.checkType = check }, err}
 }
 
 // tagsError returns an error if the validate tags of a struct have an unknown rule, for which the

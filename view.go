@@ -23,21 +23,22 @@ func within(store Store, selector Selector) Store {
 	if selector.IsZero() {
 		return store
 	}
-	if outer, isView := store.(view); isView {
-		outer.selector = outer.selector.And(selector)
-		return outer
+	v, isView := store.(view)
+	if !isView {
+		v.Store = store
 	}
-	return view{Store: store, selector: selector}
+	v.selector = v.selector.And(selector)
+	return v
 }
 
 // limitedTo is within for a selector that limits the access of the caller.
 func limitedTo(store Store, selector Selector) Store {
-	limited, isView := within(store, selector).(view)
-	if !isView {
-		return store
+	store = within(store, selector)
+	if limited, isView := store.(view); isView {
+		limited.scope = limited.selector
+		return limited
 	}
-	limited.scope = limited.selector
-	return limited
+	return store
 }
 
 // withoutMove removes what a change changed from its note if the change may have moved the record
@@ -99,13 +100,6 @@ func (v view) Update(ctx context.Context, rec Record) (Record, error) {
 	return v.Store.Update(ctx, rec)
 }
 
-func (v view) Delete(ctx context.Context, id string, revision uint64, note []byte) error {
-	if _, err := v.Get(ctx, id); err != nil {
-		return err
-	}
-	return v.Store.Delete(ctx, id, revision, note)
-}
-
 // Watch binds positions to the selection: changes that it skips would be missing in another one.
 func (v view) Watch(ctx context.Context, after string) iter.Seq2[RecordChange, error] {
 	position, isOfSelection := v.selector.unbind(after)
@@ -119,99 +113,40 @@ func (v view) Watch(ctx context.Context, after string) iter.Seq2[RecordChange, e
 	return v.changesOf(v.Store.Watch(ctx, position))
 }
 
-// History returns the changes of relayers that are selected before or after the change, as
-// [scanHistory] does.
+// History has a heartbeat with the revision in place of a change that the view does not have.
 func (v view) History(ctx context.Context, query HistoryQuery) ([]RecordChange, error) {
 	if err := v.selector.Err(); err != nil {
 		return nil, err
 	}
-	return scanHistory(ctx, v.Store, query, func(c *RecordChange) (isKept, isEnd bool) {
-		return v.selector.pastChangeOf(c), false
-	})
-}
-
-// filteredHistory is a [Store] whose history has only what the filters of a query select.
-type filteredHistory struct{ Store }
-
-func (f filteredHistory) History(ctx context.Context, query HistoryQuery) ([]RecordChange, error) {
-	return scanHistory(ctx, f.Store, query, func(c *RecordChange) (isKept, isEnd bool) {
-		info := changeInfoOf(c.Record)
-		return query.selects(info), query.isPast(info)
-	})
-}
-
-// maxHistoryScan bounds how many changes are examined for one page of the history of all
-// relayers: one that selects little must not read all changes. The changes of one relayer have
-// no bound, because then the end of a page would show how many a relayer outside has.
-const maxHistoryScan = 1000
-
-// scanHistory returns the changes of a store that keep keeps, until it reports the end. If it
-// ends at the bound, the last element is a [ChangeHeartbeat] with the revision that was reached.
-func scanHistory(ctx context.Context, store Store, query HistoryQuery, keep func(*RecordChange) (isKept, isEnd bool)) (kept []RecordChange, _ error) {
-	limit := query.Limit
-	query.Limit = max(limit, 100)
-	for scanned := 0; ; {
-		found, err := store.History(ctx, query)
-		if err != nil {
-			return nil, err
-		}
-		isLast := len(found) < query.Limit
-		for _, c := range found {
-			if c.Kind == ChangeHeartbeat {
-				return append(kept, c), nil
-			}
-			isKept, isEnd := keep(&c)
-			if isEnd {
-				return kept, nil
-			}
-			if isKept {
-				kept = append(kept, c)
-			}
-			if len(kept) == limit {
-				return kept, nil
-			}
-		}
-		if isLast {
-			return kept, nil
-		}
-		query.Before = found[len(found)-1].Record.Revision
-		if scanned += len(found); query.ID == "" && scanned >= maxHistoryScan {
-			return append(kept, RecordChange{Kind: ChangeHeartbeat, Record: Record{Revision: query.Before}}), nil
-		}
+	changes, err := v.Store.History(ctx, query)
+	for i, c := range changes {
+		changes[i] = v.selector.pastChangeOf(c)
 	}
-}
-
-func (q HistoryQuery) isFiltered() bool {
-	return q.Actor != "" || q.Action != "" || !q.Since.IsZero() || !q.Until.IsZero()
-}
-
-func (q HistoryQuery) selects(info ChangeInfo) bool {
-	return (q.Actor == "" || info.Actor == q.Actor) && (q.Action == "" || info.Action == q.Action) &&
-		!info.Time.Before(q.Since) && (q.Until.IsZero() || info.Time.Before(q.Until))
-}
-
-// clockMargin bounds how much the clocks of instances may differ: revisions are in order, and
-// their times nearly so.
-const clockMargin = time.Minute
-
-// isPast reports whether a change, and so all older ones, were made before the query begins.
-func (q HistoryQuery) isPast(info ChangeInfo) bool {
-	return !info.Time.IsZero() && info.Time.Before(q.Since.Add(-clockMargin))
+	return changes, err
 }
 
 // pastChangeOf removes from a change what the history of the selection does not have: the
 // document if it is not selected after the change, and the paths unless it is selected before
-// and after. It reports false if it is selected neither before nor after.
-func (s Selector) pastChangeOf(c *RecordChange) bool {
-	is := c.Kind != ChangeDeleted && s.selects(c.Record)
-	was := c.Kind != ChangeCreated && s.selects(Record{ID: c.Record.ID, Terms: c.OldTerms, Text: c.OldText})
+// and after. A change is a heartbeat if it is selected neither before nor after.
+func (s Selector) pastChangeOf(c RecordChange) RecordChange {
+	is, was := s.selectsChange(c)
+	if !is && !was {
+		return RecordChange{Kind: ChangeHeartbeat, Record: Record{Revision: c.Record.Revision}}
+	}
 	if !is {
 		c.Record.Document = nil
 	}
 	if !is || !was {
 		c.Record.Note = withoutPaths(c.Record.Note)
 	}
-	return is || was
+	return c
+}
+
+// selectsChange reports whether the selector selects the relayer after a change, and before it.
+func (s Selector) selectsChange(c RecordChange) (is, was bool) {
+	is = c.Kind != ChangeDeleted && s.selects(c.Record)
+	was = c.Kind != ChangeCreated && s.selects(Record{ID: c.Record.ID, Terms: c.OldTerms, Text: c.OldText})
+	return is, was
 }
 
 // skippedInterval is the time after which a change that the selection skips becomes a
@@ -245,8 +180,7 @@ func (v view) changesOf(changes iter.Seq2[RecordChange, error]) iter.Seq2[Record
 // changeOf returns the change as a consumer of the selection sees it, or false if the consumer
 // does not see it.
 func (s Selector) changeOf(c RecordChange) (_ RecordChange, isSelected bool) {
-	is := c.Kind != ChangeDeleted && s.selects(c.Record)
-	was := c.Kind != ChangeCreated && s.selects(Record{ID: c.Record.ID, Terms: c.OldTerms, Text: c.OldText})
+	is, was := s.selectsChange(c)
 	switch {
 	case is && !was && c.Kind == ChangeUpdated:
 		c.Kind = ChangeCreated

@@ -77,58 +77,53 @@ type WatchQuery struct {
 // or 16 MiB, and their positions are invalid after a restart. Positions of store/postgres
 // are valid on every instance and after a restart.
 func (m *Manager) Watch(ctx context.Context, query WatchQuery) iter.Seq2[Change, error] {
-	return watch(ctx, m, query, func(c RecordChange) (Change, error) { return m.decodeChange(ctx, c) })
+	return watch(ctx, m, query, func(c RecordChange, change *Change) error { return m.decodeChange(ctx, c, change) })
 }
 
-// watch returns the changes of a selection, converted.
-func watch[T any](ctx context.Context, m *Manager, query WatchQuery, convert func(RecordChange) (T, error)) iter.Seq2[T, error] {
+// watch returns the changes of a selection. Complete sets what a change has besides its kind, ID,
+// position and time.
+func watch(ctx context.Context, m *Manager, query WatchQuery, complete func(RecordChange, *Change) error) iter.Seq2[Change, error] {
 	changes := within(m.store, query.Selector).Watch(ctx, query.After)
 	var isRanged atomic.Bool
-	return func(yield func(T, error) bool) {
+	return func(yield func(Change, error) bool) {
 		if isRanged.Swap(true) {
-			yield(*new(T), operationError(ActionWatch, "", errRangedTwice))
+			yield(Change{}, operationError(ActionWatch, "", errRangedTwice))
 			return
 		}
-		for change, err := range changes {
-			if err == nil && change.Kind == ChangeHeartbeat && !query.Heartbeats {
+		for c, err := range changes {
+			change := Change{Kind: c.Kind, ID: c.Record.ID, Position: c.Position, Time: c.Time}
+			switch {
+			case err != nil:
+			case c.Kind != ChangeHeartbeat:
+				err = complete(c, &change)
+			case !query.Heartbeats:
 				continue
 			}
-			var converted T
-			if err == nil {
-				converted, err = convert(change)
+			if err != nil {
+				yield(Change{}, operationError(ActionWatch, "", err))
+				return
 			}
-			if !yield(converted, operationError(ActionWatch, "", err)) || err != nil {
+			if !yield(change, nil) {
 				return
 			}
 		}
 		if err := ctx.Err(); err != nil {
-			yield(*new(T), operationError(ActionWatch, "", err))
+			yield(Change{}, operationError(ActionWatch, "", err))
 		}
 	}
 }
 
 var errRangedTwice = errors.New("relayer: the changes can be ranged over once: call Watch again")
 
-func (m *Manager) decodeChange(ctx context.Context, c RecordChange) (Change, error) {
-	if c.Kind == ChangeHeartbeat {
-		return Change{Kind: c.Kind, Position: c.Position, Time: c.Time}, nil
-	}
-	change := Change{Kind: c.Kind, ID: c.Record.ID, Info: changeInfoOf(c.Record), Position: c.Position, Time: c.Time}
-	if c.Record.Document == nil {
+func (m *Manager) decodeChange(ctx context.Context, c RecordChange, change *Change) (err error) {
+	change.Info = changeInfoOf(c.Record)
+	switch {
+	case c.Record.Document == nil:
 		change.Relayer = &Relayer{ID: c.Record.ID, Revision: c.Record.Revision}
-		return change, nil
+	case len(c.Record.Private) == 0: // a later change has replaced the URLs, or there are none
+		change.Relayer, err = maskedRelayerOf(c.Record)
+	default:
+		change.Relayer, err = m.relayerOf(ctx, c.Record)
 	}
-	// Without a private part, a later change has replaced the URLs, or there are none.
-	var r *Relayer
-	var err error
-	if len(c.Record.Private) == 0 {
-		r, err = maskedRelayerOf(c.Record)
-	} else {
-		r, err = m.relayerOf(ctx, c.Record)
-	}
-	if err != nil {
-		return Change{}, err
-	}
-	change.Relayer = r
-	return change, nil
+	return err
 }

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
@@ -23,7 +22,8 @@ import (
 // [*ValidationError] with every problem of the request, and [ErrExists] if the ID
 // is taken. When it returns nil, the relayer is as durable as the store makes it.
 func (m *Manager) Create(ctx context.Context, req CreateRequest, options ...WriteOption) (*Relayer, error) {
-	return create(ctx, m, newRelayer(req), func(*problems) bool { return true }, options, m.writtenRelayerOf)
+	read := func(*problems) *Relayer { return newRelayer(req) }
+	return write(ctx, m, ActionCreate, req.ID, options, m.writtenRelayerOf, m.creation(read))
 }
 
 // Update reads the relayer, calls change to modify it, checks the result like a
@@ -48,7 +48,7 @@ func (m *Manager) Create(ctx context.Context, req CreateRequest, options ...Writ
 // ID: match it with [errors.Is].
 func (m *Manager) Update(ctx context.Context, id string, change func(*Relayer) error, options ...WriteOption) (*Relayer, error) {
 	apply := func(r *Relayer, _ *problems) error { return change(r) }
-	return update(ctx, m, ActionUpdate, id, options, m.writtenRelayerOf, m.decoded(apply, true))
+	return write(ctx, m, ActionUpdate, id, options, m.writtenRelayerOf, m.decoded(apply, true))
 }
 
 // Patch changes a relayer by a JSON Merge Patch (RFC 7396), which must be strict JSON, and
@@ -60,33 +60,33 @@ func (m *Manager) Update(ctx context.Context, id string, change func(*Relayer) e
 // [Manager.Resume]. Errors are those of [Manager.Update], which is the way to change a relayer
 // by Go types.
 func (m *Manager) Patch(ctx context.Context, id string, patch []byte, options ...WriteOption) (*Relayer, error) {
-	p := parsePatch(patch)
-	return update(ctx, m, p.action, id, options, m.writtenRelayerOf, m.patched(p))
+	action, edit := m.patched(patch)
+	return write(ctx, m, action, id, options, m.writtenRelayerOf, edit)
 }
 
 // Pause sets Paused. If it is set already, nothing changes. Errors are those of
 // [Manager.Update].
 func (m *Manager) Pause(ctx context.Context, id string, options ...WriteOption) (*Relayer, error) {
-	return update(ctx, m, ActionPause, id, options, m.writtenRelayerOf, m.setPaused(true))
+	return write(ctx, m, ActionPause, id, options, m.writtenRelayerOf, m.setPaused(true))
 }
 
 // Resume resets Paused. If it is not set, nothing changes. Errors are those of
 // [Manager.Update].
 func (m *Manager) Resume(ctx context.Context, id string, options ...WriteOption) (*Relayer, error) {
-	return update(ctx, m, ActionResume, id, options, m.writtenRelayerOf, m.setPaused(false))
+	return write(ctx, m, ActionResume, id, options, m.writtenRelayerOf, m.setPaused(false))
 }
 
 // Disable sets SystemDisabled and replaces DisabledReason by reason, whose Type is
 // required. It accepts any Details: more than 16 KiB are cut off, and what is not UTF-8 or
 // is NUL is replaced by U+FFFD. Errors are those of [Manager.Update].
 func (m *Manager) Disable(ctx context.Context, id string, reason DisabledReason, options ...WriteOption) (*Relayer, error) {
-	return update(ctx, m, ActionDisable, id, options, m.writtenRelayerOf, m.setDisabled(reason))
+	return write(ctx, m, ActionDisable, id, options, m.writtenRelayerOf, m.setDisabled(reason))
 }
 
 // Enable resets SystemDisabled and removes DisabledReason. If the relayer is not
 // disabled, nothing changes. Errors are those of [Manager.Update].
 func (m *Manager) Enable(ctx context.Context, id string, options ...WriteOption) (*Relayer, error) {
-	return update(ctx, m, ActionEnable, id, options, m.writtenRelayerOf, m.setEnabled())
+	return write(ctx, m, ActionEnable, id, options, m.writtenRelayerOf, m.setEnabled())
 }
 
 // Delete removes the relayer. It returns [ErrNotFound], the error of an admission (see
@@ -97,7 +97,7 @@ func (m *Manager) Enable(ctx context.Context, id string, options ...WriteOption)
 // there is neither a condition nor an admission nor a selector of [Manager.Within]: these
 // need the stored data.
 func (m *Manager) Delete(ctx context.Context, id string, options ...WriteOption) error {
-	_, err := remove(ctx, m, id, options, func(context.Context, Record) (struct{}, error) { return struct{}{}, nil })
+	_, err := write(ctx, m, ActionDelete, id, options, asStored, noRecord)
 	return err
 }
 
@@ -249,10 +249,7 @@ func (b *bulk) isChanged(rec Record) bool {
 // on which the last attempt was based.
 func (b *bulk) change(ctx context.Context, id string) (before Record, err error) {
 	before.ID = id
-	settings := WriteOption{func(s *WriteSettings) error {
-		s.DryRun, s.Reason = b.settings.DryRun, b.settings.Reason
-		return nil
-	}}
+	settings := WriteOption{set: func(s *WriteSettings) { s.DryRun, s.Reason = b.settings.DryRun, b.settings.Reason }}
 	set := b.setPaused(b.action == ActionPause)
 	edit := func(ctx context.Context, current Record) (Record, error) {
 		if before = current; !b.selector.selects(current) || !b.isToChange(current) {
@@ -260,8 +257,7 @@ func (b *bulk) change(ctx context.Context, id string) (before Record, err error)
 		}
 		return set(ctx, current)
 	}
-	asStored := func(_ context.Context, rec Record) (Record, error) { return rec, nil }
-	_, err = update(ctx, b.Manager, b.action, id, []WriteOption{settings}, asStored, edit)
+	_, err = write(ctx, b.Manager, b.action, id, []WriteOption{settings}, asStored, edit)
 	return before, err
 }
 
@@ -307,191 +303,260 @@ func (b *bulk) isOver() bool {
 	return b.err != nil
 }
 
-// create stores a new relayer. Decode completes it, and reports false if its fields are unknown.
-func create[T any](ctx context.Context, m *Manager, r *Relayer, decode func(*problems) bool, options []WriteOption, form form[T]) (T, error) {
-	return observeWrite(ctx, m, ActionCreate, &r.ID, options, func(ctx context.Context, w *write) (created T, _ error) {
-		found := new(problems)
-		if !decode(found) {
-			return created, found.err()
-		}
-		rec, err := m.create(ctx, r, found, w)
+// writeCall is a write in progress.
+type writeCall struct {
+	WriteSettings
+	store     Store // stores nothing in a dry run
+	operation Operation
+}
+
+// edit returns the record to store in place of the current one. A create has no current record: its
+// edit returns one with an error too, whose ID names the relayer. A delete returns none.
+type edit func(ctx context.Context, current Record) (Record, error)
+
+// write is the core of every write.
+func write[T any](ctx context.Context, m *Manager, action Action, id string, options []WriteOption, form form[T], e edit) (T, error) {
+	settings, err := NewWriteSettings(options...)
+	err = cmp.Or(err, settings.checkPausedBy())
+	w := &writeCall{WriteSettings: settings, store: m.store}
+	if w.DryRun {
+		w.store = withoutWrites(m.store)
+	}
+	w.operation = Operation{Action: action, ID: id, DryRun: w.DryRun, Reason: w.Reason}
+	return observe(ctx, m.observers, action, id, &w.operation, func(ctx context.Context) (result T, _ error) {
 		if err != nil {
-			return created, err
+			return result, err
+		}
+		rec, err := m.retry(ctx, w, e)
+		if err != nil {
+			return result, err
 		}
 		return form(ctx, rec)
 	})
 }
 
-// create stores a new relayer and sets its ID and address. Its problems are
-// returned together with those found before.
-func (m *Manager) create(ctx context.Context, r *Relayer, found *problems, w *write) (Record, error) {
-	checkMasks(r, new(Relayer), found)
-	rec, err := m.prepare(ctx, r, found)
-	if err != nil {
-		return Record{}, err
-	}
-	if err := m.checkSize(rec, Record{}); err != nil {
-		return Record{}, err
-	}
-	if err := m.admit(ctx, w, Record{}, rec); err != nil {
-		return Record{}, err
-	}
-	rec.Note = w.note(ctx, Record{}, rec)
-	created, err := w.store.Create(ctx, rec)
-	if errors.Is(err, ErrClaimed) {
-		return Record{}, invalid("signer_id", "is used by another relayer on this network: choose another signer")
-	}
-	if err != nil {
-		return Record{}, err
-	}
-	return w.result(created.Revision, Record{}, created), nil
-}
+// maxAttempts bounds the retries of a change. Each retry means that another writer
+// succeeded, so that only heavy contention exhausts this limit.
+const maxAttempts = 200
 
-func update[T any](ctx context.Context, m *Manager, action Action, id string, options []WriteOption, form form[T], e edit) (T, error) {
-	return observeWrite(ctx, m, action, &id, options, func(ctx context.Context, w *write) (T, error) {
-		rec, err := retry(ctx, func() (Record, error) { return m.attemptUpdate(ctx, id, w, e) })
-		if err != nil {
-			return *new(T), err
+// retry attempts the change until it loses no race, or the attempts are exhausted. Between them it
+// sleeps with exponential backoff and full jitter.
+func (m *Manager) retry(ctx context.Context, w *writeCall, e edit) (Record, error) {
+	for lost := range maxAttempts {
+		rec, isLost, err := m.attempt(ctx, w, e)
+		if !isLost {
+			return rec, err
 		}
-		return form(ctx, rec)
-	})
+		const longest = 10 * time.Millisecond
+		select {
+		case <-time.After(mathrand.N(min(longest, 50*time.Microsecond<<min(lost, 10)))):
+		case <-ctx.Done():
+			return Record{}, ctx.Err()
+		}
+	}
+	return Record{}, fmt.Errorf("%w: gave up after %d attempts: try again", ErrConflict, maxAttempts)
 }
 
-func (m *Manager) attemptUpdate(ctx context.Context, id string, w *write, e edit) (Record, error) {
-	current, err := m.current(ctx, id, w)
+// attempt makes the change once, and reports whether it lost a race: the store returned
+// [ErrConflict], and not a hook of the host, whose error may match it too.
+func (m *Manager) attempt(ctx context.Context, w *writeCall, e edit) (_ Record, isLost bool, _ error) {
+	old, damage := m.current(ctx, w)
+	if damage != nil && old.ID == "" {
+		return Record{}, false, damage
+	}
+	rec, err := e(ctx, old)
+	if w.operation.Action == ActionCreate {
+		w.operation.ID = rec.ID
+	}
 	if err != nil {
-		return Record{}, err
+		return Record{}, false, err
 	}
-	rec, err := e(ctx, current)
-	if err != nil {
-		return Record{}, err
+	isUpdate := old.ID != "" && rec.ID != ""
+	var paths []string
+	if isUpdate || w.DryRun {
+		paths = shortPaths(changedPaths(old, rec))
 	}
-	if bytes.Equal(rec.Document, current.Document) && bytes.Equal(rec.Private, current.Private) {
-		return w.result(current.Revision, current, current), nil
+	if isUpdate && len(paths) == 0 {
+		if w.DryRun {
+			old.Note = w.note(ctx, old, rec, paths)
+		}
+		return old, false, nil
 	}
-	if err := m.admit(ctx, w, current, rec); err != nil {
-		return Record{}, err
+	if err := m.admit(ctx, w, old, rec); err != nil {
+		return Record{}, false, err
 	}
-	rec.Note = w.note(ctx, current, rec)
-	updated, err := w.swap(ctx, rec)
+	rec.Note = w.note(ctx, old, rec, paths)
+	stored, err := w.put(ctx, old, rec)
+	switch {
+	case damage != nil && (errors.Is(err, ErrConflict) || errors.Is(err, ErrCorrupt)):
+		return Record{}, false, damage // it has the cause
+	case err != nil:
+		return Record{}, errors.Is(err, ErrConflict) && !errors.Is(err, ErrOutcomeUnknown), err
+	case w.DryRun:
+		stored.Note = rec.Note
+	case rec.ID == "":
+		w.operation.Revision = 0
+	default:
+		w.operation.Revision, w.operation.Changed = stored.Revision, paths
+		if isUpdate && isPaused(stored) != isPaused(old) {
+			w.operation.Paused = new(isPaused(stored))
+		}
+	}
+	return stored, false, nil
+}
+
+// current returns the stored record, on which an attempt of the write is based, and records its
+// revision: 0 if there is none, even after an attempt that lost a race. It returns an ID and an
+// error for a damaged relayer that a delete may remove, whose revision is not known.
+func (m *Manager) current(ctx context.Context, w *writeCall) (rec Record, err error) {
+	if w.operation.Action == ActionCreate {
+		return Record{}, nil
+	}
+	rec, err = m.get(ctx, w.operation.ID)
+	switch {
+	case errors.Is(err, ErrCorrupt) && w.operation.Action == ActionDelete && w.Revisions == nil && len(m.admissions) == 0:
+		rec = Record{ID: w.operation.ID}
+	case err == nil && w.Revisions != nil && !slices.Contains(w.Revisions, rec.Revision):
+		rec, err = Record{}, ErrConflict
+	case err != nil:
+		rec = Record{}
+	}
+	w.operation.OldRevision, w.operation.Revision = rec.Revision, rec.Revision
+	return rec, err
+}
+
+// put stores the record in place of the old one. A delete returns the old one.
+func (w *writeCall) put(ctx context.Context, old, rec Record) (stored Record, err error) {
+	switch {
+	case rec.ID == "":
+		return old, w.store.Delete(ctx, old.ID, old.Revision, rec.Note)
+	case old.ID == "":
+		stored, err = w.store.Create(ctx, rec)
+		if errors.Is(err, ErrClaimed) {
+			err = invalid("signer_id", "is used by another relayer on this network: choose another signer")
+		}
+		return stored, err
+	}
+	stored, err = w.store.Update(ctx, rec)
 	if errors.Is(err, ErrClaimed) {
 		// Signers became exclusive while two relayers shared one. A change does not
 		// make that worse, and pausing one of them must be possible.
-		updated, err = w.swap(ctx, withClaim(rec, current.Claim))
+		stored, err = w.store.Update(ctx, withClaim(rec, old.Claim))
 	}
-	if err != nil {
-		return Record{}, err
+	return stored, err
+}
+
+// note returns the note of a change from old to rec, which is made now. That of a dry run has only
+// the paths, and is never without.
+func (w *writeCall) note(ctx context.Context, old, rec Record, paths []string) []byte {
+	if w.DryRun {
+		return noteOf(ChangeInfo{Changed: append([]string{}, paths...)})
 	}
-	if !w.DryRun {
-		w.operation.Changed = w.changed
-		if isPaused(updated) != isPaused(current) {
-			w.operation.Paused = new(isPaused(updated))
+	info := newInfo(ctx, w.operation.Action, w.Reason, paths)
+	if isPaused(rec) {
+		info.PausedBy = pausedBy(info, old)
+	}
+	return noteOf(info)
+}
+
+// admit calls the admissions. A record without an ID has no relayer.
+func (m *Manager) admit(ctx context.Context, w *writeCall, old, changed Record) error {
+	if w.operation.Action == ActionPause || w.operation.Action == ActionDisable {
+		return nil
+	}
+	for _, admit := range m.admissions {
+		var relayers [2]*Relayer
+		for i, rec := range [...]Record{old, changed} {
+			if rec.ID == "" {
+				continue
+			}
+			var err error
+			if relayers[i], err = m.writtenRelayerOf(ctx, rec); err != nil {
+				return err
+			}
+		}
+		if err := admit(ctx, w.operation, relayers[0], relayers[1]); err != nil {
+			return admissionError(err)
 		}
 	}
-	return w.result(updated.Revision, current, updated), nil
+	return nil
 }
 
-func remove[T any](ctx context.Context, m *Manager, id string, options []WriteOption, form form[T]) (T, error) {
-	return observeWrite(ctx, m, ActionDelete, &id, options, func(ctx context.Context, w *write) (T, error) {
-		rec, err := retry(ctx, func() (Record, error) { return m.attemptDelete(ctx, id, w) })
-		if err != nil {
-			return *new(T), err
+// creation returns the edit that creates a relayer. Read returns it, or nil if its fields are
+// unknown.
+func (m *Manager) creation(read func(found *problems) *Relayer) edit {
+	return func(ctx context.Context, _ Record) (Record, error) {
+		found := new(problems)
+		r := read(found)
+		if r == nil {
+			return Record{}, found.err()
 		}
-		return form(ctx, rec)
-	})
-}
-
-func (m *Manager) attemptDelete(ctx context.Context, id string, w *write) (Record, error) {
-	rec, err := m.current(ctx, id, w)
-	if errors.Is(err, ErrCorrupt) && w.Revisions == nil && len(m.admissions) == 0 {
-		return Record{}, m.deleteDamaged(ctx, id, err, w)
-	}
-	if err != nil {
-		return Record{}, err
-	}
-	if err := m.admit(ctx, w, rec, Record{}); err != nil {
-		return Record{}, err
-	}
-	if err := w.store.Delete(ctx, id, rec.Revision, w.note(ctx, rec, Record{})); err != nil {
-		return Record{}, asLostRace(err)
-	}
-	return w.result(0, Record{}, rec), nil
-}
-
-// deleteDamaged deletes a record that the store cannot read. Its revision is not known. If
-// the store does not delete it, it returns the error of the read, which has the cause.
-func (m *Manager) deleteDamaged(ctx context.Context, id string, readErr error, w *write) error {
-	err := w.store.Delete(ctx, id, 0, w.note(ctx, Record{}, Record{}))
-	if errors.Is(err, ErrConflict) || errors.Is(err, ErrCorrupt) {
-		return readErr
-	}
-	return err
-}
-
-// edit returns the changed record of a relayer.
-type edit func(ctx context.Context, current Record) (Record, error)
-
-// applyFunc modifies a relayer.
-type applyFunc func(r *Relayer, found *problems) error
-
-// decoded is an edit that decodes the relayer, with its full RPC URLs if it opens them, and
-// limits its size.
-func (m *Manager) decoded(apply applyFunc, opens bool) edit {
-	return func(ctx context.Context, current Record) (Record, error) {
-		return m.changed(ctx, current, apply, opens)
+		checkMasks(r, new(Relayer), found)
+		rec, err := m.prepare(ctx, r, found)
+		if err == nil {
+			err = m.checkSize(rec, Record{})
+		}
+		rec.ID = r.ID
+		return rec, err
 	}
 }
+
+// asStored is the form of a record for callers that need no relayer.
+func asStored(_ context.Context, rec Record) (Record, error) { return rec, nil }
+
+func noRecord(context.Context, Record) (Record, error) { return Record{}, nil }
 
 // setPaused returns an edit that sets Paused.
 func (m *Manager) setPaused(paused bool) edit {
-	return m.setSwitches(func(s *switches) error {
-		s.isPaused = paused
-		return nil
-	})
+	return m.setMembers(map[string][]byte{"paused": strconv.AppendBool(nil, paused)})
 }
 
 // setDisabled returns an edit that sets SystemDisabled with a reason.
 func (m *Manager) setDisabled(reason DisabledReason) edit {
 	reason.Details = mask.Details(reason.Details)
-	return m.setSwitches(func(s *switches) error {
-		found := new(problems)
-		checkDisabled(&Relayer{SystemDisabled: true, DisabledReason: &reason}, found)
-		if err := found.err(); err != nil {
-			return err
-		}
-		encoded, err := strictjson.Encode(maskedReason(&reason))
-		s.isDisabled, s.reason = true, encoded
-		return err
-	})
+	found := new(problems)
+	checkDisabled(&Relayer{SystemDisabled: true, DisabledReason: &reason}, found)
+	encoded, err := strictjson.Encode(maskedReason(&reason))
+	if err := cmp.Or(found.err(), err); err != nil {
+		return func(context.Context, Record) (Record, error) { return Record{}, err }
+	}
+	return m.setMembers(map[string][]byte{"system_disabled": []byte("true"), reasonMember: encoded})
 }
 
 // setEnabled returns an edit that resets SystemDisabled.
 func (m *Manager) setEnabled() edit {
-	return m.setSwitches(func(s *switches) error {
-		s.isDisabled, s.reason = false, nil
-		return nil
-	})
+	return m.setMembers(map[string][]byte{"system_disabled": []byte("false"), reasonMember: nil})
 }
 
-// setSwitches returns an edit that changes only the switches. It neither decodes nor checks
-// the rest of the relayer, so that it is fast, and a pause in an emergency works even if
-// stricter rules apply since the relayer was stored. It has no limit of the size.
-func (m *Manager) setSwitches(set func(*switches) error) edit {
+const reasonMember = "disabled_reason"
+
+// setMembers returns an edit that replaces members of the document, and the terms of these names. It
+// neither decodes nor checks the rest of the relayer, so that it is fast, and a pause in an emergency
+// works even if stricter rules apply since the relayer was stored. It has no limit of the size.
+func (m *Manager) setMembers(members map[string][]byte) edit {
 	return func(_ context.Context, current Record) (Record, error) {
 		if !isObject(current.Document) {
 			return Record{}, fmt.Errorf("relayer: stored document of %s is not a JSON object", current.ID)
 		}
-		before := readSwitches(current.Document)
-		after := before
-		if err := set(&after); err != nil {
-			return Record{}, err
+		rec, document := current, new(strictjson.Object)
+		for name, value := range strictjson.InOrder(current.Document) {
+			replacement, isSet := members[name]
+			if isSet {
+				value = replacement
+			}
+			if !isSet || name != reasonMember {
+				document.Add(name, value)
+			}
+			if reason := members[reasonMember]; name == "system_disabled" && reason != nil {
+				document.Add(reasonMember, reason) // it follows system_disabled
+			}
 		}
-		if after.equals(before) {
-			return current, nil
+		rec.Document, rec.Terms = document.Bytes(), slices.Clone(current.Terms)
+		for i, term := range rec.Terms { // in order: a flag has one term
+			if value, isSet := members[termKey(term)]; isSet {
+				rec.Terms[i] = recordTerm(termKey(term), string(value))
+			}
 		}
-		rec := current
-		rec.Document = after.writeTo(current.Document)
-		rec.Terms = after.terms(current.Terms)
 		if !m.exclusiveSigners {
 			return rec, nil
 		}
@@ -526,56 +591,58 @@ func (m *Manager) checkChanged(r, stored *Relayer, found *problems) {
 
 const unknownTypeMessage = "cannot be changed: this version does not support the network type"
 
-// changed returns the record of the relayer as apply changes it, with a changed private part in
-// clear.
-func (m *Manager) changed(ctx context.Context, current Record, apply applyFunc, opens bool) (Record, error) {
-	// URLs that cannot be opened or are damaged stay as they are stored, unless all are replaced.
-	base, decode, stored, opening := current, unmaskedRelayerOf, (*Relayer)(nil), error(nil)
-	if opens || !m.masks(current) {
-		if base, opening = m.opened(ctx, current); opening == nil {
-			stored, opening = unmaskedRelayerOf(base)
+// decoded returns an edit that decodes the relayer, with its full RPC URLs if it opens them. A
+// changed private part is in clear.
+func (m *Manager) decoded(apply func(r *Relayer, found *problems) error, opens bool) edit {
+	return func(ctx context.Context, current Record) (Record, error) {
+		// URLs that cannot be opened or are damaged stay as they are stored, unless all are replaced.
+		base, decode, stored, opening := current, unmaskedRelayerOf, (*Relayer)(nil), error(nil)
+		if opens || !m.masks(current) {
+			if base, opening = m.opened(ctx, current); opening == nil {
+				stored, opening = unmaskedRelayerOf(base)
+			}
 		}
-	}
-	if stored == nil {
-		base, decode = current, maskedRelayerOf
-		base.Private = nil
-		var err error
-		if stored, err = maskedRelayerOf(base); err != nil {
+		if stored == nil {
+			base, decode = current, maskedRelayerOf
+			base.Private = nil
+			var err error
+			if stored, err = maskedRelayerOf(base); err != nil {
+				return Record{}, err
+			}
+		}
+		r, err := decode(base) // another copy, for the caller
+		if err != nil {
 			return Record{}, err
 		}
-	}
-	r, err := decode(base) // another copy, for the caller
-	if err != nil {
-		return Record{}, err
-	}
-	found := new(problems)
-	if err := apply(r, found); err != nil {
-		return Record{}, err
-	}
-	keepsURLs := slices.EqualFunc(r.CustomRPCURLs, stored.CustomRPCURLs, RPCConfig.equals)
-	before := *stored
-	if opening != nil && !keepsURLs {
-		if ctx.Err() != nil || !canReplace(r.CustomRPCURLs, opening) {
-			return Record{}, opening
+		found := new(problems)
+		if err := apply(r, found); err != nil {
+			return Record{}, err
 		}
-		before.CustomRPCURLs = nil
+		keepsURLs := slices.EqualFunc(r.CustomRPCURLs, stored.CustomRPCURLs, RPCConfig.equals)
+		before := *stored
+		if opening != nil && !keepsURLs {
+			if ctx.Err() != nil || !canReplace(r.CustomRPCURLs, opening) {
+				return Record{}, opening
+			}
+			before.CustomRPCURLs = nil
+		}
+		m.checkChanged(r, &before, found)
+		if err := found.err(); err != nil {
+			return Record{}, err
+		}
+		rec, err := m.newRecord(r)
+		if err != nil {
+			return Record{}, err
+		}
+		rec.Revision = current.Revision
+		if err := keepUnknown(&rec, r, base, stored); err != nil {
+			return Record{}, err
+		}
+		if keepsURLs || opening == nil && bytes.Equal(rec.Private, base.Private) {
+			rec.Private = current.Private // what is sealed would differ if it were sealed again
+		}
+		return rec, m.checkSize(rec, current)
 	}
-	m.checkChanged(r, &before, found)
-	if err := found.err(); err != nil {
-		return Record{}, err
-	}
-	rec, err := m.newRecord(r)
-	if err != nil {
-		return Record{}, err
-	}
-	rec.Revision = current.Revision
-	if err := keepUnknown(&rec, r, base, stored); err != nil {
-		return Record{}, err
-	}
-	if keepsURLs || opening == nil && bytes.Equal(rec.Private, base.Private) {
-		rec.Private = current.Private // what is sealed would differ if it were sealed again
-	}
-	return rec, m.checkSize(rec, current)
 }
 
 // canReplace reports whether a list can replace stored RPC URLs that cannot be opened: the key
@@ -585,265 +652,31 @@ func canReplace(urls []RPCConfig, opening error) bool {
 	return !keeps && (len(urls) == 0 || !errors.Is(opening, errors.ErrUnsupported))
 }
 
-// mergePatch is a JSON Merge Patch (RFC 7396).
-type mergePatch struct {
-	body    []byte
-	problem string // of its JSON
-	isEmpty bool
-	hasURLs bool
-
-	// action is a pause or a resume if paused is the only member.
-	action Action
-}
-
-func parsePatch(body []byte) mergePatch {
-	p := mergePatch{body: body, problem: strictjson.Check(body), action: ActionUpdate}
-	if p.problem != "" {
-		return p
+// patched returns the action of a JSON Merge Patch (RFC 7396), and its edit. It is a pause or a resume
+// if paused is the only member.
+func (m *Manager) patched(patch []byte) (Action, edit) {
+	problem := strictjson.Check(patch)
+	if problem != "" {
+		return ActionUpdate, func(context.Context, Record) (Record, error) { return Record{}, invalid("", "the body "+problem) }
 	}
-	count := 0
-	for name, value := range strictjson.InOrder(body) {
-		count++
-		p.hasURLs = p.hasURLs || name == urlsMember
-		switch isPaused := name == "paused"; {
-		case count > 1:
-			p.action = ActionUpdate
-		case isPaused && string(value) == "true":
-			p.action = ActionPause
-		case isPaused && string(value) == "false":
-			p.action = ActionResume
+	members := strictjson.MemberList(bytes.TrimSpace(patch))
+	switch isPaused := string(strictjson.ValueOf(members, []byte("paused"))); {
+	case len(members) == 0:
+		return ActionUpdate, func(_ context.Context, current Record) (Record, error) { return current, nil }
+	case len(members) == 1 && isPaused == "true":
+		return ActionPause, m.setPaused(true)
+	case len(members) == 1 && isPaused == "false":
+		return ActionResume, m.setPaused(false)
+	}
+	return ActionUpdate, m.decoded(func(r *Relayer, found *problems) error {
+		d := newDecoder(found)
+		d.IsPatch = true
+		d.Decode(patch, r)
+		if _, isUnknown := r.Policy.(*UnknownPolicy); !isUnknown {
+			d.decodePolicies(r.Policy)
+		} else if d.policies != nil {
+			found.Add("policies", unknownTypeMessage)
 		}
-	}
-	p.isEmpty = count == 0
-	return p
-}
-
-// patched returns the edit of a patch.
-func (m *Manager) patched(p mergePatch) edit {
-	switch {
-	case p.isEmpty:
-		return func(_ context.Context, current Record) (Record, error) { return current, nil }
-	case p.action != ActionUpdate:
-		return m.setPaused(p.action == ActionPause)
-	}
-	return m.decoded(func(r *Relayer, found *problems) error {
-		if p.problem != "" {
-			return invalid("", "the body "+p.problem)
-		}
-		p.applyTo(r, found)
 		return nil
-	}, p.hasURLs)
-}
-
-func (p mergePatch) applyTo(r *Relayer, found *problems) {
-	d := newDecoder(found)
-	d.IsPatch = true
-	d.Decode(p.body, r)
-	if _, isUnknown := r.Policy.(*UnknownPolicy); !isUnknown {
-		d.decodePolicies(r.Policy)
-	} else if d.policies != nil {
-		found.Add("policies", unknownTypeMessage)
-	}
-}
-
-// switches are the members of a document that a pause or a disable changes.
-type switches struct {
-	isPaused, isDisabled bool
-	reason               json.RawMessage // nil if there is none
-}
-
-func readSwitches(document []byte) (s switches) {
-	for name, value := range strictjson.InOrder(document) {
-		switch name {
-		case "paused":
-			s.isPaused = string(value) == "true"
-		case "system_disabled":
-			s.isDisabled = string(value) == "true"
-		case "disabled_reason":
-			s.reason = value
-		}
-	}
-	return s
-}
-
-func (s switches) equals(other switches) bool {
-	return s.isPaused == other.isPaused && s.isDisabled == other.isDisabled && bytes.Equal(s.reason, other.reason)
-}
-
-// writeTo returns the document with these switches. The reason follows
-// system_disabled.
-func (s switches) writeTo(document []byte) []byte {
-	var changed strictjson.Object
-	for name, value := range strictjson.InOrder(document) {
-		switch name {
-		case "disabled_reason":
-			continue
-		case "paused":
-			value = strconv.AppendBool(nil, s.isPaused)
-		case "system_disabled":
-			value = strconv.AppendBool(nil, s.isDisabled)
-		}
-		changed.Add(name, value)
-		if name == "system_disabled" && s.reason != nil {
-			changed.Add("disabled_reason", s.reason)
-		}
-	}
-	return changed.Bytes()
-}
-
-// terms returns the terms with those of these switches.
-func (s switches) terms(stored []string) []string {
-	r := &Relayer{Paused: s.isPaused, SystemDisabled: s.isDisabled}
-	terms := slices.Clone(stored)
-	for i, term := range terms {
-		if name := termKey(term); name == "paused" || name == "system_disabled" {
-			key, _ := selectorKeyNamed(name)
-			value, _ := key.value(r)
-			terms[i] = recordTerm(name, value)
-		}
-	}
-	return terms // in order: a flag has one term
-}
-
-// write is an observed write.
-type write struct {
-	WriteSettings
-	store     Store // stores nothing in a dry run
-	operation Operation
-	changed   []string // the paths in the note of the last attempt
-}
-
-// observeWrite runs a write between the calls of the observers. It reads id after the
-// write, because a create may generate it.
-func observeWrite[T any](ctx context.Context, m *Manager, action Action, id *string, options []WriteOption, run func(context.Context, *write) (T, error)) (T, error) {
-	w := &write{store: m.store}
-	settings, err := NewWriteSettings(options...)
-	err = cmp.Or(err, settings.checkPausedBy())
-	if w.WriteSettings = settings; settings.DryRun {
-		w.store = withoutWrites(m.store)
-	}
-	w.operation = Operation{Action: action, ID: *id, DryRun: settings.DryRun, Reason: settings.Reason}
-	return observed(ctx, m.observers, &w.operation, func(ctx context.Context) (result T, _ error) {
-		if err == nil {
-			result, err = run(ctx, w)
-		}
-		w.operation.ID = *id
-		return result, err
-	})
-}
-
-// note returns the note of a change from old to rec, which is made now. A create has no old
-// record, and a delete no new one.
-func (w *write) note(ctx context.Context, old, rec Record) []byte {
-	w.changed = nil
-	if old.ID != "" && rec.ID != "" {
-		w.changed = shortPaths(changedPaths(old, rec))
-	}
-	info := newInfo(ctx, w.operation.Action, w.Reason, w.changed)
-	if isPaused(rec) {
-		info.PausedBy = pausedBy(info, old)
-	}
-	return noteOf(info)
-}
-
-// result records the revision after the write, and returns the record as the caller gets it. In
-// a dry run the revision stays, and the note has only what changes from old to rec.
-func (w *write) result(revision uint64, old, rec Record) Record {
-	if w.DryRun {
-		rec.Note = noteOf(ChangeInfo{Changed: append([]string{}, shortPaths(changedPaths(old, rec))...)})
-	} else {
-		w.operation.Revision = revision
-	}
-	return rec
-}
-
-// admit calls the admissions. A zero record has no relayer.
-func (m *Manager) admit(ctx context.Context, w *write, old, changed Record) error {
-	if w.operation.Action == ActionPause || w.operation.Action == ActionDisable {
-		return nil
-	}
-	for _, admit := range m.admissions {
-		before, err := m.optionalRelayerOf(ctx, old)
-		if err != nil {
-			return err
-		}
-		after, err := m.optionalRelayerOf(ctx, changed)
-		if err != nil {
-			return err
-		}
-		if err := admit(ctx, w.operation, before, after); err != nil {
-			return admissionError(err)
-		}
-	}
-	return nil
-}
-
-func (m *Manager) optionalRelayerOf(ctx context.Context, rec Record) (*Relayer, error) {
-	if rec.ID == "" {
-		return nil, nil
-	}
-	return m.writtenRelayerOf(ctx, rec)
-}
-
-// current returns the stored record, on which an attempt of the write is based, and records its
-// revision: 0 if there is none, even after an attempt that lost a race.
-func (m *Manager) current(ctx context.Context, id string, w *write) (Record, error) {
-	rec, err := m.get(ctx, id)
-	if err == nil {
-		err = w.check(rec.Revision)
-	}
-	if err != nil {
-		rec = Record{}
-	}
-	w.operation.OldRevision, w.operation.Revision = rec.Revision, rec.Revision
-	return rec, err
-}
-
-func (w *write) swap(ctx context.Context, rec Record) (Record, error) {
-	updated, err := w.store.Update(ctx, rec)
-	return updated, asLostRace(err)
-}
-
-// lostRace marks the [ErrConflict] of a store, the only error that is retried: a hook
-// of the host may return an error that matches ErrConflict too.
-type lostRace struct{ error }
-
-func (e lostRace) Unwrap() error { return e.error }
-
-func asLostRace(err error) error {
-	if errors.Is(err, ErrConflict) && !errors.Is(err, ErrOutcomeUnknown) {
-		return lostRace{err}
-	}
-	return err
-}
-
-// maxAttempts bounds the retries of a change. Each retry means that another writer
-// succeeded, so that only heavy contention exhausts this limit.
-const maxAttempts = 200
-
-// retry calls attempt until it succeeds, fails with another error than a lost race,
-// or the attempts are exhausted.
-func retry(ctx context.Context, attempt func() (Record, error)) (Record, error) {
-	for lost := range maxAttempts {
-		rec, err := attempt()
-		if _, isLost := errors.AsType[lostRace](err); !isLost {
-			return rec, err
-		}
-		if err := backOff(ctx, lost); err != nil {
-			return Record{}, err
-		}
-	}
-	return Record{}, fmt.Errorf("%w: gave up after %d attempts: try again", ErrConflict, maxAttempts)
-}
-
-// backOff sleeps with exponential backoff and full jitter.
-func backOff(ctx context.Context, lost int) error {
-	const longest = 10 * time.Millisecond
-	limit := min(longest, 50*time.Microsecond<<min(lost, 10))
-	select {
-	case <-time.After(mathrand.N(limit)):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	}, strictjson.ValueOf(members, []byte(urlsMember)) != nil)
 }

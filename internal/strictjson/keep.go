@@ -103,15 +103,3 @@ func ReplaceMember(data []byte, name string, replace func(value []byte) []byte) 
 	}
 	return replaced.Bytes()
 }
-
-// ReplaceElements returns an array in which replace has replaced the elements.
-func ReplaceElements(data []byte, replace func(value []byte) []byte) []byte {
-	replaced := []byte{'['}
-	for value := range elements(data) {
-		if len(replaced) > 1 {
-			replaced = append(replaced, ',')
-		}
-		replaced = append(replaced, replace(value)...)
-	}
-	return append(replaced, ']')
-}
