@@ -77,7 +77,7 @@ func TestList_Cursor(t *testing.T) {
 
 func TestList_InvalidCursor(t *testing.T) {
 	s := serve(t)
-	for _, query := range []string{"after=x", "after=-1", "after=01", "after=99999999999999999999", "after=%20"} {
+	for _, query := range []string{"after=x", "after=-1", "after=99999999999999999999", "after=%20"} {
 		got := s.do("GET", collection+"?"+query, "")
 		wantFailure(t, got, http.StatusBadRequest, "Bad Request")
 		wantProblem(t, got, "after", "must be empty, or the cursor of an earlier page")
