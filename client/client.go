@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,11 +23,10 @@ type Client struct {
 	token            func(context.Context) (string, error)
 	insecureHTTP     bool
 	http             *http.Client
-	stream           *http.Client // without a timeout for the body
 	timeout          time.Duration
 	maxAttempts      int
 	maxRetryTime     time.Duration
-	maxResponseBytes int64
+	maxResponseBytes int64 // also of an event of Watch
 	fullURLs         bool
 	hasDryRuns       *atomic.Bool // the server is known to offer them
 }
@@ -34,91 +34,60 @@ type Client struct {
 var _ relayer.Registry = (*Client)(nil)
 
 // Option configures the client that [New] returns. The zero Option is invalid.
-type Option struct{ apply func(*Client) error }
+type Option struct {
+	apply   func(*Client)
+	problem string // of the argument, or ""
+}
+
+func option(isValid bool, problem string, apply func(*Client)) Option {
+	if isValid {
+		problem = ""
+	}
+	return Option{apply, problem}
+}
+
+const badToken = "the token must not be empty or have spaces, control or non-ASCII characters"
 
 // WithToken sends the token as bearer token.
 func WithToken(token string) Option {
-	return Option{func(c *Client) error {
+	return option(wire.IsToken(token), badToken, func(c *Client) {
 		c.token = func(context.Context) (string, error) { return token, nil }
-		return checkToken(token)
-	}}
+	})
 }
 
 // WithTokenFunc sends the bearer token that the function returns. It is called for every
 // attempt of a request and every connection of a Watch, so that tokens may expire. Its
 // error ends the call or the Watch. It must be safe for concurrent use.
 func WithTokenFunc(token func(ctx context.Context) (string, error)) Option {
-	return Option{func(c *Client) error {
-		if token == nil {
-			return errors.New("client: token function is nil")
-		}
-		c.token = token
-		return nil
-	}}
-}
-
-func checkToken(token string) error {
-	if !wire.IsToken(token) {
-		return errors.New("client: the token must not be empty or have spaces, control or non-ASCII characters")
-	}
-	return nil
+	return option(token != nil, "the token function is nil", func(c *Client) { c.token = token })
 }
 
 // WithHTTPClient sends requests with a copy of the given client, for example for a
 // client certificate or a proxy. Redirects are never followed: they would send the token
-// or RPC URLs elsewhere. Its Timeout does not apply to Watch.
+// or RPC URLs elsewhere. Its Timeout is a maximum of [WithTimeout].
 func WithHTTPClient(client *http.Client) Option {
-	return Option{func(c *Client) error {
-		if client == nil {
-			return errors.New("client: HTTP client is nil")
-		}
-		c.http = client
-		return nil
-	}}
+	return option(client != nil, "the HTTP client is nil", func(c *Client) { c.http = client })
 }
 
 // WithInsecureHTTP permits http URLs of hosts that are not local. Anyone on the network
 // path can then read the token and the RPC URLs.
 func WithInsecureHTTP() Option {
-	return Option{func(c *Client) error {
-		c.insecureHTTP = true
-		return nil
-	}}
+	return option(true, "", func(c *Client) { c.insecureHTTP = true })
 }
 
-// The limits of [WithTimeout] and [WithRetries] if they are not set.
-const (
-	defaultTimeout      = 30 * time.Second
-	defaultMaxAttempts  = 5
-	defaultMaxRetryTime = 30 * time.Second
-)
-
-// defaultMaxResponseBytes is the maximum size of a response, and of an event of Watch.
-const defaultMaxResponseBytes = 16 << 20
-
-// WithTimeout sets the maximum duration of one request, from its start to the end of
-// its response. The default is 30 s.
+// WithTimeout sets the maximum duration of one request, from its start to the end of its
+// response, which is that of the headers for Watch. The default is 30 s.
 func WithTimeout(timeout time.Duration) Option {
-	return Option{func(c *Client) error {
-		if timeout <= 0 {
-			return errors.New("client: the timeout must be more than 0")
-		}
-		c.timeout = timeout
-		return nil
-	}}
+	return option(timeout > 0, "the timeout must be more than 0", func(c *Client) { c.timeout = timeout })
 }
 
 // WithRetries sets the maximum number of attempts of a call, and the time after which no
 // attempt starts. The defaults are 5 and 30 s; 1 attempt means no retries. All applies
 // the limits to each page. Watch reconnects without these limits.
 func WithRetries(maxAttempts int, maxTime time.Duration) Option {
-	return Option{func(c *Client) error {
-		if maxAttempts < 1 || maxTime < 0 {
-			return errors.New("client: retries need at least 1 attempt and a time of 0 or more")
-		}
+	return option(maxAttempts > 0 && maxTime >= 0, "retries need at least 1 attempt and a time of 0 or more", func(c *Client) {
 		c.maxAttempts, c.maxRetryTime = maxAttempts, maxTime
-		return nil
-	}}
+	})
 }
 
 // New returns a client of the server at baseURL, which is the URL above /api/v1, such as
@@ -131,40 +100,36 @@ func WithRetries(maxAttempts int, maxTime time.Duration) Option {
 func New(baseURL string, options ...Option) (*Client, error) {
 	c := &Client{
 		http:             &http.Client{},
-		timeout:          defaultTimeout,
-		maxAttempts:      defaultMaxAttempts,
-		maxRetryTime:     defaultMaxRetryTime,
-		maxResponseBytes: defaultMaxResponseBytes,
+		timeout:          30 * time.Second,
+		maxAttempts:      5,
+		maxRetryTime:     30 * time.Second,
+		maxResponseBytes: 16 << 20,
 		hasDryRuns:       new(atomic.Bool),
 	}
 	for _, option := range options {
 		if option.apply == nil {
-			return nil, errors.New("client: option is empty")
+			option.problem = "an option is empty"
 		}
-		if err := option.apply(c); err != nil {
-			return nil, err
+		if option.problem != "" {
+			return nil, errors.New("client: " + option.problem)
 		}
+		option.apply(c)
 	}
 	base, err := parseBase(baseURL, c.insecureHTTP)
 	if err != nil {
 		return nil, err
 	}
-	c.base = base
-	c.http = withoutRedirects(c.http)
-	c.stream = withoutRedirects(c.http)
-	c.stream.Timeout = 0
+	copied := *c.http
+	copied.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	copied.Timeout = 0 // it would end a stream
+	c.timeout = min(c.timeout, cmp.Or(c.http.Timeout, c.timeout))
+	c.base, c.http = base, &copied
 	return c, nil
 }
 
 // Format prints the base URL, for every verb.
 func (c Client) Format(state fmt.State, _ rune) {
 	_, _ = fmt.Fprintf(state, "client of %s", c.base)
-}
-
-func withoutRedirects(client *http.Client) *http.Client {
-	copied := *client
-	copied.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &copied
 }
 
 // parseBase returns the URL without a trailing slash. Its errors do not quote the URL,
@@ -195,17 +160,9 @@ func (c *Client) Get(ctx context.Context, id string) (*relayer.Relayer, error) {
 }
 
 func (c *Client) read(ctx context.Context, id string, fullURLs bool, attempts *attempts) (*relayer.Relayer, error) {
-	if err := checkID(id); err != nil {
-		return nil, err
-	}
-	return fetch(ctx, c, newSingleRequest(http.MethodGet, id, "", nil).withURLs(fullURLs), attempts, (*response).single)
-}
-
-// checkID returns [relayer.ErrNotFound] for an ID that no relayer can have, and that may
-// not fit into a path.
-func checkID(id string) error {
 	if !relayer.IsID(id) {
-		return relayer.ErrNotFound
+		return nil, relayer.ErrNotFound
 	}
-	return nil
+	r, failed := do(ctx, c, newRequest(http.MethodGet, id, "", nil).withURLs(fullURLs), attempts, (*response).single)
+	return r, failed.cause()
 }

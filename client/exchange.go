@@ -10,6 +10,7 @@ import (
 	"mime"
 	"net/http"
 	"net/http/httptrace"
+	"net/url"
 	"time"
 
 	"github.com/go-relayer/relayer"
@@ -20,9 +21,16 @@ import (
 type failure struct {
 	err         error
 	isTemporary bool          // another attempt may succeed
-	isUnknown   bool          // the server may have processed an attempt
+	isUnknown   bool          // the server may have processed the attempt
 	isOfServer  bool          // the response is one of the API, not of a proxy
 	wait        time.Duration // the least time before another attempt
+}
+
+func (f *failure) cause() error {
+	if f == nil {
+		return nil
+	}
+	return f.err
 }
 
 // attempts counts the attempts of a call.
@@ -49,34 +57,25 @@ func (t *attempts) next(ctx context.Context, wait time.Duration) bool {
 	return wire.Sleep(ctx, wait)
 }
 
-// fetch sends a read, and returns its decoded result.
-func fetch[T any](ctx context.Context, c *Client, req *request, attempts *attempts, decode func(*response) (T, error)) (result T, err error) {
-	resp, failed := c.do(ctx, req, attempts)
-	if failed != nil {
-		return result, failed.err
-	}
-	if result, err = decode(resp); err != nil {
-		return *new(T), req.errorf("%w", err)
-	}
-	return result, nil
-}
-
-// do sends the request until it succeeds, fails for good, or the attempts are exhausted. A
-// write of unknown outcome is sent again only if it is repeatable.
-func (c *Client) do(ctx context.Context, req *request, attempts *attempts) (*response, *failure) {
-	for isUnknown := false; ; {
+// do sends the request until it succeeds, fails for good, or the attempts are exhausted, and
+// decodes the response. A write of unknown outcome is sent again only if it is repeatable.
+func do[T any](ctx context.Context, c *Client, req *request, attempts *attempts, decode func(*response) (T, error)) (T, *failure) {
+	for {
 		resp, failed := c.attempt(ctx, req)
 		if failed == nil {
-			return resp, nil
+			result, err := decode(resp)
+			if err == nil {
+				return result, nil
+			}
+			failed = &failure{err: req.errorf("%w", err), isUnknown: true}
 		}
-		isUnknown = isUnknown || failed.isUnknown
-		failed.isUnknown = isUnknown
-		if !failed.isTemporary || isUnknown && !req.isRepeatable {
-			return nil, failed
+		req.isLost = req.isLost || failed.isUnknown
+		if !failed.isTemporary || failed.isUnknown && !req.isRepeatable {
+			return *new(T), failed
 		}
 		if !attempts.next(ctx, failed.wait) {
 			failed.err = cmp.Or(ctx.Err(), failed.err)
-			return nil, failed
+			return *new(T), failed
 		}
 	}
 }
@@ -87,17 +86,9 @@ func (c *Client) attempt(ctx context.Context, req *request) (*response, *failure
 	}
 	limited, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	wasSent := true // unless the transport reports that it has no connection
-	sent, err := req.http(httptrace.WithClientTrace(limited, &httptrace.ClientTrace{
-		GetConn: func(string) { wasSent = false },
-		GotConn: func(httptrace.GotConnInfo) { wasSent = true },
-	}), c)
-	if err != nil {
-		return nil, &failure{err: err}
-	}
-	received, err := c.http.Do(sent)
-	if err != nil {
-		return nil, c.transportFailure(ctx, req, err, wasSent)
+	received, failed := c.send(ctx, limited, req)
+	if failed != nil {
+		return nil, failed
 	}
 	resp, failed := c.readResponse(ctx, req, received)
 	switch {
@@ -110,22 +101,37 @@ func (c *Client) attempt(ctx context.Context, req *request) (*response, *failure
 	}
 }
 
-// transportFailure returns the failure of a request without a response. An error of the
-// caller's context is returned as such.
-func (c *Client) transportFailure(ctx context.Context, req *request, err error, wasSent bool) *failure {
-	failed := &failure{isTemporary: true, isUnknown: wasSent}
+// send sends the request until the context limited is done, which is part of that of the call. An
+// error of the caller's context is returned as such.
+func (c *Client) send(ctx, limited context.Context, req *request) (*http.Response, *failure) {
+	failed := &failure{isTemporary: true, isUnknown: true}
+	sent, err := req.http(httptrace.WithClientTrace(limited, &httptrace.ClientTrace{
+		GetConn: func(string) { failed.isUnknown = false }, // until there is a connection
+		GotConn: func(httptrace.GotConnInfo) { failed.isUnknown = true },
+	}), c)
+	if err != nil { // the source of tokens may have taken too long
+		return nil, &failure{err: err, isTemporary: ctx.Err() == nil && limited.Err() != nil}
+	}
+	req.began = time.Now()
+	received, err := c.http.Do(sent)
+	if err == nil {
+		return received, nil
+	}
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
+		err = wrapped.Err // without the URL: errors name the request
+	}
 	_, isUntrusted := errors.AsType[*tls.CertificateVerificationError](err)
 	switch {
 	case ctx.Err() != nil:
 		failed.err, failed.isTemporary = ctx.Err(), false
 	case isUntrusted:
-		failed.err, failed.isTemporary = req.errorf("%w", withoutURL(err)), false
+		failed.err, failed.isTemporary = req.errorf("%w", err), false
 	case errors.Is(err, context.DeadlineExceeded):
 		failed.err = req.errorf("%w: no response within %s", relayer.ErrUnavailable, c.timeout)
 	default:
-		failed.err = req.errorf("%w: %s", relayer.ErrUnavailable, req.sanitize(withoutURL(err).Error()))
+		failed.err = req.errorf("%w: %s", relayer.ErrUnavailable, req.sanitize(err.Error()))
 	}
-	return failed
+	return nil, failed
 }
 
 var errTooLarge = errors.New("the response is larger than the limit of 16 MiB")
@@ -155,18 +161,4 @@ func (c *Client) readResponse(ctx context.Context, req *request, received *http.
 func hasMediaType(header http.Header, want string) bool {
 	mediaType, _, err := mime.ParseMediaType(header.Get("Content-Type"))
 	return err == nil && mediaType == want
-}
-
-// failure returns the failure for the response. A proxy can respond with 5xx after it has lost the
-// server, and with 200 in place of the server.
-func (p *response) failure() *failure {
-	isOfServer := p.envelope != nil && !p.envelope.Success
-	isRejection := p.status/100 == 3 || p.status/100 == 4 || p.status == http.StatusServiceUnavailable && isOfServer
-	return &failure{
-		err:         p.error(p.cause()),
-		isTemporary: p.status == http.StatusTooManyRequests || p.status == http.StatusServiceUnavailable || p.envelope == nil && (p.status == http.StatusOK || p.status/100 == 5),
-		isUnknown:   !isRejection,
-		isOfServer:  isOfServer,
-		wait:        p.retryAfter(),
-	}
 }

@@ -26,39 +26,34 @@ func (c *Client) History(ctx context.Context, query relayer.HistoryQuery) (chang
 
 // pastPage is a page of a history.
 type pastPage struct {
-	changes []relayer.Change
-	next    uint64
-
-	// hasRequestIDs means that the server gets the request IDs of the client: a proxy may
-	// replace them.
-	hasRequestIDs bool
+	changes       []relayer.Change
+	next          uint64
+	hasRequestIDs bool // the server gets the request IDs of the client: a proxy may replace them
 }
 
 func (c *Client) history(ctx context.Context, query relayer.HistoryQuery, attempts *attempts) (page pastPage, err error) {
-	if query.Limit < 0 {
+	req := newRequest(http.MethodGet, query.ID, "/history", nil)
+	switch {
+	case query.Limit < 0:
 		return page, &relayer.ValidationError{Fields: []relayer.FieldError{{Field: "per_page", Message: "must be 0 or more"}}}
-	}
-	req := newRequest(http.MethodGet, historyPath, nil)
-	if query.ID != "" {
-		if err := checkID(query.ID); err != nil {
-			return page, err
-		}
-		req = newSingleRequest(http.MethodGet, query.ID, "/history", nil)
+	case query.ID == "":
+		req.path = collectionPath + ":history"
+	case !relayer.IsID(query.ID):
+		return page, relayer.ErrNotFound
 	}
 	req.query = url.Values{}
-	if query.Limit > 0 {
-		req.query.Set("per_page", number(query.Limit))
-	}
-	if query.Before > 0 {
-		req.query.Set("before", strconv.FormatUint(query.Before, 10))
-	}
-	for name, value := range map[string]string{"actor": query.Actor, "action": string(query.Action), "since": timeText(query.Since), "until": timeText(query.Until)} {
+	for name, value := range map[string]string{
+		"per_page": optional(query.Limit, number(query.Limit)), "before": optional(query.Before, strconv.FormatUint(query.Before, 10)),
+		"since": optional(query.Since.UTC(), query.Since.UTC().Format(time.RFC3339Nano)),
+		"until": optional(query.Until.UTC(), query.Until.UTC().Format(time.RFC3339Nano)),
+		"actor": query.Actor, "action": string(query.Action),
+	} {
 		if value != "" {
 			req.query.Set(name, value)
 		}
 	}
-	req.isOptional = true
-	return fetch(ctx, c, req, attempts, (*response).history)
+	page, failed := do(ctx, c, req, attempts, (*response).history)
+	return page, failed.cause()
 }
 
 func (p *response) history() (page pastPage, err error) {
@@ -72,8 +67,9 @@ func (p *response) history() (page pastPage, err error) {
 	if err != nil || json.Unmarshal(p.envelope.Data, &entries) != nil {
 		return page, errNoData
 	}
+	kinds := map[relayer.Action]relayer.ChangeKind{relayer.ActionCreate: relayer.ChangeCreated, relayer.ActionDelete: relayer.ChangeDeleted}
 	for _, e := range entries {
-		past := relayer.Change{Kind: kindOf(e.Action), ID: cmp.Or(p.request.id, e.ID), Info: e.ChangeInfo}
+		past := relayer.Change{Kind: cmp.Or(kinds[e.Action], relayer.ChangeUpdated), ID: cmp.Or(p.request.id, e.ID), Info: e.ChangeInfo}
 		if e.Relayer != nil {
 			if past.Relayer, err = decodeRelayer(*e.Relayer); err != nil {
 				return page, err
@@ -85,21 +81,10 @@ func (p *response) history() (page pastPage, err error) {
 	return page, nil
 }
 
-// timeText returns "" for the zero time.
-func timeText(t time.Time) string {
-	if t.IsZero() {
+// optional returns the text of a value, or "" for the zero value.
+func optional[T comparable](value T, text string) string {
+	if value == *new(T) {
 		return ""
 	}
-	return t.UTC().Format(time.RFC3339Nano)
-}
-
-func kindOf(action relayer.Action) relayer.ChangeKind {
-	switch action {
-	case relayer.ActionCreate:
-		return relayer.ChangeCreated
-	case relayer.ActionDelete:
-		return relayer.ChangeDeleted
-	default:
-		return relayer.ChangeUpdated
-	}
+	return text
 }

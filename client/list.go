@@ -25,21 +25,20 @@ import (
 // The server selects the relayers. If it does not support that, or cursors, as OpenZeppelin
 // Relayer, the error matches [errors.ErrUnsupported]: use [Client.All].
 func (c *Client) List(ctx context.Context, query relayer.ListQuery) (*relayer.Page, error) {
-	var listed *listing
 	err := cmp.Or(query.Selector.Err(), wire.CheckPage(query))
+	listed := new(listing)
 	if err == nil {
 		listed, err = c.list(ctx, query)
 	}
 	switch {
 	case err != nil:
+		listed = new(listing)
 	case !query.Selector.IsZero() && !listed.hasChanges:
 		err = fmt.Errorf("the server cannot select by %s: %w", query.Selector, errors.ErrUnsupported)
 	case query.After != nil && !listed.hasCursors:
 		err = fmt.Errorf("the server has no cursors: %w", errors.ErrUnsupported)
-	default:
-		return &listed.Page, nil
 	}
-	return named[*relayer.Page](relayer.ActionList, "", nil, err)
+	return named(relayer.ActionList, "", &listed.Page, err)
 }
 
 // addFilters adds a selector to the parameters of a query.
@@ -60,7 +59,7 @@ type listing struct {
 }
 
 func (c *Client) list(ctx context.Context, query relayer.ListQuery) (*listing, error) {
-	req := newRequest(http.MethodGet, collectionPath, nil).withURLs(c.fullURLs)
+	req := newRequest(http.MethodGet, "", "", nil).withURLs(c.fullURLs)
 	addFilters(req.query, query.Selector)
 	if query.After != nil {
 		req.query.Set("after", string(*query.After))
@@ -69,9 +68,9 @@ func (c *Client) list(ctx context.Context, query relayer.ListQuery) (*listing, e
 	}
 	for perPage := cmp.Or(query.PerPage, relayer.DefaultPerPage); ; perPage /= 2 {
 		req.query.Set("per_page", number(perPage))
-		listed, err := fetch(ctx, c, req, c.newAttempts(), (*response).listing)
-		if query.After == nil || perPage == 1 || !errors.Is(err, errTooLarge) {
-			return listed, err
+		listed, failed := do(ctx, c, req, c.newAttempts(), (*response).listing)
+		if query.After == nil || perPage == 1 || !errors.Is(failed.cause(), errTooLarge) {
+			return listed, failed.cause()
 		}
 	}
 }
@@ -96,7 +95,7 @@ func (p *response) listing() (*listing, error) {
 			setChange(r, body.Changes[i])
 		}
 	}
-	return l, p.checkURLs(l.Relayers...)
+	return l, p.request.checkURLs(l.hasChanges, body.Metadata, body.Sealed, l.Relayers...)
 }
 
 // All returns every relayer that the selector selects, in the order of [Client.List]. It
@@ -114,13 +113,9 @@ func (c *Client) All(ctx context.Context, selector relayer.Selector) iter.Seq2[*
 			yield(named[*relayer.Relayer](relayer.ActionList, "", nil, err))
 			return
 		}
-		walk := walk{query: relayer.ListQuery{Selector: selector, After: new(relayer.Cursor), PerPage: allPage}, read: make(map[string]struct{})}
-		for !walk.isDone {
-			listed, err := c.list(ctx, walk.query)
-			var added []*relayer.Relayer
-			if err == nil {
-				added, err = walk.add(listed)
-			}
+		w := walk{query: relayer.ListQuery{Selector: selector, After: new(relayer.Cursor), PerPage: allPage}, read: make(map[string]struct{})}
+		for !w.isDone {
+			added, err := w.next(ctx, c)
 			for _, r := range added {
 				if selector.Matches(r) && !yield(r, nil) {
 					return
@@ -146,9 +141,13 @@ type walk struct {
 	isDone bool
 }
 
-// add adds a page. It returns the relayers that earlier pages do not have, and an error if the
+// next reads a page. It returns the relayers that earlier pages do not have, and an error if the
 // pages do not show all relayers.
-func (w *walk) add(l *listing) (added []*relayer.Relayer, err error) {
+func (w *walk) next(ctx context.Context, c *Client) (added []*relayer.Relayer, err error) {
+	l, err := c.list(ctx, w.query)
+	if err != nil {
+		return nil, err
+	}
 	for _, r := range l.Relayers {
 		if _, isRead := w.read[r.ID]; !isRead {
 			w.read[r.ID] = struct{}{}

@@ -11,27 +11,23 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/go-relayer/relayer/internal/mask"
+	"github.com/go-relayer/relayer/internal/wire"
 )
 
-const (
-	collectionPath = "/api/v1/relayers"
-	watchPath      = collectionPath + ":watch"
-	historyPath    = collectionPath + ":history"
-	accessPath     = "/api/v1/access"
-)
+const collectionPath = "/api/v1/relayers"
 
-// request is an HTTP request, which may be sent several times.
+// request is an HTTP request, which may be sent several times, always with the same ID.
 type request struct {
 	method    string
 	path      string // below the base URL
 	query     url.Values
+	header    http.Header
 	id        string // of the relayer; empty for the collection
 	body      []byte
-	ifMatch   string
-	reason    string // of a change
 	requestID string
 
 	isRepeatable bool // even if its outcome is unknown
@@ -39,21 +35,27 @@ type request struct {
 	isDelete     bool
 	isOptional   bool // some servers do not offer the operation
 
-	token string // of the last attempt
+	revisions []uint64 // of the condition; nil is no condition
+	since     uint64   // the changes up to this revision are known, and none is the write
+
+	token  string    // of the last attempt
+	began  time.Time // when the last attempt was sent, after the token was known
+	isLost bool      // the server may have processed an attempt
 }
 
-func newRequest(method, path string, body []byte) *request {
-	return &request{
-		method: method, path: path, body: body, requestID: rand.Text(), query: url.Values{"changes": {"true"}},
-		isRepeatable: method == http.MethodGet,
+// newRequest returns a request about one relayer, or about the collection if id is empty. What
+// is below them is optional for a server.
+func newRequest(method, id, below string, body []byte) *request {
+	path := collectionPath
+	if id != "" {
+		path += "/" + id
 	}
-}
-
-// newSingleRequest returns a request about one relayer, or to the path below it.
-func newSingleRequest(method, id, below string, body []byte) *request {
-	req := newRequest(method, collectionPath+"/"+id+below, body)
-	req.id = id
-	return req
+	requestID := rand.Text()
+	return &request{
+		method: method, path: path + below, query: url.Values{"changes": {"true"}}, id: id, body: body, requestID: requestID,
+		header:       http.Header{"Accept": {"application/json"}, "X-Request-Id": {requestID}},
+		isRepeatable: method == http.MethodGet, isDelete: method == http.MethodDelete && below == "", isOptional: below != "",
+	}
 }
 
 func (r *request) String() string { return r.method + " " + r.path }
@@ -63,32 +65,27 @@ func (r *request) errorf(format string, values ...any) error {
 	return fmt.Errorf("%s (request %s): "+format, append([]any{r, r.requestID}, values...)...)
 }
 
-func (r *request) http(ctx context.Context, c *Client) (*http.Request, error) {
-	address := c.base + r.path
-	if len(r.query) > 0 {
-		address += "?" + r.query.Encode()
+// set adds a header unless the value is empty.
+func (r *request) set(name, value string) {
+	if value != "" {
+		r.header.Set(name, value)
 	}
-	sent, err := http.NewRequestWithContext(ctx, r.method, address, bytes.NewReader(r.body))
+}
+
+func (r *request) http(ctx context.Context, c *Client) (*http.Request, error) {
+	sent, err := http.NewRequestWithContext(ctx, r.method, c.base+r.path, bytes.NewReader(r.body))
 	if err != nil {
 		return nil, errors.New("the request is invalid")
 	}
-	if r.body == nil {
-		sent.Body, sent.GetBody, sent.ContentLength = nil, nil, 0
-	} else {
+	sent.URL.RawQuery, sent.Header = r.query.Encode(), r.header.Clone()
+	if r.body != nil {
 		sent.Header.Set("Content-Type", "application/json")
 	}
-	for name, value := range map[string]string{"If-Match": r.ifMatch, "X-Change-Reason": r.reason} {
-		if value != "" {
-			sent.Header.Set(name, value)
-		}
-	}
-	sent.Header.Set("Accept", "application/json")
-	sent.Header.Set("X-Request-Id", r.requestID)
 	if c.token == nil {
 		return sent, nil
 	}
-	if r.token, err = c.token(ctx); err == nil {
-		err = checkToken(r.token)
+	if r.token, err = c.token(ctx); err == nil && !wire.IsToken(r.token) {
+		err = errors.New(badToken)
 	}
 	if err != nil {
 		return nil, r.errorf("no token: %w", mask.Error(err))
@@ -115,15 +112,6 @@ func (r *request) sanitize(text string) string {
 		text = mask.Shortened(text, maxMessageLength) + "…"
 	}
 	return text
-}
-
-// withoutURL removes the URL that package http adds to its errors: the errors of this
-// package name the request.
-func withoutURL(err error) error {
-	if wrapped, ok := errors.AsType[*url.Error](err); ok {
-		return wrapped.Err
-	}
-	return err
 }
 
 // ifMatch returns the value of If-Match for the revisions, or "" for nil. Revision 0, which

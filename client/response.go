@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -32,6 +31,20 @@ func (p *response) error(cause error) error {
 	return &ResponseError{Status: p.status, RequestID: id, RetryAfter: p.retryAfter(), request: p.request.String(), err: cause}
 }
 
+// failure returns the failure for the response. A proxy can respond with 5xx after it has lost the
+// server, and with 200 in place of the server.
+func (p *response) failure() *failure {
+	isOfServer := p.envelope != nil && !p.envelope.Success
+	isRejection := p.status/100 == 3 || p.status/100 == 4 || p.status == http.StatusServiceUnavailable && isOfServer
+	return &failure{
+		err:         p.error(p.cause()),
+		isTemporary: p.status == http.StatusTooManyRequests || p.status == http.StatusServiceUnavailable || p.envelope == nil && (p.status == http.StatusOK || p.status/100 == 5),
+		isUnknown:   !isRejection,
+		isOfServer:  isOfServer,
+		wait:        p.retryAfter(),
+	}
+}
+
 // cause returns the error for the status. A proxy responds with most statuses too.
 func (p *response) cause() error {
 	err := wire.ErrorOf(p.status)
@@ -40,7 +53,7 @@ func (p *response) cause() error {
 		return fmt.Errorf("the server does not offer this operation: %w", errors.ErrUnsupported)
 	case err == ErrUnauthorized, err == ErrForbidden:
 		return err
-	case err == relayer.ErrUnavailable, p.status/100 == 5 && p.envelope == nil:
+	case err == relayer.ErrUnavailable, p.status == http.StatusTooManyRequests, p.status/100 == 5 && p.envelope == nil:
 		return fmt.Errorf("%w: %s", relayer.ErrUnavailable, p.describe())
 	case p.envelope == nil, p.envelope.Success, err == nil, err == relayer.ErrOutcomeUnknown:
 		return errors.New(p.describe())
@@ -68,11 +81,7 @@ func (p *response) describe() string {
 	if message := p.request.sanitize(p.text()); message != "" {
 		return message
 	}
-	return "the body is not one of the API, and its Content-Type is " + p.contentType()
-}
-
-func (p *response) contentType() string {
-	return strconv.Quote(p.request.sanitize(p.header.Get("Content-Type")))
+	return fmt.Sprintf("the body is not one of the API, and its Content-Type is %q", p.request.sanitize(p.header.Get("Content-Type")))
 }
 
 // text returns the text of a failure, or "".
@@ -101,13 +110,6 @@ func (p *response) retryAfter() time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// ignores reports whether the server warns that it has ignored a query parameter.
-func ignores(m *relayer.Metadata, parameter string) bool {
-	return m != nil && slices.ContainsFunc(m.Logs, func(entry relayer.LogEntry) bool {
-		return entry.Message == wire.IgnoredParameter(parameter)
-	})
-}
-
 var (
 	errNoData       = errors.New("the response has no usable data")
 	errOtherRelayer = errors.New("the response has a relayer with another ID than requested")
@@ -131,7 +133,7 @@ func (p *response) single() (*relayer.Relayer, error) {
 	if p.request.isDryRun { // its change has no revision
 		r.Revision, _ = strconv.ParseUint(strings.Trim(p.header.Get("ETag"), `W/"`), 10, 64)
 	}
-	return r, p.checkURLs(r)
+	return r, p.request.checkURLs(p.envelope.Change != nil, p.envelope.Metadata, p.envelope.Sealed, r)
 }
 
 func decodeRelayer(data json.RawMessage) (*relayer.Relayer, error) {

@@ -11,20 +11,12 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// write is a change of one relayer. All its attempts have the same request ID.
-type write struct {
-	*request
-	revisions []uint64 // of the condition; nil is no condition
-	since     uint64   // the changes up to this revision are known, and none is the write
-	isLost    bool     // the outcome of an attempt is unknown
-}
-
-// write sends a write until its outcome is known, or the attempts are exhausted.
-func (c *Client) write(ctx context.Context, req *request, settings relayer.WriteSettings) (*relayer.Relayer, error) {
-	w := &write{request: req, revisions: settings.Revisions}
-	w.reason = settings.Reason
-	if w.revisions != nil {
-		w.ifMatch, w.since = ifMatch(w.revisions), slices.Min(append(slices.Clone(w.revisions), math.MaxUint64))
+// write sends a change of one relayer until its outcome is known, or the attempts are exhausted.
+func (c *Client) write(ctx context.Context, w *request, settings relayer.WriteSettings) (*relayer.Relayer, error) {
+	w.set("X-Change-Reason", settings.Reason)
+	if w.revisions = settings.Revisions; w.revisions != nil {
+		w.set("If-Match", ifMatch(w.revisions))
+		w.since = slices.Min(append(slices.Clone(w.revisions), math.MaxUint64))
 	}
 	if settings.DryRun {
 		if err := c.requireDryRuns(ctx); err != nil {
@@ -35,15 +27,10 @@ func (c *Client) write(ctx context.Context, req *request, settings relayer.Write
 	}
 	attempts := c.newAttempts()
 	for {
-		resp, failed := c.do(ctx, w.request, attempts)
+		r, failed := do(ctx, c, w, attempts, (*response).single)
 		if failed == nil {
-			r, err := resp.single()
-			if err == nil {
-				return r, nil
-			}
-			failed = &failure{err: w.errorf("%w", err), isUnknown: true}
+			return r, nil
 		}
-		w.isLost = w.isLost || failed.isUnknown
 		if w.isDryRun || !w.isLost && !w.mayBeDuplicate(failed.err) {
 			return nil, failed.err
 		}
@@ -73,31 +60,28 @@ func (c *Client) requireDryRuns(ctx context.Context) error {
 	if c.hasDryRuns.Load() {
 		return nil
 	}
-	probe := newRequest(http.MethodGet, accessPath, nil)
-	probe.isOptional = true
-	if _, failed := c.do(ctx, probe, c.newAttempts()); failed != nil {
-		return failed.err
-	}
-	c.hasDryRuns.Store(true)
-	return nil
+	probe := newRequest(http.MethodGet, "", "", nil)
+	probe.path, probe.isOptional = "/api/v1/access", true
+	_, failed := do(ctx, c, probe, c.newAttempts(), func(*response) (bool, error) { return true, nil })
+	c.hasDryRuns.Store(failed == nil)
+	return failed.cause()
 }
 
 // mayBeDuplicate reports whether a rejection may be the effect of the write itself: a proxy may
 // send a request twice and return the second response.
-func (w *write) mayBeDuplicate(err error) bool {
-	return errors.Is(err, relayer.ErrExists) || errors.Is(err, relayer.ErrConflict) || errors.Is(err, relayer.ErrNotFound) && w.isDelete
+func (r *request) mayBeDuplicate(err error) bool {
+	return errors.Is(err, relayer.ErrExists) || errors.Is(err, relayer.ErrConflict) || errors.Is(err, relayer.ErrNotFound) && r.isDelete
 }
 
 var (
 	errPending   = errors.New("the write has had no effect, and can be sent again")
 	errUndecided = errors.New("the server does not show the outcome")
-	errNoHistory = fmt.Errorf("it has no history that shows the outcome: %w", errors.ErrUnsupported)
 )
 
 // settle looks for the request ID of the write in the last change of the relayer, then in its
 // history. If the write has had an effect, it returns the relayer as it was then. Otherwise it
 // returns errPending, an error that matches errUndecided, or the error of the write.
-func (c *Client) settle(ctx context.Context, w *write, attempts *attempts) (*relayer.Relayer, error) {
+func (c *Client) settle(ctx context.Context, w *request, attempts *attempts) (*relayer.Relayer, error) {
 	lookUp := c.newAttempts()
 	lookUp.lastEnd = attempts.lastEnd
 	current, err := c.read(ctx, w.id, false, lookUp)
@@ -110,7 +94,7 @@ func (c *Client) settle(ctx context.Context, w *write, attempts *attempts) (*rel
 	own, err := c.findChange(ctx, w, lookUp)
 	isCreate := w.method == http.MethodPost
 	switch {
-	case own != nil && own.Relayer == nil && w.method != http.MethodDelete:
+	case own != nil && own.Relayer == nil && !w.isDelete:
 		return nil, fmt.Errorf("%w: the history does not show the relayer", errUndecided)
 	case own != nil:
 		return own.Relayer, nil
@@ -119,7 +103,7 @@ func (c *Client) settle(ctx context.Context, w *write, attempts *attempts) (*rel
 	case current == nil && isCreate, current != nil && slices.Contains(w.revisions, current.Revision):
 		return nil, errPending
 	case err != nil:
-		return nil, fmt.Errorf("%w: %w", errUndecided, err)
+		return nil, fmt.Errorf("%w: it has no history that shows it: %w", errUndecided, err)
 	case current == nil:
 		return nil, relayer.ErrNotFound
 	case isCreate:
@@ -131,20 +115,19 @@ func (c *Client) settle(ctx context.Context, w *write, attempts *attempts) (*rel
 	return nil, errPending
 }
 
-// findChange returns the change with the request ID of the write, or nil if the history has
-// none.
-func (c *Client) findChange(ctx context.Context, w *write, attempts *attempts) (*relayer.Change, error) {
+// findChange returns the change with the request ID of the write, or nil if the history has none.
+// A proxy that replaces request IDs makes a history useless.
+func (c *Client) findChange(ctx context.Context, w *request, attempts *attempts) (*relayer.Change, error) {
 	query := relayer.HistoryQuery{ID: w.id, Limit: allPage}
 	for {
 		page, err := c.history(ctx, query, attempts)
 		switch {
 		case errors.Is(err, relayer.ErrNotFound):
 			return nil, nil
-		case err == nil && !page.hasRequestIDs:
-			err = errNoHistory
-		}
-		if err != nil {
+		case err != nil:
 			return nil, err
+		case !page.hasRequestIDs:
+			return nil, errors.ErrUnsupported
 		}
 		for _, past := range page.changes {
 			if past.Info.RequestID == w.requestID {

@@ -28,15 +28,13 @@ type event struct {
 
 // eventStream reads Server-Sent Events.
 type eventStream struct {
+	request *request // its times are too early by the duration of the request to the server
 	body    io.ReadCloser
 	lines   *bufio.Scanner
 	cancel  context.CancelCauseFunc // ends the request, and a blocked read with it
 	maxSize int64
 	silence *time.Timer
 
-	// began is the time before the request was sent. The times of the stream are too early by the
-	// time that the request took to the server.
-	began     time.Time
 	replaceAt time.Time // when its times are not exact enough
 }
 
@@ -45,10 +43,10 @@ const (
 	maxStreamAge = time.Hour   // the clocks of client and server run at different rates
 )
 
-func newEventStream(body io.ReadCloser, cancel context.CancelCauseFunc, maxSize int64, began time.Time) *eventStream {
-	s := &eventStream{body: body, cancel: cancel, maxSize: maxSize, began: began, replaceAt: began.Add(maxStreamAge)}
-	if time.Since(began) > lateResponse {
-		s.replaceAt = began
+func newEventStream(body io.ReadCloser, cancel context.CancelCauseFunc, maxSize int64, req *request) *eventStream {
+	s := &eventStream{body: body, cancel: cancel, maxSize: maxSize, request: req, replaceAt: req.began.Add(maxStreamAge)}
+	if time.Since(req.began) > lateResponse {
+		s.replaceAt = req.began
 	}
 	s.lines = bufio.NewScanner(s)
 	s.lines.Buffer(nil, int(min(maxSize, math.MaxInt32)))
@@ -64,12 +62,8 @@ func (s *eventStream) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// hasClockStep reports whether the wall clock was set since a time, or the monotonic clock stopped
-// because the machine was suspended. The times of a stream are then wrong.
-func hasClockStep(since time.Time) bool {
-	step := time.Now().Round(0).Sub(since.Round(0)) - time.Since(since)
-	return step.Abs() > time.Second
-}
+// hasClockStep reports whether the times of a stream since a time are wrong.
+func hasClockStep(since time.Time) bool { return wire.ClockStep(since).Abs() > time.Second }
 
 func (s *eventStream) close() {
 	s.cancel(nil)

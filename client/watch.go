@@ -43,11 +43,10 @@ func (c *Client) Watch(ctx context.Context, query relayer.WatchQuery) iter.Seq2[
 	if err := query.Selector.Err(); err != nil {
 		w.rejected = &failure{err: err}
 	} else if query.After == "" {
-		failed := w.connect(ctx)
-		w.isStart = failed == nil
-		if failed != nil && !failed.isTemporary {
-			w.rejected = failed
+		if w.stream, w.rejected = w.open(ctx, c.timeout); w.rejected != nil && w.rejected.isTemporary {
+			w.rejected = nil
 		}
+		w.isStart = w.stream != nil
 	}
 	return func(yield func(relayer.Change, error) bool) {
 		defer func() {
@@ -93,27 +92,27 @@ type watcher struct {
 }
 
 // next returns the change of the next event, or nil if it has none.
-func (w *watcher) next(ctx context.Context) (*relayer.Change, *failure) {
+func (w *watcher) next(ctx context.Context) (change *relayer.Change, failed *failure) {
 	if w.rejected != nil {
 		return nil, w.rejected
 	}
-	if w.stream != nil && w.lastID != "" && hasClockStep(w.stream.began) {
+	if w.stream != nil && w.lastID != "" && hasClockStep(w.stream.request.began) {
 		w.disconnect()
 	}
 	if w.stream == nil {
-		if failed := w.connect(ctx); failed != nil {
+		if w.stream, failed = w.open(ctx, w.client.timeout); failed != nil {
 			return nil, failed
 		}
 	}
 	w.replace(ctx)
+	req := w.stream.request
 	e, err := w.stream.next()
 	if err != nil {
 		w.disconnect()
-		return nil, &failure{err: fmt.Errorf("GET %s: %w", watchPath, err), isTemporary: !errors.Is(err, errTooLarge)}
+		return nil, &failure{err: fmt.Errorf("%s: %w", req, err), isTemporary: !errors.Is(err, errTooLarge)}
 	}
-	change, err := w.change(e)
-	if err != nil {
-		return nil, &failure{err: fmt.Errorf("GET %s: %w", watchPath, err)}
+	if change, err = w.change(e); err != nil {
+		return nil, &failure{err: fmt.Errorf("%s: %w", req, err)}
 	}
 	return change, nil
 }
@@ -123,12 +122,6 @@ func (w *watcher) disconnect() {
 		w.stream.close()
 		w.stream, w.isStart = nil, false
 	}
-}
-
-// connect opens a stream that begins after the last event.
-func (w *watcher) connect(ctx context.Context) (failed *failure) {
-	w.stream, failed = w.open(ctx, w.client.timeout)
-	return failed
 }
 
 // replaceWait is the first wait between two attempts to replace a stream.
@@ -143,149 +136,108 @@ func (w *watcher) replace(ctx context.Context) {
 	}
 	stream, failed := w.open(ctx, lateResponse)
 	if failed != nil {
-		old.replaceAt = time.Now().Add(max(replaceWait, time.Since(old.began)))
+		old.replaceAt = time.Now().Add(max(replaceWait, time.Since(old.request.began)))
 		return
 	}
 	w.disconnect()
 	w.stream = stream
 }
 
-// open connects a stream. It fails if the token and the response take longer than timeout.
+const eventStreamType = "text/event-stream"
+
+// open connects a stream that begins after the last event. It fails if the token and the response
+// take longer than timeout. A stream has no deadline, but the body of a failure has one.
 func (w *watcher) open(ctx context.Context, timeout time.Duration) (*eventStream, *failure) {
 	c := w.client
-	req := newRequest(http.MethodGet, watchPath, nil).withURLs(c.fullURLs)
-	req.isOptional = true
+	req := newRequest(http.MethodGet, "", ":watch", nil).withURLs(c.fullURLs)
 	addFilters(req.query, w.query.Selector)
+	req.header.Set("Accept", eventStreamType)
+	if wire.IsToken(w.lastID) {
+		req.header.Set("Last-Event-ID", w.lastID)
+	}
 	streamCtx, cancel := context.WithCancelCause(ctx)
-	// A stream has no deadline. Its token, its response, and the body of a failure have one.
 	timer := time.AfterFunc(timeout, func() { cancel(context.DeadlineExceeded) })
 	defer timer.Stop()
-	sent, err := req.http(streamCtx, c)
-	if err != nil {
-		isLate := ctx.Err() == nil && streamCtx.Err() != nil // the source of tokens took too long
-		cancel(nil)
-		return nil, &failure{err: err, isTemporary: isLate}
-	}
-	sent.Header.Set("Accept", eventStreamType)
-	if wire.IsToken(w.lastID) {
-		sent.Header.Set("Last-Event-ID", w.lastID)
-	}
-	began := time.Now()
-	received, err := c.stream.Do(sent)
-	if err == nil && received.StatusCode == http.StatusOK && hasMediaType(received.Header, eventStreamType) {
+	received, failed := c.send(ctx, streamCtx, req)
+	if failed == nil && received.StatusCode == http.StatusOK && hasMediaType(received.Header, eventStreamType) {
 		w.hasConnected = true
-		return newEventStream(received.Body, cancel, c.maxResponseBytes, began), nil
+		return newEventStream(received.Body, cancel, c.maxResponseBytes, req), nil
 	}
 	defer cancel(nil)
-	failed := c.failureOf(ctx, req, received, err)
+	if failed == nil {
+		var resp *response
+		if resp, failed = c.readResponse(ctx, req, received); failed == nil {
+			failed = resp.failure()
+			failed.isTemporary = resp.status == http.StatusTooManyRequests || resp.status/100 == 5 && !resp.isUnsupported()
+		}
+	}
+	// A load balancer responds while the server restarts.
 	failed.isTemporary = failed.isTemporary || w.hasConnected && !failed.isOfServer
 	return nil, failed
 }
 
-const (
-	eventStreamType = "text/event-stream"
-	resyncKind      = "resync"
-)
+const resyncKind relayer.ChangeKind = "resync"
 
-// failureOf returns the failure of a request for a stream.
-func (c *Client) failureOf(ctx context.Context, req *request, received *http.Response, err error) *failure {
-	if err != nil {
-		return c.transportFailure(ctx, req, err, false)
-	}
-	if received.StatusCode == http.StatusOK && !hasMediaType(received.Header, "application/json") {
-		_ = received.Body.Close() // it may have no end
-		received.Body = http.NoBody
-	}
-	resp, failed := c.readResponse(ctx, req, received)
-	if failed != nil {
-		return failed
-	}
-	failed = resp.failure()
-	failed.isOfServer = resp.envelope != nil
-	if resp.status == http.StatusOK {
-		failed.err = resp.error(fmt.Errorf("the Content-Type is %s, not %s", resp.contentType(), eventStreamType))
-	}
-	failed.isTemporary = resp.status == http.StatusTooManyRequests || resp.status == http.StatusRequestTimeout ||
-		resp.status/100 == 5 && !resp.isUnsupported()
-	return failed
-}
+var eventKinds = []relayer.ChangeKind{relayer.ChangeCreated, relayer.ChangeUpdated, relayer.ChangeDeleted, relayer.ChangeHeartbeat, resyncKind}
 
-// eventData is the data of an event.
-type eventData struct {
-	CompleteMS *uint64            `json:"complete_ms"` // since the server got the request
-	Relayer    json.RawMessage    `json:"relayer"`
-	Change     relayer.ChangeInfo `json:"change"`
-	Sealed     []string           `json:"sealed"`
-	Metadata   *relayer.Metadata  `json:"metadata"`
-}
-
-var changeKinds = []relayer.ChangeKind{relayer.ChangeCreated, relayer.ChangeUpdated, relayer.ChangeDeleted}
+// longConnection is the duration of a connection that ends a series of failures.
+const longConnection = 3 * time.Second
 
 // change returns the change of the event, or nil if it has none.
 func (w *watcher) change(e event) (*relayer.Change, error) {
-	kind := relayer.ChangeKind(e.kind)
-	isChange, isHeartbeat := slices.Contains(changeKinds, kind), kind == relayer.ChangeHeartbeat
-	if !isChange && !isHeartbeat && kind != resyncKind {
+	kind, req := relayer.ChangeKind(e.kind), w.stream.request
+	if !slices.Contains(eventKinds, kind) {
 		return nil, nil
 	}
-	var data eventData
+	var data struct {
+		CompleteMS *uint64            `json:"complete_ms"` // since the server got the request
+		Relayer    json.RawMessage    `json:"relayer"`
+		Change     relayer.ChangeInfo `json:"change"`
+		Sealed     []string           `json:"sealed"`
+		Metadata   *relayer.Metadata  `json:"metadata"`
+	}
 	if json.Unmarshal(e.data, &data) != nil {
 		return nil, errNoData
 	}
-	if w.client.fullURLs && ignores(data.Metadata, rpcURLsParameter) {
-		return nil, errNoFullURLs
+	if err := req.checkURLs(true, data.Metadata, nil); err != nil {
+		return nil, err
 	}
+	isHeartbeat := kind == relayer.ChangeHeartbeat
 	isStart := w.isStart
 	w.isStart = isStart && isHeartbeat
-	if kind == resyncKind {
-		if !isStart {
-			return nil, relayer.ErrGap
-		}
+	switch {
+	case kind == resyncKind && isStart:
 		return nil, nil
+	case kind == resyncKind:
+		return nil, relayer.ErrGap
 	}
 	if e.hasID {
 		w.lastID = e.id
 	}
-	if ms := data.CompleteMS; ms != nil && *ms < maxCompleteMS {
-		w.complete = w.stream.began.Add(time.Duration(*ms) * time.Millisecond)
+	if data.CompleteMS != nil {
+		w.complete = req.began.Add(time.Duration(*data.CompleteMS) * time.Millisecond)
 	}
-	if isChange || time.Since(w.stream.began) > longConnection {
+	if !isHeartbeat || time.Since(req.began) > longConnection {
 		w.failures = 0
 	}
-	if isHeartbeat && !(w.query.Heartbeats && data.CompleteMS != nil) {
+	change := &relayer.Change{Kind: kind, Info: data.Change, Position: w.lastID, Time: w.complete}
+	switch {
+	case isHeartbeat && w.query.Heartbeats && data.CompleteMS != nil:
+		return change, nil
+	case isHeartbeat:
 		return nil, nil
 	}
-	r, err := data.decodeRelayer(kind)
-	return &relayer.Change{Kind: kind, Relayer: r, Position: w.lastID, Time: w.complete}, err
-}
-
-const (
-	// longConnection is the duration of a connection that ends a series of failures.
-	longConnection = 3 * time.Second
-
-	// maxCompleteMS bounds complete_ms, so its conversion to a duration cannot overflow.
-	maxCompleteMS = 1 << 43
-)
-
-// decodeRelayer returns the relayer of an event, or nil for a heartbeat. One that ceases to match
-// the selector has only its ID.
-func (d eventData) decodeRelayer(kind relayer.ChangeKind) (*relayer.Relayer, error) {
-	if kind == relayer.ChangeHeartbeat {
-		return nil, nil
-	}
-	r, err := decodeRelayer(d.Relayer)
-	if err != nil && kind == relayer.ChangeDeleted {
+	r, err := decodeRelayer(data.Relayer)
+	if err != nil && kind == relayer.ChangeDeleted { // one that ceases to match the selector has only its ID
 		var identified struct{ ID string }
-		if json.Unmarshal(d.Relayer, &identified) == nil && identified.ID != "" {
+		if json.Unmarshal(data.Relayer, &identified) == nil && identified.ID != "" {
 			r, err = &relayer.Relayer{ID: identified.ID}, nil
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	setChange(r, d.Change)
-	if len(d.Sealed) > 0 {
-		markSealed(r)
-	}
-	return r, nil
+	setChange(r, data.Change)
+	change.ID, change.Relayer = r.ID, r
+	return change, req.checkURLs(true, nil, data.Sealed, r)
 }

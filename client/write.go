@@ -44,9 +44,9 @@ func (c *Client) Create(ctx context.Context, req relayer.CreateRequest, options 
 		if err != nil {
 			return nil, err
 		}
-		create := newRequest(http.MethodPost, collectionPath, body)
-		create.id = req.ID
 		settings.Revisions = nil // no create has a condition
+		create := newRequest(http.MethodPost, "", "", body)
+		create.id = req.ID
 		return c.write(ctx, create, settings)
 	})
 }
@@ -67,13 +67,10 @@ func perform(action relayer.Action, id string, options []relayer.WriteOption, ru
 // change sends a write of one relayer, or to the path below it.
 func (c *Client) change(ctx context.Context, action relayer.Action, method, id, below string, body []byte, options []relayer.WriteOption) (*relayer.Relayer, error) {
 	return perform(action, id, options, func(settings relayer.WriteSettings) (*relayer.Relayer, error) {
-		if err := checkID(id); err != nil {
-			return nil, err
+		if !relayer.IsID(id) {
+			return nil, relayer.ErrNotFound
 		}
-		req := newSingleRequest(method, id, below, body)
-		req.isOptional = below != ""
-		req.isDelete = action == relayer.ActionDelete
-		return c.write(ctx, req, settings)
+		return c.write(ctx, newRequest(method, id, below, body), settings)
 	})
 }
 
@@ -131,7 +128,7 @@ func (c *Client) tryUpdate(ctx context.Context, id string, change func(*relayer.
 		return nil, err
 	}
 	settings.Revisions = []uint64{current.Revision}
-	return c.write(ctx, newSingleRequest(http.MethodPatch, id, "", body), settings)
+	return c.write(ctx, newRequest(http.MethodPatch, id, "", body), settings)
 }
 
 // difference returns the patch that has the effect of change on the relayer.
@@ -208,9 +205,9 @@ func (c *Client) setAll(ctx context.Context, action relayer.Action, selector rel
 	return result, err
 }
 
-func (c *Client) sendBulk(ctx context.Context, action relayer.Action, selector relayer.Selector, settings relayer.WriteSettings) (result relayer.BulkResult, err error) {
-	req := newRequest(http.MethodPost, collectionPath+":"+string(action), nil)
-	req.query = url.Values{}
+func (c *Client) sendBulk(ctx context.Context, action relayer.Action, selector relayer.Selector, settings relayer.WriteSettings) (relayer.BulkResult, error) {
+	req := newRequest(http.MethodPost, "", ":"+string(action), nil)
+	req.query, req.isRepeatable = url.Values{}, true
 	addFilters(req.query, selector)
 	for name, isSet := range map[string]bool{"all": settings.All, "dry_run": settings.DryRun} {
 		if isSet {
@@ -220,18 +217,13 @@ func (c *Client) sendBulk(ctx context.Context, action relayer.Action, selector r
 	if settings.PausedBy != "" {
 		req.query.Set("paused_by", settings.PausedBy)
 	}
-	req.ifMatch, req.reason, req.isOptional, req.isRepeatable = ifMatch(settings.Revisions), settings.Reason, true, true
-	resp, failed := c.do(ctx, req, c.newAttempts())
-	if failed == nil {
-		if result, err = resp.bulk(); err == nil {
-			return result, nil
-		}
-		failed = &failure{err: req.errorf("%w", err), isUnknown: true}
-	}
-	if failed.isUnknown && !settings.DryRun {
+	req.set("If-Match", ifMatch(settings.Revisions))
+	req.set("X-Change-Reason", settings.Reason)
+	result, failed := do(ctx, c, req, c.newAttempts(), (*response).bulk)
+	if failed != nil && req.isLost && !settings.DryRun {
 		return relayer.BulkResult{RequestID: req.requestID}, unknownOutcome(ctx, failed.err)
 	}
-	return relayer.BulkResult{}, failed.err
+	return result, failed.cause()
 }
 
 func (p *response) bulk() (result relayer.BulkResult, err error) {

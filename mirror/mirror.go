@@ -171,9 +171,7 @@ func (m *Mirror) CaughtUp() time.Time {
 	m.mu.RLock()
 	caughtUp := m.caughtUp
 	m.mu.RUnlock()
-	now := time.Now()
-	step := now.Round(0).Sub(caughtUp.Round(0)) - now.Sub(caughtUp)
-	if step > time.Millisecond { // less is the resolution of the two clocks
+	if step := wire.ClockStep(caughtUp); step > time.Millisecond { // less is the resolution of the two clocks
 		return caughtUp.Add(-step)
 	}
 	return caughtUp

@@ -24,3 +24,10 @@ func Sleep(ctx context.Context, duration time.Duration) bool {
 		return false
 	}
 }
+
+// ClockStep returns by how much the wall clock has advanced more than the monotonic clock since a
+// time: it was set, or the monotonic clock stopped because the machine was suspended.
+func ClockStep(since time.Time) time.Duration {
+	now := time.Now()
+	return now.Round(0).Sub(since.Round(0)) - now.Sub(since)
+}
