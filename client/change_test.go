@@ -141,10 +141,10 @@ func TestWatch_AfterList(t *testing.T) {
 	}
 	var got []string
 	for change, err := range c.Watch(t.Context(), relayer.WatchQuery{After: page.Position, Selector: where("network", "sepolia")}) {
-		if err != nil {
-			t.Fatal(err)
+		if err != nil || change.ID != change.Relayer.ID || change.Info.Action != relayer.ActionCreate || !reflect.DeepEqual(change.Info, change.Relayer.LastChange) {
+			t.Fatalf("%+v, error %v", change, err)
 		}
-		if got = append(got, change.Relayer.ID); len(got) == 2 {
+		if got = append(got, change.ID); len(got) == 2 {
 			break
 		}
 	}

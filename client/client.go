@@ -142,15 +142,12 @@ func parseBase(text string, insecureHTTP bool) (string, error) {
 	if parsed.User != nil || parsed.RawQuery != "" || parsed.ForceQuery || parsed.Fragment != "" {
 		return "", errors.New("client: the base URL must not have user information, a query or a fragment")
 	}
-	if parsed.Scheme == "http" && !insecureHTTP && !isLocal(parsed.Hostname()) {
+	host := parsed.Hostname()
+	isLocal := strings.EqualFold(host, "localhost") || net.ParseIP(host).IsLoopback()
+	if parsed.Scheme == "http" && !insecureHTTP && !isLocal {
 		return "", errors.New("client: the base URL must be https, because the token is sent to another host: see WithInsecureHTTP")
 	}
 	return strings.TrimRight(parsed.String(), "/"), nil
-}
-
-func isLocal(host string) bool {
-	ip := net.ParseIP(host)
-	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
 // Get returns the relayer, or [relayer.ErrNotFound].

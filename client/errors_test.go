@@ -174,7 +174,7 @@ func TestErrors_RateLimit(t *testing.T) {
 		c, _ := scripted(t, once, respond(429, "text/plain", "Too many requests, retry in 7s", "Retry-After", header))
 		_, err := c.Get(t.Context(), "a")
 		limited, ok := errors.AsType[*client.ResponseError](err)
-		if !ok || limited.Status != 429 || limited.RetryAfter != want {
+		if !ok || limited.Status != 429 || limited.RetryAfter != want || !errors.Is(err, relayer.ErrUnavailable) {
 			t.Errorf("Retry-After %q: the error is %v, want a wait of %s", header, err, want)
 		}
 		if want == 7*time.Second && !strings.Contains(fmt.Sprint(err), "wait 7s") {

@@ -33,10 +33,8 @@ func (c *Client) List(ctx context.Context, query relayer.ListQuery) (*relayer.Pa
 	switch {
 	case err != nil:
 		listed = new(listing)
-	case !query.Selector.IsZero() && !listed.hasChanges:
-		err = fmt.Errorf("the server cannot select by %s: %w", query.Selector, errors.ErrUnsupported)
-	case query.After != nil && !listed.hasCursors:
-		err = fmt.Errorf("the server has no cursors: %w", errors.ErrUnsupported)
+	case listed.isPublic && (query.After != nil || !query.Selector.IsZero()):
+		err = fmt.Errorf("the server has no cursors, and cannot select relayers: %w", errors.ErrUnsupported)
 	}
 	return named(relayer.ActionList, "", &listed.Page, err)
 }
@@ -54,8 +52,7 @@ func addFilters(query url.Values, selector relayer.Selector) {
 // listing is a page as a server returns it.
 type listing struct {
 	relayer.Page
-	hasCursors bool // the server has them
-	hasChanges bool // the server returns revisions
+	isPublic bool // the server has no revisions, filters and cursors
 }
 
 func (c *Client) list(ctx context.Context, query relayer.ListQuery) (*listing, error) {
@@ -80,22 +77,22 @@ func number(n int) string { return strconv.FormatUint(min(uint64(n), math.MaxUin
 
 func (p *response) listing() (*listing, error) {
 	body := p.envelope
-	l := &listing{hasCursors: body.Position != nil, hasChanges: body.Changes != nil}
-	if json.Unmarshal(body.Data, &l.Relayers) != nil || l.Relayers == nil || body.Pagination == nil || l.hasChanges && len(body.Changes) != len(l.Relayers) {
+	l := &listing{isPublic: body.Changes == nil}
+	if json.Unmarshal(body.Data, &l.Relayers) != nil || l.Relayers == nil || body.Pagination == nil || !l.isPublic && len(body.Changes) != len(l.Relayers) {
 		return nil, errNoData
 	}
-	if l.Pagination, l.Next = *body.Pagination, body.Next; l.hasCursors {
+	if l.Pagination, l.Next = *body.Pagination, body.Next; body.Position != nil {
 		l.Position = *body.Position
 	}
 	for i, r := range l.Relayers {
 		if r == nil || r.ID == "" {
 			return nil, errNoData
 		}
-		if l.hasChanges {
+		if !l.isPublic {
 			setChange(r, body.Changes[i])
 		}
 	}
-	return l, p.request.checkURLs(l.hasChanges, body.Metadata, body.Sealed, l.Relayers...)
+	return l, p.request.checkURLs(!l.isPublic, body.Metadata, body.Sealed, l.Relayers...)
 }
 
 // All returns every relayer that the selector selects, in the order of [Client.List]. It
@@ -109,11 +106,7 @@ func (p *response) listing() (*listing, error) {
 // The iteration ends after the first error.
 func (c *Client) All(ctx context.Context, selector relayer.Selector) iter.Seq2[*relayer.Relayer, error] {
 	return func(yield func(*relayer.Relayer, error) bool) {
-		if err := selector.Err(); err != nil {
-			yield(named[*relayer.Relayer](relayer.ActionList, "", nil, err))
-			return
-		}
-		w := walk{query: relayer.ListQuery{Selector: selector, After: new(relayer.Cursor), PerPage: allPage}, read: make(map[string]struct{})}
+		w := walk{query: relayer.ListQuery{Selector: selector, After: new(relayer.Cursor), PerPage: allPage}, read: make(map[string]bool)}
 		for !w.isDone {
 			added, err := w.next(ctx, c)
 			for _, r := range added {
@@ -135,7 +128,7 @@ const allPage = 100
 // walk is the state of a read of all pages.
 type walk struct {
 	query  relayer.ListQuery // of the next page
-	read   map[string]struct{}
+	read   map[string]bool
 	pages  int
 	total  int // of the first page
 	isDone bool
@@ -144,18 +137,21 @@ type walk struct {
 // next reads a page. It returns the relayers that earlier pages do not have, and an error if the
 // pages do not show all relayers.
 func (w *walk) next(ctx context.Context, c *Client) (added []*relayer.Relayer, err error) {
+	if err := w.query.Selector.Err(); err != nil {
+		return nil, err
+	}
 	l, err := c.list(ctx, w.query)
 	if err != nil {
 		return nil, err
 	}
 	for _, r := range l.Relayers {
-		if _, isRead := w.read[r.ID]; !isRead {
-			w.read[r.ID] = struct{}{}
+		if !w.read[r.ID] {
 			added = append(added, r)
 		}
+		w.read[r.ID] = true
 	}
 	w.query.PerPage = l.Pagination.PerPage
-	if l.hasCursors {
+	if !l.isPublic {
 		if l.Next != "" && w.query.After != nil && l.Next == *w.query.After {
 			return added, fmt.Errorf("GET %s: the server returned the same cursor again", collectionPath)
 		}

@@ -58,7 +58,14 @@ func (p *response) cause() error {
 	case p.envelope == nil, p.envelope.Success, err == nil, err == relayer.ErrOutcomeUnknown:
 		return errors.New(p.describe())
 	case err == relayer.ErrInvalid:
-		return p.validationError()
+		invalid := &relayer.ValidationError{Fields: p.envelope.Errors}
+		if len(invalid.Fields) == 0 {
+			invalid.Fields = []relayer.FieldError{{Message: p.text()}}
+		}
+		for i, problem := range invalid.Fields {
+			invalid.Fields[i].Field, invalid.Fields[i].Message = p.request.sanitize(problem.Field), p.request.sanitize(problem.Message)
+		}
+		return invalid
 	case err == relayer.ErrNotFound && !p.isMissingRelayer():
 		return fmt.Errorf("the base URL may be wrong (it ends before /api/v1): %s", p.describe())
 	}
@@ -92,28 +99,13 @@ func (p *response) text() string {
 	return cmp.Or(p.envelope.Message, p.envelope.Error)
 }
 
-func (p *response) validationError() error {
-	fields := p.envelope.Errors
-	if len(fields) == 0 {
-		fields = []relayer.FieldError{{Message: p.text()}}
-	}
-	for i := range fields {
-		fields[i].Field = p.request.sanitize(fields[i].Field)
-		fields[i].Message = p.request.sanitize(fields[i].Message)
-	}
-	return &relayer.ValidationError{Fields: fields}
-}
-
 // retryAfter returns the wait of Retry-After, or 0.
 func (p *response) retryAfter() time.Duration {
 	seconds, _ := strconv.ParseUint(p.header.Get("Retry-After"), 10, 31) // the maximum if it is larger
 	return time.Duration(seconds) * time.Second
 }
 
-var (
-	errNoData       = errors.New("the response has no usable data")
-	errOtherRelayer = errors.New("the response has a relayer with another ID than requested")
-)
+var errNoData = errors.New("the response has no usable data")
 
 // single returns the relayer of the response, or nil for a delete.
 func (p *response) single() (*relayer.Relayer, error) {
@@ -121,11 +113,11 @@ func (p *response) single() (*relayer.Relayer, error) {
 		return nil, nil
 	}
 	r, err := decodeRelayer(p.envelope.Data)
+	if err == nil && r.ID != p.request.id {
+		err = errors.New("the response has a relayer with another ID than requested")
+	}
 	if err != nil {
 		return nil, err
-	}
-	if r.ID != p.request.id {
-		return nil, errOtherRelayer
 	}
 	if p.envelope.Change != nil {
 		setChange(r, *p.envelope.Change)

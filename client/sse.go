@@ -2,12 +2,12 @@ package client
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"io"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/go-relayer/relayer/internal/wire"
@@ -20,10 +20,9 @@ var errSilence = errors.New("the change feed is silent")
 
 // event is one of the Server-Sent Events.
 type event struct {
-	id    string
-	hasID bool
-	kind  string
-	data  []byte
+	id   string // "" if it has none that can be sent back
+	kind string
+	data []byte
 }
 
 // eventStream reads Server-Sent Events.
@@ -99,14 +98,14 @@ func (s *eventStream) next() (event, error) {
 
 // add adds a line of the event.
 func (e *event) add(line []byte) {
-	name, value, _ := bytes.Cut(line, []byte(":"))
-	value = bytes.TrimPrefix(value, []byte(" "))
-	switch string(name) {
-	case "id":
-		e.id, e.hasID = string(value), wire.IsToken(string(value))
-	case "event":
-		e.kind = string(value)
-	case "data":
+	name, value, _ := strings.Cut(string(line), ":")
+	value = strings.TrimPrefix(value, " ")
+	switch {
+	case name == "id" && wire.IsToken(value):
+		e.id = value
+	case name == "event":
+		e.kind = value
+	case name == "data":
 		e.data = append(append(e.data, value...), '\n')
 	}
 }

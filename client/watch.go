@@ -211,9 +211,7 @@ func (w *watcher) change(e event) (*relayer.Change, error) {
 	case kind == resyncKind:
 		return nil, relayer.ErrGap
 	}
-	if e.hasID {
-		w.lastID = e.id
-	}
+	w.lastID = cmp.Or(e.id, w.lastID)
 	if data.CompleteMS != nil {
 		w.complete = req.began.Add(time.Duration(*data.CompleteMS) * time.Millisecond)
 	}

@@ -88,8 +88,7 @@ func (c *Client) Update(ctx context.Context, id string, change func(*relayer.Rel
 		races := &attempts{left: maxRaces, lastEnd: time.Now().Add(c.maxRetryTime)}
 		for {
 			updated, err := c.tryUpdate(ctx, id, change, settings)
-			isLost := errors.Is(err, relayer.ErrConflict) && !errors.Is(err, relayer.ErrOutcomeUnknown)
-			if !isLost || settings.Revisions != nil {
+			if !errors.Is(err, relayer.ErrConflict) || settings.Revisions != nil {
 				return updated, err
 			}
 			if !races.next(ctx, 0) {
@@ -198,32 +197,26 @@ func (c *Client) ResumeAll(ctx context.Context, selector relayer.Selector, optio
 
 func (c *Client) setAll(ctx context.Context, action relayer.Action, selector relayer.Selector, options []relayer.WriteOption) (result relayer.BulkResult, err error) {
 	settings, err := relayer.NewWriteSettings(options...)
-	if err = cmp.Or(err, selector.Err()); err == nil {
-		result, err = c.sendBulk(ctx, action, selector, settings)
+	if err = cmp.Or(err, selector.Err()); err != nil {
+		return named(action, "", result, err)
 	}
-	_, err = named(action, "", result, err)
-	return result, err
-}
-
-func (c *Client) sendBulk(ctx context.Context, action relayer.Action, selector relayer.Selector, settings relayer.WriteSettings) (relayer.BulkResult, error) {
 	req := newRequest(http.MethodPost, "", ":"+string(action), nil)
 	req.query, req.isRepeatable = url.Values{}, true
 	addFilters(req.query, selector)
-	for name, isSet := range map[string]bool{"all": settings.All, "dry_run": settings.DryRun} {
-		if isSet {
-			req.query.Set(name, "true")
+	for name, value := range map[string]string{"all": optional(settings.All, "true"), "dry_run": optional(settings.DryRun, "true"), "paused_by": settings.PausedBy} {
+		if value != "" {
+			req.query.Set(name, value)
 		}
-	}
-	if settings.PausedBy != "" {
-		req.query.Set("paused_by", settings.PausedBy)
 	}
 	req.set("If-Match", ifMatch(settings.Revisions))
 	req.set("X-Change-Reason", settings.Reason)
 	result, failed := do(ctx, c, req, c.newAttempts(), (*response).bulk)
+	_, err = named(action, "", result, failed.cause())
 	if failed != nil && req.isLost && !settings.DryRun {
-		return relayer.BulkResult{RequestID: req.requestID}, unknownOutcome(ctx, failed.err)
+		result.RequestID = req.requestID
+		_, err = named(action, "", result, unknownOutcome(ctx, failed.err))
 	}
-	return result, failed.cause()
+	return result, err
 }
 
 func (p *response) bulk() (result relayer.BulkResult, err error) {
