@@ -110,8 +110,8 @@ const DefaultRPCWeight = 100.0
 // Format prints the JSON form of the endpoint, for every verb. The URL and headers are masked.
 func (c RPCConfig) Format(state fmt.State, _ rune) { strictjson.Print(state, c) }
 
-// isMasked reports whether a part of the endpoint is from a response.
-func (c RPCConfig) isMasked() bool {
+// IsMasked reports whether the URL or the value of a header is masked ([RPCURL.IsMasked]).
+func (c RPCConfig) IsMasked() bool {
 	for _, value := range c.Headers {
 		if value.IsMasked() {
 			return true

@@ -648,7 +648,7 @@ func (m *Manager) decoded(apply func(r *Relayer, found *problems) error, opens b
 // canReplace reports whether a list can replace stored RPC URLs that cannot be opened: the key
 // may be lost. Without keys the new URLs could not be sealed.
 func canReplace(urls []RPCConfig, opening error) bool {
-	keeps := slices.ContainsFunc(urls, RPCConfig.isMasked)
+	keeps := slices.ContainsFunc(urls, RPCConfig.IsMasked)
 	return !keeps && (len(urls) == 0 || !errors.Is(opening, errors.ErrUnsupported))
 }
 

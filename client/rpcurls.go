@@ -54,10 +54,8 @@ func (c *Client) RPCURLs(ctx context.Context, id string) ([]relayer.RPCConfig, e
 	if err != nil {
 		r = new(relayer.Relayer)
 	}
-	for _, endpoint := range r.CustomRPCURLs {
-		if endpoint.URL.IsMasked() {
-			err = fmt.Errorf("the server cannot open them: %w: %w", relayer.ErrSealed, relayer.ErrUnavailable)
-		}
+	if slices.ContainsFunc(r.CustomRPCURLs, relayer.RPCConfig.IsMasked) {
+		err = fmt.Errorf("the server cannot open them: %w: %w", relayer.ErrSealed, relayer.ErrUnavailable)
 	}
 	return named(relayer.ActionReveal, id, r.CustomRPCURLs, err)
 }

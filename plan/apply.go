@@ -118,28 +118,28 @@ type outcome struct {
 // tryAll makes the changes of entries, several at once, and returns the outcome of each. After
 // an error that is not tolerated, no change begins, and the result is shorter than entries.
 func tryAll(ctx context.Context, entries []Entry, isTolerated func(error) bool, options ...relayer.WriteOption) []outcome {
-	outcomes := make([]outcome, len(entries))
-	var begun atomic.Int64
+	outcomes, slots := make([]outcome, len(entries)), make(chan struct{}, maxParallel)
 	var isStopped atomic.Bool
-	var workers sync.WaitGroup
-	for range min(maxParallel, len(entries)) {
-		workers.Go(func() {
-			for !isStopped.Load() {
-				i := int(begun.Add(1)) - 1
-				if i >= len(entries) {
-					return
-				}
-				if outcomes[i].err = ctx.Err(); outcomes[i].err == nil && entries[i].apply != nil {
-					outcomes[i].changed, outcomes[i].err = entries[i].apply(ctx, options...)
-				}
-				if err := outcomes[i].err; err != nil && !isTolerated(err) {
-					isStopped.Store(true)
-				}
+	var writes sync.WaitGroup
+	begun := len(entries)
+	for i, entry := range entries {
+		if slots <- struct{}{}; isStopped.Load() {
+			begun = i
+			break
+		}
+		writes.Go(func() {
+			err := ctx.Err()
+			if err == nil && entry.apply != nil {
+				outcomes[i].changed, err = entry.apply(ctx, options...)
 			}
+			if outcomes[i].err = err; err != nil && !isTolerated(err) {
+				isStopped.Store(true)
+			}
+			<-slots
 		})
 	}
-	workers.Wait()
-	return outcomes[:min(int(begun.Load()), len(entries))]
+	writes.Wait()
+	return outcomes[:begun]
 }
 
 // concernsOne reports whether a failure has its cause in one relayer.

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/internal/wire"
@@ -22,35 +20,13 @@ import (
 // newer version has stored it, with a network type or a value that this version does not
 // have. Export it with the newer version, or leave it out with the selector.
 func Export(ctx context.Context, registry relayer.Reader, selector relayer.Selector) ([]byte, error) {
-	return export(ctx, registry, selector, func(r *relayer.Relayer) ([]relayer.RPCConfig, error) {
-		return maskedList(r.CustomRPCURLs), nil
-	})
-}
-
-// ExportWithSecrets is [Export] with the full RPC URLs and headers, which often contain API keys. It
-// returns an error that matches [relayer.ErrSealed] if they cannot be opened.
-func ExportWithSecrets(ctx context.Context, manager *relayer.Manager, selector relayer.Selector) ([]byte, error) {
-	return export(ctx, manager, selector, func(r *relayer.Relayer) ([]relayer.RPCConfig, error) {
-		if !slices.ContainsFunc(r.CustomRPCURLs, isMasked) {
-			return r.CustomRPCURLs, nil
-		}
-		return manager.RPCURLs(ctx, r.ID)
-	})
-}
-
-func export(ctx context.Context, registry relayer.Reader, selector relayer.Selector, urlsOf func(*relayer.Relayer) ([]relayer.RPCConfig, error)) ([]byte, error) {
 	relayers := []json.RawMessage{}
 	for r, err := range registry.All(ctx, selector) {
 		if err != nil {
 			return nil, err
 		}
 		req := wire.RequestOf(r)
-		if req.CustomRPCURLs, err = urlsOf(r); errors.Is(err, relayer.ErrNotFound) {
-			continue // deleted since
-		}
-		if err != nil {
-			return nil, err
-		}
+		req.CustomRPCURLs = maskedList(r.CustomRPCURLs)
 		if err := req.Validate(ctx); err != nil {
 			return nil, fmt.Errorf("plan: the file cannot have the relayer %s: %w", r.ID, err)
 		}

@@ -3,7 +3,6 @@ package plan_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -32,7 +31,7 @@ func TestExport_Format(t *testing.T) {
       "signer_id": "s",
       "custom_rpc_urls": [
         {
-          "url": "%s",
+          "url": "https://a.example/***",
           "weight": 100
         }
       ],
@@ -53,12 +52,8 @@ func TestExport_Format(t *testing.T) {
 }
 `
 	masked, err := plan.Export(t.Context(), m, relayer.Selector{})
-	if expected := fmt.Sprintf(want, "https://a.example/***"); err != nil || string(masked) != expected {
-		t.Errorf("error %v, got\n%s\nwant\n%s", err, masked, expected)
-	}
-	full, err := plan.ExportWithSecrets(t.Context(), m, relayer.Selector{})
-	if expected := fmt.Sprintf(want, "https://a.example/"+secret+"?a=1&b=<>"); err != nil || string(full) != expected {
-		t.Errorf("error %v, got\n%s\nwant\n%s", err, full, expected)
+	if err != nil || string(masked) != want {
+		t.Errorf("error %v, got\n%s\nwant\n%s", err, masked, want)
 	}
 	if empty, err := plan.Export(t.Context(), newManager(t), relayer.Selector{}); err != nil || string(empty) != "{\n  \"relayers\": []\n}\n" {
 		t.Errorf("error %v, got %s", err, empty)
@@ -118,21 +113,9 @@ func TestExport_RoundTrip(t *testing.T) {
 		if err != nil || strings.Contains(string(masked), secret) {
 			t.Fatalf("error %v: %s", err, masked)
 		}
-		full, err := plan.ExportWithSecrets(t.Context(), m, relayer.Selector{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, file := range [][]byte{masked, full} {
-			exported := parse(t, string(file)).Relayers
-			expectNoChanges(t, m, exported)
-			expectNoChanges(t, &remote{Registry: m}, exported)
-		}
-
-		copied := newManager(t, options...)
-		create(t, copied, parse(t, string(full)).Relayers...)
-		if again, err := plan.ExportWithSecrets(t.Context(), copied, relayer.Selector{}); err != nil || string(again) != string(full) {
-			t.Errorf("error %v, copied\n%s\nof\n%s", err, again, full)
-		}
+		exported := parse(t, string(masked)).Relayers
+		expectNoChanges(t, m, exported)
+		expectNoChanges(t, &remote{Registry: m}, exported)
 	}
 }
 

@@ -40,7 +40,13 @@ func Parse(data []byte, lookup func(name string) (value string, ok bool)) (*Conf
 		found.Add("", "the file "+problem)
 		return nil, found.Err()
 	}
-	c := &Config{Relayers: parseRelayers(parseEntries(data, found), referred, found)}
+	entries := parseEntries(data, found)
+	c := &Config{Relayers: check(context.Background(), len(entries), found, func(i int) (req relayer.CreateRequest, err error) {
+		if err = req.UnmarshalJSON(entries[i]); err == nil {
+			err = referred.expand(req.CustomRPCURLs)
+		}
+		return req, err
+	})}
 	if err := found.Err(); err != nil {
 		return nil, err
 	}
@@ -62,7 +68,7 @@ func syntaxProblem(data []byte) string {
 	return problem
 }
 
-// entry is the JSON of a relayer. It is nil if the element of the file is not an object.
+// entry is an element of the list of relayers.
 type entry []byte
 
 func parseEntries(data []byte, found *wire.Problems) []entry {
@@ -71,10 +77,8 @@ func parseEntries(data []byte, found *wire.Problems) []entry {
 	}
 	decoder := strictjson.Decoder{Problems: &found.Problems, IgnoreUnknown: true, Hook: func(v strictjson.Value, target any) bool {
 		element, isEntry := target.(*entry)
-		if isEntry && v.First() == '{' {
+		if isEntry {
 			*element = v.Raw()
-		} else if isEntry {
-			v.Report("must be an object")
 		}
 		return isEntry
 	}}
@@ -85,43 +89,27 @@ func parseEntries(data []byte, found *wire.Problems) []entry {
 	return file.Relayers
 }
 
-func parseRelayers(entries []entry, referred *variables, found *wire.Problems) (requests []relayer.CreateRequest) {
-	ids := make(positions)
-	for i, data := range entries {
-		if found.Full() {
-			break
+// check returns the requests that read returns. It adds their problems, until there are too many.
+func check(ctx context.Context, count int, found *wire.Problems, read func(i int) (relayer.CreateRequest, error)) (requests []relayer.CreateRequest) {
+	ids := make(map[string]int)
+	for i := 0; i < count && !found.Full(); i++ {
+		req, err := read(i)
+		if err == nil {
+			err = req.Validate(ctx)
 		}
-		var req relayer.CreateRequest
-		if data != nil {
-			err := req.UnmarshalJSON(data)
-			if err == nil {
-				err = referred.expand(req.CustomRPCURLs)
-			}
-			if err == nil {
-				err = req.Validate(context.Background())
-			}
-			ids.add(i, req.ID, err, found)
+		path := fmt.Sprintf("relayers[%d]", i)
+		first, isKnown := ids[req.ID]
+		switch {
+		case err != nil:
+			found.AddBelow(path, err)
+		case req.ID == "":
+			found.Report(path+".id", strictjson.Required, "is required")
+		case isKnown:
+			found.Add(path+".id", fmt.Sprintf("must be unique: relayers[%d] has the same", first))
+		default:
+			ids[req.ID] = i
 		}
 		requests = append(requests, req)
 	}
 	return requests
-}
-
-// positions are those of the relayers of a configuration by ID.
-type positions map[string]int
-
-// add adds the problems of a relayer, or that its ID is missing or repeated.
-func (p positions) add(i int, id string, problems error, found *wire.Problems) {
-	path := fmt.Sprintf("relayers[%d]", i)
-	found.AddBelow(path, problems)
-	first, isKnown := p[id]
-	switch {
-	case problems != nil:
-	case id == "":
-		found.Report(path+".id", strictjson.Required, "is required")
-	case isKnown:
-		found.Add(path+".id", fmt.Sprintf("must be unique: relayers[%d] has the same", first))
-	default:
-		p[id] = i
-	}
 }

@@ -90,7 +90,7 @@ func TestParse_Problems(t *testing.T) {
 		`{"relayers":[]}]`:                   {{Message: "the file must be one JSON object with nothing after it"}},
 		`{"relayers":[],"relayers":[` + valid + `]}`: {{Field: "relayers", Message: "must not be given more than once"}},
 		`{"relayers":[1,` + valid + `,null]}`: {
-			{Field: "relayers[0]", Message: "must be an object"}, {Field: "relayers[2]", Message: "must be an object"},
+			{Field: "relayers[0]", Message: "must be a JSON object"}, {Field: "relayers[2]", Message: "must be a JSON object"},
 		},
 		`{"relayers":[` + valid + `,` + anonymous + `,` + relayerWith("b") + `,` + valid + `]}`: {
 			{Field: "relayers[1].id", Message: "is required"}, {Field: "relayers[3].id", Message: "must be unique: relayers[0] has the same"},

@@ -118,11 +118,9 @@ func New(ctx context.Context, registry relayer.Registry, relayers []relayer.Crea
 	if registry == nil {
 		return nil, errors.New("plan: registry is nil")
 	}
-	if err := options.Selector.Err(); err != nil {
-		return nil, err
-	}
-	desired, err := checked(ctx, relayers)
-	if err != nil {
+	found := new(wire.Problems)
+	desired := check(ctx, len(relayers), found, func(i int) (relayer.CreateRequest, error) { return relayers[i], nil })
+	if err := cmp.Or(options.Selector.Err(), found.Err()); err != nil {
 		return nil, err
 	}
 	if options.MaxDeletes < 0 {
@@ -137,11 +135,11 @@ func New(ctx context.Context, registry relayer.Registry, relayers []relayer.Crea
 		}
 		listed, stored[r.ID] = append(listed, r), r
 	}
-	for _, r := range desired {
-		if err := b.addDesired(r, stored[r.ID]); err != nil {
-			return nil, fmt.Errorf("%s: %w", r.ID, err)
+	for _, req := range desired {
+		if err := b.addDesired(req, stored[req.ID]); err != nil {
+			return nil, fmt.Errorf("%s: %w", req.ID, err)
 		}
-		delete(stored, r.ID)
+		delete(stored, req.ID)
 	}
 	for _, r := range listed {
 		if stored[r.ID] != nil {
@@ -212,24 +210,6 @@ func blocked(id string, err error) Entry {
 	return Entry{ID: id, Action: Blocked, Problems: problems.Fields()}
 }
 
-// checked returns the relayers that the requests describe. It checks the requests like [Parse],
-// because those of another origin may be invalid.
-func checked(ctx context.Context, requests []relayer.CreateRequest) ([]*relayer.Relayer, error) {
-	found, ids := new(wire.Problems), make(positions)
-	desired := make([]*relayer.Relayer, len(requests))
-	for i, req := range requests {
-		if found.Full() {
-			break
-		}
-		err := req.Validate(ctx)
-		if err == nil {
-			desired[i], err = relayerOf(req)
-		}
-		ids.add(i, req.ID, err, found)
-	}
-	return desired, found.Err()
-}
-
 // builder makes a plan.
 type builder struct {
 	Options
@@ -239,7 +219,11 @@ type builder struct {
 
 // addDesired adds the entry of a relayer of the configuration. stored is nil if the registry does
 // not have it.
-func (b *builder) addDesired(desired, stored *relayer.Relayer) (err error) {
+func (b *builder) addDesired(req relayer.CreateRequest, stored *relayer.Relayer) error {
+	desired, err := relayerOf(req)
+	if err != nil {
+		return err
+	}
 	if stored != nil {
 		desired.SystemDisabled = stored.SystemDisabled // for the selector
 		if b.KeepPaused {

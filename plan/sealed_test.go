@@ -1,7 +1,6 @@
 package plan_test
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -123,13 +122,5 @@ func TestExport_SealedURLs(t *testing.T) {
 	}
 	if strings.Contains(file, secret) {
 		t.Errorf("the file has a secret:\n%s", file)
-	}
-
-	full, err := plan.ExportWithSecrets(t.Context(), with, relayer.Selector{})
-	if err != nil || !strings.Contains(string(full), secret) {
-		t.Errorf("with the key, the file with secrets is\n%s\nwith error %v", full, err)
-	}
-	if _, err := plan.ExportWithSecrets(t.Context(), without, relayer.Selector{}); !errors.Is(err, relayer.ErrSealed) {
-		t.Errorf("without the key, the error is %v, want ErrSealed", err)
 	}
 }

@@ -13,13 +13,9 @@ import (
 
 const urlsPath = "custom_rpc_urls"
 
-func isMasked(endpoint relayer.RPCConfig) bool {
-	return endpoint.URL.IsMasked() || slices.ContainsFunc(slices.Collect(maps.Values(endpoint.Headers)), relayer.Secret.IsMasked)
-}
-
 // isMaskedList reports whether a list has masked endpoints, and no hidden part in full.
 func isMaskedList(list []relayer.RPCConfig) bool {
-	return slices.ContainsFunc(list, isMasked) && reflect.DeepEqual(list, maskedList(list))
+	return slices.ContainsFunc(list, relayer.RPCConfig.IsMasked) && reflect.DeepEqual(list, maskedList(list))
 }
 
 // maskedList returns endpoints as a file without secrets has them.

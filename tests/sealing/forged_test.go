@@ -131,10 +131,6 @@ var operations = []struct {
 		file, err := plan.Export(f.t.Context(), f.m.Manager, relayer.Selector{}.Where("id", "a"))
 		return outcome(string(file), err)
 	}},
-	{"export in full", func(f *fixture) string {
-		file, err := plan.ExportWithSecrets(f.t.Context(), f.m.Manager, relayer.Selector{}.Where("id", "a"))
-		return outcome(string(file), err)
-	}},
 	{"copy", func(f *fixture) string {
 		copied := memory.New()
 		if err := transfer.Copy(f.t.Context(), copied, f.store); err != nil {
