@@ -43,34 +43,37 @@ func scaledAmount(n, wei uint64) Amount {
 
 // AmountFromBig returns an amount of wei. It returns an error if wei is negative or more
 // than 2^256-1.
-func AmountFromBig(wei *big.Int) (Amount, error) {
+func AmountFromBig(wei *big.Int) (amount Amount, err error) {
 	if wei.Sign() < 0 {
-		return Amount{}, errors.New("relayer: amount " + strictjson.NegativeMessage)
+		return Amount{}, amountError(strictjson.NegativeMessage)
 	}
 	if wei.BitLen() > 256 {
-		return Amount{}, errors.New("relayer: amount " + maxAmountMessage)
+		return Amount{}, amountError(maxAmountMessage)
 	}
 	var encoded [32]byte
 	wei.FillBytes(encoded[:])
-	var amount Amount
 	for i := range amount.words {
 		amount.words[i] = binary.BigEndian.Uint64(encoded[8*i:])
 	}
 	return amount, nil
 }
 
+func amountError(problem string) error {
+	if problem == "" {
+		return nil
+	}
+	return errors.New("relayer: amount " + problem)
+}
+
 // ParseAmount parses an amount in the notation of JSON numbers: 1000000000000000000 and
 // 1e18 are the same. It returns an error if the text is not a number, or if its value is
 // not whole, negative or more than 2^256-1.
 func ParseAmount(text string) (Amount, error) {
-	if !strictjson.IsNumber(text) {
-		return Amount{}, errors.New("relayer: amount must be a number")
+	amount, problem := Amount{}, "must be a number"
+	if strictjson.IsNumber(text) {
+		amount, problem = amountFromLiteral(text)
 	}
-	amount, problem := amountFromLiteral(text)
-	if problem != "" {
-		return Amount{}, errors.New("relayer: amount " + problem)
-	}
-	return amount, nil
+	return amount, amountError(problem)
 }
 
 // MustParseAmount is [ParseAmount] for a constant text, such as
@@ -151,25 +154,16 @@ func (a *Amount) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		return nil
 	}
-	amount, err := parseAmountJSON(data)
-	if err != nil {
-		return fmt.Errorf("%w, not %.100q", err, data)
+	amount, problem := Amount{}, digitsMessage
+	var text string
+	if json.Unmarshal(data, &text) == nil {
+		amount, problem = amountFromDigits(text)
+	} else if text = string(data); strictjson.IsNumber(text) {
+		amount, problem = amountFromLiteral(text)
+	}
+	if problem != "" {
+		return fmt.Errorf("%w, not %.100q", amountError(problem), data)
 	}
 	*a = amount
 	return nil
-}
-
-func parseAmountJSON(data []byte) (Amount, error) {
-	if len(data) == 0 || data[0] != '"' {
-		return ParseAmount(string(data))
-	}
-	var text string
-	if err := json.Unmarshal(data, &text); err != nil {
-		return Amount{}, errors.New("relayer: amount " + digitsMessage)
-	}
-	amount, problem := amountFromDigits(text)
-	if problem != "" {
-		return Amount{}, errors.New("relayer: amount " + problem)
-	}
-	return amount, nil
 }

@@ -125,11 +125,7 @@ func (r CreateRequest) MarshalUnmasked() ([]byte, error) {
 		// The error of the encoder may quote a URL.
 		return nil, errors.New("relayer: the request has a value that cannot be encoded as JSON")
 	}
-	full := make([]fullRPC, 0, len(r.CustomRPCURLs))
-	for _, endpoint := range r.CustomRPCURLs {
-		full = append(full, endpoint.full())
-	}
-	urls, err := strictjson.Encode(full)
+	urls, err := strictjson.Encode(fullOf(r.CustomRPCURLs))
 	if err != nil {
 		return nil, errors.New("relayer: the request has a weight that cannot be encoded as JSON")
 	}

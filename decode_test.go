@@ -91,11 +91,6 @@ func TestDecode_NamesInAnotherCase(t *testing.T) {
 	}
 }
 
-func TestDecode_RequiredNameInAnotherCase(t *testing.T) {
-	text := strings.Replace(evmBody(), `"name"`, `"Name"`, 1)
-	wantFields(t, problemsOf(t, text), "Name", "name")
-}
-
 // TestDecode_DuplicateNames repeats every member: with the same value, another value,
 // null, and an escaped name.
 func TestDecode_DuplicateNames(t *testing.T) {
@@ -342,23 +337,6 @@ func TestDecode_ValidValues(t *testing.T) {
 				if got := treeText(t, parseTree(t, string(document.JSON))); got != treeText(t, parseTree(t, wantDocument)) {
 					t.Errorf("%s %s: %s became\n%s\nwant\n%s", full.networkType, path, given, got, wantDocument)
 				}
-			}
-		}
-	}
-}
-
-// TestDecode_RequiredFields omits every required field, and makes it null and empty.
-func TestDecode_RequiredFields(t *testing.T) {
-	for _, full := range fullRelayers {
-		for _, path := range pathsOf(t, full.request) {
-			known := fieldAt(t, full, path)
-			if !known.required {
-				continue
-			}
-			wantFields(t, problemsOf(t, without(t, full.request, path)), path)
-			wantFields(t, problemsOf(t, replaced(t, full.request, path, "null")), path)
-			if known.kind != boolean {
-				wantFields(t, problemsOf(t, replaced(t, full.request, path, `""`)), path)
 			}
 		}
 	}

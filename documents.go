@@ -2,9 +2,9 @@ package relayer
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"iter"
+	"slices"
 
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
@@ -166,20 +166,20 @@ func (d Documents) read(ctx context.Context, rec Record) (Document, error) {
 // unmaskedDocument returns the document of a record, whose private part is in clear, with
 // its full URLs. It returns a [*CorruptError] if the two parts contradict each other.
 func unmaskedDocument(rec Record) ([]byte, error) {
-	var r struct {
-		CustomRPCURLs []RPCConfig `json:"custom_rpc_urls"`
-	}
-	if !isObject(rec.Document) || json.Unmarshal(rec.Document, &r) != nil {
+	shown, err := endpointsOf(rec.Document)
+	if err != nil || !isObject(rec.Document) {
 		return nil, privateMismatch(rec)
 	}
-	if err := unmask(r.CustomRPCURLs, rec); err != nil {
+	full, err := fullEndpoints(rec, shown)
+	if err != nil {
 		return nil, err
 	}
-	full := make([]fullRPC, 0, len(r.CustomRPCURLs))
-	for _, endpoint := range r.CustomRPCURLs {
-		full = append(full, endpoint.full())
+	private, _ := strictjson.Members(rec.Private)
+	document := strictjson.ReplaceMember(rec.Document, urlsMember, func([]byte) []byte { return private[urlsMember] })
+	// A writer without the key can add a member that other decoders accept in place of this one,
+	// such as "Custom_RPC_URLs".
+	if shown, _ := endpointsOf(document); !slices.EqualFunc(shown, full, RPCConfig.equals) {
+		return nil, privateMismatch(rec)
 	}
-	urls, err := strictjson.Encode(full)
-	// All members of this name are replaced, even if another writer added one in another letter case.
-	return strictjson.ReplaceMember(rec.Document, urlsMember, func([]byte) []byte { return urls }), err
+	return document, nil
 }

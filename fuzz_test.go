@@ -53,39 +53,15 @@ func FuzzCreateDocument(f *testing.F) {
 		if got := storedDocument(t, again, r.ID); got != string(document.JSON) {
 			t.Fatalf("through Go\n%s\nwant\n%s", got, document.JSON)
 		}
-		wire, err := newManager(t).Documents().Create(ctx, requestText(t, r))
+		request, err := requestFor(r).MarshalUnmasked()
+		if err != nil {
+			t.Fatal(err)
+		}
+		wire, err := newManager(t).Documents().Create(ctx, request)
 		if err != nil || string(wire.JSON) != string(document.JSON) {
 			t.Fatalf("over the wire\n%s\n%v, want\n%s", wire.JSON, err, document.JSON)
 		}
 	})
-}
-
-// requestText returns the JSON request for a relayer like r.
-func requestText(t *testing.T, r *relayer.Relayer) []byte {
-	t.Helper()
-	type endpoint struct {
-		URL    string   `json:"url"`
-		Weight *float64 `json:"weight"`
-	}
-	var endpoints []endpoint
-	if r.CustomRPCURLs != nil {
-		endpoints = []endpoint{}
-	}
-	for _, config := range r.CustomRPCURLs {
-		endpoints = append(endpoints, endpoint{string(config.URL), config.Weight})
-	}
-	members := map[string]any{
-		"id": r.ID, "name": r.Name, "network": r.Network, "network_type": r.NetworkType, "paused": r.Paused, "signer_id": r.SignerID,
-		"custom_rpc_urls": endpoints, "policies": r.Policy, "notification_id": r.NotificationID, "labels": r.Labels, "settings": r.Settings,
-	}
-	if r.NotificationID == "" {
-		members["notification_id"] = nil
-	}
-	text, err := json.Marshal(members)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
 }
 
 // FuzzRPCURLMask composes a URL whose secrets consist of a letter that occurs nowhere

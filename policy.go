@@ -40,17 +40,9 @@ type Policy interface {
 }
 
 // isNil reports whether there is no policy, or a nil pointer to one.
-func isNil(policy Policy) bool { return policy == nil || isNilValue(policy) }
-
-// isNilValue reports whether value is a nil pointer, map or slice, or points to one. The
-// encoder would write null, which clears the policy.
-func isNilValue(value any) bool {
-	v := reflect.ValueOf(value)
-	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
-		v = v.Elem()
-	}
-	isAbsent := value != nil && !v.IsValid()
-	return isAbsent || (v.Kind() == reflect.Map || v.Kind() == reflect.Slice) && v.IsNil()
+func isNil(policy Policy) bool {
+	v := reflect.ValueOf(policy)
+	return policy == nil || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 // EVMPolicy is the policy of a relayer on an [EVM] network. Amounts are in wei.

@@ -135,29 +135,6 @@ func TestPolicy_OmittedAndNull(t *testing.T) {
 	}
 }
 
-// A relayer has the policy type of its network even if the request had no policy.
-func TestPolicy_DefaultOfNetworkType(t *testing.T) {
-	strategy := relayer.FeePaidByUser
-	want := map[string]relayer.Policy{
-		"evm":     &relayer.EVMPolicy{},
-		"solana":  &relayer.SolanaPolicy{FeePaymentStrategy: &strategy},
-		"stellar": &relayer.StellarPolicy{},
-	}
-	for networkType, policy := range want {
-		for _, members := range [][]string{nil, {`"policies":null`}, {`"policies":{}`}} {
-			m := newManager(t)
-			document := mustCreateDocument(t, m, body(networkType, members...))
-			r, err := m.Get(context.Background(), document.ID)
-			if err != nil || !reflect.DeepEqual(r.Policy, policy) {
-				t.Errorf("%s with %q: policy %#v, %v, want %#v", networkType, members, r.Policy, err, policy)
-			}
-			if got := r.Policy.NetworkType(); string(got) != networkType {
-				t.Errorf("%s: policy of network type %s", networkType, got)
-			}
-		}
-	}
-}
-
 // The members of an object have no order.
 func TestDecode_PoliciesBeforeNetworkType(t *testing.T) {
 	document := mustCreateDocument(t, newManager(t),

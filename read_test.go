@@ -371,7 +371,7 @@ func TestManager_DamagedRecords(t *testing.T) {
 		"no JSON":            {ID: "a", Document: []byte(`{`)},
 		"no network type":    {ID: "a", Document: []byte(`{"id":"a","network_type":""}`)},
 		"no private JSON":    {ID: "a", Document: []byte(document), Private: []byte(`{"https://a.example/SECRET`)},
-		"private of another": {ID: "a", Document: []byte(document), Private: []byte(`{"custom_rpc_urls":["https://a.example/SECRET","https://b.example/SECRET"]}`)},
+		"private of another": {ID: "a", Document: []byte(document), Private: []byte(`{"custom_rpc_urls":[{"url":"https://a.example/SECRET","weight":100},{"url":"https://b.example/SECRET","weight":100}]}`)},
 		"private of a kind":  {ID: "a", Document: []byte(document), Private: []byte(`{"custom_rpc_urls":"https://a.example/SECRET"}`)},
 	} {
 		t.Run(name, func(t *testing.T) {

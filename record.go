@@ -9,32 +9,19 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
-
-	"golang.org/x/text/cases"
 
 	"github.com/go-relayer/relayer/internal/limits"
 	"github.com/go-relayer/relayer/internal/mask"
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
-// newRecord returns the record of a relayer, with defaults for what is not set. Its
-// private part is in clear.
+// newRecord returns the record of a relayer. Its private part is in clear.
 func (s *settings) newRecord(r *Relayer) (Record, error) {
-	complete := *r
-	complete.CustomRPCURLs = withDefaultWeights(r.CustomRPCURLs)
-	complete.Policy = withPolicyDefaults(r.Policy, r.NetworkType)
-	complete.DisabledReason = maskedReason(r.DisabledReason)
-	complete.Settings = canonicalSettings(r.Settings)
-	document, err := strictjson.Encode(complete)
-	if err != nil {
-		return Record{}, fmt.Errorf("relayer: encoding %s: %w", r.ID, err)
-	}
-	private, err := encodePrivate(r.ID, r.CustomRPCURLs)
+	document, private, err := encodeRelayer(r)
 	if err != nil {
 		return Record{}, err
 	}
@@ -45,6 +32,23 @@ func (s *settings) newRecord(r *Relayer) (Record, error) {
 	return Record{
 		ID: r.ID, Claim: claim, Terms: termsOf(r, claim), Text: searchText(r), Document: document, Private: private,
 	}, nil
+}
+
+// encodeRelayer returns the document and the private part of a relayer, with defaults for what is
+// not set.
+func encodeRelayer(r *Relayer) (document, private []byte, err error) {
+	complete := *r
+	complete.CustomRPCURLs = withDefaultWeights(r.CustomRPCURLs)
+	complete.Policy = withPolicyDefaults(r.Policy, r.NetworkType)
+	complete.DisabledReason = maskedReason(r.DisabledReason)
+	complete.Settings = canonicalSettings(r.Settings)
+	if document, err = strictjson.Encode(complete); err == nil {
+		private, err = encodePrivate(complete.CustomRPCURLs)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("relayer: encoding %s: %w", r.ID, err)
+	}
+	return document, private, nil
 }
 
 // maskedReason returns the reason to store. Health checks quote the errors of RPC clients,
@@ -82,11 +86,10 @@ func withPolicyDefaults(policy Policy, networkType NetworkType) Policy {
 
 // signerClaim returns the claim of the signer: a digest, because names can be long.
 func signerClaim(r *Relayer) string {
-	network := cases.Fold().String(strings.TrimSpace(r.Network))
 	digest := sha256.New()
-	for _, part := range []string{string(r.NetworkType), network, strings.TrimSpace(r.SignerID)} {
+	for _, part := range []string{string(r.NetworkType), fold(strings.TrimSpace(r.Network)), strings.TrimSpace(r.SignerID)} {
 		// The length distinguishes "ab"+"c" from "a"+"bc".
-		digest.Write([]byte(strconv.Itoa(len(part)) + ":" + part))
+		fmt.Fprintf(digest, "%d:%s", len(part), part)
 	}
 	return "signer-" + hex.EncodeToString(digest.Sum(nil))
 }
@@ -122,33 +125,29 @@ func documentRelayer(rec Record) (*Relayer, error) {
 // full URLs and headers. It returns a [*CorruptError] unless the document shows exactly these.
 func unmaskedRelayerOf(rec Record) (*Relayer, error) {
 	r, err := documentRelayer(rec)
-	if err == nil {
-		err = unmask(r.CustomRPCURLs, rec)
-	}
 	if err != nil {
+		return nil, err
+	}
+	if r.CustomRPCURLs, err = fullEndpoints(rec, r.CustomRPCURLs); err != nil {
 		return nil, err
 	}
 	return r, nil
 }
 
-// unmask replaces masked endpoints by the full ones of a record, whose private part is in clear. It
-// returns a [*CorruptError] if the masked ones are not exactly these.
-func unmask(masked []RPCConfig, rec Record) error {
-	var private privatePart[Secret]
-	if len(rec.Private) > 0 && json.Unmarshal(rec.Private, &private) != nil {
+// fullEndpoints returns the endpoints of a record, whose private part is in clear, in full. It
+// returns a [*CorruptError] unless the document shows exactly these.
+func fullEndpoints(rec Record, shown []RPCConfig) (full []RPCConfig, err error) {
+	if len(rec.Private) > 0 {
+		full, err = endpointsOf(rec.Private)
+	}
+	if err != nil {
 		// The error of the decoder may quote secrets.
-		return corruptPart(rec, "is not readable: "+urlsRemedy)
+		return nil, corruptPart(rec, "is not readable: "+urlsRemedy)
 	}
-	endpoints := endpointsOf(private)
-	if !slices.EqualFunc(masked, endpoints, RPCConfig.isMaskOf) {
-		return privateMismatch(rec)
+	if !slices.EqualFunc(shown, full, RPCConfig.isMaskOf) {
+		return nil, privateMismatch(rec)
 	}
-	for i, full := range endpoints {
-		if masked[i].URL = full.URL; masked[i].Headers != nil {
-			masked[i].Headers = full.Headers
-		}
-	}
-	return nil
+	return full, nil
 }
 
 // urlsRemedy is what to do about a damaged private part.
@@ -280,27 +279,24 @@ func (r *DisabledReason) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &reason); err != nil {
 		return err
 	}
-	*r = DisabledReason{Type: reason.Type, Details: reasonDetails(reason.Details)}
-	return nil
-}
-
-func reasonDetails(data json.RawMessage) string {
 	var text string
-	if len(data) == 0 || json.Unmarshal(data, &text) == nil {
-		return text
-	}
-	var reasons []struct {
+	var list []struct {
 		Type    string `json:"type"`
 		Details any    `json:"details"`
 	}
-	if json.Unmarshal(data, &reasons) != nil {
-		return string(data)
+	switch {
+	case len(reason.Details) == 0 || json.Unmarshal(reason.Details, &text) == nil:
+	case json.Unmarshal(reason.Details, &list) != nil:
+		text = string(reason.Details)
+	default:
+		var parts []string
+		for _, part := range list {
+			parts = append(parts, fmt.Sprintf("%s: %v", part.Type, part.Details))
+		}
+		text = strings.Join(parts, "; ")
 	}
-	parts := make([]string, 0, len(reasons))
-	for _, reason := range reasons {
-		parts = append(parts, fmt.Sprintf("%s: %v", reason.Type, reason.Details))
-	}
-	return strings.Join(parts, "; ")
+	*r = DisabledReason{Type: reason.Type, Details: text}
+	return nil
 }
 
 // nativeKind is the JSON form of a [StellarTokenKind] with no field set.
@@ -340,17 +336,13 @@ func (k *StellarTokenKind) UnmarshalJSON(data []byte) error {
 // older ones must not remove what the newer ones store. What changed replaces whole has none: a
 // policy that was cleared, a reason, and a list.
 func keepUnknown(rec *Record, changed *Relayer, current Record, stored *Relayer) error {
-	known, err := strictjson.Encode(stored)
-	if err != nil {
-		return fmt.Errorf("relayer: encoding %s: %w", stored.ID, err)
-	}
-	knownPrivate, err := encodePrivate(stored.ID, stored.CustomRPCURLs)
+	known, knownPrivate, err := encodeRelayer(stored)
 	if err != nil {
 		return err
 	}
-	var replaced, replacedPrivate []string
+	var replaced []string
 	if !bytes.Equal(rec.Private, knownPrivate) {
-		replaced, replacedPrivate = append(replaced, urlsMember), []string{headersMember} // the masked form may be equal
+		replaced = append(replaced, urlsMember) // the masked form may be equal
 	}
 	if isNil(changed.Policy) {
 		replaced = append(replaced, "policies")
@@ -359,12 +351,11 @@ func keepUnknown(rec *Record, changed *Relayer, current Record, stored *Relayer)
 		replaced = append(replaced, "disabled_reason")
 	}
 	rec.Document = strictjson.KeepUnknown(current.Document, known, rec.Document, replaced...)
-	if len(current.Private) == 0 {
-		return nil
+	if len(current.Private) > 0 {
+		rec.Private = strictjson.KeepUnknown(current.Private, orEmptyObject(knownPrivate), orEmptyObject(rec.Private))
 	}
-	private := strictjson.KeepUnknown(current.Private, orEmptyObject(knownPrivate), orEmptyObject(rec.Private), replacedPrivate...)
-	if string(private) != "{}" {
-		rec.Private = private
+	if string(rec.Private) == "{}" {
+		rec.Private = nil
 	}
 	return nil
 }
@@ -375,8 +366,6 @@ func orEmptyObject(encoded []byte) []byte {
 	}
 	return encoded
 }
-
-const urlsMember = "custom_rpc_urls"
 
 // changedPaths returns the paths of the members in which the documents of two records
 // differ, in order. Lists are compared as a whole. An object that is added or removed is
@@ -395,8 +384,7 @@ func appendChanged(paths []string, path string, old, changed []byte) []string {
 		return paths
 	}
 	before, after := strictjson.MemberList(old), strictjson.MemberList(changed)
-	isObject := old == nil || before != nil
-	if !isObject || changed != nil && after == nil || len(before)+len(after) == 0 {
+	if old != nil && before == nil || changed != nil && after == nil || len(before)+len(after) == 0 {
 		return append(paths, path)
 	}
 	for _, member := range before {

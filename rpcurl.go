@@ -1,9 +1,11 @@
 package relayer
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/go-relayer/relayer/internal/mask"
@@ -37,7 +39,7 @@ func (u RPCURL) IsMasked() bool {
 	if err != nil {
 		return false
 	}
-	return strings.HasSuffix("/"+parsed.Path, mask.Path) || parsed.RawQuery == mask.Hidden || parsed.User.Username() == mask.Hidden || mask.IsHostMasked(parsed.Hostname())
+	return strings.HasSuffix("/"+parsed.Path, mask.Path) || parsed.RawQuery == mask.Hidden || parsed.User.Username() == mask.Hidden || slices.Contains(strings.Split(parsed.Hostname(), "."), mask.Hidden)
 }
 
 // canonicalURL returns the same text for equivalent notations of a URL, or "" if it has
@@ -112,30 +114,20 @@ func (c RPCConfig) Format(state fmt.State, _ rune) { strictjson.Print(state, c) 
 
 // IsMasked reports whether the URL or the value of a header is masked ([RPCURL.IsMasked]).
 func (c RPCConfig) IsMasked() bool {
-	for _, value := range c.Headers {
-		if value.IsMasked() {
-			return true
-		}
-	}
-	return c.URL.IsMasked()
+	return c.URL.IsMasked() || slices.ContainsFunc(slices.Collect(maps.Values(c.Headers)), Secret.IsMasked)
 }
 
 func (c RPCConfig) equals(other RPCConfig) bool {
 	return c.URL == other.URL && maps.Equal(c.Headers, other.Headers) && (c.Weight == nil) == (other.Weight == nil) && (c.Weight == nil || *c.Weight == *other.Weight)
 }
 
-// isMaskOf reports whether c is the masked form of full. An older version keeps the stored headers
-// in the private part when it replaces the URLs, so an endpoint without headers matches too.
+// isMaskOf reports whether c is the masked form of full.
 func (c RPCConfig) isMaskOf(full RPCConfig) bool {
-	if string(c.URL) != full.URL.String() || c.Headers != nil && len(c.Headers) != len(full.Headers) {
-		return false
+	full.URL, full.Headers = RPCURL(full.URL.String()), maps.Clone(full.Headers)
+	for name := range full.Headers {
+		full.Headers[name] = mask.Hidden
 	}
-	for name := range c.Headers {
-		if _, isStored := full.Headers[name]; !isStored {
-			return false
-		}
-	}
-	return true
+	return c.equals(full)
 }
 
 // fullRPC is an [RPCConfig] that is not masked.
@@ -145,56 +137,38 @@ type fullRPC struct {
 	Headers map[string]string `json:"headers,omitempty"`
 }
 
-func (c RPCConfig) full() fullRPC {
-	full := fullRPC{URL: c.URL.Unmasked(), Weight: c.Weight}
-	if len(c.Headers) > 0 {
-		full.Headers = make(map[string]string)
-	}
-	for name, value := range c.Headers {
-		full.Headers[name] = value.Unmasked()
+const urlsMember = "custom_rpc_urls"
+
+func fullOf(endpoints []RPCConfig) []fullRPC {
+	full := make([]fullRPC, len(endpoints))
+	for i, endpoint := range endpoints {
+		full[i] = fullRPC{URL: endpoint.URL.Unmasked(), Weight: endpoint.Weight}
+		if len(endpoint.Headers) > 0 {
+			full[i].Headers = make(map[string]string)
+		}
+		for name, value := range endpoint.Headers {
+			full[i].Headers[name] = value.Unmasked()
+		}
 	}
 	return full
 }
 
-// privatePart is the part of a relayer that no response shows. It is encoded with V string, which
-// does not mask.
-type privatePart[V ~string] struct {
-	// CustomRPCURLs are the full URLs, in the order of the masked ones in the document.
-	CustomRPCURLs []string `json:"custom_rpc_urls,omitempty"`
-
-	// Headers[i] has the headers of CustomRPCURLs[i]. It is nil if no URL has any.
-	Headers []map[string]V `json:"headers,omitempty"`
-}
-
-const headersMember = "headers"
-
-func endpointsOf(private privatePart[Secret]) []RPCConfig {
-	endpoints := make([]RPCConfig, len(private.CustomRPCURLs))
-	for i, full := range private.CustomRPCURLs {
-		endpoints[i].URL = RPCURL(full)
-		if i < len(private.Headers) {
-			endpoints[i].Headers = private.Headers[i]
-		}
-	}
-	return endpoints
-}
-
-// encodePrivate returns the private part of the relayer with an ID.
-func encodePrivate(id string, endpoints []RPCConfig) ([]byte, error) {
+// encodePrivate returns the part of a relayer that no response shows: an object with its endpoints
+// in full, or nil if there are none.
+func encodePrivate(endpoints []RPCConfig) ([]byte, error) {
 	if len(endpoints) == 0 {
 		return nil, nil
 	}
-	var private privatePart[string]
-	for i, endpoint := range endpoints {
-		full := endpoint.full()
-		private.CustomRPCURLs = append(private.CustomRPCURLs, full.URL)
-		if full.Headers != nil {
-			private.Headers = append(append(private.Headers, make([]map[string]string, i-len(private.Headers))...), full.Headers)
-		}
+	return strictjson.Encode(struct {
+		CustomRPCURLs []fullRPC `json:"custom_rpc_urls"`
+	}{fullOf(endpoints)})
+}
+
+// endpointsOf decodes the endpoints of a document or of a private part in clear.
+func endpointsOf(object []byte) ([]RPCConfig, error) {
+	var decoded struct {
+		CustomRPCURLs []RPCConfig `json:"custom_rpc_urls"`
 	}
-	encoded, err := strictjson.Encode(private)
-	if err != nil {
-		return nil, fmt.Errorf("relayer: encoding the private part of %s: %w", id, err)
-	}
-	return encoded, nil
+	err := json.Unmarshal(object, &decoded)
+	return decoded.CustomRPCURLs, err
 }

@@ -605,10 +605,10 @@ func TestPatch_DamagedPrivatePart(t *testing.T) {
 		"no JSON":       "{",
 		"another kind":  `{"custom_rpc_urls":"` + firstURL + `"}`,
 		"no URLs":       "{}",
-		"a URL less":    `{"custom_rpc_urls":["` + firstURL + `"]}`,
-		"a URL more":    `{"custom_rpc_urls":["` + firstURL + `","` + secondURL + `","` + thirdURL + `"]}`,
-		"another host":  `{"custom_rpc_urls":["` + firstURL + `","` + thirdURL + `"]}`,
-		"another order": `{"custom_rpc_urls":["` + secondURL + `","` + firstURL + `"]}`,
+		"a URL less":    `{"custom_rpc_urls":[{"url":"` + firstURL + `","weight":100}]}`,
+		"a URL more":    `{"custom_rpc_urls":[{"url":"` + firstURL + `","weight":100},{"url":"` + secondURL + `","weight":100},{"url":"` + thirdURL + `","weight":100}]}`,
+		"another host":  `{"custom_rpc_urls":[{"url":"` + firstURL + `","weight":100},{"url":"` + thirdURL + `","weight":100}]}`,
+		"another order": `{"custom_rpc_urls":[{"url":"` + secondURL + `","weight":100},{"url":"` + firstURL + `","weight":100}]}`,
 	} {
 		for _, isSealing := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/sealing=%t", name, isSealing), func(t *testing.T) {
@@ -830,7 +830,7 @@ func FuzzSealedPart(f *testing.F) {
 	f.Add(rec.Private)
 	f.Add([]byte{1})
 	f.Add([]byte("{}"))
-	f.Add([]byte(`{"custom_rpc_urls":["https://x.example"]}`))
+	f.Add([]byte(`{"custom_rpc_urls":[{"url":"https://x.example","weight":100}]}`))
 	f.Add([]byte{2, 3})
 	f.Fuzz(func(t *testing.T, private []byte) {
 		store := memory.New()
@@ -940,7 +940,7 @@ func TestUpdate_SealedOnce(t *testing.T) {
 			r.Name = "m"
 			r.CustomRPCURLs = []relayer.RPCConfig{{URL: firstURL, Weight: new(100.0)}, {URL: secondURL}}
 		}, 0},
-		"weight":           {func(r *relayer.Relayer) { r.CustomRPCURLs[0].Weight = new(7.0) }, 0},
+		"weight":           {func(r *relayer.Relayer) { r.CustomRPCURLs[0].Weight = new(7.0) }, 1},
 		"element in place": {func(r *relayer.Relayer) { r.CustomRPCURLs[0].URL = thirdURL }, 1},
 		"element of a copy": {func(r *relayer.Relayer) {
 			r.CustomRPCURLs = slices.Clone(r.CustomRPCURLs)
@@ -973,7 +973,7 @@ func TestUpdate_SealedOnce(t *testing.T) {
 			if isKept := bytes.Equal(after.Private, before.Private); after.Revision == before.Revision || isKept != (test.seals == 0 && len(want) > 0) {
 				t.Errorf("the private part is the same: %t", isKept)
 			}
-			if isChanged := slices.Contains(updated.LastChange.Changed, "custom_rpc_urls"); isChanged != (len(want) == 0 || seals > 0) && name != "weight" {
+			if isChanged := slices.Contains(updated.LastChange.Changed, "custom_rpc_urls"); isChanged != (len(want) == 0 || seals > 0) {
 				t.Errorf("the change has the paths %q", updated.LastChange.Changed)
 			}
 			expectURLs(t, m, "a", want...)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -61,8 +62,7 @@ type selectorKey struct {
 	// valueCode is the code of a value that the field cannot have, or of an unknown key.
 	valueCode string
 
-	// valueProblem returns why the field cannot have a value, or "". If it is nil, the value
-	// must be a text that is not empty.
+	// valueProblem returns why the field cannot have a value, or "".
 	valueProblem func(value string) string
 }
 
@@ -77,10 +77,10 @@ const (
 // indexed key has to add its terms to the stored records first.
 var selectorKeys = []selectorKey{
 	{name: keyID, value: func(r *Relayer) (string, bool) { return r.ID, true }, valueProblem: idProblem},
-	{name: "network", isIndexed: true, value: func(r *Relayer) (string, bool) { return r.Network, true }},
+	{name: "network", isIndexed: true, valueProblem: requiredTextProblem, value: func(r *Relayer) (string, bool) { return r.Network, true }},
 	{name: "network_type", isIndexed: true, valueCode: strictjson.NotAllowed, value: func(r *Relayer) (string, bool) { return string(r.NetworkType), true }, valueProblem: networkTypeProblem},
-	{name: "signer_id", isIndexed: true, value: func(r *Relayer) (string, bool) { return r.SignerID, true }},
-	{name: "notification_id", isIndexed: true, value: func(r *Relayer) (string, bool) { return r.NotificationID, r.NotificationID != "" }},
+	{name: "signer_id", isIndexed: true, valueProblem: requiredTextProblem, value: func(r *Relayer) (string, bool) { return r.SignerID, true }},
+	{name: "notification_id", isIndexed: true, valueProblem: requiredTextProblem, value: func(r *Relayer) (string, bool) { return r.NotificationID, r.NotificationID != "" }},
 	{name: "paused", isIndexed: true, valueCode: strictjson.NotAllowed, value: func(r *Relayer) (string, bool) { return strconv.FormatBool(r.Paused), true }, valueProblem: flagProblem},
 	{name: "system_disabled", isIndexed: true, valueCode: strictjson.NotAllowed, value: func(r *Relayer) (string, bool) { return strconv.FormatBool(r.SystemDisabled), true }, valueProblem: flagProblem},
 	{name: keySearch, valueProblem: searchProblem},
@@ -113,12 +113,8 @@ func (k selectorKey) problem(values []string) string {
 	if k.name == keySearch && len(values) > maxSearches {
 		return fmt.Sprintf("must have at most %d values", maxSearches)
 	}
-	valueProblem := k.valueProblem
-	if valueProblem == nil {
-		valueProblem = requiredTextProblem
-	}
 	for _, value := range values {
-		if problem := valueProblem(value); problem != "" {
+		if problem := k.valueProblem(value); problem != "" {
 			return problem
 		}
 	}
@@ -352,16 +348,14 @@ func (s Selector) selectsNothing() bool {
 	return s.err != nil || slices.ContainsFunc(s.terms, func(t selectorTerm) bool { return len(t.values) == 0 })
 }
 
+// reserved matches what is percent-encoded in a value: also all spaces and control characters.
+var reserved = regexp.MustCompile(`[%,|\pZ\p{Cc}]`)
+
 func encodeValue(value string) string {
-	var text strings.Builder
-	for _, r := range value {
-		if strings.ContainsRune("%,|", r) || unicode.IsSpace(r) || unicode.IsControl(r) {
-			text.WriteString(url.PathEscape(string(r)))
-			continue
-		}
-		text.WriteRune(r)
+	if !reserved.MatchString(value) {
+		return value // as most values, without an allocation
 	}
-	return text.String()
+	return reserved.ReplaceAllStringFunc(value, url.PathEscape)
 }
 
 // Matches reports whether the selector selects the relayer.
@@ -373,14 +367,8 @@ func (t selectorTerm) matches(r *Relayer) bool {
 	if t.key == keySearch {
 		return containsAny(searchText(r), t.folded)
 	}
-	var value string
-	label, isSet := strings.CutPrefix(t.key, labelPrefix)
-	if isSet {
-		value, isSet = r.Labels[label] // without the allocations of a key
-	} else {
-		key, _ := selectorKeyNamed(t.key)
-		value, isSet = key.value(r)
-	}
+	key, _ := selectorKeyNamed(t.key)
+	value, isSet := key.value(r)
 	return isSet && slices.Contains(t.values, value)
 }
 
@@ -490,10 +478,8 @@ func searchText(r *Relayer) string {
 }
 
 func fold(text string) string {
-	for i := range len(text) {
-		if text[i] >= utf8.RuneSelf {
-			return cases.Fold().String(text)
-		}
+	if strings.ContainsFunc(text, func(r rune) bool { return r > unicode.MaxASCII }) {
+		return cases.Fold().String(text)
 	}
 	return strings.ToLower(text)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -71,6 +70,7 @@ func TestParseSelector_Invalid(t *testing.T) {
 		" network=a":                    " network",
 		"name=a":                        "name",
 		"address=":                      "address",
+		"claim=a":                       "claim",
 		"network=":                      "network",
 		"network=a|":                    "network",
 		"network=%":                     "network",
@@ -308,28 +308,6 @@ func TestSelector_Matches(t *testing.T) {
 	}
 }
 
-// A key of a label may look like another key, or like that of a digest.
-func TestSelector_SimilarKeys(t *testing.T) {
-	m := newManager(t)
-	long := strings.Repeat("x", 300)
-	req := minimal("a")
-	req.SignerID = long
-	req.Labels = map[string]string{"network": "other", "a": "b=c", "paused": "true"}
-	mustCreate(t, m, req)
-	for text, want := range map[string]int{
-		"network=other":       0,
-		"label.network=other": 1,
-		"paused=true":         0,
-		"label.a=b=c":         1,
-		"signer_id=" + long:   1,
-	} {
-		page, err := m.List(t.Context(), relayer.ListQuery{Selector: mustParse(t, text)})
-		if err != nil || page.Pagination.TotalItems != want {
-			t.Errorf("%q: %v, error %v, want %d", text, page, err, want)
-		}
-	}
-}
-
 func TestSelector_InvalidInOperations(t *testing.T) {
 	m := registry(t)
 	invalid := relayer.Selector{}.Where("paused", "maybe")
@@ -397,20 +375,6 @@ var selectorValues = map[string][]string{
 }
 
 var selectorKeys = slices.Sorted(maps.Keys(selectorValues))
-
-func TestSelector_RoundTrip(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2))
-	for range 5000 {
-		s := drawSelector(random)
-		parsed := mustParse(t, s.String())
-		if parsed.String() != s.String() {
-			t.Fatalf("%s parses as %s", s, parsed)
-		}
-		if s.String() != "none" && !maps.EqualFunc(termsIn(parsed), termsIn(s), slices.Equal) {
-			t.Fatalf("%s parses with the terms %q, want %q", s, termsIn(parsed), termsIn(s))
-		}
-	}
-}
 
 // FuzzParseSelector requires a selector with a stable notation or a list of problems for
 // any text. A value of the selector matches a relayer that has it.
@@ -686,25 +650,6 @@ func TestSelection_Watch(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// A page of a search may be any page of any size.
-func TestSelection_SearchPages(t *testing.T) {
-	m := newManager(t, relayer.WithMaxPerPage(7))
-	ids := created(t, m, 250)
-	search := mustParse(t, "search=R0")
-	for _, test := range []struct{ page, perPage, from, to, used int }{
-		{0, 0, 0, 7, 7}, {1, 3, 0, 3, 3}, {83, 3, 246, 249, 3}, {84, 3, 249, 250, 3}, {85, 3, 250, 250, 3}, {36, 100, 245, 250, 7}, {math.MaxInt, 7, 250, 250, 7},
-	} {
-		page, err := m.List(t.Context(), relayer.ListQuery{Selector: search, Page: test.page, PerPage: test.perPage})
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := relayer.Pagination{CurrentPage: max(test.page, 1), PerPage: test.used, TotalItems: 250}
-		if got := idsOf(page.Relayers); !slices.Equal(got, ids[test.from:test.to]) || page.Pagination != want {
-			t.Errorf("page %d of %d: %q, %+v", test.page, test.perPage, got, page.Pagination)
-		}
 	}
 }
 

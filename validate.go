@@ -10,8 +10,8 @@ import (
 	"maps"
 	"math"
 	"reflect"
+	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"unicode"
@@ -119,43 +119,33 @@ func checkRules(rules *validator.Validate, input any, prefix string, found *prob
 	for _, violation := range violations {
 		_, path, _ := strings.Cut(violation.Namespace(), ".")
 		// A field without a name in JSON is a problem of the object that has it.
-		found.Report(prefix+strings.TrimSuffix(path, ".-"), ruleCodes[violation.Tag()], ruleMessage(violation))
+		found.Report(prefix+strings.TrimSuffix(path, ".-"), ruleTexts[violation.Tag()].code, ruleMessage(violation))
 	}
 }
 
-// ruleCodes has the codes of tags.
-var ruleCodes = map[string]string{
-	"required": strictjson.Required, "oneof": strictjson.NotAllowed, "network_type": strictjson.NotAllowed, "gte": strictjson.OutOfRange, "lte": strictjson.OutOfRange, "finite": strictjson.OutOfRange, "percentage": strictjson.OutOfRange,
+// ruleTexts has the code of a tag, and what the field must be, with {} for the parameter.
+var ruleTexts = map[string]struct{ code, message string }{
+	"required":      {strictjson.Required, "must not be empty"},
+	"oneof":         {strictjson.NotAllowed, "must be one of {}"},
+	"network_type":  {strictjson.NotAllowed, ""},
+	"gte":           {strictjson.OutOfRange, "must be {} or more"},
+	"lte":           {strictjson.OutOfRange, "must be at most {}"},
+	"finite":        {strictjson.OutOfRange, "must be a finite number, and not -0"},
+	"percentage":    {strictjson.OutOfRange, "must be from 0 to 100"},
+	"min":           {"", "must name at least one strategy"},
+	"excludes":      {"", "must not be set together with {}"},
+	"set_with":      {"", "must be set if {} is set"},
+	"isdefault":     {"", "must be a kind that this version supports"},
+	"excluded_with": {"", "must not be given together with classic"},
 }
 
 // ruleMessage returns what the field must be, for the sender of the request.
 func ruleMessage(violation validator.FieldError) string {
-	switch violation.Tag() {
-	case "required":
-		return "must not be empty"
-	case "oneof":
-		return "must be one of " + strings.Join(strings.Fields(violation.Param()), ", ")
-	case "gte":
-		return "must be " + violation.Param() + " or more"
-	case "lte":
-		return "must be at most " + violation.Param()
-	case "finite":
-		return "must be a finite number, and not -0"
-	case "percentage":
-		return "must be from 0 to 100"
-	case "min":
-		return "must name at least one strategy"
-	case "excludes":
-		return "must not be set together with " + violation.Param()
-	case "set_with":
-		return "must be set if " + violation.Param() + " is set"
-	case "isdefault":
-		return "must be a kind that this version supports"
-	case "excluded_with":
-		return "must not be given together with classic"
-	default:
-		return textRules[violation.Tag()](reflect.ValueOf(violation.Value()).String())
+	if problem, isText := textRules[violation.Tag()]; isText {
+		return problem(reflect.ValueOf(violation.Value()).String())
 	}
+	parameters := strings.Join(strings.Fields(violation.Param()), ", ")
+	return strings.ReplaceAll(ruleTexts[violation.Tag()].message, "{}", parameters)
 }
 
 func (p *EVMPolicy) checkNetworkRules(found *problems) {
@@ -205,20 +195,16 @@ func (s *settings) check(r *Relayer, found *problems) {
 		return
 	}
 	if !isKnown(r.Policy) {
-		found.Add("policies", "must be a policy of one of the network types "+networkTypeList())
+		found.Add("policies", "must be a policy of one of the network types "+networkTypeList)
 		return
 	}
 	if r.Policy.NetworkType() != r.NetworkType {
-		found.Add("policies", otherPolicyMessage(r.Policy))
+		found.Add("policies", fmt.Sprintf("must be the policy of the network type, not that of %s", r.Policy.NetworkType()))
 		return
 	}
 	if s.networkRules {
 		r.Policy.checkNetworkRules(found)
 	}
-}
-
-func otherPolicyMessage(policy Policy) string {
-	return fmt.Sprintf("must be the policy of the network type, not that of %s", policy.NetworkType())
 }
 
 func checkURLs(policy rpcguard.Policy, endpoints []RPCConfig, found *problems) {
@@ -317,15 +303,12 @@ func checkHeaders(endpoints []RPCConfig, found *problems) {
 		for _, name := range slices.Sorted(maps.Keys(endpoint.Headers)) {
 			value, lower := endpoint.Headers[name].Unmasked(), strings.ToLower(name)
 			size += len(name) + len(value)
-			switch isOther := func(r rune) bool { return !isAlphanumeric(r) && !strings.ContainsRune("!#$%&'*+-.^_`|~", r) }; {
-			case name == "" || strings.ContainsFunc(name, isOther):
-				found.ReportUnknown(headerPath(i, name), "", "must have the name of an HTTP field")
-			case slices.Contains(ownHeaders, lower):
-				found.ReportUnknown(headerPath(i, name), "", "must not be a field that the connection uses")
-			case given[lower]:
-				found.ReportUnknown(headerPath(i, name), strictjson.Duplicate, "must not be given more than once, in any letter case")
-			case value == "" || strings.TrimSpace(value) != value || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' }):
-				found.ReportUnknown(headerPath(i, name), "", "must be visible ASCII, with spaces only between other characters")
+			code, problem := "", headerProblem(name, value)
+			if given[lower] {
+				code, problem = strictjson.Duplicate, "must not be given more than once, in any letter case"
+			}
+			if problem != "" {
+				found.ReportUnknown(headerPath(i, name), code, problem)
 			}
 			given[lower] = true
 		}
@@ -333,6 +316,20 @@ func checkHeaders(endpoints []RPCConfig, found *problems) {
 			found.Report(fmt.Sprintf("custom_rpc_urls[%d].headers", i), strictjson.OutOfRange, fmt.Sprintf("must be at most %d, of %d bytes together", maxHeaders, maxHeadersSize))
 		}
 	}
+}
+
+func headerProblem(name, value string) string {
+	isOther := func(r rune) bool { return !isAlphanumeric(r) && !strings.ContainsRune("!#$%&'*+-.^_`|~", r) }
+	isHidden := func(r rune) bool { return r < ' ' || r > '~' }
+	switch {
+	case name == "" || strings.ContainsFunc(name, isOther):
+		return "must have the name of an HTTP field"
+	case slices.Contains(ownHeaders, strings.ToLower(name)):
+		return "must not be a field that the connection uses"
+	case value == "" || strings.TrimSpace(value) != value || strings.ContainsFunc(value, isHidden):
+		return "must be visible ASCII, with spaces only between other characters"
+	}
+	return ""
 }
 
 // The limits of labels.
@@ -454,24 +451,16 @@ func (s *settings) checkSettings(raw json.RawMessage, found *problems) {
 	}
 }
 
+// userInformation matches a URL with user information, also with an unescaped password that has a
+// slash: then what seems to be a port is no number.
+var userInformation = regexp.MustCompile(`(?s)://(?:[^/?#]*@|(?:[^[/?#:][^/?#:]*)?:(?:[0-9]*[^0-9/?#]|[0-9]{6}).*@)`)
+
 // settingsTextProblem returns why a text cannot be in settings, or "".
 func settingsTextProblem(text string) string {
-	lastAt := strings.LastIndexByte(text, '@')
-	for _, rest, isURL := strings.Cut(text, "://"); isURL; _, rest, isURL = strings.Cut(rest, "://") {
-		authority, _ := mask.Authority(rest)
-		if strings.Contains(authority, "@") || hasPassword(authority) && len(text)-len(rest) <= lastAt {
-			return "must not be a URL with user information: settings are shown to every reader"
-		}
+	if userInformation.MatchString(text) {
+		return "must not be a URL with user information: settings are shown to every reader"
 	}
 	return ""
-}
-
-// hasPassword reports whether the text after the first colon is not a port number, as with an
-// unescaped password that contains a slash.
-func hasPassword(authority string) bool {
-	_, port, hasPort := strings.Cut(authority, ":")
-	_, err := strconv.ParseUint(port, 10, 16)
-	return hasPort && port != "" && err != nil && authority[0] != '['
 }
 
 // checkType reports what of settings does not fit the type that value points to.
@@ -488,7 +477,7 @@ func checkType(raw json.RawMessage, value any, found *problems) {
 	_ = errors.As(structRules().Struct(value), &violations)
 	for _, violation := range violations {
 		_, path, _ := strings.Cut(violation.Namespace(), ".")
-		found.Report(strictjson.Join(settingsMember, path), ruleCodes[violation.Tag()], settingsRuleMessage(violation))
+		found.Report(strictjson.Join(settingsMember, path), ruleTexts[violation.Tag()].code, settingsRuleMessage(violation))
 	}
 }
 
@@ -569,99 +558,65 @@ func fieldOf(t reflect.Type, name string) (reflect.StructField, bool) {
 	return reflect.StructField{}, false
 }
 
+// shapes has what a value of a kind must be.
+var shapes = map[reflect.Kind]string{
+	reflect.Bool: "must be true or false", reflect.String: "must be a string", reflect.Struct: "must be an object", reflect.Map: "must be an object",
+	reflect.Slice: "must be an array", reflect.Array: "must be an array", reflect.Float32: "must be a number", reflect.Float64: "must be a number",
+}
+
 // shapeProblem returns what a value must be that a type cannot hold.
 func shapeProblem(t reflect.Type, err error) string {
-	switch kind := t.Kind(); {
+	const notation = ", without a point or an exponent"
+	switch zero := reflect.Zero(t); {
 	case hasOwnDecoder(t):
 		return "is not valid: " + mask.Text(err.Error())
-	case kind == reflect.Bool:
-		return "must be true or false"
-	case kind == reflect.String:
-		return "must be a string"
-	case kind == reflect.Struct || kind == reflect.Map:
-		return "must be an object"
-	case kind == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
+	case t == reflect.TypeFor[[]byte]():
 		return "must be a string in base64"
-	case kind == reflect.Slice || kind == reflect.Array:
-		return "must be an array"
-	case kind == reflect.Float32 || kind == reflect.Float64:
-		return "must be a number"
-	case kind >= reflect.Uint && kind <= reflect.Uintptr:
-		return fmt.Sprintf("must be a whole number from 0 to %d, without a point or an exponent", uint64(math.MaxUint64)>>(64-t.Bits()))
-	case kind >= reflect.Int && kind <= reflect.Int64:
+	case zero.CanUint():
+		return fmt.Sprintf("must be a whole number from 0 to %d%s", uint64(math.MaxUint64)>>(64-t.Bits()), notation)
+	case zero.CanInt():
 		most := int64(math.MaxInt64) >> (64 - t.Bits())
-		return fmt.Sprintf("must be a whole number from %d to %d, without a point or an exponent", -most-1, most)
-	default:
-		return "has a form that is not supported"
+		return fmt.Sprintf("must be a whole number from %d to %d%s", -most-1, most, notation)
 	}
+	return cmp.Or(shapes[t.Kind()], "has a form that is not supported")
 }
 
-// knownNetworkType describes a network type that this version of the package supports.
-type knownNetworkType struct {
-	name      NetworkType
-	newPolicy func() Policy
-
-	// addressProblem returns why a relayer cannot have the address, or "".
-	addressProblem func(address string) string
-}
-
-// networkTypes is the table of the network types.
-var networkTypes = []knownNetworkType{
-	{EVM, func() Policy { return new(EVMPolicy) }, chain.EVMAddressProblem},
-	{Solana, func() Policy { return new(SolanaPolicy) }, chain.SolanaAddressProblem},
-	{Stellar, func() Policy { return new(StellarPolicy) }, chain.StellarAccountProblem},
-}
+// networkTypeList has the network types that this version of the package supports.
+const networkTypeList = string(EVM + ", " + Solana + ", " + Stellar)
 
 // NetworkTypes returns the network types that this version of the package has. Later versions
 // may have more.
-func NetworkTypes() []NetworkType {
-	names := make([]NetworkType, 0, len(networkTypes))
-	for _, t := range networkTypes {
-		names = append(names, t.name)
-	}
-	return names
-}
+func NetworkTypes() []NetworkType { return []NetworkType{EVM, Solana, Stellar} }
 
 // networkTypeProblem returns why the text is no known network type, or "".
 func networkTypeProblem(text string) string {
 	if newPolicy(NetworkType(text)) != nil {
 		return ""
 	}
-	return "must be one of " + networkTypeList()
-}
-
-func networkTypeList() string {
-	var names []string
-	for _, name := range NetworkTypes() {
-		names = append(names, string(name))
-	}
-	return strings.Join(names, ", ")
+	return "must be one of " + networkTypeList
 }
 
 // newPolicy returns an empty policy of the network type, or nil if the type is unknown.
 func newPolicy(name NetworkType) Policy {
-	i := slices.IndexFunc(networkTypes, func(t knownNetworkType) bool { return t.name == name })
-	if i < 0 {
-		return nil
+	switch name {
+	case EVM:
+		return new(EVMPolicy)
+	case Solana:
+		return new(SolanaPolicy)
+	case Stellar:
+		return new(StellarPolicy)
 	}
-	return networkTypes[i].newPolicy()
+	return nil
 }
 
-// isKnown reports whether the policy is that of a type of the table. A type of another package
-// implements Policy if it embeds one; its own fields would be lost.
+// isKnown reports whether the policy has one of the types that this version supports. A type of
+// another package implements Policy if it embeds one; its own fields would be lost.
 func isKnown(policy Policy) bool {
-	return slices.ContainsFunc(networkTypes, func(t knownNetworkType) bool { return reflect.TypeOf(t.newPolicy()) == reflect.TypeOf(policy) })
-}
-
-// networkAddressProblem returns why a relayer of the network type cannot have the address, or
-// "".
-func networkAddressProblem(address string, name NetworkType) string {
-	for _, t := range networkTypes {
-		if t.name == name {
-			return t.addressProblem(address)
-		}
+	switch policy.(type) {
+	case *EVMPolicy, *SolanaPolicy, *StellarPolicy:
+		return true
 	}
-	return ""
+	return false
 }
 
 // checkOuterSpaces reports a name with outer spaces, which looks like the name without them.
@@ -745,25 +700,26 @@ const maxAddressLength = 256
 
 // addressProblem returns why an address from the resolver cannot be stored, or "".
 func (s *settings) addressProblem(address string, networkType NetworkType) string {
-	if problem := strictjson.TextProblem(address); problem != "" {
-		return problem
-	}
-	if len(address) > maxAddressLength {
-		return fmt.Sprintf("must be at most %d bytes", maxAddressLength)
-	}
-	if strings.ContainsFunc(address, func(r rune) bool {
+	isBlank := func(r rune) bool {
 		return unicode.IsControl(r) || unicode.IsSpace(r) || unicode.Is(unicode.Bidi_Control, r)
-	}) {
+	}
+	switch problem := strictjson.TextProblem(address); {
+	case problem != "":
+		return problem
+	case len(address) > maxAddressLength:
+		return fmt.Sprintf("must be at most %d bytes", maxAddressLength)
+	case strings.ContainsFunc(address, isBlank):
 		return "must not contain spaces or control characters"
-	}
-	if strings.Contains(address, "://") {
+	case strings.Contains(address, "://"):
 		return "must not be a URL"
-	}
-	if strings.Contains(address, "@") {
+	case strings.Contains(address, "@"):
 		return "must not contain @, which could follow credentials"
-	}
-	if s.networkRules {
-		return networkAddressProblem(address, networkType)
+	case s.networkRules && networkType == EVM:
+		return chain.EVMAddressProblem(address)
+	case s.networkRules && networkType == Solana:
+		return chain.SolanaAddressProblem(address)
+	case s.networkRules && networkType == Stellar:
+		return chain.StellarAccountProblem(address)
 	}
 	return ""
 }

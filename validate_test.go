@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
-	"math/rand/v2"
 	"net/netip"
 	"reflect"
 	"slices"
@@ -379,107 +377,6 @@ func TestLabels_Patch(t *testing.T) {
 	wantFields(t, fieldErrors(t, err), "labels")
 }
 
-func TestLabels_Update(t *testing.T) {
-	m := newManager(t)
-	ctx := t.Context()
-	mustCreateDocument(t, m, evmBody(`"id":"a"`, `"labels":{"team":"risk"}`))
-	set := func(change func(labels map[string]string)) (*relayer.Relayer, error) {
-		return m.Update(ctx, "a", func(r *relayer.Relayer) error {
-			if r.Labels == nil {
-				r.Labels = make(map[string]string)
-			}
-			change(r.Labels)
-			return nil
-		})
-	}
-	want := map[string]string{"team": "risk", "tier": "1"}
-	if r, err := set(func(labels map[string]string) { labels["tier"] = "1" }); err != nil || !maps.Equal(r.Labels, want) {
-		t.Errorf("added: %v, %v", r, err)
-	}
-	_, err := set(func(labels map[string]string) { labels["tier"] = "\x7f" })
-	wantFields(t, fieldErrors(t, err), "labels.tier")
-	if r := mustGet(t, m, "a"); !maps.Equal(r.Labels, want) {
-		t.Errorf("after an invalid update: %v", r.Labels)
-	}
-	if r, err := set(func(labels map[string]string) { clear(labels) }); err != nil || r.Labels != nil {
-		t.Errorf("cleared: %v, %v", r, err)
-	}
-	if document := storedDocument(t, m, "a"); strings.Contains(document, "labels") {
-		t.Errorf("stored %s", document)
-	}
-}
-
-// Labels survive the changes of a relayer that has members of a newer version.
-func TestLabels_UnknownMembersKept(t *testing.T) {
-	store := memory.New()
-	rec := relayer.Record{ID: "a", Document: []byte(`{"id":"a","name":"n","network":"x","network_type":"evm","address":"","paused":false,` +
-		`"system_disabled":false,"signer_id":"s","policies":{},"labels":{"b":"2","a":"1"},"new":{"x":1}}`)}
-	if _, err := store.Create(t.Context(), rec); err != nil {
-		t.Fatal(err)
-	}
-	m := managerOf(t, store)
-	for _, test := range []struct{ patch, want string }{
-		{`{"paused":true}`, `{"b":"2","a":"1"}`},
-		{`{"labels":{"c":"3"}}`, `{"a":"1","b":"2","c":"3"}`},
-		{`{"labels":null}`, ""},
-	} {
-		document, err := m.Documents().Patch(t.Context(), "a", []byte(test.patch))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if member(t, document.JSON, "labels") != test.want || member(t, document.JSON, "new") != `{"x":1}` {
-			t.Errorf("%s: stored %s, want the labels %s", test.patch, document.JSON, test.want)
-		}
-	}
-}
-
-func TestLabels_PrintedForms(t *testing.T) {
-	req := minimal("a")
-	req.Labels = map[string]string{"b": "2", "a": "1"}
-	r := mustCreate(t, newManager(t), req)
-	encoded, err := json.Marshal(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const want = `"labels":{"a":"1","b":"2"}`
-	for name, text := range map[string]string{
-		"JSON": string(encoded), "printed": fmt.Sprint(r), "request": fmt.Sprint(req),
-	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("%s: %s, want %s", name, text, want)
-		}
-	}
-	var decoded relayer.Relayer
-	if err := json.Unmarshal(encoded, &decoded); err != nil || !maps.Equal(decoded.Labels, req.Labels) {
-		t.Errorf("decoded %v, error %v", decoded.Labels, err)
-	}
-	var request relayer.CreateRequest
-	if err := json.Unmarshal([]byte(evmBody(want)), &request); err != nil || !maps.Equal(request.Labels, req.Labels) {
-		t.Errorf("decoded %v, error %v", request.Labels, err)
-	}
-}
-
-func BenchmarkWrite_Labels(b *testing.B) {
-	for name, labels := range map[string]string{"none": `{}`, "five": `{"chain":"main","owner":"desk-7","region":"eu","stage":"prod","team":"payments"}`} {
-		b.Run(name, func(b *testing.B) {
-			m, body := newManager(b), evmBody(`"labels":`+labels, `"policies":{"gas_price_cap":100000000000}`)
-			b.Run("create", func(b *testing.B) {
-				for b.Loop() {
-					mustCreateDocument(b, m, body)
-				}
-			})
-			changed := mustCreateDocument(b, m, body)
-			b.Run("patch", func(b *testing.B) {
-				for i := 0; b.Loop(); i++ {
-					if _, err := m.Documents().Patch(b.Context(), changed.ID, fmt.Appendf(nil, `{"paused":%t}`, i%2 == 0)); err != nil {
-						b.Fatal(err)
-					}
-				}
-			})
-		})
-	}
-}
-
 // sizeOf returns the size of a relayer as stored.
 func sizeOf(t *testing.T, store relayer.Store, id string) int {
 	t.Helper()
@@ -541,20 +438,6 @@ func TestMaxRelayerSize_Default(t *testing.T) {
 	// Unknown members and full URLs count.
 	if _, err := m.Patch(t.Context(), "b", patchtest.JSON(map[string]any{"custom_rpc_urls": []relayer.RPCConfig{{URL: "https://rpc.example/v2/key2"}}})); !errors.Is(err, relayer.ErrInvalid) {
 		t.Errorf("a longer URL with the same mask: %v", err)
-	}
-}
-
-// Patches add up: each is small, and the relayer that they make is not.
-func TestMaxRelayerSize_ManyPatches(t *testing.T) {
-	m := newManager(t, relayer.WithMaxRelayerSize(2000))
-	mustCreate(t, m, minimal("a"))
-	fields := []string{"name", "notification_id"}
-	var err error
-	for i := 0; err == nil && i < 100; i++ {
-		_, err = m.Patch(t.Context(), "a", patchtest.JSON(map[string]any{fields[i%2]: strings.Repeat("x", 50*i+1)}))
-	}
-	if !errors.Is(err, relayer.ErrInvalid) || len(storedDocument(t, m, "a")) > 2000 {
-		t.Errorf("%d bytes were stored, error %v", len(storedDocument(t, m, "a")), err)
 	}
 }
 
@@ -886,77 +769,6 @@ func TestSettings_Refused(t *testing.T) {
 	}
 }
 
-// Patches are those of RFC 7396, of which mergeModel is the pseudocode.
-func TestSettings_PatchModel(t *testing.T) {
-	m := newManager(t)
-	mustCreateDocument(t, m, evmBody(`"id":"r"`))
-	random := rand.New(rand.NewPCG(7, 396))
-	var model any
-	for range 2000 {
-		patch := randomPatch(random, 0)
-		body, err := json.Marshal(map[string]any{"settings": patch})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if model = mergeModel(model, patch); patch == nil {
-			model = nil
-		}
-		r, err := m.Patch(t.Context(), "r", body)
-		if err != nil {
-			t.Fatalf("%s: %v", body, err)
-		}
-		var got any
-		if r.Settings != nil {
-			if err := json.Unmarshal(r.Settings, &got); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if !reflect.DeepEqual(got, model) {
-			t.Fatalf("%s\ngave %s\nwant %v", body, r.Settings, model)
-		}
-	}
-}
-
-func mergeModel(target, patch any) any {
-	changes, isObject := patch.(map[string]any)
-	if !isObject {
-		return patch
-	}
-	merged := make(map[string]any)
-	if old, isObject := target.(map[string]any); isObject {
-		for name, value := range old {
-			merged[name] = value
-		}
-	}
-	for name, value := range changes {
-		if value == nil {
-			delete(merged, name)
-		} else {
-			merged[name] = mergeModel(merged[name], value)
-		}
-	}
-	return merged
-}
-
-// randomPatch returns an object, and null in a few cases; below the top also other values.
-func randomPatch(random *rand.Rand, depth int) any {
-	switch n := random.IntN(20); {
-	case n == 0:
-		return nil
-	case depth > 0 && n < 4:
-		return nil
-	case depth > 0 && n < 7:
-		return float64(random.IntN(3))
-	case depth > 0 && n < 9:
-		return []any{nil, map[string]any{"a": nil, "b": float64(random.IntN(2))}, "x"}
-	}
-	object := make(map[string]any)
-	for range random.IntN(4 - min(depth, 3)) {
-		object[string(rune('a'+random.IntN(4)))] = randomPatch(random, depth+1)
-	}
-	return object
-}
-
 func TestWithSettings(t *testing.T) {
 	ctx := t.Context()
 	m := newManager(t, relayer.WithSettings[engineSettings]())
@@ -1049,26 +861,5 @@ func TestWithSettings_InvalidType(t *testing.T) {
 		if _, err := relayer.New(memory.New(), option); err == nil {
 			t.Error(name, "is accepted")
 		}
-	}
-}
-
-// BenchmarkSettings compares creates, patches and pages with 4 KiB of settings with those without.
-func BenchmarkSettings(b *testing.B) {
-	for _, size := range []int{0, 4 << 10} {
-		m := newManager(b)
-		for i := range 3000 {
-			req := minimal(fmt.Sprint("r", i))
-			if size > 0 {
-				req.Settings = json.RawMessage(`{"a":"` + strings.Repeat("x", size) + `"}`)
-			}
-			mustCreate(b, m, req)
-		}
-		b.Run(fmt.Sprint("list/bytes=", size), func(b *testing.B) {
-			for b.Loop() {
-				if _, err := listDocuments(b.Context(), m, relayer.ListQuery{PerPage: 100}); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
 	}
 }

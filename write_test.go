@@ -929,7 +929,7 @@ func TestMaskedURL_StoredBefore(t *testing.T) {
 	store := memory.New()
 	_, err := store.Create(t.Context(), relayer.Record{ID: "a",
 		Document: []byte(evmBody(`"id":"a"`, `"custom_rpc_urls":[{"url":"https://h.example/***","weight":1}]`, `"policies":{}`)),
-		Private:  []byte(`{"custom_rpc_urls":["https://h.example/***"]}`)})
+		Private:  []byte(`{"custom_rpc_urls":[{"url":"https://h.example/***","weight":1}]}`)})
 	if err != nil {
 		t.Fatal(err)
 	}

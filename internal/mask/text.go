@@ -2,9 +2,7 @@ package mask
 
 import (
 	"regexp"
-	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -20,14 +18,12 @@ import (
 // Masked text stays as it is.
 func Text(text string) string {
 	text = invalidPort.ReplaceAllString(text, "${1}"+Hidden)
-	var out strings.Builder
-	for text != "" {
-		length := tokenLength(text)
-		maskToken(&out, text[:length])
-		text = text[length:]
-	}
-	return hostName.ReplaceAllStringFunc(out.String(), Host)
+	text = token.ReplaceAllStringFunc(text, maskToken)
+	return hostName.ReplaceAllStringFunc(text, Host)
 }
+
+// token matches a text without spaces and control characters.
+var token = regexp.MustCompile(`[^\pZ\p{Cc}]+`)
 
 // hostName matches a name of at least three labels.
 var hostName = regexp.MustCompile(`[\pL\pN_-]+(?:[.。．｡][\pL\pN_-]+){2,}`)
@@ -62,38 +58,19 @@ func Shortened(text string, limit int) string {
 // https://user:pass/word@rpc.example, the port would be pass.
 var invalidPort = regexp.MustCompile(`(invalid port ":)(?:[^"\\]|\\.)*`)
 
-// tokenLength returns the length of the spaces at the start of text, or of what is before
-// the next space.
-func tokenLength(text string) int {
-	isSpace := isSeparator(rune(text[0]))
-	for i, r := range text {
-		if i > 0 && isSeparator(r) != isSpace {
-			return i
-		}
-	}
-	return len(text)
-}
-
-func isSeparator(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
-
 // scheme matches a scheme with :// in the notations of URLs, of JSON and of queries.
 var scheme = regexp.MustCompile(`(?i)[a-z][a-z0-9+.-]*(?::|\\u003a|%(?:25)*3a)(?:/|\\/|\\u002f|%(?:25)*2f){2}`)
 
-// maskToken writes a text without spaces, with its URLs masked.
-func maskToken(out *strings.Builder, token string) {
-	for {
-		found := scheme.FindStringIndex(token)
-		if found == nil {
-			out.WriteString(maskWithoutScheme(token))
-			return
-		}
+// maskToken masks the URLs in a text without spaces.
+func maskToken(token string) string {
+	var out strings.Builder
+	for found := scheme.FindStringIndex(token); found != nil; found = scheme.FindStringIndex(token) {
 		before, rest := token[:found[0]], token[found[1]:]
 		length := urlLength(before, rest)
-		out.WriteString(maskWithoutScheme(before))
-		out.WriteString(token[found[0]:found[1]])
-		out.WriteString(maskRest(rest[:length]))
+		out.WriteString(maskWithoutScheme(before) + token[found[0]:found[1]] + maskRest(rest[:length]))
 		token = rest[length:]
 	}
+	return out.String() + maskWithoutScheme(token)
 }
 
 // urlLength returns the length of the rest of a URL: up to the quote that was opened
@@ -145,7 +122,7 @@ func maskRest(rest string) string {
 	if ends := at.FindAllStringIndex(authority, -1); ends != nil {
 		authority = authority[ends[len(ends)-1][1]:]
 	}
-	if !isHost(authority) {
+	if !host.MatchString(authority) {
 		return Hidden
 	}
 	if path != "" && path != "/" {
@@ -156,16 +133,7 @@ func maskRest(rest string) string {
 
 // host matches a host with an optional port. A port that is not a number is the start of
 // a password.
-var host = regexp.MustCompile(`^(?:\[[0-9A-Fa-f:.%a-z]+\]|[\pL\pN._~*。．｡-]+)(?::([0-9]*))?$`)
-
-func isHost(text string) bool {
-	found := host.FindStringSubmatch(text)
-	if found == nil {
-		return false
-	}
-	_, err := strconv.ParseUint(found[1], 10, 16)
-	return found[1] == "" || err == nil
-}
+var host = regexp.MustCompile(`^(?:\[[0-9A-Fa-f:.%a-z]+\]|[\pL\pN._~*。．｡-]+)(?::[0-9]{0,5})?$`)
 
 var (
 	// credentials matches user information with a password, and the rest of the token.

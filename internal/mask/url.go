@@ -4,6 +4,7 @@ package mask
 
 import (
 	"net/url"
+	"regexp"
 	"strings"
 	"unicode"
 
@@ -16,9 +17,6 @@ const (
 
 	// Path replaces path, query and fragment.
 	Path = "/" + Hidden
-
-	// minKeyLength is the length from which on a label can look like a key.
-	minKeyLength = 20
 )
 
 // URL returns the masked form of a URL: scheme, port and [Host] are kept, user information
@@ -29,7 +27,8 @@ func URL(text string) string {
 	if err != nil || parsed.Host == "" || parsed.Scheme == "" {
 		return Hidden
 	}
-	authority, rest := split(text)
+	_, afterScheme, _ := strings.Cut(text, "://")
+	authority, rest := Authority(afterScheme)
 	host := authority[strings.LastIndexByte(authority, '@')+1:]
 	if rest != "" && rest != "/" {
 		rest = Path
@@ -42,8 +41,8 @@ func URL(text string) string {
 // labels are kept. A host that hides a key from this rule by characters that clients fold is
 // returned folded.
 func Host(host string) string {
-	if len(host) < minKeyLength {
-		return host
+	if len(host) < 20 {
+		return host // as most hosts, without an allocation
 	}
 	masked := hideKeys(host)
 	if masked != host || !strings.ContainsFunc(host, func(r rune) bool { return r == '%' || r > unicode.MaxASCII }) {
@@ -69,29 +68,12 @@ func hideKeys(host string) string {
 	return strings.Join(labels, ".") + host[len(name):]
 }
 
-func isKey(label string) bool {
-	letters, digits := 0, 0
-	for _, c := range []byte(label) {
-		switch {
-		case 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z':
-			letters++
-		case '0' <= c && c <= '9':
-			digits++
-		default:
-			return false
-		}
-	}
-	return letters > 0 && digits > 0 && letters+digits >= minKeyLength
-}
+// key matches a label that may be a key.
+var key = regexp.MustCompile(`^[A-Za-z0-9]{20,}$`)
 
-// IsHostMasked reports whether a label of the host is [Hidden].
-func IsHostMasked(host string) bool {
-	for label := range strings.SplitSeq(host, ".") {
-		if label == Hidden {
-			return true
-		}
-	}
-	return false
+func isKey(label string) bool {
+	const digits = "0123456789"
+	return key.MatchString(label) && strings.ContainsAny(label, digits) && strings.Trim(label, digits) != ""
 }
 
 // FoldHost returns the form of a host that clients with support for international
@@ -124,12 +106,6 @@ func Marked(masked string) string {
 		return masked
 	}
 	return scheme + "://" + Hidden + "@" + rest
-}
-
-// split returns user information, host and port, and the rest after them.
-func split(text string) (authority, rest string) {
-	_, afterScheme, _ := strings.Cut(text, "://")
-	return Authority(afterScheme)
 }
 
 // Authority returns user information, host and port of the part of a URL after ://, and the rest.

@@ -1,6 +1,18 @@
+// Package strictjson decodes JSON into structs and reports every problem of a
+// document at once, each with the path of its field. It accepts only what can
+// be read in one way: valid UTF-8, names that match exactly and occur once, no
+// unknown names, text without NUL and without half surrogate pairs.
+//
+// The fields of a struct are named by their json tags. A field is required
+// unless it is a pointer, a slice, or tagged wire:"optional". A field tagged
+// wire:"nonempty" must not be the zero value if it is given. A field tagged
+// wire:"initial" cannot be changed by a patch, and no document has a field tagged
+// wire:"readonly". Null means omitted.
+// Integers are whole numbers of 0 or more, in any notation.
 package strictjson
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -53,16 +65,12 @@ func (d *Decoder) Decode(data []byte, into any) {
 type Value struct {
 	decoder *Decoder
 	data    []byte
-	path    path
+	path    string
 	isPatch bool // of the target, which exists
 }
 
 // First returns the first byte of the value, which determines its type.
-func (v Value) First() byte {
-	c := cursor{data: v.data}
-	c.skipSpace()
-	return c.data[c.at]
-}
+func (v Value) First() byte { return bytes.TrimLeft(v.data, space)[0] }
 
 // Raw returns the bytes of the value, which the caller must not change.
 func (v Value) Raw() []byte { return v.data }
@@ -72,7 +80,7 @@ func (v Value) Report(message string) { v.ReportAs("", message) }
 
 // ReportAs is Report with a code.
 func (v Value) ReportAs(code, message string) {
-	v.decoder.Problems.Report(v.path.String(), code, message)
+	v.decoder.Problems.Report(v.path, code, message)
 }
 
 // Number passes a number literal to set, which returns a message to report or
@@ -109,7 +117,7 @@ func (v Value) Object(into any) { v.object(reflect.ValueOf(into).Elem()) }
 
 // Member returns a member of the document at the top.
 func (d *Decoder) Member(name string, data []byte) Value {
-	return Value{decoder: d, data: data, path: path{parent: new(path), name: name}}
+	return Value{decoder: d, data: data, path: name}
 }
 
 // The limits of Free. Exact arithmetic on a number with a larger exponent could take minutes.
@@ -119,23 +127,24 @@ const (
 )
 
 // Free validates a value of any shape: its depth, duplicate names, every text and the exponent of
-// every number. If refuse is not
-// nil, it also checks each text and each name. It reports whether the value is valid.
+// every number. If refuse is not nil, it also checks each text and each name. It reports whether
+// the value is valid.
 func (v Value) Free(refuse func(text string) (problem string)) (isValid bool) {
-	if depth(v.data) > maxFreeDepth {
-		v.ReportAs(OutOfRange, fmt.Sprintf("must not nest deeper than %d levels", maxFreeDepth))
-		return false
-	}
-	return v.free(refuse)
+	return v.free(&v, 1, refuse)
 }
 
-func (v Value) free(refuse func(string) string) bool {
-	parent, isValid := &v.path, true
+// free validates a value at a level of the value at the top.
+func (v Value) free(top *Value, level int, refuse func(string) string) (isValid bool) {
+	isValid = true
 	report := func(at Value, code, problem string) {
 		if problem != "" {
 			at.reportMember(code, problem)
 			isValid = false
 		}
+	}
+	if first := v.First(); level > maxFreeDepth && (first == '[' || first == '{') {
+		top.ReportAs(OutOfRange, fmt.Sprintf("must not nest deeper than %d levels", maxFreeDepth))
+		return false
 	}
 	switch v.First() {
 	case '"':
@@ -147,7 +156,7 @@ func (v Value) free(refuse func(string) string) bool {
 	case '[':
 		i := 0
 		for data := range elements(v.data) {
-			isValid = Value{v.decoder, data, path{parent: parent, isElement: true, index: i}, false}.free(refuse) && isValid
+			isValid = v.element(i, data).free(top, level+1, refuse) && isValid
 			i++
 		}
 	case '{':
@@ -157,7 +166,7 @@ func (v Value) free(refuse func(string) string) bool {
 		for !c.accept('}') {
 			name, problem := unquote(c.next())
 			c.accept(':')
-			member := v.member(parent, name, c.next())
+			member := v.member(name, c.next())
 			if problem == "" && refuse != nil {
 				report(v, "", refuse(name)) // a path with the name would show it
 			}
@@ -165,7 +174,7 @@ func (v Value) free(refuse func(string) string) bool {
 				report(member, Duplicate, "must not be given more than once")
 			}
 			given[name] = true
-			isValid = member.free(refuse) && isValid
+			isValid = member.free(top, level+1, refuse) && isValid
 			c.accept(',')
 		}
 	default:
@@ -175,26 +184,6 @@ func (v Value) free(refuse func(string) string) bool {
 		}
 	}
 	return isValid
-}
-
-// path is the path of a value, formatted only if there is a problem to report. That of the
-// document is zero.
-type path struct {
-	parent    *path
-	name      string // of a member of an object
-	isElement bool   // of an array, at index
-	index     int
-}
-
-func (p path) String() string {
-	switch {
-	case p.parent == nil:
-		return ""
-	case p.isElement:
-		return p.parent.String() + "[" + strconv.Itoa(p.index) + "]"
-	default:
-		return Join(p.parent.String(), p.name)
-	}
 }
 
 // Join returns the path of a member of the value at a path. Either may be empty.
@@ -209,13 +198,13 @@ type fieldShape struct {
 	name     string
 	index    int
 	required bool
-	nonempty bool
-	initial  bool // only in a document that is not a patch
-	readOnly bool
+	wire     string // of the tag: nonempty, initial, readonly
 }
 
 // isWritable reports whether a document may have the field.
-func (f fieldShape) isWritable(inPatch bool) bool { return !f.readOnly && (!f.initial || !inPatch) }
+func (f fieldShape) isWritable(inPatch bool) bool {
+	return !strings.Contains(f.wire, "readonly") && !(inPatch && strings.Contains(f.wire, "initial"))
+}
 
 // shapes caches the fields of struct types.
 var shapes sync.Map // of []fieldShape by reflect.Type
@@ -232,14 +221,8 @@ func shapeOf(structType reflect.Type) []fieldShape {
 			continue
 		}
 		wire := field.Tag.Get("wire")
-		fields = append(fields, fieldShape{
-			name:     name,
-			index:    i,
-			required: !strings.Contains(wire, "optional") && field.Type.Kind() != reflect.Pointer && field.Type.Kind() != reflect.Slice,
-			nonempty: strings.Contains(wire, "nonempty"),
-			initial:  strings.Contains(wire, "initial"),
-			readOnly: strings.Contains(wire, "readonly"),
-		})
+		isRequired := !strings.Contains(wire, "optional") && field.Type.Kind() != reflect.Pointer && field.Type.Kind() != reflect.Slice
+		fields = append(fields, fieldShape{name, i, isRequired, wire})
 	}
 	shapes.Store(structType, fields)
 	return fields
@@ -251,16 +234,13 @@ func (v Value) object(target reflect.Value) {
 	}
 	fields := shapeOf(target.Type())
 	seen := make([]bool, len(fields))
-	within := v.path // so that not all of v is on the heap
-	parent := &within
 	for name, data := range InOrder(v.data) {
 		position := slices.IndexFunc(fields, func(field fieldShape) bool { return field.name == name })
 		if position < 0 {
-			v.member(parent, strings.Clone(name), data).reportUnknown(fields)
+			v.member(name, data).reportUnknown(name, fields)
 			continue
 		}
-		field := fields[position] // its name needs no other memory
-		member := v.member(parent, field.name, data)
+		field, member := fields[position], v.member(name, data)
 		if !field.isWritable(v.isPatch) {
 			member.reportReadOnly(v.isPatch)
 			continue
@@ -274,13 +254,17 @@ func (v Value) object(target reflect.Value) {
 	}
 	for position, field := range fields {
 		if field.required && field.isWritable(false) && !seen[position] && !v.isPatch {
-			v.member(parent, field.name, nil).ReportAs(Required, "is required")
+			v.member(field.name, nil).ReportAs(Required, "is required")
 		}
 	}
 }
 
-func (v Value) member(parent *path, name string, data []byte) Value {
-	return Value{v.decoder, data, path{parent: parent, name: name}, v.isPatch}
+func (v Value) member(name string, data []byte) Value {
+	return Value{v.decoder, data, Join(v.path, name), v.isPatch}
+}
+
+func (v Value) element(index int, data []byte) Value {
+	return Value{v.decoder, data, v.path + "[" + strconv.Itoa(index) + "]", false}
 }
 
 // reportMember reports a problem of a member whose name is chosen by the sender.
@@ -288,16 +272,16 @@ func (v Value) reportMember(code, message string) {
 	if v.decoder.IgnoreUnknown {
 		return
 	}
-	v.decoder.Problems.ReportUnknown(v.path.String(), code, message)
+	v.decoder.Problems.ReportUnknown(v.path, code, message)
 }
 
-func (v Value) reportUnknown(fields []fieldShape) {
+func (v Value) reportUnknown(name string, fields []fieldShape) {
 	message := "is not a known field"
-	if v.path.name == "" {
+	if name == "" {
 		message = "must not have a member with an empty name"
 	}
 	for _, field := range fields {
-		if field.isWritable(v.isPatch) && strings.EqualFold(field.name, v.path.name) {
+		if field.isWritable(v.isPatch) && strings.EqualFold(field.name, name) {
 			message = fmt.Sprintf("is not a known field, did you mean %q?", field.name)
 		}
 	}
@@ -324,7 +308,7 @@ func (v Value) field(target reflect.Value, field fieldShape) {
 		return
 	}
 	v.decode(target)
-	if field.nonempty && v.First() == '"' && target.IsZero() {
+	if strings.Contains(field.wire, "nonempty") && v.First() == '"' && target.IsZero() {
 		v.ReportAs(Required, "must not be empty")
 	}
 }
@@ -383,14 +367,14 @@ func (v Value) texts(target reflect.Value) {
 	if !v.expect('{', "must be an object") {
 		return
 	}
-	given, texts, parent := make(map[string]bool), reflect.MakeMap(target.Type()), &v.path
+	given, texts := make(map[string]bool), reflect.MakeMap(target.Type())
 	if v.isPatch {
 		for name, text := range target.Seq2() {
 			texts.SetMapIndex(name, text)
 		}
 	}
 	for name, data := range InOrder(v.data) {
-		member := v.member(parent, name, data)
+		member := v.member(name, data)
 		text, problem := member.Text()
 		code := member.textCode()
 		isRemoved := v.isPatch && member.First() == 'n'
@@ -437,13 +421,12 @@ func (v Value) list(target reflect.Value) {
 	}
 	list := reflect.MakeSlice(target.Type(), 0, 0)
 	element := reflect.New(target.Type().Elem()).Elem()
-	parent := &v.path
 	for data := range elements(v.data) {
 		if v.decoder.Problems.Full() {
 			break
 		}
 		element.SetZero()
-		Value{v.decoder, data, path{parent: parent, isElement: true, index: list.Len()}, false}.decode(element)
+		v.element(list.Len(), data).decode(element)
 		list = reflect.Append(list, element)
 	}
 	target.Set(list)

@@ -4,7 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
+	"strings"
+	"unicode/utf8"
 )
 
 // Encode encodes value as it is served: without the escapes for HTML and
@@ -40,4 +44,151 @@ func Print(state fmt.State, value any) {
 	}
 	// A fmt.State reports no errors.
 	_, _ = state.Write(text)
+}
+
+// KeepUnknown returns changed, an object, with the members of stored that the types of the caller
+// do not have. known is stored, decoded into these types and encoded like changed. All three are
+// valid JSON.
+//
+// A value that is equal in known and changed keeps its stored form. An object that was changed
+// keeps the members that known does not have, after its own. A list that was changed is that of
+// changed, and so are the members at the top that are named in replaced.
+func KeepUnknown(stored, known, changed []byte, replaced ...string) []byte {
+	stored = bytes.TrimSpace(stored)
+	if bytes.Equal(stored, known) {
+		return changed
+	}
+	before, of := maps.Collect(InOrder(stored)), maps.Collect(InOrder(known))
+	if bytes.Equal(known, changed) && len(replaced) == 0 {
+		return stored
+	}
+	merged := new(Object)
+	names := make(map[string]bool)
+	for name, value := range InOrder(changed) {
+		names[name] = true
+		if !slices.Contains(replaced, name) {
+			value = keepValue(before[name], of[name], value)
+		}
+		merged.Add(name, value)
+	}
+	for name, value := range InOrder(stored) {
+		if !names[name] && of[name] == nil && !slices.Contains(replaced, name) {
+			merged.Add(name, value)
+		}
+	}
+	return merged.Bytes()
+}
+
+func keepValue(stored, known, changed []byte) []byte {
+	switch {
+	case stored == nil || known == nil:
+		return changed
+	case bytes.Equal(known, changed):
+		return stored
+	case stored[0] == '{' && known[0] == '{' && changed[0] == '{':
+		return KeepUnknown(stored, known, changed)
+	default:
+		return changed
+	}
+}
+
+// Object encodes an object whose members are encoded already. The zero value is empty.
+type Object struct{ encoded []byte }
+
+// Add adds a member after the others.
+func (o *Object) Add(name string, value []byte) {
+	if o.encoded == nil {
+		o.encoded = make([]byte, 0, 1024) // the size of a document
+	}
+	o.encoded = append(o.encoded, ',')
+	if isPlain := !strings.ContainsFunc(name, needsEscape); isPlain {
+		o.encoded = append(append(append(o.encoded, '"'), name...), '"')
+	} else {
+		quoted, _ := Encode(name) // a string always has an encoding
+		o.encoded = append(o.encoded, quoted...)
+	}
+	o.encoded = append(o.encoded, ':')
+	o.encoded = append(o.encoded, value...)
+}
+
+func needsEscape(r rune) bool { return r < ' ' || r == '"' || r == '\\' || r >= utf8.RuneSelf }
+
+// Bytes returns the object.
+func (o *Object) Bytes() []byte {
+	if len(o.encoded) == 0 {
+		return []byte("{}")
+	}
+	o.encoded[0] = '{'
+	return append(o.encoded, '}')
+}
+
+// ReplaceMember returns an object in which replace has replaced the value of a member. All
+// else stays as it is, except white space.
+func ReplaceMember(data []byte, name string, replace func(value []byte) []byte) []byte {
+	replaced := new(Object)
+	for member, value := range InOrder(data) {
+		if member == name {
+			value = replace(value)
+		}
+		replaced.Add(member, value)
+	}
+	return replaced.Bytes()
+}
+
+// MergePatch applies a JSON Merge Patch to target: the function of that name in RFC
+// 7396 section 2.
+func MergePatch(target, patch json.RawMessage) (json.RawMessage, error) {
+	changes, ok := Members(patch)
+	if !ok {
+		return patch, nil
+	}
+	merged, ok := Members(target)
+	if !ok {
+		merged = make(map[string]json.RawMessage)
+	}
+	for name, change := range changes {
+		if string(change) == "null" {
+			delete(merged, name)
+			continue
+		}
+		value, err := MergePatch(merged[name], change)
+		if err != nil {
+			return nil, err
+		}
+		merged[name] = value
+	}
+	return Encode(merged)
+}
+
+// Members returns the members of a JSON object, and false if value is not one.
+func Members(value json.RawMessage) (map[string]json.RawMessage, bool) {
+	var members map[string]json.RawMessage
+	err := json.Unmarshal(value, &members)
+	return members, err == nil && members != nil
+}
+
+// Diff returns the merge patch that changes one object into another: null for a member that
+// is missing in changed. Members of both are compared byte by byte. The patch is empty if
+// the objects do not differ.
+func Diff(object, changed json.RawMessage) map[string]any {
+	before, _ := Members(object)
+	after, _ := Members(changed)
+	patch := make(map[string]any)
+	for name := range before {
+		if _, ok := after[name]; !ok {
+			patch[name] = nil
+		}
+	}
+	for name, value := range after {
+		if bytes.Equal(before[name], value) {
+			continue
+		}
+		_, wasObject := Members(before[name])
+		if _, isObject := Members(value); wasObject && isObject {
+			patch[name] = Diff(before[name], value)
+			continue
+		}
+		patch[name] = value
+	}
+	return patch
 }

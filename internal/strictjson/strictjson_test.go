@@ -2,8 +2,6 @@ package strictjson_test
 
 import (
 	"encoding/json"
-	"fmt"
-	"math/big"
 	"reflect"
 	"slices"
 	"strings"
@@ -117,19 +115,6 @@ func TestDecode_Problems(t *testing.T) {
 	}
 }
 
-func TestDecode_Surrogates(t *testing.T) {
-	for literal, isValid := range map[string]bool{
-		`"\ud83d\uDE00"`: true, `"\\ud800"`: true, `"\ufffd"`: true, "\"\\n\uFFFD\"": true, `"\\\uFFFd"`: true,
-		`"\ud83d"`: false, `"\uDE00\ud83d"`: false, `"\ud83d\ud83d\ude00"`: false, `"\ufffd\ud800"`: false,
-		"\"\uFFFD\\ud800\"": false, `"\\\ud800"`: false, `"\\ufffd\ud800"`: false,
-	} {
-		got, problems := decode(t, `{"name":`+literal+`}`, nil)
-		if isValid != (len(problems) == 0) || isValid && got.Name == "" {
-			t.Errorf("%s: name %q, problems %q", literal, got.Name, problems)
-		}
-	}
-}
-
 func TestDecode_Patch(t *testing.T) {
 	full := func() outer {
 		return outer{
@@ -179,22 +164,6 @@ func TestDecode_Patch(t *testing.T) {
 	}
 }
 
-func TestDecode_IgnoreUnknown(t *testing.T) {
-	_, problems := decode(t, `{"x":{"x":1},"name":"","":0,"Name":0}`, func(d *strictjson.Decoder) { d.IgnoreUnknown = true })
-	if len(problems) > 0 {
-		t.Errorf("problems %q", problems)
-	}
-}
-
-func TestDecode_StopsListsWhenFull(t *testing.T) {
-	found, text := new(strictjson.Problems), `{"name":"","numbers":[`+strings.Repeat("-1,", 2000)+`-1]}`
-	d := strictjson.Decoder{Problems: found}
-	d.Decode([]byte(text), new(outer))
-	if got := list(found); len(got) != 1001 || got[1000] != " only the first 1000 problems are listed" {
-		t.Errorf("%d problems, the last is %q", len(got), got[len(got)-1])
-	}
-}
-
 // FuzzDecode compares accepted documents with encoding/json, and requires a
 // problem for every document that encoding/json rejects.
 func FuzzDecode(f *testing.F) {
@@ -225,38 +194,6 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// FuzzWhole compares with arithmetic on rational numbers.
-func FuzzWhole(f *testing.F) {
-	for _, text := range []string{"0", "-0", "5.0", "50e-1", "1e21", "1e78", "1.5", "-1", "0e99", "1E+2", "9e77", "99999e-5"} {
-		f.Add(text)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		_, exponent, _ := strings.Cut(strings.ToLower(text), "e")
-		if !strictjson.IsNumber(text) || len(exponent) > 4 {
-			return
-		}
-		value, ok := new(big.Rat).SetString(text)
-		if !ok {
-			t.Fatalf("%q is not a rational number", text)
-		}
-		want, wantProblem := "", ""
-		switch {
-		case !value.IsInt():
-			wantProblem = strictjson.NotWholeMessage
-		case value.Sign() < 0:
-			wantProblem = strictjson.NegativeMessage
-		default:
-			want = value.Num().String()
-			if len(want) > 78 {
-				want = strings.Repeat("9", 79)
-			}
-		}
-		if digits, problem := strictjson.Whole(text); digits != want || problem != wantProblem {
-			t.Errorf("%q: %q, %q, want %q, %q", text, digits, problem, want, wantProblem)
-		}
-	})
-}
-
 // A naive conversion of these literals would need gigabytes.
 func TestWhole_HugeExponent(t *testing.T) {
 	for text, want := range map[string]string{
@@ -267,43 +204,4 @@ func TestWhole_HugeExponent(t *testing.T) {
 			t.Errorf("%s: %q, %q, want %q", text, digits, problem, want)
 		}
 	}
-}
-
-func TestIsNumber(t *testing.T) {
-	for _, text := range []string{"0", "-0", "5", "1.5", "1e9", "1E+9", "-1e-9"} {
-		if !strictjson.IsNumber(text) {
-			t.Errorf("%q is rejected", text)
-		}
-	}
-	for _, text := range []string{"", " 5", "5 ", "5\n", "+5", "05", ".5", "5.", "1e", "0x5", "NaN", "null", `"5"`, "5 5"} {
-		if strictjson.IsNumber(text) {
-			t.Errorf("%q is accepted", text)
-		}
-	}
-}
-
-func TestEncode_NoHTMLEscapes(t *testing.T) {
-	if encoded, err := strictjson.Encode("<é&>"); string(encoded) != `"<é&>"` || err != nil {
-		t.Errorf("encoded %s, %v", encoded, err)
-	}
-	if encoded, err := strictjson.Encode(func() {}); err == nil {
-		t.Errorf("encoded %s", encoded)
-	}
-}
-
-func ExampleDecoder() {
-	var request struct {
-		Name string `json:"name"`
-		Port uint16 `json:"port" wire:"optional"`
-	}
-	found := new(strictjson.Problems)
-	d := strictjson.Decoder{Problems: found}
-	d.Decode([]byte(`{"Name":"a","port":65536}`), &request)
-	for _, problem := range list(found) {
-		fmt.Println(problem)
-	}
-	// Output:
-	// Name is not a known field, did you mean "name"?
-	// port must be at most 65535
-	// name is required
 }

@@ -5,78 +5,43 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
 
-// maxDepth is the deepest nesting of objects and arrays that Check accepts. It is the limit of
-// encoding/json. The types of a document, and [Value.Free], have smaller ones.
-const maxDepth = 10_000
-
 const space = " \t\r\n"
 
-// Check returns a message if data is not exactly one JSON object in UTF-8,
-// nested at most 10,000 levels deep, and "" otherwise. It does not check names:
-// a [Decoder] finds unknown and duplicate names, with their paths.
+// Check returns a message if data is not exactly one JSON object in UTF-8, and "" otherwise.
+// encoding/json limits its nesting to 10,000 levels. Check does not check names: a [Decoder] finds
+// unknown and duplicate names, with their paths.
 func Check(data []byte) (problem string) {
-	if !utf8.Valid(data) {
+	first := bytes.TrimLeft(data, space)
+	switch {
+	case !utf8.Valid(data):
 		return NotUTF8Message
-	}
-	if depth(data) > maxDepth {
-		return fmt.Sprintf("must not nest deeper than %d levels", maxDepth)
-	}
-	if problem := syntaxProblem(data); problem != "" {
-		return problem
-	}
-	if bytes.TrimLeft(data, space)[0] != '{' {
+	case len(first) == 0:
+		return "must be a JSON object, not empty"
+	case !json.Valid(data):
+		return syntaxProblem(data)
+	case first[0] != '{':
 		return "must be a JSON object"
 	}
 	return ""
 }
 
 func syntaxProblem(data []byte) string {
-	if len(bytes.Trim(data, space)) == 0 {
-		return "must be a JSON object, not empty"
-	}
-	if json.Valid(data) {
-		return ""
-	}
 	// Unlike Unmarshal, a Decoder distinguishes an error inside the first value
 	// from data after it.
-	decoder := json.NewDecoder(bytes.NewReader(data))
 	var first json.RawMessage
-	if err := decoder.Decode(&first); err == nil {
+	if json.NewDecoder(bytes.NewReader(data)).Decode(&first) == nil {
 		return "must be one JSON object with nothing after it"
 	}
-	line, column := syntaxErrorPosition(data)
-	return fmt.Sprintf("must be valid JSON: the error is at or before line %d, column %d", line, column)
-}
-
-// syntaxErrorPosition returns the position in lines and characters, from 1.
-func syntaxErrorPosition(data []byte) (line, column int) {
-	var value json.RawMessage
-	if err, ok := json.Unmarshal(data, &value).(*json.SyntaxError); ok {
+	if err, ok := json.Unmarshal(data, &first).(*json.SyntaxError); ok {
 		data = data[:max(0, min(int(err.Offset)-1, len(data)))]
 	}
-	lineStart := bytes.LastIndexByte(data, '\n') + 1
-	return 1 + bytes.Count(data, []byte("\n")), 1 + utf8.RuneCount(data[lineStart:])
-}
-
-// depth returns the deepest nesting in data, which need not be valid JSON.
-func depth(data []byte) int {
-	current, deepest := 0, 0
-	for i := 0; i < len(data); i++ {
-		switch data[i] {
-		case '"':
-			i += stringLength(data[i:]) - 1
-		case '{', '[':
-			current++
-			deepest = max(deepest, current)
-		case '}', ']':
-			current--
-		}
-	}
-	return deepest
+	line, start := bytes.Count(data, []byte("\n")), bytes.LastIndexByte(data, '\n')+1
+	return fmt.Sprintf("must be valid JSON: the error is at or before line %d, column %d", 1+line, 1+utf8.RuneCount(data[start:]))
 }
 
 // stringLength returns the length of the string literal at the start of data, quotes
@@ -106,36 +71,17 @@ func isNumberStart(c byte) bool { return c == '-' || c >= '0' && c <= '9' }
 // NotUTF8Message is the message for a text that is not UTF-8.
 const NotUTF8Message = "must be UTF-8"
 
-// InOrder returns the members of an object of a checked document, in the order
-// in which they are written.
-func InOrder(object []byte) iter.Seq2[string, []byte] {
-	return func(yield func(string, []byte) bool) {
-		c := cursor{data: object}
-		c.accept('{')
-		for !c.accept('}') {
-			name := nameOf(c.next())
-			c.accept(':')
-			// The conversion is here so that it needs no memory if the caller keeps no name.
-			if !yield(string(name), c.next()) {
-				return
-			}
-			c.accept(',')
-		}
-	}
-}
-
 // Member is a member of an object. Name is its text, and Value its JSON.
 type Member struct{ Name, Value []byte }
 
-// MemberList is [InOrder] as a list, which needs no memory for names. It is nil for what is no
-// object.
+// MemberList returns the members of an object of a checked document, in the order in which they
+// are written. It is nil for what is no object.
 func MemberList(object []byte) []Member {
 	if len(object) == 0 || object[0] != '{' {
 		return nil
 	}
 	members := make([]Member, 0, 16)
-	c := cursor{data: object}
-	c.accept('{')
+	c := cursor{data: object, at: 1}
 	for !c.accept('}') {
 		name := nameOf(c.next())
 		c.accept(':')
@@ -153,6 +99,23 @@ func ValueOf(members []Member, name []byte) []byte {
 		}
 	}
 	return nil
+}
+
+// InOrder is [MemberList] as a sequence, also of an object with spaces before it.
+func InOrder(object []byte) iter.Seq2[string, []byte] {
+	return func(yield func(string, []byte) bool) {
+		c := cursor{data: object}
+		c.accept('{')
+		for !c.accept('}') {
+			name := nameOf(c.next())
+			c.accept(':')
+			// The conversion is here so that it needs no memory if the caller keeps no name.
+			if !yield(string(name), c.next()) {
+				return
+			}
+			c.accept(',')
+		}
+	}
 }
 
 // nameOf returns the text of the string literal of a name.
@@ -267,4 +230,82 @@ func hasLoneSurrogate(literal []byte, text string) bool {
 	escapes := bytes.ReplaceAll(literal, []byte(`\\`), nil)
 	given := bytes.Count(literal, []byte("\uFFFD")) + bytes.Count(bytes.ToLower(escapes), []byte(`\ufffd`))
 	return strings.Count(text, "\uFFFD") > given
+}
+
+// maxDigits is the number of digits of 2^256-1, the largest number of any field.
+const maxDigits = 78
+
+// The messages for wrong numbers.
+const (
+	NotWholeMessage = "must be a whole number"
+	NegativeMessage = "must be 0 or more"
+)
+
+// Whole returns the decimal digits of a JSON number literal, without leading
+// zeros, or a message if its value has a fraction or is negative. Only the value
+// counts: 5, 5.0 and 50e-1 are the same. A value of more than 78 digits is
+// returned as 79 nines, which exceeds every limit. The cost is bounded by the
+// length of the literal, not by its value: 1e999999999 is as cheap as 1e9.
+func Whole(literal string) (digits, problem string) {
+	rest, negative := strings.CutPrefix(literal, "-")
+	mantissa, exponentText, _ := strings.Cut(strings.ToLower(rest), "e")
+	integer, fraction, _ := strings.Cut(mantissa, ".")
+
+	significant := strings.TrimLeft(integer+fraction, "0")
+	if significant == "" {
+		return "0", ""
+	}
+	digits = strings.TrimRight(significant, "0")
+	exponent := parseExponent(exponentText) - len(fraction) + len(significant) - len(digits)
+	switch {
+	case exponent < 0:
+		return "", NotWholeMessage
+	case negative:
+		return "", NegativeMessage
+	case len(digits)+exponent > maxDigits:
+		return strings.Repeat("9", maxDigits+1), ""
+	}
+	return digits + strings.Repeat("0", exponent), ""
+}
+
+// maxExponent exceeds any exponent that the mantissa of a literal of reasonable
+// length could compensate.
+const maxExponent = 1 << 30
+
+func parseExponent(text string) int {
+	if text == "" {
+		return 0
+	}
+	exponent, err := strconv.Atoi(text)
+	if err == nil && -maxExponent < exponent && exponent < maxExponent {
+		return exponent
+	}
+	if strings.HasPrefix(text, "-") {
+		return -maxExponent
+	}
+	return maxExponent
+}
+
+// hasSmallExponent reports whether a 64-bit float may need the exponent of a literal. The exponent of
+// true, false and null is 0, because nothing follows their last e.
+func hasSmallExponent(literal string) bool {
+	_, exponent, _ := strings.Cut(strings.ToLower(literal), "e")
+	size := parseExponent(exponent)
+	return -maxFreeExponent <= size && size <= maxFreeExponent
+}
+
+// unsigned returns the value of a literal from 0 to limit, or a message.
+func unsigned(literal string, limit uint64) (value uint64, problem string) {
+	if value, err := strconv.ParseUint(literal, 10, 64); err == nil && value <= limit {
+		return value, "" // most numbers
+	}
+	digits, problem := Whole(literal)
+	if problem != "" {
+		return 0, problem
+	}
+	value, err := strconv.ParseUint(digits, 10, 64)
+	if err != nil || value > limit {
+		return 0, "must be at most " + strconv.FormatUint(limit, 10)
+	}
+	return value, ""
 }

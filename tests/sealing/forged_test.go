@@ -45,7 +45,7 @@ var forgeries = []struct {
 	{"none", func(f *fixture) []byte { return f.part("a") }, opened("own")},
 	{"earlier revision", func(f *fixture) []byte { return f.earlier }, opened("earlier")},
 	{"another database", func(f *fixture) []byte { return f.partOfOtherDatabase(f.key) }, opened("staging")},
-	{"clear", func(*fixture) []byte { return []byte(`{"custom_rpc_urls":["` + forgedURL + `"]}`) },
+	{"clear", func(*fixture) []byte { return []byte(`{"custom_rpc_urls":[{"url":"` + forgedURL + `","weight":100}]}`) },
 		refused("corrupt", "corrupt", "1 clear")},
 	{"swapped", func(f *fixture) []byte { return f.part("b") }, refused("sealed", "sealed", "ok")},
 	{"truncated", func(f *fixture) []byte { p := f.part("a"); return p[:len(p)-1] }, refused("sealed", "sealed", "ok")},
@@ -369,7 +369,7 @@ func TestForgedPart_EveryOperation(t *testing.T) {
 // Without Only a part in clear is returned, and the next reseal makes it genuine.
 func TestForgedPart_ClearIsAcceptedWithoutOnly(t *testing.T) {
 	f := newFixture(t, memory.New())
-	f.write([]byte(`{"custom_rpc_urls":["` + forgedURL + `"]}`))
+	f.write([]byte(`{"custom_rpc_urls":[{"url":"` + forgedURL + `","weight":100}]}`))
 	lax, err := managerWith(f.store, ringWith(t, "k2", "new", "k1", "value"))
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,169 @@
+// Package chain checks the syntax of addresses and assets of EVM, Solana and
+// Stellar networks.
+package chain
+
+import (
+	"encoding/base32"
+	"encoding/binary"
+	"encoding/hex"
+	"strings"
+
+	"github.com/mr-tron/base58"
+	"golang.org/x/crypto/sha3"
+)
+
+const hexDigits = "0123456789abcdefABCDEF"
+
+// EVMAddressProblem returns a message if address is not an EVM address, and ""
+// otherwise. A checksum is optional, but must be correct.
+func EVMAddressProblem(address string) string {
+	digits, prefixed := strings.CutPrefix(address, "0x")
+	if !prefixed || len(digits) != 40 || strings.Trim(digits, hexDigits) != "" {
+		return "must be an address: 0x and 40 hex digits"
+	}
+	// An address in one case carries no checksum.
+	lower := strings.ToLower(digits)
+	if digits == lower || digits == strings.ToUpper(digits) {
+		return ""
+	}
+	if digits != withEIP55Case(lower) {
+		return "must have a correct EIP-55 checksum or be all lower case"
+	}
+	return ""
+}
+
+// withEIP55Case returns 40 lower-case hex digits with the case of their EIP-55
+// checksum. EIP-55 hashes the text of the address, not its bytes. A letter is a
+// capital if the digit of the hash at its position is 8 or more.
+func withEIP55Case(lower string) string {
+	hash := sha3.NewLegacyKeccak256()
+	hash.Write([]byte(lower))
+	marks := hex.EncodeToString(hash.Sum(nil))
+
+	cased := []byte(lower)
+	for i, digit := range cased {
+		if digit >= 'a' && marks[i] >= '8' {
+			cased[i] = digit - 'a' + 'A'
+		}
+	}
+	return string(cased)
+}
+
+// The base58 text of 32 bytes has one digit for each leading zero byte, hence at
+// least 32, and at most 44 for the largest number.
+const (
+	minSolanaAddress = 32
+	maxSolanaAddress = 44
+)
+
+// SolanaAddressProblem returns a message if address is not the base58 text of 32 bytes, and ""
+// otherwise.
+func SolanaAddressProblem(address string) string {
+	const message = "must be a Solana address: base58 of 32 bytes"
+	// The time that base58 takes grows with the square of the length.
+	if len(address) < minSolanaAddress || len(address) > maxSolanaAddress {
+		return message
+	}
+	if key, err := base58.Decode(address); err != nil || len(key) != 32 {
+		return message
+	}
+	return ""
+}
+
+const (
+	maxAssetCodeLength = 12
+	assetCodeAlphabet  = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+)
+
+// StellarAssetProblem returns a message if asset is not "native", its synonym "XLM",
+// CODE:ISSUER or a contract ID, and "" otherwise.
+func StellarAssetProblem(asset string) string {
+	if asset == "native" || asset == "XLM" || StellarContractProblem(asset) == "" {
+		return ""
+	}
+	code, issuer, classic := strings.Cut(asset, ":")
+	if !classic {
+		return "must be native, XLM, CODE:ISSUER or a valid contract ID: C and 55 characters"
+	}
+	if StellarCodeProblem(code) != "" {
+		return "must have a code of 1 to 12 ASCII letters and digits before the colon"
+	}
+	if StellarAccountProblem(issuer) != "" {
+		return "must have a valid Stellar account after the colon: G and 55 characters"
+	}
+	return ""
+}
+
+// StellarCodeProblem returns a message if code is not 1 to 12 ASCII letters and digits, and ""
+// otherwise.
+func StellarCodeProblem(code string) string {
+	if code == "" || len(code) > maxAssetCodeLength || strings.Trim(code, assetCodeAlphabet) != "" {
+		return "must be 1 to 12 ASCII letters and digits"
+	}
+	return ""
+}
+
+// StellarAccountProblem returns a message if text is not the strkey of an account, and ""
+// otherwise.
+func StellarAccountProblem(text string) string {
+	if !isStrkey(text, accountVersion) {
+		return "must be a valid Stellar account: G and 55 characters"
+	}
+	return ""
+}
+
+// StellarContractProblem returns a message if text is not the strkey of a contract, and ""
+// otherwise.
+func StellarContractProblem(text string) string {
+	if !isStrkey(text, contractVersion) {
+		return "must be a valid Stellar contract ID: C and 55 characters"
+	}
+	return ""
+}
+
+// The version bytes of SEP-23: the kind in the upper five bits, the algorithm,
+// which is always 0, in the lower three.
+const (
+	accountVersion  = 6 << 3
+	contractVersion = 2 << 3
+)
+
+// A strkey of these kinds is a version byte, 32 bytes and a checksum of two
+// bytes. They fill 56 base32 characters exactly, so that every strkey has only
+// one text.
+const (
+	strkeyLength      = 35
+	strkeyTextLength  = 56
+	strkeyPayloadSize = strkeyLength - 2
+)
+
+var strkeyEncoding = base32.StdEncoding.WithPadding(base32.NoPadding)
+
+// isStrkey checks the length after decoding as well, because encoding/base32
+// skips line breaks.
+func isStrkey(text string, version byte) bool {
+	if len(text) != strkeyTextLength {
+		return false
+	}
+	raw, err := strkeyEncoding.DecodeString(text)
+	if err != nil || len(raw) != strkeyLength || raw[0] != version {
+		return false
+	}
+	return binary.LittleEndian.Uint16(raw[strkeyPayloadSize:]) == crc16XModem(raw[:strkeyPayloadSize])
+}
+
+func crc16XModem(data []byte) uint16 {
+	const polynomial = 0x1021
+	var crc uint16
+	for _, b := range data {
+		crc ^= uint16(b) << 8
+		for range 8 {
+			carry := crc&0x8000 != 0
+			crc <<= 1
+			if carry {
+				crc ^= polynomial
+			}
+		}
+	}
+	return crc
+}
