@@ -138,9 +138,13 @@ func isStandbyError(err error) bool { return hasCode(err, readOnlyTransaction, f
 
 // serverTimeout is the error of an operation that has a connection. The driver's error says
 // only that a deadline was exceeded.
-func serverTimeout(timeout time.Duration) error {
-	return fmt.Errorf("no response from the server within %v: %w", timeout, context.DeadlineExceeded)
+type serverTimeout struct{ timeout time.Duration }
+
+func (e serverTimeout) Error() string {
+	return fmt.Sprintf("no response from the server within %v", e.timeout)
 }
+
+func (serverTimeout) Unwrap() error { return context.DeadlineExceeded }
 
 // causeOf returns why ctx has ended a call that failed with err, or err.
 func (s *Store) causeOf(ctx context.Context, err error) error {
@@ -150,7 +154,7 @@ func (s *Store) causeOf(ctx context.Context, err error) error {
 	case context.Cause(ctx) == errFormerPrimary:
 		return errFormerPrimary
 	case ctx.Err() == context.DeadlineExceeded:
-		return serverTimeout(s.opts.timeout)
+		return serverTimeout{s.opts.timeout}
 	}
 	return err
 }

@@ -28,10 +28,11 @@ func Account() (*syscall.Credential, error) {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, errors.Join(badUID, badGID)
 }
 
-// MakeDirectory returns a new directory that only the account can enter. The path
+// MakeDirectory returns a new directory that only the account can enter, in memory if there is
+// room: what a killed server has written stays there too. The path
 // of a unix socket must be short, so it is not in a test's own directory.
 func MakeDirectory(account *syscall.Credential) (string, error) {
-	directory, err := os.MkdirTemp("/tmp", "pg")
+	directory, err := os.MkdirTemp(parent(), "pg")
 	if err != nil {
 		return "", fmt.Errorf("process: %w", err)
 	}
