@@ -30,46 +30,36 @@ const fileHeader = "relayer-keyring 1"
 //
 // Errors name the line, and contain no part of it but a valid key ID.
 func Parse(data []byte) (Keyring, error) {
-	keys, err := parse(data)
-	if err != nil {
-		return Keyring{}, fmt.Errorf("keyring: %w", err)
-	}
-	return newKeyring(keys), nil
-}
-
-// parse returns the keys of a file, first the primary key.
-func parse(data []byte) (keys []key, err error) {
 	lines := strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
 	if lines[0] != fileHeader {
-		return nil, fmt.Errorf("line 1 must be %q", fileHeader)
+		return Keyring{}, fmt.Errorf("keyring: line 1 must be %q", fileHeader)
 	}
-	primary := ""
+	var keys []key
+	var primary string
+	var err error
 	for i, line := range lines[1:] {
 		fields := strings.Split(line, " ")
 		switch {
+		case len(fields) == 2 && fields[0] == "primary" && primary != "":
+			err = errors.New("an earlier line names the primary key")
 		case len(fields) == 2 && fields[0] == "primary":
-			err = checkPrimary(fields[1], primary)
-			primary = fields[1]
+			primary, err = fields[1], checkKeyID(fields[1])
 		case len(fields) == 3 && fields[0] == "key":
 			keys, err = appendKey(keys, fields[1], fields[2])
 		default:
 			err = errors.New(`must be "primary ID" or "key ID VALUE"`)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", i+2, err)
+			return Keyring{}, fmt.Errorf("keyring: line %d: %w", i+2, err)
 		}
 	}
 	if primary == "" {
-		return nil, errors.New("the file does not name a primary key")
+		return Keyring{}, errors.New("keyring: the file does not name a primary key")
 	}
-	return withPrimary(keys, primary)
-}
-
-func checkPrimary(id, earlier string) error {
-	if earlier != "" {
-		return errors.New("an earlier line names the primary key")
+	if keys, err = withPrimary(keys, primary); err != nil {
+		return Keyring{}, fmt.Errorf("keyring: %w", err)
 	}
-	return checkKeyID(id)
+	return Keyring{func() []key { return keys }}, nil
 }
 
 func appendKey(keys []key, id, text string) ([]key, error) {
@@ -110,25 +100,21 @@ func checkKeyID(id string) error {
 	return nil
 }
 
-func encode(keys []key) []byte {
-	text := fmt.Appendf(nil, "%s\nprimary %s\n", fileHeader, keys[0].ID)
-	for _, k := range keys {
-		text = fmt.Appendf(text, "key %s %s\n", k.ID, base64.StdEncoding.EncodeToString(k.value))
-	}
-	return text
-}
-
 // Load reads a key file. It returns an error if it is not a regular file, if users other
 // than the owner and the group may read it, or if others than the owner may write it.
 func Load(path string) (Keyring, error) {
-	keys, err := load(path)
+	data, err := readFile(path)
 	if err != nil {
 		return Keyring{}, fmt.Errorf("keyring: %w", err)
 	}
-	return newKeyring(keys), nil
+	ring, err := Parse(data)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", path, err)
+	}
+	return ring, err
 }
 
-func load(path string) ([]key, error) {
+func readFile(path string) ([]byte, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|osfile.NonBlocking, 0)
 	if err != nil {
 		return nil, err
@@ -144,15 +130,7 @@ func load(path string) ([]key, error) {
 	if mode := info.Mode().Perm(); mode&0o027 != 0 && runtime.GOOS != "windows" {
 		return nil, fmt.Errorf("%s has the mode %v: run chmod 600", path, mode)
 	}
-	data, err := io.ReadAll(file)
-	if err != nil {
-		return nil, err
-	}
-	keys, err := parse(data)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return keys, nil
+	return io.ReadAll(file)
 }
 
 // AddKey adds a new random key to a key file. It creates a missing file with mode 0600,
@@ -162,17 +140,13 @@ func load(path string) ([]key, error) {
 // AddKey, [UseKey] and [RemoveKey] replace the file atomically, and sync it. Only one of
 // them at a time can change a file, which keeps its mode and its owner.
 func AddKey(path, id string) error {
-	if err := checkKeyID(id); err != nil {
-		return fmt.Errorf("keyring: %w", err)
-	}
 	return change(path, func(keys []key) ([]key, error) {
 		if indexOf(keys, id) >= 0 {
 			return nil, fmt.Errorf("key %s exists", id)
 		}
 		value := make([]byte, chacha20poly1305.KeySize)
 		rand.Read(value) // never fails
-		added, err := newKey(id, value)
-		return append(keys, added), err
+		return appendKey(keys, id, base64.StdEncoding.EncodeToString(value))
 	})
 }
 
@@ -198,36 +172,34 @@ func RemoveKey(path, id string) error {
 	})
 }
 
-// change replaces a key file, or the file that a symbolic link names.
+// change replaces a key file, or the file that a symbolic link names, atomically. It writes the new
+// content to a second file, whose name only one process can create: it is also the lock.
 func change(path string, modify func([]key) ([]key, error)) error {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
 	}
-	if err := replace(path, modify); err != nil {
-		return fmt.Errorf("keyring: %w", err)
-	}
-	return nil
-}
-
-// replace replaces a key file atomically. It writes the new content to a second file, whose
-// name only one process can create: it is also the lock.
-func replace(path string, modify func([]key) ([]key, error)) error {
 	next := path + ".new"
 	file, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s exists: another process changes the keys, or was interrupted: in that case, delete the file", next)
+		return fmt.Errorf("keyring: %s exists: another process changes the keys, or was interrupted: in that case, delete the file", next)
 	}
 	if err != nil {
-		return err
+		return fmt.Errorf("keyring: %w", err)
 	}
-	keys, err := load(path)
+	ring, err := Load(path)
+	keys := ring.keys()
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		if keys, err = modify(keys); err != nil {
-			err = fmt.Errorf("%s: %w", path, err)
+			err = fmt.Errorf("keyring: %s: %w", path, err)
 		}
 	}
 	if err == nil {
-		_, err = file.Write(encode(keys))
+		_, err = fmt.Fprintf(file, "%s\nprimary %s\n", fileHeader, keys[0].ID)
+	}
+	for _, k := range keys {
+		if err == nil {
+			_, err = fmt.Fprintf(file, "key %s %s\n", k.ID, base64.StdEncoding.EncodeToString(k.value))
+		}
 	}
 	if err == nil {
 		err = file.Sync()

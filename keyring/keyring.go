@@ -53,8 +53,6 @@ type Keyring struct {
 	load func() []key
 }
 
-func newKeyring(keys []key) Keyring { return Keyring{func() []key { return keys }} }
-
 // keys returns none for the zero value.
 func (k Keyring) keys() []key {
 	if k.load == nil {

@@ -10,6 +10,9 @@ import (
 	"strings"
 	"time"
 
+	promclient "github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
 	"github.com/go-relayer/relayer/store/bolt"
 )
 
@@ -22,47 +25,40 @@ type backupConfig struct {
 
 var defaultBackups = backupConfig{every: time.Hour, keep: 24}
 
-func (c backupConfig) check(database string) error {
-	switch {
-	case c.directory == "" && c != defaultBackups:
-		return errors.New("--backup-every and --backup-keep require --backup, the directory for backups")
-	case c.directory == "":
-		return nil
-	case database == inMemory || isPostgres(database):
-		return errors.New("--backup requires a file in --db: use pg_dump for PostgreSQL")
-	case c.every < time.Second:
-		return errors.New("--backup-every must be at least 1s")
-	case c.keep < 1:
-		return errors.New("--backup-keep must be at least 1")
-	case !isFilePath(c.directory):
-		return fmt.Errorf("--backup must be a directory: %s", filePathRule)
-	}
-	return nil
-}
-
 // backups writes backups of a store to a directory and removes old ones.
 type backups struct {
 	backupConfig
-	source  *bolt.Store
-	prefix  string // of the file names
-	logger  *slog.Logger
-	metrics backupMetrics
+	source                      *bolt.Store
+	prefix                      string // of the file names
+	logger                      *slog.Logger
+	succeeded, failed           promclient.Counter
+	duration, size, lastSuccess promclient.Gauge
 }
 
-// run writes a backup at every interval until ctx is done. The first interval begins with the
+// startBackups writes a backup at every interval until ctx is done. The first interval begins with the
 // last backup, so that frequent restarts neither prevent nor multiply backups.
-func (b *backups) run(ctx context.Context, last time.Time) {
-	if !last.IsZero() {
-		b.metrics.lastSuccess.Set(float64(last.UnixMilli()) / 1000)
+func (s *server) startBackups(ctx context.Context, source *bolt.Store) error {
+	gauge := func(name, help string) promclient.Gauge {
+		return promauto.With(s.metrics).NewGauge(promclient.GaugeOpts{Name: name, Help: help})
 	}
-	for wait := time.Until(last.Add(b.every)); ; wait = b.every {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(wait):
+	total := promauto.With(s.metrics).NewCounterVec(promclient.CounterOpts{Name: "relayerd_backups_total", Help: "Backups by outcome: success or failure."}, []string{"outcome"})
+	b := &backups{s.backup, source, filepath.Base(s.database) + ".", s.logger, total.WithLabelValues("success"), total.WithLabelValues("failure"),
+		gauge("relayerd_backup_duration_seconds", "Duration of the last successful backup."),
+		gauge("relayerd_backup_size_bytes", "Size of the last successful backup."),
+		gauge("relayerd_backup_last_success_timestamp_seconds", "Unix time of the last successful backup, or 0.")}
+	last, err := b.prune(time.Now())
+	if err != nil {
+		return fmt.Errorf("--backup: %w", err)
+	}
+	if !last.IsZero() {
+		b.lastSuccess.Set(float64(last.UnixMilli()) / 1000)
+	}
+	s.inBackground(ctx, func(ctx context.Context) {
+		for wait := time.Until(last.Add(b.every)); sleep(ctx, wait); wait = b.every {
 			b.backUp(ctx, time.Now())
 		}
-	}
+	})
+	return nil
 }
 
 // backUp writes a backup, and reports the outcome in the log and the metrics.
@@ -76,15 +72,15 @@ func (b *backups) backUp(ctx context.Context, began time.Time) {
 		return // the server is stopping
 	}
 	if err != nil {
-		b.metrics.total.WithLabelValues("failure").Inc()
+		b.failed.Inc()
 		b.logger.Error("backup failed", "error", err.Error())
 		return
 	}
 	took, size := time.Since(began), fileSize(path)
-	b.metrics.total.WithLabelValues("success").Inc()
-	b.metrics.duration.Set(took.Seconds())
-	b.metrics.size.Set(size)
-	b.metrics.lastSuccess.Set(float64(began.UnixMilli()) / 1000)
+	b.succeeded.Inc()
+	b.duration.Set(took.Seconds())
+	b.size.Set(size)
+	b.lastSuccess.Set(float64(began.UnixMilli()) / 1000)
 	b.logger.Info("backup written", "path", path, "bytes", int64(size), "took", took)
 	if _, err := b.prune(began); err != nil {
 		b.logger.Error("old backups not removed", "error", err.Error())

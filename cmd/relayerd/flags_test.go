@@ -65,16 +65,18 @@ func TestServe_Environment(t *testing.T) {
 func TestServe_EnvironmentOfProcess(t *testing.T) {
 	t.Parallel()
 	server := &process{t: t, command: program("", "serve"), output: new(output)}
-	server.command.Env = append(server.command.Env, "RELAYERD_ADDR=127.0.0.1:0", "RELAYERD_DB=memory", "RELAYERD_TOKENS_FILE="+newTokens(t, "alice "+oldToken+" write"), "RELAYERD_DRAIN_DELAY=0")
+	server.command.Env = append(server.command.Env, "RELAYERD_ADDR=127.0.0.1:0", "RELAYERD_DB=memory", "RELAYERD_TOKENS_FILE="+newTokens(t, "alice "+oldToken+" write"), "RELAYERD_DRAIN_DELAY=0",
+		"RELAYERD_PORT=tcp://10.0.0.1:80", "RELAYERD_SERVICE_HOST=10.0.0.1", "RELAYERD_METRICS_PORT_9090_TCP=tcp://10.0.0.1:9090") // as Kubernetes sets them
 	server.run()
 	server.expect("GET", collection, oldToken, "", http.StatusOK)
 	server.stop()
 	for variable, want := range map[string]string{
 		"RELAYERD_RATE=postgres://u:" + password + "@h/d": "relayerd: RELAYERD_RATE needs a value of the type int, as --rate\n",
-		"RELAYERD_DB=":        "relayerd: --db is empty (relayerd serve --help lists the flags)\n",
-		"RELAYERD_TLS_CERT=x": "missing [tls-key]",
-		"RELAYERD_DB=mysql://u:" + password + "@h/d": "--db must be a file, or a URL that begins with postgres://",
-		"RELAYERD_LOG_LEVEL=" + password:             "--log-level must be info or debug\n",
+		"RELAYERD_TOKEN_FILE=" + password:                 "relayerd: RELAYERD_TOKEN_FILE is no flag: correct the name of the variable, or unset it (relayerd serve --help lists the flags)\n",
+		"RELAYERD_DB=":                                    "relayerd: --db is empty (relayerd serve --help lists the flags)\n",
+		"RELAYERD_TLS_CERT=x":                             "missing [tls-key]",
+		"RELAYERD_DB=mysql://u:" + password + "@h/d":      "--db must be a file, or a URL that begins with postgres://",
+		"RELAYERD_LOG_LEVEL=" + password:                  "--log-level must be info or debug\n",
 	} {
 		command := program(token, "serve")
 		command.Env = append(command.Env, variable)

@@ -89,7 +89,7 @@ func expectNoURL(t *testing.T, log string) {
 // secretOf returns the RPC URL of a relayer in a database, in clear.
 func secretOf(t *testing.T, database, keys, id string) string {
 	t.Helper()
-	used, err := (&sealing{keysFile: keys}).keys()
+	used, err := readKeys(keys)
 	must(t, err)
 	db, err := bolt.Open(t.Context(), database)
 	must(t, err)

@@ -8,6 +8,9 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/activation"
@@ -20,11 +23,8 @@ func activated() (net.Listener, error) {
 	if err != nil || len(listeners) == 0 {
 		return nil, err
 	}
-	if len(listeners) > 1 {
-		return nil, errors.New("systemd passes several sockets: the unit of the socket must have one ListenStream")
-	}
-	if listeners[0] == nil {
-		return nil, errors.New("the socket of systemd must be a ListenStream")
+	if len(listeners) > 1 || listeners[0] == nil {
+		return nil, errors.New("the unit of the socket must have one ListenStream, and nothing else that listens")
 	}
 	return listeners[0], nil
 }
@@ -60,21 +60,21 @@ func (s *server) withTLS(ctx context.Context, listener net.Listener) (net.Listen
 		return listener, nil
 	}
 	s.scheme = "https"
-	load := func(context.Context) error {
+	load := func(context.Context) (tls.Certificate, error) {
 		pair, err := tls.LoadX509KeyPair(s.tlsCert, s.tlsKey)
 		if err != nil {
-			return fmt.Errorf("--tls-cert, --tls-key: %w: name PEM files of a certificate and its key", err)
+			return pair, fmt.Errorf("--tls-cert, --tls-key: %w: name PEM files of a certificate and its key", err)
 		}
 		warnIfReadable(s.logger, "private key", s.tlsKey)
 		if expiry := pair.Leaf.NotAfter; time.Now().After(expiry) {
 			s.logger.Warn("the certificate has expired: clients refuse to connect", "expired", expiry)
 		}
-		s.certificate.Store(&pair)
-		return nil
+		return pair, nil
 	}
+	var err error
+	s.certificate, err = reloading(ctx, s, "--tls-cert", load, s.tlsCert, s.tlsKey)
 	get := func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.certificate.Load(), nil }
-	config := &tls.Config{GetCertificate: get, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
-	return tls.NewListener(listener, config), s.reloading(ctx, "--tls-cert", load, s.tlsCert, s.tlsKey)
+	return tls.NewListener(listener, &tls.Config{GetCertificate: get, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}), err
 }
 
 const (
@@ -84,45 +84,36 @@ const (
 	requestTimeout = time.Second
 )
 
-// httpServer is an HTTP server that stops without failing a request that it has accepted.
-type httpServer struct {
-	*http.Server
-	delay  time.Duration // between the signal and the end of the listener
-	drain  func()        // ends the streams
-	logger *slog.Logger
-}
-
-// serve handles requests until ctx is done. Then the server accepts connections for the
-// delay, so that load balancers see that it is not ready. After it, the server waits for the
-// running requests, and closes the connections that are left.
-func (s httpServer) serve(ctx context.Context, listener net.Listener) error {
+// serveUntil handles requests until ctx is done, and fails none that the server has accepted. Then the
+// server accepts connections for the delay, so that load balancers see that it is not ready. After it,
+// the server waits for the running requests, and closes the connections that are left.
+func serveUntil(ctx context.Context, s *http.Server, listener net.Listener, delay time.Duration, logger *slog.Logger) error {
 	s.Handler = closingConnections(ctx, s.Handler)
-	s.RegisterOnShutdown(s.drain)
 	failed := make(chan error, 1)
 	go func() { failed <- s.Serve(listener) }()
-	s.logger.Info("serving", "address", listener.Addr().String())
+	logger.Info("serving", "address", listener.Addr().String())
 	select {
 	case err := <-failed:
 		return err
 	case <-ctx.Done():
 	}
-	if s.delay > 0 {
-		s.logger.Info("draining", "delay", s.delay.String())
-		time.Sleep(s.delay)
+	if delay > 0 {
+		logger.Info("draining", "delay", delay.String())
+		time.Sleep(delay)
 	}
 	_ = listener.Close()
 	<-failed
 	// Shutdown closes accepted connections whose request has not been read. Without a delay, the
 	// operator asks for a stop at once.
-	time.Sleep(min(s.delay, requestTimeout))
-	s.logger.Info("stopping", "timeout", drainTimeout.String())
+	time.Sleep(min(delay, requestTimeout))
+	logger.Info("stopping", "timeout", drainTimeout.String())
 	draining, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
 	if err := s.Shutdown(draining); err != nil {
-		s.logger.Warn("connections closed: their requests were still running", "timeout", drainTimeout.String(), "error", err.Error())
+		logger.Warn("connections closed: their requests were still running", "timeout", drainTimeout.String(), "error", err.Error())
 		_ = s.Close() // the listener is closed already
 	}
-	s.logger.Info("stopped")
+	logger.Info("stopped")
 	return nil
 }
 
@@ -135,4 +126,56 @@ func closingConnections(ctx context.Context, handler http.Handler) http.Handler 
 		}
 		handler.ServeHTTP(w, r)
 	})
+}
+
+// proxies are the networks of proxies whose X-Forwarded-For header is trusted.
+type proxies []netip.Prefix
+
+func parseProxies(list string) (trusted proxies, err error) {
+	for text := range strings.SplitSeq(list, ",") {
+		network, err := parseNetwork(strings.TrimSpace(text))
+		if err != nil {
+			return nil, errors.New("--trusted-proxies must be a comma-separated list of networks, such as 10.0.0.0/8,::1")
+		}
+		trusted = append(trusted, network)
+	}
+	return trusted, nil
+}
+
+// parseNetwork parses a network or an address.
+func parseNetwork(text string) (netip.Prefix, error) {
+	if address, err := netip.ParseAddr(text); err == nil {
+		return address.Unmap().Prefix(address.Unmap().BitLen())
+	}
+	return netip.ParsePrefix(text)
+}
+
+// clientAddress is a function for [httpapi.WithClientAddress]. Each proxy appends
+// the address that it received the request from. So the client is the last address
+// that is not a trusted proxy; earlier ones may be forged.
+func (p proxies) clientAddress(r *http.Request) string {
+	client, err := parseHop(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+	for _, hop := range slices.Backward(hops) {
+		address, err := parseHop(strings.TrimSpace(hop))
+		if err != nil || !slices.ContainsFunc(p, func(network netip.Prefix) bool { return network.Contains(client) }) {
+			break
+		}
+		client = address
+	}
+	return client.String()
+}
+
+// parseHop parses an address with or without a port. It removes the zone, and the prefix of an
+// IPv4 address in IPv6 form.
+func parseHop(text string) (netip.Addr, error) {
+	withPort, err := netip.ParseAddrPort(text)
+	address := withPort.Addr()
+	if err != nil {
+		address, err = netip.ParseAddr(text)
+	}
+	return address.Unmap().WithZone(""), err
 }

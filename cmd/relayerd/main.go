@@ -6,15 +6,21 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/signal"
 	"runtime/debug"
 	"strings"
 	"syscall"
+	"time"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -22,6 +28,9 @@ import (
 	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/client"
 )
 
 func main() {
@@ -48,44 +57,33 @@ func execute(ctx context.Context, args []string, apiKey string, stdin io.Reader,
 	case errors.Is(err, errChangesPending):
 		return 2
 	case err != nil:
-		fmt.Fprintln(stderr, "relayerd:", printable(strings.ReplaceAll(err.Error(), "\n", "; ")))
+		fmt.Fprintln(stderr, "relayerd:", printable(strings.ReplaceAll(withAdvice(err).Error(), "\n", "; ")))
 		return 1
 	}
 	return 0
 }
 
-// printable replaces what is not visible in a text from another client: it could control the terminal.
-func printable(text string) string {
-	return strings.Map(func(char rune) rune {
-		if unicode.IsPrint(char) {
-			return char
-		}
-		return unicode.ReplacementChar
-	}, text)
-}
+// useHTTPS is the advice after the status 400, with which a port for HTTPS responds to HTTP.
+const useHTTPS = "if the server has HTTPS, use https, and healthcheck with --tls"
 
-// printableJSON escapes in JSON what [printable] replaces in text. The JSON keeps its meaning. Each
-// Write must be of whole characters.
-type printableJSON struct{ io.Writer }
-
-func (w printableJSON) Write(data []byte) (int, error) {
-	var escaped []byte
-	for _, char := range string(data) {
-		if unicode.IsPrint(char) || char == '\n' {
-			escaped = utf8.AppendRune(escaped, char)
-			continue
-		}
-		for _, unit := range utf16.AppendRune(nil, char) {
-			escaped = fmt.Appendf(escaped, `\u%04x`, unit)
-		}
+// withAdvice adds to an error of a connection what to do.
+func withAdvice(err error) error {
+	_, isUnknown := errors.AsType[x509.UnknownAuthorityError](err)
+	_, isHTTP := errors.AsType[tls.RecordHeaderError](err)
+	response, _ := errors.AsType[*client.ResponseError](err)
+	switch {
+	case isUnknown:
+		return fmt.Errorf("%w: name the authority of the server with --ca-file", err)
+	case isHTTP:
+		return fmt.Errorf("%w: the server has no HTTPS: use http, and healthcheck without --tls", err)
+	case response != nil && response.Status == http.StatusBadRequest && !errors.Is(err, relayer.ErrInvalid):
+		return fmt.Errorf("%w: %s", err, useHTTPS)
 	}
-	if _, err := w.Writer.Write(escaped); err != nil {
-		return 0, err
-	}
-	return len(data), nil
+	return err
 }
 
 func newRootCommand(apiKey string) *cobra.Command {
+	built, _ := debug.ReadBuildInfo() // go build always writes it
 	root := &cobra.Command{
 		Use:               "relayerd",
 		Short:             "Serve a relayer registry over HTTP, and maintain its database",
@@ -93,12 +91,13 @@ func newRootCommand(apiKey string) *cobra.Command {
 		SilenceUsage:      true,
 		PersistentPreRunE: func(command *cobra.Command, _ []string) error { return rejectEmpty(command) },
 		RunE:              func(command *cobra.Command, _ []string) error { return command.Help() },
-		Version:           version(),
+		Version:           built.Main.Version + ", built with " + built.GoVersion,
 	}
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newServeCommand(apiKey), newCheckCommand(), newBackupCommand(apiKey), newRestoreCommand(), newCompactCommand(),
-		newCopyCommand(), newKeysCommand(apiKey), newPlanCommand(apiKey), newApplyCommand(apiKey), newExportCommand(apiKey),
-		newHistoryCommand(apiKey), newPauseCommand(apiKey), newResumeCommand(apiKey), newHealthcheckCommand())
+	root.AddCommand(newServeCommand(apiKey), newCheckCommand(), newKeysCommand(apiKey), newHistoryCommand(apiKey), newHealthcheckCommand())
+	for _, commands := range [][]*cobra.Command{newCopyCommands(apiKey), newPlanCommands(apiKey), newBulkCommands(apiKey)} {
+		root.AddCommand(commands...)
+	}
 	root.InitDefaultCompletionCmd()
 	// The default help command prints its arguments. --help exists on every command.
 	root.SetHelpCommand(&cobra.Command{Hidden: true, RunE: root.RunE})
@@ -126,15 +125,6 @@ func rejectArguments(command *cobra.Command) {
 	}
 }
 
-// version returns the version of the module and of Go, such as "v1.2.3, built with go1.26".
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	return info.Main.Version + ", built with " + info.GoVersion
-}
-
 // rejectEmpty returns an error if a flag is set to an empty value, as by an unset shell variable.
 func rejectEmpty(command *cobra.Command) (err error) {
 	command.Flags().Visit(func(flag *pflag.Flag) {
@@ -146,15 +136,21 @@ func rejectEmpty(command *cobra.Command) (err error) {
 }
 
 // setFromEnvironment sets each flag that is not given to the value of its environment variable:
-// RELAYERD_TOKENS_FILE for --tokens-file.
+// RELAYERD_TOKENS_FILE for --tokens-file. It rejects all other variables, except those that
+// Kubernetes sets for a service with this name.
 func setFromEnvironment(command *cobra.Command) (err error) {
-	command.Flags().VisitAll(func(flag *pflag.Flag) {
-		name := "RELAYERD_" + strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_"))
-		value, isSet := os.LookupEnv(name)
-		if isSet && !flag.Changed && command.Flags().Set(flag.Name, value) != nil {
+	for _, variable := range os.Environ() {
+		name, value, _ := strings.Cut(variable, "=")
+		text, isOurs := strings.CutPrefix(name, "RELAYERD_")
+		flag := command.Flags().Lookup(strings.ToLower(strings.ReplaceAll(text, "_", "-")))
+		switch {
+		case !isOurs || strings.Contains(name, "_SERVICE_") || strings.Contains(name, "_PORT"):
+		case flag == nil:
+			err = fmt.Errorf("%s is no flag: correct the name of the variable, or unset it (%s --help lists the flags)", printable(name), command.CommandPath())
+		case !flag.Changed && command.Flags().Set(flag.Name, value) != nil:
 			err = fmt.Errorf("%s needs a value of the type %s, as --%s", name, flag.Value.Type(), flag.Name)
 		}
-	})
+	}
 	return err
 }
 
@@ -179,10 +175,57 @@ func flagError(command *cobra.Command, err error) error {
 	return fmt.Errorf("%s (%s --help lists the flags)", problem, command.CommandPath())
 }
 
-func require(command *cobra.Command, flags ...string) {
-	for _, flag := range flags {
-		if err := command.MarkFlagRequired(flag); err != nil {
-			panic(err) // the flag is not defined
+// printable escapes what is not visible, as JSON does: a text of others could control the terminal.
+func printable(text string) string {
+	var escaped []byte
+	for _, char := range text {
+		if unicode.IsPrint(char) {
+			escaped = utf8.AppendRune(escaped, char)
+			continue
+		}
+		for _, unit := range utf16.AppendRune(nil, char) {
+			escaped = fmt.Appendf(escaped, `\u%04x`, unit)
 		}
 	}
+	return string(escaped)
+}
+
+// printableJSON is a writer of JSON, which keeps its meaning. Each Write must be of whole lines.
+type printableJSON struct{ io.Writer }
+
+func (w printableJSON) Write(data []byte) (int, error) {
+	for line := range strings.Lines(string(data)) {
+		if _, err := io.WriteString(w.Writer, printable(strings.TrimSuffix(line, "\n"))+"\n"); err != nil {
+			return 0, err
+		}
+	}
+	return len(data), nil
+}
+
+// printChange prints a line of JSON, or a row of a table.
+func printChange(out io.Writer, c relayer.Change, isJSON bool) error {
+	if isJSON {
+		return json.NewEncoder(printableJSON{out}).Encode(struct {
+			relayer.ChangeInfo
+			ID      string           `json:"id"`
+			Relayer *relayer.Relayer `json:"relayer"`
+		}{c.Info, c.ID, c.Relayer})
+	}
+	changed := " " + strings.Join(c.Info.Changed, " ")
+	if c.Relayer != nil { // the name of the field does not say which state it has
+		changed = strings.Replace(changed, " paused", fmt.Sprint(" paused=", c.Relayer.Paused), 1)
+	}
+	_, err := fmt.Fprintf(out, "%s\t%d", c.Info.Time.Local().Format(time.DateTime), c.Info.Revision)
+	for _, text := range []string{c.ID, c.Info.Actor, string(c.Info.Action), strings.TrimSpace(changed), c.Info.Reason} {
+		fmt.Fprint(out, "\t", printable(cmp.Or(text, "-")))
+	}
+	fmt.Fprintln(out)
+	return err
+}
+
+func relayers(count int) string {
+	if count == 1 {
+		return "1 relayer"
+	}
+	return fmt.Sprintf("%d relayers", count)
 }

@@ -26,7 +26,7 @@ func (s *server) newMetrics() error {
 	s.metrics = promclient.NewRegistry()
 	s.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if s.tlsCert != "" {
-		s.gauge("relayerd_tls_certificate_expiry_timestamp_seconds", "Unix time at which the certificate of --tls-cert expires.", nil,
+		s.gauge("relayerd_tls_certificate_expiry_timestamp_seconds", "Unix time at which the certificate of --tls-cert expires.",
 			func() float64 { return float64(s.certificate.Load().Leaf.NotAfter.Unix()) })
 	}
 	observer, err := relayerprom.NewObserver(s.metrics)
@@ -34,30 +34,8 @@ func (s *server) newMetrics() error {
 	return err
 }
 
-func (s *server) gauge(name, help string, labels promclient.Labels, value func() float64) {
-	promauto.With(s.metrics).NewGaugeFunc(promclient.GaugeOpts{Name: name, Help: help, ConstLabels: labels}, value)
-}
-
-type backupMetrics struct {
-	total                       *promclient.CounterVec
-	duration, size, lastSuccess promclient.Gauge
-}
-
-func newBackupMetrics(registry promclient.Registerer) backupMetrics {
-	factory := promauto.With(registry)
-	gauge := func(name, help string) promclient.Gauge {
-		return factory.NewGauge(promclient.GaugeOpts{Name: name, Help: help})
-	}
-	m := backupMetrics{
-		total:       factory.NewCounterVec(promclient.CounterOpts{Name: "relayerd_backups_total", Help: "Backups by outcome: success or failure."}, []string{"outcome"}),
-		duration:    gauge("relayerd_backup_duration_seconds", "Duration of the last successful backup."),
-		size:        gauge("relayerd_backup_size_bytes", "Size of the last successful backup."),
-		lastSuccess: gauge("relayerd_backup_last_success_timestamp_seconds", "Unix time of the last successful backup, or 0."),
-	}
-	for _, outcome := range []string{"success", "failure"} { // the first one counts as an increase
-		m.total.WithLabelValues(outcome)
-	}
-	return m
+func (s *server) gauge(name, help string, value func() float64) {
+	promauto.With(s.metrics).NewGaugeFunc(promclient.GaugeOpts{Name: name, Help: help}, value)
 }
 
 // fileSize returns 0 if the file cannot be examined.
@@ -69,66 +47,58 @@ func fileSize(path string) float64 {
 	return float64(info.Size())
 }
 
+// countInterval is how long the numbers of relayers are kept: a scrape may need no token, and must
+// not load the store.
+const countInterval = 15 * time.Second
+
 // countRelayers registers the numbers of relayers by network type and state.
 func (s *server) countRelayers() error {
 	manager, err := relayer.New(s.store) // its lists are not counted as operations
 	if err != nil {
 		return err
 	}
-	return s.metrics.Register(&relayerCounts{manager: manager, desc: promclient.NewDesc("relayerd_relayers",
-		"Relayers by network type and state. Damaged ones are not counted.", []string{"network_type", "paused", "system_disabled"}, nil)})
+	desc := promclient.NewDesc("relayerd_relayers", "Relayers by network type and state. Damaged ones are not counted.",
+		[]string{"network_type", "paused", "system_disabled"}, nil)
+	var mu sync.Mutex
+	var counted time.Time
+	var counts map[[3]string]float64
+	return s.metrics.Register(promclient.CollectorFunc(func(collected chan<- promclient.Metric) {
+		mu.Lock()
+		defer mu.Unlock()
+		if time.Since(counted) >= countInterval {
+			counts, counted = countByState(manager), time.Now()
+		}
+		for state, count := range counts {
+			collected <- promclient.MustNewConstMetric(desc, promclient.GaugeValue, count, state[:]...)
+		}
+	}))
 }
 
-// countInterval is how long the numbers of relayers are kept: a scrape may need no token, and must
-// not load the store.
-const countInterval = 15 * time.Second
-
-// relayerCounts is a [promclient.Collector]. The numbers are NaN while the store is unavailable.
-type relayerCounts struct {
-	manager *relayer.Manager
-	desc    *promclient.Desc
-
-	mu      sync.Mutex
-	counted time.Time
-	metrics []promclient.Metric
-}
-
-func (c *relayerCounts) Describe(descriptions chan<- *promclient.Desc) { descriptions <- c.desc }
-
-func (c *relayerCounts) Collect(collected chan<- promclient.Metric) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if time.Since(c.counted) >= countInterval {
-		c.metrics, c.counted = c.count(), time.Now()
-	}
-	for _, metric := range c.metrics {
-		collected <- metric
-	}
-}
-
-// count waits once for a store that is unavailable: a scrape must not take as long as all counts.
-func (c *relayerCounts) count() (metrics []promclient.Metric) {
+// countByState returns NaN while the store is unavailable. It waits for it once: a scrape must not take
+// as long as all counts.
+func countByState(manager *relayer.Manager) map[[3]string]float64 {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	// No relayer has this label. In a file, every selection has the damaged relayers, because
 	// their fields are not known.
-	damaged, err := c.total(ctx, relayer.Selector{}.Where("label.none", rand.Text()))
+	damaged, err := total(ctx, manager, relayer.Selector{}.Where("label.none", rand.Text()))
+	counts := make(map[[3]string]float64)
 	for _, networkType := range relayer.NetworkTypes() {
 		for _, state := range [][2]string{{"false", "false"}, {"false", "true"}, {"true", "false"}, {"true", "true"}} {
 			selector := relayer.Selector{}.Where("network_type", string(networkType)).Where("paused", state[0]).Where("system_disabled", state[1])
 			selected := math.NaN()
 			if err == nil {
-				selected, err = c.total(ctx, selector)
+				selected, err = total(ctx, manager, selector)
 			}
-			metrics = append(metrics, promclient.MustNewConstMetric(c.desc, promclient.GaugeValue, selected-damaged, string(networkType), state[0], state[1]))
+			counts[[3]string{string(networkType), state[0], state[1]}] = selected - damaged
 		}
 	}
-	return metrics
+	return counts
 }
 
-func (c *relayerCounts) total(ctx context.Context, selector relayer.Selector) (float64, error) {
+func total(ctx context.Context, manager *relayer.Manager, selector relayer.Selector) (float64, error) {
 	// A page past the end has the total, and no relayer that could be damaged.
-	page, err := c.manager.List(ctx, relayer.ListQuery{Selector: selector, Page: math.MaxInt32, PerPage: 1})
+	page, err := manager.List(ctx, relayer.ListQuery{Selector: selector, Page: math.MaxInt32, PerPage: 1})
 	if err != nil {
 		return math.NaN(), err
 	}
@@ -160,15 +130,11 @@ func (s *server) countResponses(api *httpapi.API) http.Handler {
 	})
 }
 
-func (s *server) metricsHandler() http.Handler {
-	return promhttp.HandlerFor(s.metrics, promhttp.HandlerOpts{})
-}
-
 // publicMetrics returns the handler of /metrics on --addr. Metrics are about all relayers: they
 // exist only for tokens that may list all of them. The API responds to all other requests,
 // and to all with --metrics-addr.
 func (s *server) publicMetrics(api http.Handler) http.Handler {
-	handler := s.metricsHandler()
+	handler := promhttp.HandlerFor(s.metrics, promhttp.HandlerOpts{})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, granted := s.tokens.grantFor(r)
 		if s.metricsAddress != "" || !granted.within.IsZero() || !granted.permits(relayer.ActionList) {
@@ -191,7 +157,7 @@ func (s *server) serveMetrics() error {
 		return err
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", s.metricsHandler())
+	mux.Handle("GET /metrics", promhttp.HandlerFor(s.metrics, promhttp.HandlerOpts{}))
 	server := newServer(mux, s.logger)
 	var serving sync.WaitGroup
 	serving.Go(func() {

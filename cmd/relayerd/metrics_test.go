@@ -19,7 +19,6 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/bolt"
-	"github.com/go-relayer/relayer/store/memory"
 )
 
 // metric returns the value of a series, or -1 if there is none.
@@ -179,22 +178,21 @@ func expectReadiness(t *testing.T, readiness http.Handler, status int) {
 	}
 }
 
-// askedStore counts the lists.
+// askedStore counts how often it is asked.
 type askedStore struct {
-	relayer.Store
 	asked int
 	err   error
 }
 
-func (s *askedStore) List(context.Context, relayer.StoreQuery) (relayer.Listing, error) {
+func (s *askedStore) Ready(context.Context) error {
 	s.asked++
-	return relayer.Listing{}, s.err
+	return s.err
 }
 
 // Checks of the readiness need no token, so that they ask the store once in an interval.
 func TestReadiness_Interval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &askedStore{Store: memory.New()}
+		store := new(askedStore)
 		ctx, stop := context.WithCancel(t.Context())
 		ready := readiness(ctx, store)
 		for i, c := range []struct {
@@ -213,7 +211,7 @@ func TestReadiness_Interval(t *testing.T) {
 			expectReadiness(t, ready, c.want)
 			expectReadiness(t, ready, c.want)
 			if store.asked != c.asked {
-				t.Errorf("step %d: %d lists, want %d", i, store.asked, c.asked)
+				t.Errorf("step %d: asked %d times, want %d", i, store.asked, c.asked)
 			}
 		}
 		stop()
@@ -245,7 +243,7 @@ func TestHealthcheck(t *testing.T) {
 			t.Errorf("--addr %s: %+v", name, done)
 		}
 	}
-	expectFailure(t, "first record does not look like a TLS handshake", "healthcheck", "--addr", server.address(), "--tls")
+	expectFailure(t, "first record does not look like a TLS handshake: the server has no HTTPS: use http, and healthcheck without --tls", "healthcheck", "--addr", server.address(), "--tls")
 	server.stop()
 	for _, status := range []int{http.StatusServiceUnavailable, http.StatusFound, http.StatusNoContent} {
 		other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

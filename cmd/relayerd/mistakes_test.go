@@ -68,6 +68,7 @@ var mistakes = []struct{ line, want string }{
 	{"serve --keys {missing}", "{missing}: no such file or directory: create it with relayerd keys add"},
 	{"serve --keys {text}", "line 1 must be"},
 	{"serve --unseal", "--unseal requires --keys: the keys open what is sealed"},
+	{"serve --require-sealed", "--require-sealed requires --keys: create the file with relayerd keys add"},
 	{"serve --keys {keys} --unseal --require-sealed", "[require-sealed unseal] were all set"},
 	{"serve --signers {missing}", `{missing}: no such file or directory: create it as a JSON object, such as {"treasury":{"evm":"0x…"}}`},
 	{"serve --signers {text}", `{text}: must be a JSON object, such as {"treasury":{"evm":"0x…"}}: invalid character`},

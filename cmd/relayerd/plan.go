@@ -24,7 +24,6 @@ var errChangesPending = errors.New("changes are pending")
 const standardInput = "-"
 
 type planConfig struct {
-	target
 	selection
 	plan.Options
 	file      string
@@ -33,75 +32,56 @@ type planConfig struct {
 	reason    string
 }
 
-func newPlanCommand(apiKey string) *cobra.Command {
-	var c planConfig
-	command := &cobra.Command{
-		Use:     "plan",
+// newPlanCommands returns the commands of a configuration file.
+func newPlanCommands(apiKey string) []*cobra.Command {
+	c := planConfig{selection: selection{target: target{apiKey: apiKey}}}
+	plan := &cobra.Command{Use: "plan", Short: "Show the changes that a configuration file makes", RunE: c.plan,
 		Example: "  relayerd plan -f relayers.json --server https://registry.internal",
-		Short:   "Show the changes that a configuration file makes",
 		Long: `Plan compares a configuration file with the relayers of a server. The file is JSON
 with an array "relayers", such as the config.json of OpenZeppelin Relayer. Plan changes
-nothing. Its exit status is 0 without changes, 2 with changes, and 1 after an error.
-
-` + serverHelp,
-		RunE: func(command *cobra.Command, _ []string) error {
-			changes, err := c.show(command, apiKey)
-			if err == nil {
-				err = changes.Err()
-			}
-			if err == nil && changes.HasChanges() {
-				return errChangesPending
-			}
-			return err
-		},
-	}
-	c.addFlags(command)
-	return command
-}
-
-func newApplyCommand(apiKey string) *cobra.Command {
-	var c planConfig
-	command := &cobra.Command{
-		Use: "apply",
+nothing. Its exit status is 0 without changes, 2 with changes, and 1 after an error.`}
+	apply := &cobra.Command{Use: "apply", Short: "Make the changes of a configuration file", RunE: c.apply,
 		Example: `  relayerd apply -f relayers.json --server https://registry.internal
   relayerd apply -f relayers.json --server https://registry.internal --yes   # in a pipeline`,
-		Short: "Make the changes of a configuration file",
 		Long: `Apply shows the plan of a configuration file, asks for confirmation, and makes the
 changes. A relayer that another writer has changed since the plan is not changed. Run
-apply again to resume after a failure.
-
-` + serverHelp,
-		RunE: func(command *cobra.Command, _ []string) error {
-			if !c.yes && (c.file == standardInput || !isTerminal(command.InOrStdin())) {
-				return errors.New("the standard input is not a terminal: use --yes to apply without confirmation")
-			}
-			changes, err := c.show(command, apiKey)
-			if err != nil {
-				return err
-			}
-			return c.apply(command, changes)
-		},
+apply again to resume after a failure.`}
+	export := &cobra.Command{Use: "export", Short: "Print the configuration file of a server", RunE: c.export,
+		Example: "  relayerd export --server https://registry.internal --selector label.team=payments",
+		Long: `Export prints the relayers of a server as a configuration file for plan and apply, in
+creation order. RPC URLs are masked: plan and apply keep the stored URL of a masked one.`}
+	commands := []*cobra.Command{plan, apply, export}
+	for _, command := range commands {
+		c.selection.addFlags(command)
+		if command == export {
+			continue
+		}
+		flags := command.Flags()
+		flags.StringVarP(&c.file, "file", "f", "", "configuration `file`; - is the standard input")
+		flags.BoolVar(&c.expandEnv, "expand-env", false, "replace ${NAME} in RPC URLs and header values by environment variables")
+		flags.BoolVar(&c.Prune, "prune", false, "delete the relayers that the file does not list, of those that --selector selects")
+		flags.IntVar(&c.MaxDeletes, "max-deletes", 0, "permit --prune to delete this `number` of relayers; without it at most 10, and none if the file is empty")
+		flags.BoolVar(&c.KeepPaused, "keep-paused", false, "leave paused of existing relayers as it is")
+		_ = command.MarkFlagRequired("file")
 	}
-	c.addFlags(command)
-	command.Flags().BoolVar(&c.yes, "yes", false, "do not ask for confirmation")
-	command.Flags().StringVar(&c.reason, "reason", "", "`text` to store with each change, at most 256 characters (default the name of the file)")
-	return command
+	apply.Flags().BoolVar(&c.yes, "yes", false, "do not ask for confirmation")
+	apply.Flags().StringVar(&c.reason, "reason", "", "`text` to store with each change, at most 256 characters (default the name of the file)")
+	return commands
 }
 
-func (c *planConfig) addFlags(command *cobra.Command) {
-	flags := command.Flags()
-	flags.StringVarP(&c.file, "file", "f", "", "configuration `file`; - is the standard input")
-	flags.BoolVar(&c.expandEnv, "expand-env", false, "replace ${NAME} in RPC URLs and header values by environment variables")
-	flags.BoolVar(&c.Prune, "prune", false, "delete the relayers that the file does not list, of those that --selector selects")
-	flags.IntVar(&c.MaxDeletes, "max-deletes", 0, "permit --prune to delete this `number` of relayers; without it at most 10, and none if the file is empty")
-	flags.BoolVar(&c.KeepPaused, "keep-paused", false, "leave paused of existing relayers as it is")
-	c.target.addFlags(command)
-	require(command, "file", "server")
-	c.selection.addFlag(command)
+func (c *planConfig) plan(command *cobra.Command, _ []string) error {
+	changes, err := c.show(command)
+	if err == nil {
+		err = changes.Err()
+	}
+	if err == nil && changes.HasChanges() {
+		return errChangesPending
+	}
+	return err
 }
 
 // show makes a plan and prints it.
-func (c *planConfig) show(command *cobra.Command, apiKey string) (*plan.Plan, error) {
+func (c *planConfig) show(command *cobra.Command) (*plan.Plan, error) {
 	if command.Flags().Changed("max-deletes") && (c.MaxDeletes < 1 || !c.Prune) {
 		return nil, errors.New("--max-deletes must be 1 or more, and requires --prune")
 	}
@@ -109,13 +89,11 @@ func (c *planConfig) show(command *cobra.Command, apiKey string) (*plan.Plan, er
 	if err != nil {
 		return nil, err
 	}
-	if c.Selector, err = c.selector(); err != nil {
-		return nil, err
-	}
-	registry, err := c.open(apiKey)
+	registry, selector, err := c.open()
 	if err != nil {
 		return nil, err
 	}
+	c.Selector = selector
 	changes, err := plan.New(command.Context(), registry, desired, c.Options)
 	if err != nil {
 		return nil, err
@@ -169,8 +147,14 @@ func isTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// apply makes the changes of a plan.
-func (c *planConfig) apply(command *cobra.Command, changes *plan.Plan) error {
+func (c *planConfig) apply(command *cobra.Command, _ []string) error {
+	if !c.yes && (c.file == standardInput || !isTerminal(command.InOrStdin())) {
+		return errors.New("the standard input is not a terminal: use --yes to apply without confirmation")
+	}
+	changes, err := c.show(command)
+	if err != nil {
+		return err
+	}
 	if !changes.HasChanges() {
 		return changes.Err()
 	}
@@ -198,51 +182,15 @@ func confirm(command *cobra.Command) bool {
 	return strings.TrimSpace(answer) == "yes"
 }
 
-func newExportCommand(apiKey string) *cobra.Command {
-	var t target
-	var s selection
-	command := &cobra.Command{
-		Use:     "export",
-		Example: "  relayerd export --server https://registry.internal --selector label.team=payments",
-		Short:   "Print the configuration file of a server",
-		Long: `Export prints the relayers of a server as a configuration file for plan and apply, in
-creation order. RPC URLs are masked: plan and apply keep the stored URL of a masked one.
-
-` + serverHelp,
-		RunE: func(command *cobra.Command, _ []string) error {
-			selector, err := s.selector()
-			if err != nil {
-				return err
-			}
-			registry, err := t.open(apiKey)
-			if err != nil {
-				return err
-			}
-			file, err := plan.Export(command.Context(), registry, selector)
-			if err != nil {
-				return err
-			}
-			_, err = (printableJSON{command.OutOrStdout()}).Write(file)
-			return err
-		},
-	}
-	t.addFlags(command)
-	require(command, "server")
-	s.addFlag(command)
-	return command
-}
-
-// selection holds the flag that limits a command to some relayers.
-type selection struct{ terms string }
-
-func (s *selection) addFlag(command *cobra.Command) {
-	command.Flags().StringVar(&s.terms, "selector", "", "limit the command to the relayers with these `terms`, such as network=sepolia,label.team=payments|risk")
-}
-
-func (s *selection) selector() (relayer.Selector, error) {
-	selector, err := relayer.ParseSelector(s.terms)
+func (c *planConfig) export(command *cobra.Command, _ []string) error {
+	registry, selector, err := c.open()
 	if err != nil {
-		return selector, fmt.Errorf("--selector: %s", strings.TrimPrefix(err.Error(), relayer.ErrInvalid.Error()+": "))
+		return err
 	}
-	return selector, nil
+	file, err := plan.Export(command.Context(), registry, selector)
+	if err != nil {
+		return err
+	}
+	_, err = printableJSON{command.OutOrStdout()}.Write(file)
+	return err
 }

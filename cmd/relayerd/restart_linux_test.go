@@ -83,7 +83,7 @@ func TestServe_SeveralSockets(t *testing.T) {
 	served := program(token, "serve", "--db", "memory")
 	command := exec.Command("sh", append([]string{"-c", `LISTEN_PID=$$ LISTEN_FDS=2 exec "$0" "$@"`}, served.Args...)...)
 	command.Env = served.Env
-	if output, err := command.CombinedOutput(); err == nil || string(output) != "relayerd: systemd passes several sockets: the unit of the socket must have one ListenStream\n" {
+	if output, err := command.CombinedOutput(); err == nil || string(output) != "relayerd: the unit of the socket must have one ListenStream, and nothing else that listens\n" {
 		t.Errorf("error %v: %s", err, output)
 	}
 	other := serverCommand(token, "--addr", "127.0.0.1:0", "--db", "memory")

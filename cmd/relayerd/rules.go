@@ -10,11 +10,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
-	"github.com/spf13/cobra"
 	"golang.org/x/text/language"
 	texts "golang.org/x/text/message"
 
@@ -22,71 +20,57 @@ import (
 	"github.com/go-relayer/relayer/rpcguard"
 )
 
-// rules holds the flags that determine which relayers are valid.
-type rules struct {
-	signersFile      string
-	networkRules     bool
-	exclusiveSigners bool
-	rpcHosts         string
-	rpcPublicOnly    bool
-	settingsSchema   string
-}
-
-func (r *rules) addFlags(command *cobra.Command) {
-	flags := command.Flags()
-	flags.StringVar(&r.signersFile, "signers", "", "JSON `file` of the signers that exist, with addresses")
-	flags.BoolVar(&r.networkRules, "network-rules", false, "check addresses, assets and schedules of networks")
-	flags.BoolVar(&r.exclusiveSigners, "exclusive-signers", false, "allow each signer one relayer per network")
-	flags.StringVar(&r.settingsSchema, "settings-schema", "", "`file` with the JSON Schema of settings of relayers")
-	flags.StringVar(&r.rpcHosts, "rpc-hosts", "", "`hosts` of RPC URLs, such as *.example.org,10.0.0.0/8")
-	flags.BoolVar(&r.rpcPublicOnly, "rpc-public-only", false, "refuse private hosts that --rpc-hosts does not list")
-}
-
-// managerOptions returns the options except that of the signers.
-func (r rules) managerOptions() (options []relayer.Option, err error) {
-	if r.networkRules {
-		options = append(options, relayer.WithNetworkRules())
+// openRules adds the options of the rules to those of the Manager.
+func (s *server) openRules(ctx context.Context) error {
+	add := func(option relayer.Option) { s.managerOptions = append(s.managerOptions, option) }
+	if s.networkRules {
+		add(relayer.WithNetworkRules())
 	}
-	if r.exclusiveSigners {
-		options = append(options, relayer.WithExclusiveSigners())
+	if s.exclusiveSigners {
+		add(relayer.WithExclusiveSigners())
 	}
-	if r.rpcHosts != "" || r.rpcPublicOnly {
-		policy, err := r.rpcPolicy()
+	if s.rpcHosts != "" || s.rpcPublicOnly {
+		policy := rpcguard.Policy{PublicOnly: s.rpcPublicOnly}
+		if s.rpcHosts != "" {
+			policy.AllowedHosts = []string{}
+			for text := range strings.SplitSeq(s.rpcHosts, ",") {
+				text = strings.TrimSpace(text)
+				network, err := parseNetwork(text)
+				switch {
+				case err == nil:
+					policy.AllowedAddresses = append(policy.AllowedAddresses, network)
+				case strings.ContainsAny(text, "@:/="): // it may be a URL with a secret
+					return errors.New("--rpc-hosts must be a comma-separated list of host names and networks, such as rpc.example.com,*.example.org,10.0.0.0/8")
+				default:
+					policy.AllowedHosts = append(policy.AllowedHosts, text)
+				}
+			}
+		}
+		add(relayer.WithRPCPolicy(policy))
+	}
+	if s.settingsSchema != "" {
+		rule, err := settingsRule(s.settingsSchema)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		options = append(options, relayer.WithRPCPolicy(policy))
+		add(rule)
 	}
-	if r.settingsSchema != "" {
-		rule, err := settingsRule(r.settingsSchema)
+	if s.signersFile != "" {
+		read := func(context.Context) (signers, error) { return readSigners(s.signersFile) }
+		current, err := reloading(ctx, s, "--signers", read, s.signersFile)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		options = append(options, rule)
+		// A signer without an address for a network type cannot sign for it.
+		add(relayer.WithAddressResolver(func(_ context.Context, req relayer.CreateRequest) (string, error) {
+			address := (*current.Load())[req.SignerID][req.NetworkType]
+			if address == "" {
+				return "", relayer.ErrUnknownSigner
+			}
+			return address, nil
+		}))
 	}
-	return options, nil
-}
-
-// rpcPolicy returns the policy of --rpc-hosts and --rpc-public-only.
-func (r rules) rpcPolicy() (rpcguard.Policy, error) {
-	policy := rpcguard.Policy{PublicOnly: r.rpcPublicOnly}
-	if r.rpcHosts == "" {
-		return policy, nil
-	}
-	policy.AllowedHosts = []string{}
-	for text := range strings.SplitSeq(r.rpcHosts, ",") {
-		text = strings.TrimSpace(text)
-		network, err := parseNetwork(text)
-		switch {
-		case err == nil:
-			policy.AllowedAddresses = append(policy.AllowedAddresses, network)
-		case strings.ContainsAny(text, "@:/="): // it may be a URL with a secret
-			return policy, errors.New("--rpc-hosts must be a comma-separated list of host names and networks, such as rpc.example.com,*.example.org,10.0.0.0/8")
-		default:
-			policy.AllowedHosts = append(policy.AllowedHosts, text)
-		}
-	}
-	return policy, nil
+	return nil
 }
 
 // signers maps the ID of each signer to its addresses.
@@ -118,35 +102,25 @@ func checkAddress(networkType relayer.NetworkType, address string) error {
 	return request.Validate(context.Background(), relayer.WithNetworkRules(), relayer.WithAddressResolver(resolve))
 }
 
-// openSigners returns the resolver of [relayer.WithAddressResolver]. A signer without an address
-// for a network type cannot sign for it.
-func (s *server) openSigners(ctx context.Context) (relayer.Option, error) {
-	var current atomic.Pointer[signers]
-	err := s.reloading(ctx, "--signers", func(context.Context) error {
-		known, err := readSigners(s.signersFile)
-		if err == nil {
-			current.Store(&known)
-		}
-		return err
-	}, s.signersFile)
-	return relayer.WithAddressResolver(func(_ context.Context, req relayer.CreateRequest) (string, error) {
-		address := (*current.Load())[req.SignerID][req.NetworkType]
-		if address == "" {
-			return "", relayer.ErrUnknownSigner
-		}
-		return address, nil
-	}), err
-}
-
 // settingsRule returns the option that checks new and changed settings by the JSON Schema of the
-// file.
+// file. It reports every problem.
 func settingsRule(file string) (option relayer.Option, err error) {
-	const flag = "--settings-schema"
+	const flag, name = "--settings-schema", "https://relayerd.invalid/settings"
 	data, err := readFile(flag, file, "create it as a JSON Schema")
 	if err != nil {
 		return option, err
 	}
-	schema, err := compileSchema(data)
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
+	if err != nil {
+		return option, fmt.Errorf("%s: %s: must be a JSON Schema: %w", flag, file, err)
+	}
+	compiler := jsonschema.NewCompiler()
+	compiler.UseLoader(jsonschema.SchemeURLLoader{}) // it loads nothing: a schema is one file
+	compiler.AssertFormat()
+	var schema *jsonschema.Schema
+	if err = compiler.AddResource(name, document); err == nil {
+		schema, err = compiler.Compile(name)
+	}
 	if err != nil {
 		return option, fmt.Errorf("%s: %s: %w", flag, file, err)
 	}
@@ -154,45 +128,15 @@ func settingsRule(file string) (option relayer.Option, err error) {
 		if changed == nil || changed.Settings == nil || old != nil && bytes.Equal(old.Settings, changed.Settings) {
 			return nil
 		}
-		return settingsError(schema, changed.Settings)
+		value, err := jsonschema.UnmarshalJSON(bytes.NewReader(changed.Settings))
+		var invalid *jsonschema.ValidationError
+		if err != nil || !errors.As(schema.Validate(value), &invalid) {
+			return err
+		}
+		found := &relayer.ValidationError{}
+		addSchemaProblems(found, value, invalid)
+		return found
 	}), nil
-}
-
-// noLoader is a [jsonschema.URLLoader]: a schema is one file.
-type noLoader struct{}
-
-func (noLoader) Load(url string) (any, error) {
-	return nil, errors.New("the schema must not refer to other documents")
-}
-
-func compileSchema(data []byte) (*jsonschema.Schema, error) {
-	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
-	if err != nil {
-		return nil, fmt.Errorf("must be a JSON Schema: %w", err)
-	}
-	compiler := jsonschema.NewCompiler()
-	compiler.UseLoader(noLoader{})
-	compiler.AssertFormat()
-	const name = "https://relayerd.invalid/settings"
-	if err := compiler.AddResource(name, document); err != nil {
-		return nil, err
-	}
-	return compiler.Compile(name)
-}
-
-// settingsError returns a [*relayer.ValidationError] with every problem of settings.
-func settingsError(schema *jsonschema.Schema, settings []byte) error {
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(settings))
-	if err != nil {
-		return err
-	}
-	var invalid *jsonschema.ValidationError
-	if !errors.As(schema.Validate(value), &invalid) {
-		return nil
-	}
-	found := &relayer.ValidationError{}
-	addSchemaProblems(found, value, invalid)
-	return found
 }
 
 // addSchemaProblems adds what the schema refuses, with the causes in place of what they cause.

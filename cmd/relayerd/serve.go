@@ -13,7 +13,6 @@ import (
 )
 
 type config struct {
-	rules
 	sealing
 	address         string
 	database        string
@@ -29,6 +28,10 @@ type config struct {
 	history         time.Duration
 	isHistorySet    bool
 	backup          backupConfig
+
+	// The rules of relayers.
+	signersFile, rpcHosts, settingsSchema         string
+	networkRules, exclusiveSigners, rpcPublicOnly bool
 }
 
 func newServeCommand(apiKey string) *cobra.Command {
@@ -58,7 +61,12 @@ tokens, keys, signers and certificates are read again when they change, and afte
 	flags.StringVar(&c.address, "addr", defaultAddress, "`host:port` to listen on")
 	flags.StringVar(&c.database, "db", defaultDatabase, "database `file`, postgres:// URL, or memory")
 	flags.StringVar(&c.tokensFile, "tokens-file", "", "`file` with a line \"name token role [selector]\" for each token")
-	c.rules.addFlags(command)
+	flags.StringVar(&c.signersFile, "signers", "", "JSON `file` of the signers that exist, with addresses")
+	flags.BoolVar(&c.networkRules, "network-rules", false, "check addresses, assets and schedules of networks")
+	flags.BoolVar(&c.exclusiveSigners, "exclusive-signers", false, "allow each signer one relayer per network")
+	flags.StringVar(&c.settingsSchema, "settings-schema", "", "`file` with the JSON Schema of settings of relayers")
+	flags.StringVar(&c.rpcHosts, "rpc-hosts", "", "`hosts` of RPC URLs, such as *.example.org,10.0.0.0/8")
+	flags.BoolVar(&c.rpcPublicOnly, "rpc-public-only", false, "refuse private hosts that --rpc-hosts does not list")
 	c.sealing.addFlags(command)
 	flags.BoolVar(&c.unseal, "unseal", false, "store RPC URLs in clear: this turns sealing off")
 	command.MarkFlagsMutuallyExclusive("unseal", "require-sealed")
@@ -80,13 +88,10 @@ tokens, keys, signers and certificates are read again when they change, and afte
 }
 
 func (c config) check() error {
-	if err := (database{"--db", c.database}).check(); err != nil {
-		return err
-	}
-	if err := cmp.Or(checkFile("--tls-cert", c.tlsCert), checkFile("--tls-key", c.tlsKey)); err != nil {
-		return err
-	}
+	err := cmp.Or(database{"--db", c.database}.check(), checkFile("--tls-cert", c.tlsCert), checkFile("--tls-key", c.tlsKey))
 	switch {
+	case err != nil:
+		return err
 	case !isAddress(c.address):
 		return errors.New("--addr must be host:port")
 	case c.metricsAddress != "" && !isAddress(c.metricsAddress):
@@ -97,6 +102,8 @@ func (c config) check() error {
 		return errors.New("--log-level must be info or debug")
 	case c.unseal && c.keysFile == "":
 		return errors.New("--unseal requires --keys: the keys open what is sealed")
+	case c.sealedOnly && c.keysFile == "":
+		return errors.New("--require-sealed requires --keys: create the file with relayerd keys add")
 	case c.drainDelay < 0:
 		return errors.New("--drain-delay must be 0 or more")
 	case c.history != 0 && c.history < time.Second:
@@ -105,8 +112,18 @@ func (c config) check() error {
 		return errors.New("--history must not be set for memory: it retains 1,024 changes")
 	case c.rate < 0 || c.rate > math.MaxInt32:
 		return fmt.Errorf("--rate must be from 0 to %d", math.MaxInt32)
+	case c.backup.directory == "" && c.backup != defaultBackups:
+		return errors.New("--backup-every and --backup-keep require --backup, the directory for backups")
+	case c.backup.directory != "" && (c.database == inMemory || isPostgres(c.database)):
+		return errors.New("--backup requires a file in --db: use pg_dump for PostgreSQL")
+	case c.backup.every < time.Second:
+		return errors.New("--backup-every must be at least 1s")
+	case c.backup.keep < 1:
+		return errors.New("--backup-keep must be at least 1")
+	case !isFilePath(c.backup.directory):
+		return fmt.Errorf("--backup must be a directory: %s", filePathRule)
 	}
-	return c.backup.check(c.database)
+	return nil
 }
 
 // isAddress rejects what is not host:port before it is looked up: the error of the

@@ -12,7 +12,6 @@ import (
 	"net"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -23,6 +22,7 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/httpapi"
+	"github.com/go-relayer/relayer/observe/outcome"
 	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/sealed"
 )
@@ -37,14 +37,14 @@ type server struct {
 
 	managerOptions []relayer.Option
 	apiOptions     []httpapi.Option
-	keys           *keysFile                       // nil without --keys
-	certificate    atomic.Pointer[tls.Certificate] // nil without --tls-cert
-	scheme         string                          // of the URL of the listener
+	keys           keysFile                         // empty without --keys
+	certificate    *atomic.Pointer[tls.Certificate] // nil without --tls-cert
+	scheme         string                           // of the URL of the listener
 	listener       net.Listener
 	metrics        *promclient.Registry
 	store          openedStore
 	manager        *relayer.Manager
-	tokens         *tokensFile
+	tokens         tokensFile
 	generated      string // the token generated for this run, if there is one
 
 	closers []func()
@@ -77,8 +77,9 @@ func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Write
 	if s.generated != "" { // no other code prints a token
 		fmt.Fprintf(s.stdout, "API_KEY is not set. Open %s://%s/ with the token of this run: %s\n", s.scheme, s.listener.Addr(), s.generated)
 	}
-	running := httpServer{newServer(s.site(ctx, s.countResponses(api)), s.logger), s.drainDelay, api.Drain, s.logger}
-	return running.serve(ctx, s.listener)
+	server := newServer(s.site(ctx, s.countResponses(api)), s.logger)
+	server.RegisterOnShutdown(api.Drain) // ends the streams
+	return serveUntil(ctx, server, s.listener, s.drainDelay, s.logger)
 }
 
 // onClose adds what close calls, last added first.
@@ -92,6 +93,16 @@ func (s *server) inBackground(ctx context.Context, run func(context.Context)) {
 	s.onClose(func() { cancel(); running.Wait() })
 }
 
+// sleep returns false if ctx is done before the time has passed.
+func sleep(ctx context.Context, duration time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(duration):
+		return true
+	}
+}
+
 func (s *server) close() {
 	for _, release := range slices.Backward(s.closers) {
 		release()
@@ -100,7 +111,7 @@ func (s *server) close() {
 
 // openOptions reads the files of the flags, except the tokens.
 func (s *server) openOptions(ctx context.Context) (err error) {
-	if s.managerOptions, err = s.rules.managerOptions(); err != nil {
+	if err := s.openRules(ctx); err != nil {
 		return err
 	}
 	const burst = 3 // seconds
@@ -115,14 +126,7 @@ func (s *server) openOptions(ctx context.Context) (err error) {
 		}
 		s.apiOptions = append(s.apiOptions, httpapi.WithClientAddress(trusted.clientAddress))
 	}
-	if s.signersFile != "" {
-		resolver, err := s.openSigners(ctx)
-		if err != nil {
-			return err
-		}
-		s.managerOptions = append(s.managerOptions, resolver)
-	}
-	s.keys, err = s.openKeys(ctx)
+	_, err = readKeys(s.keysFile)
 	return err
 }
 
@@ -132,7 +136,7 @@ const apiKeyName = "api-key"
 // openAccess uses the tokens file, API_KEY, or a token that it generates for a person at a terminal.
 func (s *server) openAccess(ctx context.Context) (err error) {
 	if s.tokensFile != "" {
-		s.tokens, err = s.openTokensFile(ctx)
+		s.tokens.Pointer, err = reloading(ctx, s, "--tokens-file", s.readTokens, s.tokensFile)
 		s.apiOptions = append(s.apiOptions, httpapi.WithAuthorizer(s.tokens.authorize), httpapi.WithEngineOperations())
 		return err
 	}
@@ -147,8 +151,8 @@ func (s *server) openAccess(ctx context.Context) (err error) {
 	if err := table.add([]string{apiKeyName, s.apiKey, "write"}); err != nil {
 		return fmt.Errorf("API_KEY: %w", err)
 	}
-	s.tokens = new(tokensFile)
-	s.tokens.Store(table)
+	s.tokens.Pointer = new(atomic.Pointer[tokenTable])
+	s.tokens.Store(&table)
 	return nil
 }
 
@@ -196,17 +200,11 @@ func (s *server) openStore(ctx context.Context) (err error) {
 		return nil
 	}
 	warnIfReadable(s.logger, "database file", s.database)
-	s.gauge("relayerd_database_size_bytes", "Size of the database file.", nil, func() float64 { return fileSize(s.database) })
+	s.gauge("relayerd_database_size_bytes", "Size of the database file.", func() float64 { return fileSize(s.database) })
 	if s.backup.directory == "" {
 		return nil
 	}
-	b := &backups{s.backup, file, filepath.Base(s.database) + ".", s.logger, newBackupMetrics(s.metrics)}
-	last, err := b.prune(time.Now())
-	if err != nil {
-		return fmt.Errorf("--backup: %w", err)
-	}
-	s.inBackground(ctx, func(ctx context.Context) { b.run(ctx, last) })
-	return nil
+	return s.startBackups(ctx, file)
 }
 
 // openManager starts to seal in the background if there are keys.
@@ -215,9 +213,38 @@ func (s *server) openManager(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.manager, err = relayer.New(store, append(s.managerOptions, relayer.WithObserver(auditLog{s.logger}.observe))...)
-	if err == nil && s.keys != nil {
+	s.manager, err = relayer.New(store, append(s.managerOptions, relayer.WithObserver(s.audit))...)
+	if err == nil && s.keysFile != "" {
 		s.inBackground(ctx, func(ctx context.Context) { s.reseal(ctx, store.(*sealed.Store)) })
 	}
 	return err
+}
+
+// audit is a [relayer.Observer] that logs each write that reaches the registry: who, from where, what,
+// the outcome, and why. The API logs each read of full RPC URLs, and what the roles of tokens do not
+// permit.
+func (s *server) audit(ctx context.Context, operation *relayer.Operation) (context.Context, func(error)) {
+	if operation.DryRun || !operation.Action.IsWrite() {
+		return ctx, nil
+	}
+	return ctx, func(err error) {
+		id, actor := operation.ID, operation.Actor
+		if !relayer.IsID(id) { // clients may put any text in its place
+			id = ""
+		}
+		fields := []any{"actor", actor.ID, "address", actor.Address, "request_id", actor.RequestID,
+			"action", operation.Action, "relayer_id", id, "outcome", outcome.Of(ctx, err)}
+		if operation.Paused != nil {
+			fields = append(fields, "paused", *operation.Paused)
+		}
+		fields = append(fields, "old_revision", operation.OldRevision)
+		if operation.Revision != 0 || operation.OldRevision == 0 { // a deleted relayer has none
+			fields = append(fields, "revision", operation.Revision)
+		}
+		fields = append(fields, "changed", operation.Changed)
+		if operation.Reason != "" { // it is last: it may be any text
+			fields = append(fields, "reason", operation.Reason)
+		}
+		s.logger.InfoContext(ctx, "audit", fields...)
+	}
 }

@@ -164,8 +164,7 @@ func TestShutdown_SlowClients(t *testing.T) {
 				listener := pipeListener{make(chan net.Conn), closed, closeListener}
 				ctx, stop := context.WithCancel(t.Context())
 				stopped := make(chan error, 1)
-				server := httpServer{newServer(c.handler, logger), 0, func() {}, logger}
-				go func() { stopped <- server.serve(ctx, listener) }()
+				go func() { stopped <- serveUntil(ctx, newServer(c.handler, logger), listener, 0, logger) }()
 				client, accepted := net.Pipe()
 				listener.connections <- accepted
 				var running sync.WaitGroup
@@ -199,8 +198,7 @@ func TestShutdown_ListenerFails(t *testing.T) {
 	must(t, err)
 	listener.Close()
 	logger := slog.New(slog.DiscardHandler)
-	server := httpServer{newServer(http.NotFoundHandler(), logger), 0, func() {}, logger}
-	if err := server.serve(t.Context(), listener); !errors.Is(err, net.ErrClosed) {
+	if err := serveUntil(t.Context(), newServer(http.NotFoundHandler(), logger), listener, 0, logger); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("error %v, want net.ErrClosed", err)
 	}
 }

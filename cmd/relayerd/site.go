@@ -7,14 +7,17 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
+	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/page"
+	"github.com/go-relayer/relayer/store/bolt"
 )
 
 // site adds the web page, health checks, metrics and backups to the API. The page and the health
@@ -26,7 +29,7 @@ func (s *server) site(ctx context.Context, api http.Handler) http.Handler {
 		"/healthz/live": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { writeHealth(w, http.StatusOK, "live") }),
 		readinessPath:   readiness(ctx, s.store),
 		"/metrics":      s.publicMetrics(api),
-		backupPath:      s.download(api),
+		backupPath:      s.backups(api),
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		handler := handlers[r.URL.Path]
@@ -50,16 +53,9 @@ const (
 )
 
 // readiness reports whether a load balancer should send requests here: not after ctx is done, and
-// not while the store is unavailable. If the store can report that it takes writes, readiness
-// requires it. The store is asked once in an interval: requests need no token.
-func readiness(ctx context.Context, store relayer.Store) http.Handler {
-	ready := func(ctx context.Context) error {
-		_, err := store.List(ctx, relayer.StoreQuery{})
-		return err
-	}
-	if writable, ok := store.(interface{ Ready(context.Context) error }); ok {
-		ready = writable.Ready
-	}
+// not while the store cannot take writes. The store is asked once in an interval: requests need no
+// token.
+func readiness(ctx context.Context, store interface{ Ready(context.Context) error }) http.Handler {
 	var mu sync.Mutex
 	var asked time.Time
 	var err error
@@ -68,7 +64,7 @@ func readiness(ctx context.Context, store relayer.Store) http.Handler {
 		defer mu.Unlock()
 		if time.Since(asked) >= probeInterval {
 			ctx, cancel := context.WithTimeout(ctx, probeTimeout)
-			err, asked = ready(ctx), time.Now()
+			err, asked = store.Ready(ctx), time.Now()
 			cancel()
 		}
 		switch {
@@ -83,18 +79,14 @@ func readiness(ctx context.Context, store relayer.Store) http.Handler {
 }
 
 func writeHealth(w http.ResponseWriter, status int, text string) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(status)
-	_, _ = io.WriteString(w, text+"\n")
+	http.Error(w, text, status) // or any other status
 }
 
 func newHealthcheckCommand() *cobra.Command {
 	var address string
 	var useTLS bool
-	command := &cobra.Command{
-		Use:   "healthcheck",
-		Short: "Check that a server is ready",
+	command := &cobra.Command{Use: "healthcheck", Short: "Check that a server is ready",
 		Long: `Healthcheck requests /healthz/ready from a server. It exits with status 0 if the server
 is ready, and otherwise with status 1 after at most 5 seconds. It needs no token, and runs
 in a container that has neither a shell nor curl.`,
@@ -102,13 +94,16 @@ in a container that has neither a shell nor curl.`,
 			if !isAddress(address) {
 				return errors.New("--addr must be host:port")
 			}
-			if err := checkReady(command.Context(), address, useTLS); err != nil {
+			url := url.URL{Scheme: "http", Host: address, Path: readinessPath}
+			if useTLS {
+				url.Scheme = "https"
+			}
+			if err := checkReady(command.Context(), url.String()); err != nil {
 				return fmt.Errorf("%s is not ready: %w", address, err)
 			}
 			command.Println("ready")
 			return nil
-		},
-	}
+		}}
 	command.Flags().StringVar(&address, "addr", defaultAddress, "`host:port` of the server")
 	command.Flags().BoolVar(&useTLS, "tls", false, "use HTTPS, with any certificate: the request contains no secret")
 	return command
@@ -116,14 +111,10 @@ in a container that has neither a shell nor curl.`,
 
 // checkReady sends the request straight to the address: proxies of the environment
 // and redirects could report the state of another server.
-func checkReady(ctx context.Context, address string, useTLS bool) error {
+func checkReady(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, healthcheckTimeout)
 	defer cancel()
-	scheme := "http://"
-	if useTLS {
-		scheme = "https://"
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+address+readinessPath, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return errors.New("--addr is not valid")
 	}
@@ -133,8 +124,76 @@ func checkReady(ctx context.Context, address string, useTLS bool) error {
 		return err
 	}
 	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("status %s", response.Status)
+	switch response.StatusCode {
+	case http.StatusOK:
+		return nil
+	case http.StatusBadRequest:
+		return fmt.Errorf("status %s: %s", response.Status, useHTTPS)
 	}
-	return nil
+	return fmt.Errorf("status %s", response.Status)
+}
+
+const (
+	// backupPath responds with a copy of the database file.
+	backupPath = "/backup"
+
+	// backupTimeout bounds the time to wait for other copies, and to write and send one.
+	backupTimeout = time.Hour
+)
+
+// backups returns the handler of [backupPath], for tokens with the role backup. For all others, and
+// with another store, the path does not exist. One backup is written and sent at a time: each needs
+// as much memory and space as the database.
+func (s *server) backups(api http.Handler) http.Handler {
+	file, isFile := s.store.(*bolt.Store)
+	slot := make(chan struct{}, 1)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		actor, granted := s.tokens.grantFor(r)
+		if !isFile || !granted.mayBackUp() {
+			api.ServeHTTP(w, r)
+			return
+		}
+		control, end := http.NewResponseController(w), time.Now().Add(backupTimeout)
+		_, _ = control.SetReadDeadline(end), control.SetWriteDeadline(end)
+		select {
+		case slot <- struct{}{}:
+			defer func() { <-slot }()
+		case <-r.Context().Done():
+			panic(http.ErrAbortHandler) // a response without a body would look like an empty backup
+		}
+		if err := s.sendBackup(w, r, file); err != nil {
+			s.logger.Error("backup failed", "principal", actor.ID, "error", err.Error())
+			return
+		}
+		s.logger.Info("backup sent", "principal", actor.ID, "address", r.RemoteAddr)
+	})
+}
+
+// sendBackup writes a backup next to the database, and sends it. It ignores Range: the next request
+// would get a part of another backup.
+func (s *server) sendBackup(w http.ResponseWriter, r *http.Request, from *bolt.Store) error {
+	// A start of the server removes files with this suffix of package bolt.
+	path := fmt.Sprint(s.database, ".tmp", time.Now().UnixNano())
+	var file *os.File
+	err := from.Backup(r.Context(), path)
+	if err == nil {
+		file, err = os.Open(path)
+		err = errors.Join(err, os.Remove(path)) // no file is left if the server is killed
+	}
+	if err != nil {
+		http.Error(w, "the backup failed: see the log of the server", http.StatusInternalServerError)
+		return err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("Content-Length", strconv.FormatInt(info.Size(), 10))
+	if r.Method != http.MethodHead {
+		_, err = io.Copy(w, file)
+	}
+	return err
 }

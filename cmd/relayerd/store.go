@@ -1,22 +1,24 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"math"
 	"os"
-	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/memory"
 	"github.com/go-relayer/relayer/store/postgres"
+	"github.com/go-relayer/relayer/store/sealed"
+	"github.com/go-relayer/relayer/store/transfer"
 )
 
 const (
@@ -40,12 +42,14 @@ type database struct{ flag, name string }
 // openedStore is a [bolt.Store], a [postgres.Store] or a memoryStore.
 type openedStore interface {
 	relayer.Store
+	Ready(context.Context) error
 	Close() error
 }
 
 type memoryStore struct{ *memory.Store }
 
-func (memoryStore) Close() error { return nil }
+func (memoryStore) Ready(context.Context) error { return nil }
+func (memoryStore) Close() error                { return nil }
 
 // forServer opens a database, and creates it if it is missing.
 func (d database) forServer(ctx context.Context, history time.Duration, isHistorySet bool, logger *slog.Logger) (openedStore, error) {
@@ -94,23 +98,6 @@ func (d database) openWith(ctx context.Context, ofServer []postgres.Option, ofFi
 	return file, nil
 }
 
-const newFileHint = "name an existing file, and for a new one an existing directory"
-
-// fileError adds to an error about a file what to do.
-func fileError(flag string, err error, ifMissing string) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, bolt.ErrLocked):
-		return fmt.Errorf("%s: %w: stop the server that has it open", flag, err)
-	case errors.Is(err, fs.ErrExist):
-		return fmt.Errorf("%s: %w: move it to another name first", flag, err)
-	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%s: %w: %s", flag, err, ifMissing)
-	}
-	return fmt.Errorf("%s: %w", flag, err)
-}
-
 // check returns an error for what may be a malformed connection string, without it.
 func (d database) check() error {
 	if !isPostgres(d.name) && !isFilePath(d.name) {
@@ -135,42 +122,64 @@ func isPostgres(name string) bool {
 	return strings.HasPrefix(name, "postgres://") || strings.HasPrefix(name, "postgresql://")
 }
 
-// isFilePath rejects every path that could be a malformed connection string, so
-// that errors may contain the path.
-func isFilePath(path string) bool {
-	return !strings.ContainsAny(path[len(filepath.VolumeName(path)):], "@=:")
-}
-
-func checkFile(flag, path string) error {
-	if !isFilePath(path) {
-		return fmt.Errorf("%s must be a file: %s", flag, filePathRule)
+func newCheckCommand() *cobra.Command {
+	db := database{"--db", defaultDatabase}
+	var keys sealing
+	command := &cobra.Command{Use: "check", Short: "Check a database for damage", Example: "  relayerd check --db relayers.db",
+		Long: `Check reads a whole database and reports damage: pages, checksums and counts that
+contradict each other, and relayers by whose fields a list would not find them. If RPC
+URLs are sealed, it counts them by key, which needs no keys. With --keys it also opens
+them. It changes no relayer.`,
+		RunE: func(command *cobra.Command, _ []string) (err error) {
+			ctx := command.Context()
+			ring, err := readKeys(keys.keysFile)
+			if err != nil {
+				return err
+			}
+			opened, err := db.open(ctx)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, opened.Close()) }()
+			if err = opened.(transfer.Checker).Check(ctx); err == nil {
+				err = checkRelayers(ctx, opened, ring, keys.options())
+			}
+			if err != nil {
+				return fmt.Errorf("%s: %w", db.flag, err)
+			}
+			counts, err := countSealed(ctx, opened, ring)
+			if err != nil {
+				return err
+			}
+			all, err := opened.List(ctx, relayer.StoreQuery{})
+			if err == nil {
+				command.Printf("no damage found in %s\n%s", relayers(all.Total), sealText(counts))
+			}
+			return err
+		},
 	}
-	return nil
+	command.Flags().StringVar(&db.name, "db", db.name, "database `file` that no server has open, or a postgres:// URL")
+	keys.addFlags(command)
+	return command
 }
 
-// readFile reads the file of a flag. If it is missing, the error says what to do.
-func readFile(flag, path, ifMissing string) ([]byte, error) {
-	if err := checkFile(flag, path); err != nil {
-		return nil, err
-	}
-	data, err := os.ReadFile(path)
-	return data, fileError(flag, err, ifMissing)
-}
-
-// warnIfReadable logs a warning if users outside of its group can read a file or directory with
-// secrets. A database contains full RPC URLs.
-func warnIfReadable(logger *slog.Logger, what, path string) {
-	info, err := os.Stat(path)
-	if err == nil && info.Mode().Perm()&0o007 != 0 && runtime.GOOS != "windows" {
-		logger.Warn("other users can read the "+what+": run chmod o-rwx", "path", path, "mode", info.Mode().Perm().String())
-	}
-}
-
-// checkNotWritable returns an error if every user can write a file or directory.
-func checkNotWritable(path string) error {
-	info, err := os.Stat(path)
-	if err != nil || info.Mode().Perm()&0o002 == 0 || runtime.GOOS == "windows" {
+// checkRelayers compares the relayers with what lists select by, and with their RPC URLs.
+func checkRelayers(ctx context.Context, db relayer.Store, keys sealed.Keys, options []sealed.Option) error {
+	store, err := sealed.New(db, keys, options...)
+	if err != nil {
 		return err
 	}
-	return fmt.Errorf("other users can write %s, which has the mode %#o: run chmod o-w", path, info.Mode().Perm())
+	manager, err := relayer.New(store)
+	if err != nil {
+		return err
+	}
+	damaged := 0
+	for _, problem := range manager.Check(ctx) {
+		damaged++
+		err = cmp.Or(err, problem)
+	}
+	if damaged > 1 {
+		err = fmt.Errorf("%w (the first of %s)", err, relayers(damaged))
+	}
+	return err
 }

@@ -90,7 +90,7 @@ func TestTLS_Reload(t *testing.T) {
 	if output := runCommand(t, "healthcheck", "--addr", server.address(), "--tls"); output != "ready\n" {
 		t.Errorf("output %q", output)
 	}
-	expectFailure(t, "status 400", "healthcheck", "--addr", server.address())
+	expectFailure(t, "status 400 Bad Request: "+useHTTPS, "healthcheck", "--addr", server.address())
 	server.stop()
 }
 
@@ -100,7 +100,9 @@ func TestTarget_TLS(t *testing.T) {
 	certFile, _, flags := tlsFiles(t)
 	server := startMemory(t, flags...)
 	url := strings.Replace(server.url, "http:", "https:", 1)
-	expectFailure(t, "certificate", "export", "--server", url)
+	expectFailure(t, "certificate signed by unknown authority: name the authority of the server with --ca-file", "export", "--server", url)
+	expectFailure(t, useHTTPS, "export", "--server", server.url)
+	expectFailure(t, useHTTPS, "backup", "--server", server.url, "--to", filepath.Join(t.TempDir(), "backup.db"))
 	expect(t, 0, "export", "--server", url, "--ca-file", certFile)
 	expectFailure(t, "status 404", "backup", "--server", url, "--ca-file", certFile, "--to", filepath.Join(t.TempDir(), "backup.db"))
 	server.stop()

@@ -45,8 +45,8 @@ type tokenTable struct {
 	grants map[string]grant             // by name
 }
 
-func newTokenTable() *tokenTable {
-	return &tokenTable{names: make(map[[sha256.Size]byte]string), grants: make(map[string]grant)}
+func newTokenTable() tokenTable {
+	return tokenTable{names: make(map[[sha256.Size]byte]string), grants: make(map[string]grant)}
 }
 
 var principalName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
@@ -62,7 +62,7 @@ const minTokenBytes = 16
 // parseTokens reads lines of the form "name token role [selector]". Errors contain line
 // numbers, and no part of the file. A line that was cut off could permit more than the whole
 // one, so that the last line must end.
-func parseTokens(text string) (*tokenTable, error) {
+func parseTokens(text string) (tokenTable, error) {
 	table := newTokenTable()
 	number := 0
 	for line := range strings.Lines(text) {
@@ -72,19 +72,19 @@ func parseTokens(text string) (*tokenTable, error) {
 			continue
 		}
 		if err := table.add(fields); err != nil {
-			return nil, fmt.Errorf("line %d: %w", number, err)
+			return table, fmt.Errorf("line %d: %w", number, err)
 		}
 	}
 	if number > 0 && !strings.HasSuffix(text, "\n") {
-		return nil, fmt.Errorf("line %d: the last line has no newline at its end, so that the file may be incomplete: add one if it is whole", number)
+		return table, fmt.Errorf("line %d: the last line has no newline at its end, so that the file may be incomplete: add one if it is whole", number)
 	}
 	if len(table.names) == 0 {
-		return nil, errors.New("the file contains no token")
+		return table, errors.New("the file contains no token")
 	}
 	return table, nil
 }
 
-func (t *tokenTable) add(fields []string) error {
+func (t tokenTable) add(fields []string) error {
 	if len(fields) < 3 || len(fields) > 4 {
 		return errors.New(`must be "name token role" or "name token role selector", with a role such as read or write`)
 	}
@@ -141,31 +141,26 @@ func parseGrant(fields []string) (granted grant, err error) {
 }
 
 // tokensFile is the current content of --tokens-file.
-type tokensFile struct{ atomic.Pointer[tokenTable] }
+type tokensFile struct{ *atomic.Pointer[tokenTable] }
 
-func (s *server) openTokensFile(ctx context.Context) (*tokensFile, error) {
-	file := new(tokensFile)
-	return file, s.reloading(ctx, "--tokens-file", func(context.Context) error {
-		text, err := readFile("--tokens-file", s.tokensFile, `create it with a line "name token role" for each client`)
-		if err != nil {
-			return err
-		}
-		if err := checkNotWritable(s.tokensFile); err != nil {
-			return fmt.Errorf("--tokens-file: %w", err)
-		}
-		table, err := parseTokens(string(text))
-		if err != nil {
-			return fmt.Errorf("--tokens-file: %s: %w", s.tokensFile, err)
-		}
-		warnIfReadable(s.logger, "tokens file", s.tokensFile)
-		file.Store(table)
-		return nil
-	}, s.tokensFile)
+func (s *server) readTokens(context.Context) (table tokenTable, err error) {
+	text, err := readFile("--tokens-file", s.tokensFile, `create it with a line "name token role" for each client`)
+	if err != nil {
+		return table, err
+	}
+	if err := checkNotWritable(s.tokensFile); err != nil {
+		return table, fmt.Errorf("--tokens-file: %w", err)
+	}
+	if table, err = parseTokens(string(text)); err != nil {
+		return table, fmt.Errorf("--tokens-file: %s: %w", s.tokensFile, err)
+	}
+	warnIfReadable(s.logger, "tokens file", s.tokensFile)
+	return table, nil
 }
 
 // authenticate is an [httpapi.Authenticator]. It looks up a digest, so that the duration
 // reveals nothing about a token.
-func (f *tokensFile) authenticate(r *http.Request) (relayer.Actor, error) {
+func (f tokensFile) authenticate(r *http.Request) (relayer.Actor, error) {
 	token, ok := httpapi.BearerToken(r)
 	name, exists := f.Load().names[sha256.Sum256([]byte(token))]
 	if !ok || !exists {
@@ -175,14 +170,14 @@ func (f *tokensFile) authenticate(r *http.Request) (relayer.Actor, error) {
 }
 
 // grantFor authenticates a request outside of the API, and returns what its token permits.
-func (f *tokensFile) grantFor(r *http.Request) (actor relayer.Actor, granted grant) {
+func (f tokensFile) grantFor(r *http.Request) (actor relayer.Actor, granted grant) {
 	actor, _ = f.authenticate(r)
 	return actor, f.Load().grants[actor.ID]
 }
 
 // authorize is an [httpapi.Authorizer]. A reload may have removed the name since the request was
 // authenticated: the zero grant permits nothing.
-func (f *tokensFile) authorize(_ context.Context, access httpapi.Access) (httpapi.Decision, error) {
+func (f tokensFile) authorize(_ context.Context, access httpapi.Access) (httpapi.Decision, error) {
 	if granted := f.Load().grants[access.Actor.ID]; granted.permits(access.Action) {
 		return httpapi.Allow(granted.within), nil
 	}

@@ -64,18 +64,10 @@ var buckets = []float64{
 type metrics struct {
 	operations *client.CounterVec
 	durations  *client.HistogramVec
-	known      map[relayer.Action]series
 }
 
-// series are the metrics of one action. They are looked up by their labels
-// once, because a lookup costs more than an observation.
-type series struct {
-	outcomes map[outcome.Outcome]client.Counter
-	duration client.Observer
-}
-
-func newMetrics() *metrics {
-	m := &metrics{
+func newMetrics() metrics {
+	m := metrics{
 		operations: client.NewCounterVec(client.CounterOpts{
 			Name: "relayer_operations_total",
 			Help: "Relayer registry operations by outcome.",
@@ -86,43 +78,33 @@ func newMetrics() *metrics {
 			Buckets: buckets,
 		}, []string{"operation"}),
 	}
-	m.known = make(map[relayer.Action]series)
 	// The series of all known actions start at zero: the PromQL functions rate and increase
 	// would ignore the first event of a series that starts at one.
 	for _, action := range outcome.Actions() {
-		m.known[action] = m.series(action)
+		m.durations.WithLabelValues(string(action))
+		for _, result := range outcome.All() {
+			m.operations.WithLabelValues(string(action), string(result))
+		}
 	}
 	return m
 }
 
-func (m *metrics) series(action relayer.Action) series {
-	s := series{outcomes: make(map[outcome.Outcome]client.Counter), duration: m.durations.WithLabelValues(string(action))}
-	for _, result := range outcome.All() {
-		s.outcomes[result] = m.operations.WithLabelValues(string(action), string(result))
-	}
-	return s
-}
-
-func (m *metrics) observe(ctx context.Context, operation *relayer.Operation) (context.Context, func(error)) {
+func (m metrics) observe(ctx context.Context, operation *relayer.Operation) (context.Context, func(error)) {
 	began := time.Now()
 	return ctx, func(err error) {
-		s, ok := m.known[operation.Action]
-		if !ok {
-			s = m.series(operation.Action)
-		}
-		s.outcomes[outcome.Of(ctx, err)].Inc()
-		s.duration.Observe(time.Since(began).Seconds())
+		m.operations.WithLabelValues(string(operation.Action), string(outcome.Of(ctx, err))).Inc()
+		m.durations.WithLabelValues(string(operation.Action)).Observe(time.Since(began).Seconds())
 	}
 }
 
 // Describe implements client_golang's Collector.
-func (m *metrics) Describe(descriptions chan<- *client.Desc) {
+func (m metrics) Describe(descriptions chan<- *client.Desc) {
 	m.operations.Describe(descriptions)
 	m.durations.Describe(descriptions)
 }
 
 // Collect implements client_golang's Collector.
-func (m *metrics) Collect(collected chan<- client.Metric) {
+func (m metrics) Collect(collected chan<- client.Metric) {
 	m.operations.Collect(collected)
 	m.durations.Collect(collected)
 }
