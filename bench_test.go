@@ -112,10 +112,7 @@ func (s fixedStore) List(context.Context, relayer.StoreQuery) (relayer.Listing, 
 func TestDocuments_Allocations(t *testing.T) {
 	store := memory.New()
 	created(t, managerOf(t, store), 100)
-	listing, err := store.List(t.Context(), relayer.StoreQuery{Limit: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
+	listing := must(store.List(t.Context(), relayer.StoreQuery{Limit: 100}))(t)
 	ctx := t.Context()
 	m := managerOf(t, fixedStore{store, listing})
 	view := m.Within(mustParse(t, "network=sepolia|mainnet,paused=false"))
@@ -128,9 +125,7 @@ func TestDocuments_Allocations(t *testing.T) {
 		"list":           {3, func() error { return second(listDocuments(ctx, m, relayer.ListQuery{PerPage: 100})) }},
 		"list in a view": {14, func() error { return second(listDocuments(ctx, view, relayer.ListQuery{PerPage: 100})) }},
 	} {
-		if err := c.read(); err != nil {
-			t.Fatal(err)
-		}
+		mustSucceed(t, c.read())
 		if got := testing.AllocsPerRun(100, func() { _ = c.read() }); got > c.most {
 			t.Errorf("%s: %v allocations, want at most %v", name, got, c.most)
 		}

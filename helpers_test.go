@@ -300,6 +300,17 @@ func mustGet(t testing.TB, m *relayer.Manager, id string) *relayer.Relayer {
 	return r
 }
 
+// must returns the first result of a call, or a function that fails the test with its error.
+func must[T any](value T, err error) func(t testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+}
+
 func second[T any](_ T, err error) error { return err }
 
 // atEnd returns an observer that calls record at the end of every operation.
@@ -342,4 +353,11 @@ func named(id, name string) relayer.CreateRequest {
 	req := minimal(id)
 	req.Name = name
 	return req
+}
+
+func mustSucceed(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -68,9 +68,7 @@ func wantLines(t *testing.T, got []string, want ...string) {
 func mustChange(t *testing.T, m *relayer.Manager, actor, id string, patch []byte) {
 	t.Helper()
 	ctx := relayer.WithActor(t.Context(), relayer.Actor{ID: actor})
-	if _, err := m.Patch(ctx, id, patch, relayer.Reason("by "+actor)); err != nil {
-		t.Fatal(err)
-	}
+	must(m.Patch(ctx, id, patch, relayer.Reason("by "+actor)))(t)
 }
 
 func TestHistory_OfOneRelayer(t *testing.T) {
@@ -84,9 +82,7 @@ func TestHistory_OfOneRelayer(t *testing.T) {
 	if _, err := m.Create(t.Context(), minimal("r")); !errors.Is(err, relayer.ErrExists) {
 		t.Fatal(err)
 	}
-	if err := m.Delete(t.Context(), "r"); err != nil {
-		t.Fatal(err)
-	}
+	mustSucceed(t, m.Delete(t.Context(), "r"))
 	mustCreate(t, m, minimal("r"))
 	all := []string{
 		` create n  ""`,
@@ -136,19 +132,13 @@ func TestHistory_Errors(t *testing.T) {
 // reads it, and not for the pages before it.
 func TestHistory_DamagedOldest(t *testing.T) {
 	path := t.TempDir() + "/relayers.db"
-	store, err := bolt.Open(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := must(bolt.Open(t.Context(), path))(t)
 	defer store.Close()
 	m := managerOf(t, store)
 	mustCreate(t, m, named("r", "oldest"))
 	mustChange(t, m, "ann", "r", patchtest.JSON(map[string]any{"name": "second"}))
 	mustChange(t, m, "bob", "r", patchtest.JSON(map[string]any{"name": "third"}))
-	file, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must(os.OpenFile(path, os.O_RDWR, 0))(t)
 	defer file.Close()
 	content, err := io.ReadAll(file)
 	for at := range content {
@@ -212,9 +202,7 @@ func TestHistory_OfView(t *testing.T) {
 	mustChange(t, all, "ann", "r", patchtest.JSON(map[string]any{"name": "second"}))
 	mustChange(t, all, "admin", "r", patchtest.JSON(map[string]any{"name": "moved", "labels": map[string]any{"team": "payments"}}))
 	mustChange(t, all, "bob", "r", patchtest.JSON(map[string]any{"name": "third"}))
-	if err := all.Delete(t.Context(), "r"); err != nil {
-		t.Fatal(err)
-	}
+	mustSucceed(t, all.Delete(t.Context(), "r"))
 	moved := `admin update moved labels.team+name "by admin"`
 	for name, c := range map[string]struct {
 		view *relayer.Manager
@@ -257,10 +245,7 @@ func TestDocuments_WithFullURLs(t *testing.T) {
 			mustCreate(t, m, minimal("none"))
 			watched := m.Documents().WithFullURLs().Watch(t.Context(), relayer.WatchQuery{})
 			mustCreate(t, m, withURLs("r", "https://user:pw@a.example/v2/\"<KEY", "wss://b.example/é"))
-			masked, err := m.Documents().Get(t.Context(), "r")
-			if err != nil {
-				t.Fatal(err)
-			}
+			masked := must(m.Documents().Get(t.Context(), "r"))(t)
 			want := strings.NewReplacer(`https://a.example/***`, `https://user:pw@a.example/v2/\"<KEY`, `wss://b.example/***`, `wss://b.example/é`).Replace(string(masked.JSON))
 			got, err := m.Documents().WithFullURLs().Get(t.Context(), "r")
 			if err != nil || string(got.JSON) != want || got.SealError != nil || got.Revision != masked.Revision {
@@ -311,12 +296,8 @@ func TestDocuments_SupersededURLs(t *testing.T) {
 	mustCreate(t, m, withURLs("r", "https://a.example/v2/key"))
 	mustCreate(t, m, minimal("none"))
 	mustCreate(t, m, withURLs("gone", "https://a.example/v2/key"))
-	if _, err := m.Pause(t.Context(), "r"); err != nil {
-		t.Fatal(err)
-	}
-	if err := m.Delete(t.Context(), "gone"); err != nil {
-		t.Fatal(err)
-	}
+	must(m.Pause(t.Context(), "r"))(t)
+	mustSucceed(t, m.Delete(t.Context(), "gone"))
 	var got []string
 	for change, err := range watched {
 		if err != nil {

@@ -142,10 +142,7 @@ func TestObserver_Operations(t *testing.T) {
 	}
 	m := newManager(t, record(&got), record(&again))
 	ctx := t.Context()
-	made, err := m.Create(ctx, relayer.CreateRequest{Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := must(m.Create(ctx, relayer.CreateRequest{Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s"}))(t)
 	id := made.ID
 	_, _ = m.Documents().Create(ctx, []byte(`{"id":"bad id"}`))
 	_, _ = m.Documents().Create(ctx, []byte(`{`))
@@ -404,9 +401,9 @@ func TestObserver_Context(t *testing.T) {
 // A condition that fails after a lost race has no revisions, like one that fails at once.
 func TestObserver_RevisionsOfLostRace(t *testing.T) {
 	store := memory.New()
-	other := managerOn(t, store)
+	other := managerOf(t, store)
 	var got relayer.Operation
-	m := managerOn(t, store, atEnd(func(operation relayer.Operation, _ error) { got = operation }),
+	m := managerOf(t, store, atEnd(func(operation relayer.Operation, _ error) { got = operation }),
 		relayer.WithAdmission(func(ctx context.Context, o relayer.Operation, old, _ *relayer.Relayer) error {
 			if o.Action == relayer.ActionCreate {
 				return nil
@@ -456,9 +453,7 @@ func TestAdmission_Actions(t *testing.T) {
 	m := newManager(t, recordAdmissions(&got))
 	ctx := relayer.WithActor(t.Context(), relayer.Actor{ID: "ann"})
 	for _, options := range [][]relayer.WriteOption{{relayer.DryRun()}, nil} {
-		if _, err := m.Create(ctx, minimal("a"), options...); err != nil {
-			t.Fatal(err)
-		}
+		must(m.Create(ctx, minimal("a"), options...))(t)
 	}
 	steps := []func(options ...relayer.WriteOption) error{
 		func(o ...relayer.WriteOption) error {
@@ -491,9 +486,7 @@ func TestAdmission_Actions(t *testing.T) {
 	}
 	for _, step := range steps {
 		for _, options := range [][]relayer.WriteOption{{relayer.DryRun()}, nil} {
-			if err := step(options...); err != nil {
-				t.Fatal(err)
-			}
+			mustSucceed(t, step(options...))
 		}
 	}
 	var want []string
@@ -514,7 +507,8 @@ func TestAdmission_Actions(t *testing.T) {
 	}
 }
 
-// A refused write stores nothing, and the reason reaches its caller.
+// All admissions must admit a write, and the first refusal ends it. A refused write stores nothing,
+// and the reason reaches its caller.
 func TestAdmission_Refuse(t *testing.T) {
 	writes := map[relayer.Action]func(ctx context.Context, m *relayer.Manager) error{
 		relayer.ActionCreate: func(ctx context.Context, m *relayer.Manager) error { return second(m.Create(ctx, minimal("new"))) },
@@ -539,13 +533,21 @@ func TestAdmission_Refuse(t *testing.T) {
 				}
 			}
 			before := storedDocument(t, all, "evm")
-			m := managerOf(t, store, relayer.WithAdmission(func(_ context.Context, o relayer.Operation, _, _ *relayer.Relayer) error {
+			admissions := 0
+			m := managerOf(t, store, refuseNothing, relayer.WithAdmission(func(_ context.Context, o relayer.Operation, _, _ *relayer.Relayer) error {
 				if o.Action != action {
 					t.Errorf("admission of %s, want %s", o.Action, action)
 				}
+				admissions++
 				return refusal
+			}), relayer.WithAdmission(func(context.Context, relayer.Operation, *relayer.Relayer, *relayer.Relayer) error {
+				t.Error("an admission was called after the refusal")
+				return nil
 			}))
 			err := write(t.Context(), m)
+			if admissions != 1 {
+				t.Errorf("%s, %s: %d admissions", action, name, admissions)
+			}
 			if problems := fieldErrors(t, err); len(problems) != 1 || problems[0].Message != "not now" {
 				t.Errorf("%s, %s: %v", action, name, err)
 			}
@@ -559,7 +561,7 @@ func TestAdmission_Refuse(t *testing.T) {
 // Any other error of an admission or of the address resolver is a fault of the server: it
 // has the errors and types of the host, and no meaning of this package.
 func TestHook_Fault(t *testing.T) {
-	host := errors.New("queue is out of reach")
+	host := errors.New("queue is out of reach: " + secretURL)
 	_, unknown := newManager(t).Get(t.Context(), "queue")
 	sentinels := map[string]error{
 		"not found": relayer.ErrNotFound, "exists": relayer.ErrExists, "conflict": relayer.ErrConflict, "unavailable": relayer.ErrUnavailable,
@@ -592,6 +594,9 @@ func TestHook_Fault(t *testing.T) {
 					t.Errorf("%s of %s matches %s", name, hook, other)
 				}
 			}
+			if wantMasked(t, name, err.Error()); name != "get of another registry" && !strings.Contains(err.Error(), "https://***.rpc.example:8545/***") {
+				t.Errorf("%s of %s: %v", name, hook, err)
+			}
 			if typed, ok := errors.AsType[*hostError](err); name != "get of another registry" && (!errors.Is(err, host) || !ok || typed.code != 7) {
 				t.Errorf("%s of %s does not match the error of the host: %v", name, hook, err)
 			}
@@ -614,24 +619,6 @@ type hostError struct{ code int }
 
 func (e *hostError) Error() string { return fmt.Sprint("code ", e.code) }
 
-// All admissions must admit a write. The first refusal ends it.
-func TestAdmission_Several(t *testing.T) {
-	var got []string
-	admit := func(name string, err error) relayer.Option {
-		return relayer.WithAdmission(func(context.Context, relayer.Operation, *relayer.Relayer, *relayer.Relayer) error {
-			got = append(got, name)
-			return err
-		})
-	}
-	m := newManager(t, admit("a", nil), admit("b", relayer.Refuse("no")), admit("c", nil))
-	if _, err := m.Create(t.Context(), minimal("a")); !errors.Is(err, relayer.ErrInvalid) {
-		t.Error(err)
-	}
-	if !slices.Equal(got, []string{"a", "b"}) {
-		t.Errorf("called %q", got)
-	}
-}
-
 // The relayers of an admission are copies: a change of them is not stored.
 func TestAdmission_Copies(t *testing.T) {
 	spoil := relayer.WithAdmission(func(_ context.Context, _ relayer.Operation, old, changed *relayer.Relayer) error {
@@ -649,10 +636,7 @@ func TestAdmission_Copies(t *testing.T) {
 	req.Labels = map[string]string{"team": "payments"}
 	req.CustomRPCURLs = []relayer.RPCConfig{{URL: "https://rpc.example/key"}}
 	created := mustCreate(t, m, req)
-	updated, err := m.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"name": "new"}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	updated := must(m.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"name": "new"})))(t)
 	for name, r := range map[string]*relayer.Relayer{"created": created, "updated": updated, "stored": mustGet(t, m, "a")} {
 		if strings.Contains(fmt.Sprint(r), "spoiled") || strings.Contains(fmt.Sprint(r), "private") || r.CustomRPCURLs[0].URL != "https://rpc.example/key" {
 			t.Errorf("%s: %v", name, r)
@@ -667,7 +651,7 @@ func TestAdmission_RPCURLs(t *testing.T) {
 		want  bool // masked
 	}{"clear": {memory.New(), false}, "sealed": {sealing(t, memory.New(), ringOf(t, "k1")), true}} {
 		calls := 0
-		m := managerOn(t, c.store, relayer.WithAdmission(func(_ context.Context, o relayer.Operation, old, changed *relayer.Relayer) error {
+		m := managerOf(t, c.store, relayer.WithAdmission(func(_ context.Context, o relayer.Operation, old, changed *relayer.Relayer) error {
 			for _, r := range []*relayer.Relayer{old, changed} {
 				if r != nil && r.CustomRPCURLs[0].URL.IsMasked() != c.want {
 					t.Errorf("%s, %s: URL %q", name, o.Action, r.CustomRPCURLs[0].URL.Unmasked())
@@ -698,9 +682,7 @@ func TestAdmission_LostRace(t *testing.T) {
 		}
 		return nil
 	}))
-	if err := m.Delete(t.Context(), "evm"); err != nil {
-		t.Fatal(err)
-	}
+	mustSucceed(t, m.Delete(t.Context(), "evm"))
 	if want := []string{"n", "faster"}; !slices.Equal(got, want) {
 		t.Errorf("called with %q, want %q", got, want)
 	}

@@ -23,10 +23,7 @@ import (
 func TestExclusiveSigners_OneRelayerPerSigner(t *testing.T) { eachStore(t, testExclusiveSigners) }
 
 func testExclusiveSigners(t *testing.T, store relayer.Store) {
-	m, err := relayer.New(store, relayer.WithExclusiveSigners())
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := managerOf(t, store, relayer.WithExclusiveSigners())
 	request := func(id string) relayer.CreateRequest {
 		return relayer.CreateRequest{ID: id, Name: "n", Network: "sepolia", NetworkType: relayer.EVM, SignerID: "s"}
 	}
@@ -59,14 +56,10 @@ func testExclusiveSigners(t *testing.T, store relayer.Store) {
 		if _, err := m.Create(t.Context(), request("late")); !errors.Is(err, relayer.ErrInvalid) {
 			t.Fatalf("round %d: after an update the signer was free: %v", round, err)
 		}
-		if err := m.Delete(t.Context(), id); err != nil {
-			t.Fatal(err)
-		}
+		mustSucceed(t, m.Delete(t.Context(), id))
 	}
 
-	if _, err := m.Create(t.Context(), request("taken")); err != nil {
-		t.Fatal(err)
-	}
+	must(m.Create(t.Context(), request("taken")))(t)
 	for name, change := range map[string]func(*relayer.CreateRequest){
 		"another network":      func(r *relayer.CreateRequest) { r.Network = "mainnet" },
 		"another network type": func(r *relayer.CreateRequest) { r.NetworkType = relayer.Solana },
@@ -100,20 +93,12 @@ func testExclusiveSigners(t *testing.T, store relayer.Store) {
 // paused, which is the first step to resolve it.
 func TestExclusiveSigners_SharedBefore(t *testing.T) {
 	store := memory.New()
-	lenient, err := relayer.New(store)
-	if err != nil {
-		t.Fatal(err)
-	}
-	strict, err := relayer.New(store, relayer.WithExclusiveSigners())
-	if err != nil {
-		t.Fatal(err)
-	}
+	lenient := managerOf(t, store)
+	strict := managerOf(t, store, relayer.WithExclusiveSigners())
 	request := relayer.CreateRequest{Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s"}
 	for _, id := range []string{"first", "second"} {
 		request.ID = id
-		if _, err := lenient.Create(t.Context(), request); err != nil {
-			t.Fatal(err)
-		}
+		must(lenient.Create(t.Context(), request))(t)
 	}
 	for _, id := range []string{"first", "second"} {
 		if r, err := strict.Pause(t.Context(), id); err != nil || !r.Paused {
@@ -128,12 +113,8 @@ func TestExclusiveSigners_SharedBefore(t *testing.T) {
 	if _, err := strict.Create(t.Context(), request); !errors.Is(err, relayer.ErrInvalid) {
 		t.Errorf("creating a third: %v", err)
 	}
-	if err := strict.Delete(t.Context(), "first"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := strict.Resume(t.Context(), "second"); err != nil {
-		t.Fatal(err)
-	}
+	mustSucceed(t, strict.Delete(t.Context(), "first"))
+	must(strict.Resume(t.Context(), "second"))(t)
 	if _, err := strict.Create(t.Context(), request); !errors.Is(err, relayer.ErrInvalid) {
 		t.Errorf("creating a third after the second has claimed the signer: %v", err)
 	}
@@ -145,21 +126,15 @@ func TestExclusiveSigners_ClaimOfEarlierVersion(t *testing.T) {
 	store := memory.New()
 	const document = `{"id":"old","name":"n","network":"Sepolia","network_type":"evm","address":"","paused":false,"system_disabled":false,"signer_id":"s","policies":{}}`
 	digest := sha256.Sum256([]byte("3:evm7:Sepolia1:s"))
-	if _, err := store.Create(t.Context(), relayer.Record{ID: "old", Claim: "signer-" + hex.EncodeToString(digest[:]), Document: []byte(document)}); err != nil {
-		t.Fatal(err)
-	}
+	must(store.Create(t.Context(), relayer.Record{ID: "old", Claim: "signer-" + hex.EncodeToString(digest[:]), Document: []byte(document)}))(t)
 	m := managerOf(t, store, relayer.WithExclusiveSigners())
 	req := minimal("new")
 	mustCreate(t, m, req)                                  // not detected: the claims differ
 	if _, err := m.Pause(t.Context(), "old"); err != nil { // keeps its claim, because the new one is taken
 		t.Fatal(err)
 	}
-	if err := m.Delete(t.Context(), "new"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := m.Resume(t.Context(), "old"); err != nil {
-		t.Fatal(err)
-	}
+	mustSucceed(t, m.Delete(t.Context(), "new"))
+	must(m.Resume(t.Context(), "old"))(t)
 	wantFields(t, fieldErrors(t, second(m.Create(t.Context(), req))), "signer_id")
 }
 
@@ -305,10 +280,7 @@ var writes = map[string]func(ctx context.Context, m *relayer.Manager, options ..
 // recordsOf returns all records of a store, printed with their private parts.
 func recordsOf(t *testing.T, store relayer.Store) string {
 	t.Helper()
-	listing, err := store.List(t.Context(), relayer.StoreQuery{Limit: 1000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	listing := must(store.List(t.Context(), relayer.StoreQuery{Limit: 1000}))(t)
 	var text strings.Builder
 	for _, rec := range listing.Records {
 		fmt.Fprintf(&text, "%v %q\n", rec, rec.Private)
@@ -335,18 +307,12 @@ func TestDryRun_Result(t *testing.T) {
 							changes++
 						}
 					}()
-					got, err := write(t.Context(), m, relayer.DryRun(), relayer.IfRevision(max(revision, 1)))
-					if err != nil {
-						t.Fatal(err)
-					}
+					got := must(write(t.Context(), m, relayer.DryRun(), relayer.IfRevision(max(revision, 1))))(t)
 					synctest.Wait()
 					if after := recordsOf(t, store); after != before || changes != 0 {
 						t.Errorf("%d changes, stored\n%s\nwant\n%s", changes, after, before)
 					}
-					want, err := write(t.Context(), m)
-					if err != nil {
-						t.Fatal(err)
-					}
+					want := must(write(t.Context(), m))(t)
 					if want == nil && got == nil {
 						return
 					}
@@ -497,9 +463,7 @@ func TestDryRun_Observed(t *testing.T) {
 			}
 			return second(write(t.Context(), m, relayer.DryRun()))
 		}
-		if err := req(); err != nil {
-			t.Fatal(err)
-		}
+		mustSucceed(t, req())
 		if len(got) != 1 || !got[0].DryRun || got[0].OldRevision != got[0].Revision || (got[0].Revision == 0) != (name == "create") || got[0].Changed != nil {
 			t.Errorf("%s: observed %+v", name, got)
 		}

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/go-relayer/relayer"
@@ -71,7 +69,7 @@ func TestList_Pages(t *testing.T) {
 	})
 }
 
-func TestList_NegativeNumbers(t *testing.T) {
+func TestList_InvalidQuery(t *testing.T) {
 	m := newManager(t)
 	for _, test := range []struct {
 		query relayer.ListQuery
@@ -80,6 +78,11 @@ func TestList_NegativeNumbers(t *testing.T) {
 		{relayer.ListQuery{Page: -1}, []string{"page"}},
 		{relayer.ListQuery{PerPage: -1}, []string{"per_page"}},
 		{relayer.ListQuery{Page: math.MinInt, PerPage: math.MinInt}, []string{"page", "per_page"}},
+		{relayer.ListQuery{After: new(relayer.Cursor("x"))}, []string{"after"}},
+		{relayer.ListQuery{After: new(relayer.Cursor("-1"))}, []string{"after"}},
+		{relayer.ListQuery{After: new(relayer.Cursor(" 1"))}, []string{"after"}},
+		{relayer.ListQuery{After: new(relayer.Cursor("9223372036854775808"))}, []string{"after"}},
+		{relayer.ListQuery{After: new(relayer.Cursor), Page: 1}, []string{"after"}},
 	} {
 		_, err := m.List(t.Context(), test.query)
 		wantFields(t, fieldErrors(t, err), test.want...)
@@ -92,10 +95,7 @@ func TestList_NegativeNumbers(t *testing.T) {
 func wantPage(t *testing.T, m *relayer.Manager, page, perPage int, ids []string, want relayer.Pagination) {
 	t.Helper()
 	ctx := context.Background()
-	listed, err := m.List(ctx, relayer.ListQuery{Page: page, PerPage: perPage})
-	if err != nil {
-		t.Fatal(err)
-	}
+	listed := must(m.List(ctx, relayer.ListQuery{Page: page, PerPage: perPage}))(t)
 	if got := idsOf(listed.Relayers); !slices.Equal(got, ids) || listed.Pagination != want {
 		t.Errorf("List: %q, %+v, want %q, %+v", got, listed.Pagination, ids, want)
 	}
@@ -123,14 +123,6 @@ func TestList_MaxPerPage(t *testing.T) {
 		end := min(len(ids), test.want)
 		wantPage(t, m, 1, test.perPage, ids[:end], relayer.Pagination{CurrentPage: 1, PerPage: test.want, TotalItems: 5})
 		wantPage(t, m, math.MaxInt, test.perPage, nil, relayer.Pagination{CurrentPage: math.MaxInt, PerPage: test.want, TotalItems: 5})
-	}
-}
-
-func TestList_Empty(t *testing.T) {
-	m := newManager(t)
-	wantPage(t, m, 1, 10, nil, relayer.Pagination{CurrentPage: 1, PerPage: 10})
-	for r, err := range m.All(context.Background(), relayer.Selector{}) {
-		t.Errorf("All: %v, %v", r, err)
 	}
 }
 
@@ -193,10 +185,7 @@ func TestAll_RangedTwice(t *testing.T) {
 // After a break neither the caller nor the store is called again.
 func TestAll_Break(t *testing.T) {
 	store := &failingStore{Store: memory.New(), failAt: -1}
-	m, err := relayer.New(store)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := managerOf(t, store)
 	created(t, m, 150)
 	for _, enough := range []int{1, 99, 100} {
 		store.lists, store.failAt = 0, 1
@@ -221,10 +210,7 @@ func TestAll_DuringDeletes(t *testing.T) {
 		for _, at := range []int{1, 99, 100, 101, 199, 200} {
 			t.Run(fmt.Sprintf("%d at %d", deleted, at), func(t *testing.T) {
 				store := memory.New()
-				m, err := relayer.New(store)
-				if err != nil {
-					t.Fatal(err)
-				}
+				m := managerOf(t, store)
 				ids := created(t, m, 350)
 				got := allIDs(t, m, func(returned int) {
 					if returned == at {
@@ -255,47 +241,6 @@ func wantEachOnce(t *testing.T, got, must []string) {
 	}
 }
 
-// TestAll_DuringWrites creates and deletes concurrently. Relayers that exist during the
-// whole iteration are returned exactly once, in order.
-func TestAll_DuringWrites(t *testing.T) {
-	store := memory.New()
-	m, err := relayer.New(store)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var stay, leave []string
-	for i := range 400 {
-		if id := fmt.Sprintf("r%d", i); rand.IntN(2) == 0 {
-			stay = append(stay, mustCreate(t, m, minimal("stay-"+id)).ID)
-		} else {
-			leave = append(leave, mustCreate(t, m, minimal("go-"+id)).ID)
-		}
-	}
-	done := make(chan struct{})
-	var group sync.WaitGroup
-	group.Go(func() {
-		for _, i := range rand.Perm(len(leave)) {
-			remove(t, store, leave[i])
-			mustCreate(t, m, minimal(""))
-			select {
-			case <-done:
-				return
-			default:
-			}
-		}
-	})
-	for range 5 {
-		got := allIDs(t, m, func(int) {})
-		wantEachOnce(t, got, stay)
-		left := slices.DeleteFunc(got, func(id string) bool { return !strings.HasPrefix(id, "stay-") })
-		if !slices.Equal(left, stay) {
-			t.Errorf("those that stay came as %q, want %q", left, stay)
-		}
-	}
-	close(done)
-	group.Wait()
-}
-
 // failingStore counts its lists, and fails one of them.
 type failingStore struct {
 	relayer.Store
@@ -321,10 +266,7 @@ func (s *failingStore) Get(context.Context, string) (relayer.Record, error) {
 func TestManager_StoreErrors(t *testing.T) {
 	ctx := context.Background()
 	store := &failingStore{Store: memory.New(), failAt: -1}
-	m, err := relayer.New(store)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := managerOf(t, store)
 	ids := created(t, m, 150)
 
 	for failAt, want := range []int{0, 100} {
@@ -376,13 +318,8 @@ func TestManager_DamagedRecords(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := memory.New()
-			if _, err := store.Create(ctx, rec); err != nil {
-				t.Fatal(err)
-			}
-			m, err := relayer.New(store)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(store.Create(ctx, rec))(t)
+			m := managerOf(t, store)
 			mustCreate(t, m, minimal("after"))
 			r, err := m.Get(ctx, "a")
 			if err == nil || r != nil || strings.Contains(err.Error(), "SECRET") {
@@ -444,77 +381,13 @@ func TestAll_DamagedRecord(t *testing.T) {
 	store := memory.New()
 	var all []string
 	for i := range 150 {
-		all = append(all, mustCreate(t, managerOn(t, store), minimal(fmt.Sprintf("r%03d", i))).ID)
+		all = append(all, mustCreate(t, managerOf(t, store), minimal(fmt.Sprintf("r%03d", i))).ID)
 	}
 	for _, offset := range []int{0, 99, 100, 149} {
-		ids, damaged := walk(t, managerOn(t, oneDamaged{store, offset}))
+		ids, damaged := walk(t, managerOf(t, oneDamaged{store, offset}))
 		if want := slices.Delete(slices.Clone(all), offset, offset+1); !slices.Equal(ids, want) || len(damaged) != 1 {
 			t.Errorf("offset %d: relayers %q, %d damaged", offset, ids, len(damaged))
 		}
-	}
-}
-
-// A relayer that is deleted and created again during an iteration is another one, the last
-// in the list. All others are returned exactly once.
-func TestAll_DuringRecreation(t *testing.T) {
-	m := newManager(t)
-	ctx := t.Context()
-	const count, recreated = 150, 60
-	for i := range count {
-		mustCreate(t, m, minimal(fmt.Sprintf("r-%d", i)))
-	}
-	returned := map[string]int{}
-	for r, err := range m.All(ctx, relayer.Selector{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		returned[r.ID]++
-		if len(returned) != 100 || returned[r.ID] > 1 {
-			continue
-		}
-		for i := range recreated {
-			id := fmt.Sprintf("r-%d", i)
-			if err := m.Delete(ctx, id); err != nil {
-				t.Fatal(err)
-			}
-			mustCreate(t, m, minimal(id))
-		}
-	}
-	for i := range count {
-		want := 1
-		if i < recreated {
-			want = 2
-		}
-		if id := fmt.Sprintf("r-%d", i); returned[id] != want {
-			t.Errorf("%s was returned %d times, want %d", id, returned[id], want)
-		}
-	}
-}
-
-// A relayer that changes constantly does not stall the iteration.
-func TestAll_DuringUpdates(t *testing.T) {
-	m, err := relayer.New(memory.New())
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx := t.Context()
-	for i := range 1000 {
-		if _, err := m.Create(ctx, relayer.CreateRequest{ID: fmt.Sprintf("r-%d", i), Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s"}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	count := 0
-	for r, err := range m.All(ctx, relayer.Selector{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		count++
-		if _, err := m.Update(ctx, r.ID, func(r *relayer.Relayer) error { r.Paused = !r.Paused; return nil }); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if count != 1000 {
-		t.Errorf("%d returned", count)
 	}
 }
 
@@ -528,10 +401,7 @@ func (s contextIgnorer) List(_ context.Context, query relayer.StoreQuery) (relay
 func TestAll_DoneContext(t *testing.T) {
 	for name, store := range map[string]relayer.Store{"memory": memory.New(), "context ignored": contextIgnorer{memory.New()}} {
 		t.Run(name, func(t *testing.T) {
-			m, err := relayer.New(store)
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := managerOf(t, store)
 			created(t, m, 250)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -555,10 +425,7 @@ func walked(t *testing.T, m relayer.Reader, s relayer.Selector, perPage int, bet
 	t.Helper()
 	cursor, isLast := new(relayer.Cursor), false
 	for !isLast {
-		page, err := m.List(t.Context(), relayer.ListQuery{Selector: s, PerPage: perPage, After: cursor})
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := must(m.List(t.Context(), relayer.ListQuery{Selector: s, PerPage: perPage, After: cursor}))(t)
 		if page.Pagination.CurrentPage != 0 || page.Pagination.PerPage != perPage || page.Position == "" {
 			t.Errorf("pagination %+v at position %q", page.Pagination, page.Position)
 		}
@@ -598,102 +465,11 @@ func TestList_After(t *testing.T) {
 	})
 }
 
-func TestList_AfterInvalid(t *testing.T) {
+func TestList_AfterLast(t *testing.T) {
 	m := newManager(t)
-	for _, query := range []relayer.ListQuery{
-		{After: new(relayer.Cursor("x"))},
-		{After: new(relayer.Cursor("-1"))},
-		{After: new(relayer.Cursor(" 1"))},
-		{After: new(relayer.Cursor("9223372036854775808"))},
-		{After: new(relayer.Cursor), Page: 1},
-	} {
-		_, err := m.List(t.Context(), query)
-		wantFields(t, fieldErrors(t, err), "after")
-	}
 	if page, err := m.List(t.Context(), relayer.ListQuery{After: new(relayer.Cursor("9223372036854775807"))}); err != nil || len(page.Relayers) != 0 || page.Next != "" {
 		t.Errorf("past the end: %+v, %v", page, err)
 	}
-}
-
-// A list, and then the changes after its position: nothing is missing or doubled, for all
-// relayers and for selections, while others write.
-func TestList_ThenWatch(t *testing.T) {
-	eachStore(t, func(t *testing.T, store relayer.Store) {
-		m := managerOf(t, store)
-		const writers, writes = 8, 60
-		last := named("last", "1 2 3") // in every selection
-		last.Paused = true
-		var writing sync.WaitGroup
-		for w := range writers {
-			writing.Go(func() {
-				for i := range writes {
-					id := fmt.Sprintf("r-%d-%d", w, i%5)
-					req := minimal(id)
-					req.Paused = i%2 == 0
-					_, err := m.Create(t.Context(), req)
-					if errors.Is(err, relayer.ErrExists) {
-						if i%3 == 0 {
-							err = m.Delete(t.Context(), id)
-						} else {
-							_, err = m.Patch(t.Context(), id, patchtest.JSON(map[string]any{"paused": i%2 == 0, "name": fmt.Sprint(i)}))
-						}
-					}
-					if err != nil {
-						t.Error(err)
-					}
-				}
-			})
-		}
-		selections := []string{"", "paused=true", "search=1", "", "paused=true,search=3"}
-		var followers, listing sync.WaitGroup
-		listing.Add(len(selections))
-		for f, text := range selections {
-			selector := mustParse(t, text)
-			followers.Go(func() {
-				held := make(map[string]uint64)
-				page, err := m.List(t.Context(), relayer.ListQuery{Selector: selector, PerPage: 100})
-				listing.Done()
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				for _, r := range page.Relayers {
-					held[r.ID] = r.Revision
-				}
-				for change, err := range m.Watch(t.Context(), relayer.WatchQuery{Selector: selector, After: page.Position}) {
-					if err != nil {
-						t.Errorf("follower %d: %v", f, err)
-						return
-					}
-					before, isHeld := held[change.Relayer.ID]
-					if isHeld == (change.Kind == relayer.ChangeCreated) || change.Relayer.Revision <= before {
-						t.Errorf("follower %d of %q: %s of %s at %d, held is %t at %d", f, text, change.Kind, change.Relayer.ID, change.Relayer.Revision, isHeld, before)
-						return
-					}
-					if held[change.Relayer.ID] = change.Relayer.Revision; change.Kind == relayer.ChangeDeleted {
-						delete(held, change.Relayer.ID)
-					}
-					if change.Relayer.ID == last.ID {
-						break
-					}
-				}
-				end, err := m.List(t.Context(), relayer.ListQuery{Selector: selector, PerPage: 100})
-				if err != nil || len(end.Relayers) != len(held) {
-					t.Errorf("follower %d of %q has %d relayers, and there are %+v; error %v", f, text, len(held), end, err)
-					return
-				}
-				for _, r := range end.Relayers {
-					if held[r.ID] != r.Revision {
-						t.Errorf("follower %d of %q has %s at %d, want %d", f, text, r.ID, held[r.ID], r.Revision)
-					}
-				}
-			})
-		}
-		writing.Wait()
-		listing.Wait() // a follower that lists the last one waits for it forever
-		mustCreate(t, m, last)
-		followers.Wait()
-	})
 }
 
 // A position resumes a watch of the same selection only: another one would lack changes.
@@ -704,25 +480,17 @@ func TestWatch_PositionOfAnotherSelector(t *testing.T) {
 		"": m, "network=sepolia": m, "network=sepolia,paused=false": m, "network=sepolia|x": m, "network=x": m,
 	}
 	for from := range selectors {
-		page, err := m.List(t.Context(), relayer.ListQuery{Selector: mustParse(t, from)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := must(m.List(t.Context(), relayer.ListQuery{Selector: mustParse(t, from)}))(t)
 		for to := range selectors {
 			synchronous, err := firstChange(t, m, relayer.WatchQuery{Selector: mustParse(t, to), After: page.Position, Heartbeats: true}, func() {
-				if _, err := m.Patch(t.Context(), "r", patchtest.JSON(map[string]any{"name": "n" + from + to})); err != nil {
-					t.Fatal(err)
-				}
+				must(m.Patch(t.Context(), "r", patchtest.JSON(map[string]any{"name": "n" + from + to})))(t)
 			})
 			if isGap := errors.Is(err, relayer.ErrGap); isGap != (from != to) || !isGap && err != nil {
 				t.Errorf("a position of %q in a watch of %q: %+v, error %v", from, to, synchronous, err)
 			}
 		}
 	}
-	page, err := m.Within(mustParse(t, "network=sepolia")).List(t.Context(), relayer.ListQuery{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must(m.Within(mustParse(t, "network=sepolia")).List(t.Context(), relayer.ListQuery{}))(t)
 	if err := firstError(m.Watch(t.Context(), relayer.WatchQuery{After: page.Position})); !errors.Is(err, relayer.ErrGap) {
 		t.Errorf("a position of a view in a watch of all: %v", err)
 	}

@@ -25,10 +25,7 @@ func TestRequestBody_Create(t *testing.T) {
 	for _, req := range requests {
 		direct, byBody := newFullManager(t), newFullManager(t)
 		want := mustCreate(t, direct, req)
-		body, err := req.MarshalUnmasked()
-		if err != nil {
-			t.Fatal(err)
-		}
+		body := must(req.MarshalUnmasked())(t)
 		mustCreateDocument(t, byBody, string(body))
 		got := mustGet(t, byBody, req.ID)
 		got.Revision, got.LastChange = want.Revision, want.LastChange
@@ -60,9 +57,7 @@ func TestCreateRequestUnmarshal(t *testing.T) {
 	for _, full := range fullRelayers {
 		byDocument, byRequest := newFullManager(t), newFullManager(t)
 		var req relayer.CreateRequest
-		if err := json.Unmarshal([]byte(full.request), &req); err != nil {
-			t.Fatal(err)
-		}
+		mustSucceed(t, json.Unmarshal([]byte(full.request), &req))
 		mustCreateDocument(t, byDocument, full.request)
 		want, got := mustGet(t, byDocument, req.ID), mustCreate(t, byRequest, req)
 		got.Revision, got.LastChange = want.Revision, want.LastChange
@@ -75,9 +70,7 @@ func TestCreateRequestUnmarshal(t *testing.T) {
 func TestCreateRequestUnmarshal_PlainURLs(t *testing.T) {
 	var req relayer.CreateRequest
 	text := evmBody(`"custom_rpc_urls":["https://a.example/\u0041",{"url":"wss://b.example","weight":5}]`)
-	if err := json.Unmarshal([]byte(text), &req); err != nil {
-		t.Fatal(err)
-	}
+	mustSucceed(t, json.Unmarshal([]byte(text), &req))
 	want := []relayer.RPCConfig{{URL: "https://a.example/A"}, {URL: "wss://b.example", Weight: new(5.0)}}
 	if !reflect.DeepEqual(req.CustomRPCURLs, want) {
 		t.Errorf("got %v", req.CustomRPCURLs)
@@ -113,10 +106,7 @@ func TestCreateRequest_OwnJSON(t *testing.T) {
 	labeled := minimal("")
 	labeled.Labels = map[string]string{"team": "a"}
 	for _, req := range []relayer.CreateRequest{minimal(""), minimal("r"), labeled} {
-		encoded, err := json.Marshal(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		encoded := must(json.Marshal(req))(t)
 		var got relayer.CreateRequest
 		if err := json.Unmarshal(encoded, &got); err != nil || got.ID != req.ID || !reflect.DeepEqual(got.Labels, req.Labels) {
 			t.Errorf("%s is decoded as %v, error %v", encoded, got, err)

@@ -387,7 +387,7 @@ func sizeOf(t *testing.T, store relayer.Store, id string) int {
 	return len(rec.Document) + len(rec.Private)
 }
 
-func managerOf(t *testing.T, store relayer.Store, options ...relayer.Option) *relayer.Manager {
+func managerOf(t testing.TB, store relayer.Store, options ...relayer.Option) *relayer.Manager {
 	t.Helper()
 	m, err := relayer.New(store, options...)
 	if err != nil {
@@ -592,7 +592,7 @@ func TestRPCPolicy_KeyInHost(t *testing.T) {
 	policy := relayer.WithRPCPolicy(rpcguard.Policy{AllowedHosts: []string{hostKey + ".eth.rpc.example"}, PublicOnly: true})
 	for name, store := range map[string]relayer.Store{"clear": memory.New(), "sealed": sealing(t, memory.New(), ringOf(t, "k1"))} {
 		t.Run(name, func(t *testing.T) {
-			m := managerOn(t, store, policy)
+			m := managerOf(t, store, policy)
 			mustCreate(t, m, withURLs("a", allowed))
 			if r, err := m.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"name": "changed"})); err != nil || r.Name != "changed" {
 				t.Errorf("a patch of the name returned %v, error %v", r, err)

@@ -48,10 +48,7 @@ func TestWatch_Changes(t *testing.T) {
 
 	request := relayer.CreateRequest{ID: "new", Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s",
 		CustomRPCURLs: []relayer.RPCConfig{{URL: "https://rpc.example/key"}}}
-	created, err := m.Create(ctx, request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	created := must(m.Create(ctx, request))(t)
 	if _, err := m.Create(ctx, request); !errors.Is(err, relayer.ErrExists) {
 		t.Fatal(err)
 	}
@@ -62,12 +59,8 @@ func TestWatch_Changes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.Documents().Patch(ctx, "evm", []byte(`{"name":"patched"}`)); err != nil {
-		t.Fatal(err)
-	}
-	if err := m.Delete(ctx, "new"); err != nil {
-		t.Fatal(err)
-	}
+	must(m.Documents().Patch(ctx, "evm", []byte(`{"name":"patched"}`)))(t)
+	mustSucceed(t, m.Delete(ctx, "new"))
 	for _, follower := range []*follower{f, other} {
 		r := follower.expect(relayer.ChangeCreated, "new")
 		if r.Revision != created.Revision || string(r.CustomRPCURLs[0].URL) != "https://rpc.example/key" {
@@ -138,57 +131,13 @@ func TestWatch_ReleasesMemory(t *testing.T) {
 	}
 }
 
-// The procedure in the documentation of Watch.
-func TestWatch_FollowWithoutGap(t *testing.T) {
-	m := registry(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	changes := m.Watch(ctx, relayer.WatchQuery{})
-	if _, err := m.Pause(ctx, "evm"); err != nil {
-		t.Fatal(err)
-	}
-	known := map[string]uint64{}
-	for r, err := range m.All(ctx, relayer.Selector{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		known[r.ID] = r.Revision
-	}
-	if err := m.Delete(ctx, "evm"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := m.Pause(ctx, "solana"); err != nil {
-		t.Fatal(err)
-	}
-	for change, err := range changes {
-		if err != nil {
-			t.Fatal(err)
-		}
-		r := change.Relayer
-		switch {
-		case change.Kind == relayer.ChangeDeleted:
-			delete(known, r.ID)
-		case r.Revision > known[r.ID]:
-			known[r.ID] = r.Revision
-		}
-		if r.ID == "solana" {
-			break
-		}
-	}
-	if _, ok := known["evm"]; ok || len(known) != 2 {
-		t.Errorf("known are %v", known)
-	}
-}
-
 func TestWatch_Resume(t *testing.T) {
 	m := registry(t)
 	changes, stop := iter.Pull2(m.Watch(t.Context(), relayer.WatchQuery{}))
 	defer stop()
 	var position string
 	for _, id := range []string{"evm", "solana", "stellar"} {
-		if _, err := m.Pause(t.Context(), id); err != nil {
-			t.Fatal(err)
-		}
+		must(m.Pause(t.Context(), id))(t)
 		if id == "evm" {
 			first, err, ok := changes()
 			if err != nil || !ok {
@@ -225,10 +174,7 @@ func TestWatchDocuments(t *testing.T) {
 		}
 	}
 	next, other := watch(""), watch("")
-	created, err := m.Documents().Create(t.Context(), []byte(`{"id":"new","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s","custom_rpc_urls":[{"url":"https://rpc.example/key"}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	created := must(m.Documents().Create(t.Context(), []byte(`{"id":"new","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s","custom_rpc_urls":[{"url":"https://rpc.example/key"}]}`)))(t)
 	change := next()
 	if change.Kind != relayer.ChangeCreated || change.Document.ID != "new" || change.Document.Revision != created.Revision || string(change.Document.JSON) != string(created.JSON) {
 		t.Errorf("got %+v, want %+v", change, created)
@@ -239,36 +185,10 @@ func TestWatchDocuments(t *testing.T) {
 	if got := other(); string(got.Document.JSON) != string(created.JSON) {
 		t.Errorf("another consumer got %q", got.Document.JSON)
 	}
-	if err := m.Delete(t.Context(), "new"); err != nil {
-		t.Fatal(err)
-	}
+	mustSucceed(t, m.Delete(t.Context(), "new"))
 	if got := watch(change.Position)(); got.Kind != relayer.ChangeDeleted || string(got.Document.JSON) != string(created.JSON) {
 		t.Errorf("got %+v", got)
 	}
-}
-
-// TestWatch_SharedStore has two Managers on one store.
-func TestWatch_SharedStore(t *testing.T) {
-	store := memory.New()
-	writer := registryOn(t, store)
-	other, err := relayer.New(store)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	f := follow(t, other.Watch(ctx, relayer.WatchQuery{}))
-	paused, err := writer.Pause(ctx, "evm")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := store.Delete(ctx, "solana", mustGet(t, other, "solana").Revision, nil); err != nil {
-		t.Fatal(err)
-	}
-	if r := f.expect(relayer.ChangeUpdated, "evm"); r.Revision != paused.Revision {
-		t.Errorf("updated to revision %d, want %d", r.Revision, paused.Revision)
-	}
-	f.expect(relayer.ChangeDeleted, "solana")
 }
 
 // TestWatch_UndecodableRecord ends at a record that is not a relayer.
@@ -276,12 +196,8 @@ func TestWatch_UndecodableRecord(t *testing.T) {
 	store := memory.New()
 	m := registryOn(t, store)
 	f := follow(t, m.Watch(t.Context(), relayer.WatchQuery{}))
-	if _, err := store.Create(t.Context(), relayer.Record{ID: "x", Document: []byte("damaged")}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := m.Pause(t.Context(), "evm"); err != nil {
-		t.Fatal(err)
-	}
+	must(store.Create(t.Context(), relayer.Record{ID: "x", Document: []byte("damaged")}))(t)
+	must(m.Pause(t.Context(), "evm"))(t)
 	if change, err, ok := f.next(); !ok || err == nil || errors.Is(err, relayer.ErrGap) {
 		t.Errorf("got %+v, %v, %t, want an error of the record", change, err, ok)
 	}
@@ -316,16 +232,10 @@ func TestWatch_Heartbeat(t *testing.T) {
 			got = append(got, "end")
 		}()
 		time.Sleep(6 * time.Second)
-		if _, err := m.Pause(ctx, "evm"); err != nil {
-			t.Fatal(err)
-		}
+		must(m.Pause(ctx, "evm"))(t)
 		time.Sleep(3 * time.Second)
-		if _, err := m.Pause(ctx, "solana"); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := m.Resume(ctx, "solana"); err != nil {
-			t.Fatal(err)
-		}
+		must(m.Pause(ctx, "solana"))(t)
+		must(m.Resume(ctx, "solana"))(t)
 		time.Sleep(5 * time.Second)
 		cancel()
 		synctest.Wait()
@@ -357,9 +267,7 @@ func TestWatch_HeartbeatOfSlowConsumer(t *testing.T) {
 		changes := m.Watch(t.Context(), relayer.WatchQuery{Heartbeats: true})
 		for range 30 {
 			for _, change := range []func(context.Context, string, ...relayer.WriteOption) (*relayer.Relayer, error){m.Pause, m.Resume} {
-				if _, err := change(t.Context(), "evm"); err != nil {
-					t.Fatal(err)
-				}
+				must(change(t.Context(), "evm"))(t)
 			}
 		}
 		read := 0
@@ -379,23 +287,11 @@ func TestWatch_HeartbeatOfSlowConsumer(t *testing.T) {
 	})
 }
 
-// The error of the store ends a watch with heartbeats.
-func TestWatch_HeartbeatAndGap(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		err := firstError(newManager(t).Watch(t.Context(), relayer.WatchQuery{After: "unknown", Heartbeats: true}))
-		if !errors.Is(err, relayer.ErrGap) {
-			t.Errorf("got %v", err)
-		}
-	})
-}
-
 // A second range would get other changes than the first, or none: it is an error.
 func TestWatch_RangedTwice(t *testing.T) {
 	m := registry(t)
 	changes := m.Watch(t.Context(), relayer.WatchQuery{})
-	if _, err := m.Pause(t.Context(), "evm"); err != nil {
-		t.Fatal(err)
-	}
+	must(m.Pause(t.Context(), "evm"))(t)
 	for range changes {
 		break
 	}

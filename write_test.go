@@ -299,26 +299,17 @@ func scramble(endpoints []relayer.RPCConfig, policy relayer.Policy) {
 	solana.FeePaymentStrategy = new(relayer.FeePaidByRelayer)
 }
 
-// Defaults are not written into the request of the caller.
-func TestCreate_RequestUnchanged(t *testing.T) {
-	req := richRequest()
-	mustCreate(t, newManager(t), req)
-	if !reflect.DeepEqual(req, richRequest()) {
-		t.Errorf("Create changed its request to %#v", req)
-	}
-}
-
-// A change of the request, or of a relayer that was read, does not change what is
-// stored.
+// Defaults are not written into the request of the caller. A change of the request, or of a relayer
+// that was read, does not change what is stored.
 func TestCreate_StoredCopyIsIndependent(t *testing.T) {
 	ctx := context.Background()
 	m := newManager(t)
 	req := richRequest()
 	created := mustCreate(t, m, req)
-	pristine, err := m.Get(ctx, "rich")
-	if err != nil {
-		t.Fatal(err)
+	if !reflect.DeepEqual(req, richRequest()) {
+		t.Errorf("Create changed its request to %#v", req)
 	}
+	pristine := must(m.Get(ctx, "rich"))(t)
 	document := storedDocument(t, m, "rich")
 
 	scramble(req.CustomRPCURLs, req.Policy)
@@ -326,15 +317,9 @@ func TestCreate_StoredCopyIsIndependent(t *testing.T) {
 		t.Error("the created relayer shares memory with the request")
 	}
 	scramble(created.CustomRPCURLs, created.Policy)
-	read, err := m.Get(ctx, "rich")
-	if err != nil {
-		t.Fatal(err)
-	}
+	read := must(m.Get(ctx, "rich"))(t)
 	scramble(read.CustomRPCURLs, read.Policy)
-	page, err := m.List(ctx, relayer.ListQuery{Page: 1, PerPage: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must(m.List(ctx, relayer.ListQuery{Page: 1, PerPage: 1}))(t)
 	scramble(page.Relayers[0].CustomRPCURLs, page.Relayers[0].Policy)
 
 	if again, err := m.Get(ctx, "rich"); err != nil || !reflect.DeepEqual(again, pristine) {
@@ -350,10 +335,7 @@ func TestCreateDocument_BodyUnchanged(t *testing.T) {
 	for _, full := range fullRelayers {
 		m := newFullManager(t)
 		body := []byte(full.request)
-		created, err := m.Documents().Create(context.Background(), body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		created := must(m.Documents().Create(context.Background(), body))(t)
 		if string(body) != full.request {
 			t.Errorf("%s: the body was changed", full.networkType)
 		}
@@ -361,30 +343,6 @@ func TestCreateDocument_BodyUnchanged(t *testing.T) {
 		if got := storedDocument(t, m, created.ID); got != full.document {
 			t.Errorf("%s: stored %s", full.networkType, got)
 		}
-	}
-}
-
-func TestCreate_Revision(t *testing.T) {
-	m := newManager(t)
-	first, second := mustCreate(t, m, minimal("a")), mustCreateDocument(t, m, evmBody(`"id":"b"`))
-	if first.Revision == 0 || second.Revision == 0 {
-		t.Errorf("revisions %d and %d", first.Revision, second.Revision)
-	}
-	read, err := m.Get(context.Background(), "b")
-	if err != nil || read.Revision != second.Revision {
-		t.Errorf("revision %d, %v, want %d", read.Revision, err, second.Revision)
-	}
-}
-
-func TestCreate_DoneContext(t *testing.T) {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	m := newManager(t)
-	if _, err := m.Create(ctx, minimal("a")); !errors.Is(err, context.Canceled) {
-		t.Errorf("Create: %v", err)
-	}
-	if _, err := m.Get(context.Background(), "a"); !errors.Is(err, relayer.ErrNotFound) {
-		t.Errorf("Get: %v", err)
 	}
 }
 
@@ -436,10 +394,7 @@ func TestStates_Transitions(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				got, err := c.call(t.Context(), m)
-				if err != nil {
-					t.Fatal(err)
-				}
+				got := must(c.call(t.Context(), m))(t)
 				want := c.after(from)
 				if got.Paused != want.paused || got.SystemDisabled != (want.reason != nil) || !reflect.DeepEqual(got.DisabledReason, want.reason) {
 					t.Errorf("got paused=%t disabled=%t reason=%v", got.Paused, got.SystemDisabled, got.DisabledReason)
@@ -534,10 +489,7 @@ func TestDisable_URLsMasked(t *testing.T) {
 	const key = "PATHKEY"
 	failed := &url.Error{Op: "Post", URL: "https://rpc.example/v2/" + key, Err: errors.New("wss://u:" + key + "@ws.example refused, no host 0123456789abcdef" + key + ".rpc.example")}
 	reason := relayer.DisabledReason{Type: relayer.DisabledReasonType("https://rpc.example/" + key), Details: failed.Error()}
-	r, err := m.Disable(t.Context(), "evm", reason)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must(m.Disable(t.Context(), "evm", reason))(t)
 	want := relayer.DisabledReason{Type: "https://rpc.example/***", Details: `Post "https://rpc.example/***": wss://ws.example refused, no host ***.rpc.example`}
 	if *r.DisabledReason != want || strings.Contains(storedDocument(t, m, "evm"), key) {
 		t.Errorf("the reason is %+v, want %+v", *r.DisabledReason, want)
@@ -545,7 +497,7 @@ func TestDisable_URLsMasked(t *testing.T) {
 	if again, err := m.Disable(t.Context(), "evm", reason); err != nil || again.Revision != r.Revision {
 		t.Errorf("the same reason again: %v, error %v", again, err)
 	}
-	_, err = m.Update(t.Context(), "solana", func(r *relayer.Relayer) error {
+	_, err := m.Update(t.Context(), "solana", func(r *relayer.Relayer) error {
 		r.SystemDisabled, r.DisabledReason = true, &reason
 		return nil
 	})
@@ -554,34 +506,6 @@ func TestDisable_URLsMasked(t *testing.T) {
 	}
 	if strings.Contains(failed.Error(), "***") || !strings.Contains(reason.Details, key) {
 		t.Error("the reason of the caller was changed")
-	}
-}
-
-// An error of a hook quotes a URL too. Its text is masked, and it still matches.
-func TestHookErrors_URLsMasked(t *testing.T) {
-	cause := &url.Error{Op: "Get", URL: secretURL, Err: context.DeadlineExceeded}
-	var observed []error
-	m := registry(t,
-		refuseDelete(cause),
-		relayer.WithAddressResolver(func(_ context.Context, req relayer.CreateRequest) (string, error) {
-			if req.SignerID == "s" {
-				return "", cause
-			}
-			return "", nil
-		}),
-		atEnd(func(_ relayer.Operation, err error) { observed = append(observed, err) }))
-	observed = nil
-	for call, err := range map[string]error{"delete": m.Delete(t.Context(), "evm"), "create": second(m.Create(t.Context(), minimal("new")))} {
-		if !errors.Is(err, cause) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "https://***.rpc.example:8545/***") {
-			t.Errorf("%s: %v", call, err)
-		}
-		observed = append(observed, err)
-	}
-	for _, err := range observed {
-		wantMasked(t, "an error", err.Error())
-	}
-	if len(observed) != 4 {
-		t.Errorf("%d errors", len(observed))
 	}
 }
 
@@ -597,10 +521,7 @@ func TestPause_AfterRulesChanged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	strict, err := relayer.New(store, relayer.WithNetworkRules())
-	if err != nil {
-		t.Fatal(err)
-	}
+	strict := managerOf(t, store, relayer.WithNetworkRules())
 	if r, err := strict.Pause(t.Context(), "r"); err != nil || !r.Paused {
 		t.Errorf("got %v", err)
 	}
@@ -616,10 +537,7 @@ func TestPause_AfterRulesChanged(t *testing.T) {
 func TestIfRevision(t *testing.T) {
 	m := registry(t)
 	first := mustGet(t, m, "evm").Revision
-	paused, err := m.Pause(t.Context(), "evm", relayer.IfRevision(first))
-	if err != nil {
-		t.Fatal(err)
-	}
+	paused := must(m.Pause(t.Context(), "evm", relayer.IfRevision(first)))(t)
 	rename := func(r *relayer.Relayer) error { r.Name = "changed"; return nil }
 	for name, err := range map[string]error{
 		"update":           second(m.Update(t.Context(), "evm", rename, relayer.IfRevision(first))),
@@ -679,13 +597,8 @@ func testNoUpdateIsLost(t *testing.T, store relayer.Store) {
 }
 
 func TestUpdate_RetriesExhausted(t *testing.T) {
-	m, err := relayer.New(contested{memory.New()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := m.Create(t.Context(), relayer.CreateRequest{ID: "r", Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s"}); err != nil {
-		t.Fatal(err)
-	}
+	m := managerOf(t, contested{memory.New()})
+	must(m.Create(t.Context(), relayer.CreateRequest{ID: "r", Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s"}))(t)
 	for call, err := range map[string]error{
 		"pause":  second(m.Pause(t.Context(), "r")),
 		"patch":  second(m.Documents().Patch(t.Context(), "r", []byte(`{"name":"m"}`))),
@@ -739,65 +652,6 @@ func TestUpdate_HookErrorNotRetried(t *testing.T) {
 	}
 }
 
-func TestPatch_FullURLs(t *testing.T) {
-	m := registry(t)
-	ctx := t.Context()
-	expect := func(want ...string) {
-		t.Helper()
-		var got []string
-		for _, endpoint := range mustGet(t, m, "evm").CustomRPCURLs {
-			got = append(got, string(endpoint.URL))
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("the URLs are %q, want %q", got, want)
-		}
-	}
-	const original, other = "https://user:pw@rpc.example/v2/key", "wss://other.example/socket?token=x"
-	steps := []func() error{
-		func() error { return second(m.Pause(ctx, "evm")) },
-		func() error {
-			return second(m.Documents().Patch(ctx, "evm", []byte(`{"name":"m","policies":{"min_balance":1}}`)))
-		},
-		func() error { return second(m.Disable(ctx, "evm", relayer.DisabledReason{Type: "x"})) },
-		func() error { return second(m.Documents().Patch(ctx, "evm", []byte(`{"policies":null}`))) },
-		func() error { return second(m.Enable(ctx, "evm")) },
-	}
-	for _, step := range steps {
-		if err := step(); err != nil {
-			t.Fatal(err)
-		}
-		expect(original)
-	}
-	add := func(r *relayer.Relayer) error {
-		r.CustomRPCURLs = append(r.CustomRPCURLs, relayer.RPCConfig{URL: other})
-		return nil
-	}
-	if _, err := m.Update(ctx, "evm", add); err != nil {
-		t.Fatal(err)
-	}
-	expect(original, other)
-	// A new key is not visible in a response, and must be stored.
-	swap := func(r *relayer.Relayer) error { r.CustomRPCURLs[0].URL = "https://rpc.example/v2/newkey"; return nil }
-	if _, err := m.Update(ctx, "evm", swap); err != nil {
-		t.Fatal(err)
-	}
-	expect("https://rpc.example/v2/newkey", other)
-	if _, err := m.Documents().Patch(ctx, "evm", []byte(`{"custom_rpc_urls":[{"url":"`+other+`"}]}`)); err != nil {
-		t.Fatal(err)
-	}
-	expect(other)
-	for _, mask := range []string{"wss://other.example/***", "https://elsewhere.example/***"} {
-		if _, err := m.Documents().Patch(ctx, "evm", []byte(`{"custom_rpc_urls":[{"url":"`+mask+`"}]}`)); !errors.Is(err, relayer.ErrInvalid) {
-			t.Errorf("%s: %v", mask, err)
-		}
-		expect(other)
-	}
-	if _, err := m.Documents().Patch(ctx, "evm", []byte(`{"custom_rpc_urls":null}`)); err != nil {
-		t.Fatal(err)
-	}
-	expect()
-}
-
 // A stored URL that equals the mask of another must not permit that mask.
 func TestPatch_MaskedURLs(t *testing.T) {
 	const secret, bare = "https://u:SECRET@h.example/", "https://h.example/"
@@ -819,10 +673,7 @@ func TestPatch_MaskedURLs(t *testing.T) {
 		"a URL without a secret":       {[]relayer.RPCURL{bare}, `[{"url":"https://h.example"}]`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, err := relayer.New(memory.New())
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := managerOf(t, memory.New())
 			request := relayer.CreateRequest{ID: "r", Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s"}
 			for _, url := range c.stored {
 				request.CustomRPCURLs = append(request.CustomRPCURLs, relayer.RPCConfig{URL: url})
@@ -933,10 +784,7 @@ func TestMaskedURL_StoredBefore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := relayer.New(store)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := managerOf(t, store)
 	for _, body := range []string{`{"name":"m"}`, `{"custom_rpc_urls":[{"url":"https://h.example/***","weight":2}]}`} {
 		if _, err := m.Documents().Patch(t.Context(), "a", []byte(body)); err != nil {
 			t.Errorf("%s: %v", body, err)
@@ -950,10 +798,7 @@ func TestMaskedURL_StoredBefore(t *testing.T) {
 func TestPatch_UnsetNullAndValue(t *testing.T) {
 	m := registry(t)
 	policy := &relayer.EVMPolicy{GasPriceCap: new(relayer.MustParseAmount("1")), MinBalance: new(relayer.MustParseAmount("2")), IncludeRevertData: new(true)}
-	before, err := m.Patch(t.Context(), "evm", patchtest.JSON(map[string]any{"notification_id": "slack", "policies": policy}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := must(m.Patch(t.Context(), "evm", patchtest.JSON(map[string]any{"notification_id": "slack", "policies": policy})))(t)
 	after, err := m.Patch(t.Context(), "evm", patchtest.JSON(map[string]any{
 		"notification_id": nil,
 		"paused":          !before.Paused,
@@ -1053,13 +898,9 @@ func TestSwitches_SameRecordAsUpdate(t *testing.T) {
 		addUnknownMember(t, one, id)
 		addUnknownMember(t, other, id)
 		for i, step := range steps {
-			if _, err := step.write(t.Context(), m, id); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := updating.Update(t.Context(), id, func(r *relayer.Relayer) error { step.update(r); return nil }); err != nil {
-				t.Fatal(err)
-			}
-			got, want := mustGetRecord(t, one, id), mustGetRecord(t, other, id)
+			must(step.write(t.Context(), m, id))(t)
+			must(updating.Update(t.Context(), id, func(r *relayer.Relayer) error { step.update(r); return nil }))(t)
+			got, want := storedRecord(t, one, id), storedRecord(t, other, id)
 			if !bytes.Equal(got.Document, want.Document) || !slices.Equal(got.Terms, want.Terms) || got.Text != want.Text ||
 				got.Claim != want.Claim || !bytes.Equal(got.Private, want.Private) {
 				t.Errorf("step %d of %s:\ngot  %v\nwant %v", i, id, got, want)
@@ -1076,42 +917,24 @@ func TestPause_RepeatedInOtherForm(t *testing.T) {
 	store := memory.New()
 	m := managerOf(t, store)
 	id := mustCreateDocument(t, m, fullRelayers[0].request).ID
-	if _, err := m.Pause(t.Context(), id); err != nil {
-		t.Fatal(err)
-	}
-	rec := mustGetRecord(t, store, id)
+	must(m.Pause(t.Context(), id))(t)
+	rec := storedRecord(t, store, id)
 	rec.Document = bytes.Replace(rec.Document, []byte(`"paused":true`), []byte(`"paused": true`), 1)
-	stored, err := store.Update(t.Context(), rec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := m.Pause(t.Context(), id); err != nil {
-		t.Fatal(err)
-	}
-	if got := mustGetRecord(t, store, id); got.Revision != stored.Revision {
+	stored := must(store.Update(t.Context(), rec))(t)
+	must(m.Pause(t.Context(), id))(t)
+	if got := storedRecord(t, store, id); got.Revision != stored.Revision {
 		t.Errorf("revision %d, want %d", got.Revision, stored.Revision)
 	}
 }
 
 var refuseNothing = relayer.WithAdmission(func(context.Context, relayer.Operation, *relayer.Relayer, *relayer.Relayer) error { return nil })
 
-func mustGetRecord(t *testing.T, store relayer.Store, id string) relayer.Record {
-	t.Helper()
-	rec, err := store.Get(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return rec
-}
-
 // addUnknownMember stores a member that a newer version has.
 func addUnknownMember(t *testing.T, store relayer.Store, id string) {
 	t.Helper()
-	rec := mustGetRecord(t, store, id)
+	rec := storedRecord(t, store, id)
 	rec.Document = append(bytes.TrimSuffix(bytes.Clone(rec.Document), []byte("}")), `,"newer":{"a": [1]}}`...)
-	if _, err := store.Update(t.Context(), rec); err != nil {
-		t.Fatal(err)
-	}
+	must(store.Update(t.Context(), rec))(t)
 }
 
 // A relayer whose document is damaged cannot be paused, and keeps its document.
@@ -1119,28 +942,22 @@ func TestPause_DamagedDocument(t *testing.T) {
 	for _, document := range []string{``, `{`, `{"paused":`, `[`, `"`} {
 		store := memory.New()
 		m := managerOf(t, store)
-		if _, err := store.Create(t.Context(), relayer.Record{ID: "r", Document: []byte(document)}); err != nil {
-			t.Fatal(err)
-		}
+		must(store.Create(t.Context(), relayer.Record{ID: "r", Document: []byte(document)}))(t)
 		if _, err := m.Pause(t.Context(), "r"); err == nil {
 			t.Errorf("%q was paused", document)
 		}
-		if rec := mustGetRecord(t, store, "r"); string(rec.Document) != document {
+		if rec := storedRecord(t, store, "r"); string(rec.Document) != document {
 			t.Errorf("%q was replaced by %q", document, rec.Document)
 		}
 	}
 	store := memory.New()
 	m := managerOf(t, store)
 	for _, document := range []string{`[]`, `null`, `1`, `"text"`, `{}`} {
-		if _, err := store.Create(t.Context(), relayer.Record{ID: "r", Document: []byte(document)}); err != nil {
-			t.Fatal(err)
-		}
+		must(store.Create(t.Context(), relayer.Record{ID: "r", Document: []byte(document)}))(t)
 		if r, err := m.Pause(t.Context(), "r"); err == nil {
 			t.Errorf("%q was paused as %v", document, r)
 		}
-		if err := m.Delete(t.Context(), "r"); err != nil {
-			t.Fatal(err)
-		}
+		mustSucceed(t, m.Delete(t.Context(), "r"))
 	}
 }
 
@@ -1295,10 +1112,7 @@ func TestWrites_UnknownOutcomeAndDoneContext(t *testing.T) {
 // are of payments.
 func fleet(t testing.TB, store relayer.Store, count int, options ...relayer.Option) *relayer.Manager {
 	t.Helper()
-	m, err := relayer.New(store, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := managerOf(t, store, options...)
 	for i := range count {
 		req := minimal(fmt.Sprintf("r-%03d", i))
 		req.Labels = map[string]string{"team": "payments"}
@@ -1336,13 +1150,8 @@ func wantBulk(t testing.TB, result relayer.BulkResult, err error, changed, uncha
 func TestPauseAll(t *testing.T) {
 	eachStore(t, func(t *testing.T, store relayer.Store) {
 		m := fleet(t, store, 250)
-		if _, err := m.Pause(t.Context(), "r-001"); err != nil {
-			t.Fatal(err)
-		}
-		page, err := m.List(t.Context(), relayer.ListQuery{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(m.Pause(t.Context(), "r-001"))(t)
+		page := must(m.List(t.Context(), relayer.ListQuery{}))(t)
 		ctx := relayer.WithActor(t.Context(), relayer.Actor{ID: "ann", RequestID: "request-1"})
 		dry, err := m.PauseAll(ctx, ofPayments, relayer.DryRun())
 		wantBulk(t, dry, err, 165, 1)
@@ -1443,9 +1252,7 @@ func TestResumeAll_PausedBy(t *testing.T) {
 			func(id string) error { return second(m.Patch(ctx, id, []byte(`{"name":"other"}`))) },
 			func(id string) error { return second(m.Patch(ctx, id, []byte(`{"labels":{"team":"new"}}`))) },
 		} {
-			if err := change("r-004"); err != nil {
-				t.Fatal(err)
-			}
+			mustSucceed(t, change("r-004"))
 		}
 		resumed, err := m.ResumeAll(ctx, relayer.Selector{}, relayer.AllRelayers(), relayer.PausedBy(paused.RequestID))
 		wantBulk(t, resumed, err, 27, 3)
@@ -1540,11 +1347,9 @@ func TestResumeAll_Failed(t *testing.T) {
 	}))
 	paused, err := m.PauseAll(t.Context(), relayer.Selector{}, relayer.AllRelayers())
 	wantBulk(t, paused, err, 30, 0) // no admission
-	rec := mustGetRecord(t, store, "r-009")
+	rec := storedRecord(t, store, "r-009")
 	rec.Document = []byte(`{`)
-	if _, err := store.Update(t.Context(), rec); err != nil {
-		t.Fatal(err)
-	}
+	must(store.Update(t.Context(), rec))(t)
 	resumed, err := m.ResumeAll(t.Context(), relayer.Selector{}, relayer.AllRelayers())
 	if err != nil || resumed.Changed != 28 || resumed.Unchanged != 0 || len(resumed.Failed) != 2 {
 		t.Errorf("the result is %+v, error %v", resumed, err)
@@ -1715,9 +1520,7 @@ func TestPauseAll_Observed(t *testing.T) {
 		defer mu.Unlock()
 		counts[fmt.Sprint(o.Action, o.Actor.RequestID, o.Reason, o.DryRun, o.Paused != nil && *o.Paused, err)]++
 	}))
-	if _, err := m.Pause(t.Context(), "r-000"); err != nil {
-		t.Fatal(err)
-	}
+	must(m.Pause(t.Context(), "r-000"))(t)
 	clear(counts)
 	ctx := relayer.WithActor(t.Context(), relayer.Actor{RequestID: "request-1"})
 	paused, err := m.PauseAll(ctx, relayer.Selector{}, relayer.AllRelayers(), relayer.Reason("why"))
