@@ -107,6 +107,7 @@ func (s wrongClock) Watch(ctx context.Context, query relayer.WatchQuery) iter.Se
 // After a restore every view must become the content of the registry. Views with a wrong
 // clock are the control: they must be found.
 func TestMirror_Age(t *testing.T) {
+	t.Parallel() // to the other tests, which mostly wait too
 	a := startAge(t)
 	for range *ageRounds {
 		a.writeFor(*agePhase)

@@ -29,7 +29,7 @@ func TestMirror_FullRPCURLs(t *testing.T) {
 	}
 	for r := range view.All(t.Context(), relayer.Selector{}) {
 		if len(r.CustomRPCURLs) != 1 || r.CustomRPCURLs[0].URL.Unmasked() != "https://rpc.example/v2/key" {
-			t.Fatalf("the URLs of %s are %v", r.ID, unmasked(r.CustomRPCURLs))
+			t.Fatalf("the URLs of %s are %v", r.ID, r.CustomRPCURLs)
 		}
 	}
 	writer, last := server.client(t), make(map[string]uint64)

@@ -26,7 +26,7 @@ import (
 	"github.com/go-relayer/relayer/tests/internal/pgtest"
 )
 
-var rounds = flag.Int("rounds", 2, "rounds of writes and faults for each source")
+var rounds = flag.Int("rounds", 1, "rounds of writes and faults for each source")
 
 // subject is a registry with a writer, and a source for mirrors.
 type subject struct {

@@ -18,15 +18,13 @@ import (
 	"github.com/go-relayer/relayer/client"
 	"github.com/go-relayer/relayer/httpapi"
 	"github.com/go-relayer/relayer/store/bolt"
-	"github.com/go-relayer/relayer/store/postgres"
 	"github.com/go-relayer/relayer/tests/internal/child"
 	"github.com/go-relayer/relayer/tests/internal/patchtest"
 )
 
 // serverTask is the task of a server, which is a child process.
 type serverTask struct {
-	Path     string // of the file, or a schema
-	Postgres string // how to connect to PostgreSQL; empty for a file
+	Path string // of the file
 
 	Create  int    // relayers
 	Changes int    // of each relayer, before the server listens
@@ -47,7 +45,7 @@ func serveTask(task serverTask) error {
 	if task.Follow != "" {
 		return reportView(task.Follow)
 	}
-	store, err := openStore(task)
+	store, err := bolt.Open(context.Background(), task.Path)
 	if err != nil {
 		return err
 	}
@@ -83,13 +81,6 @@ func serveTask(task serverTask) error {
 	return http.Serve(listener, api)
 }
 
-func openStore(task serverTask) (relayer.Store, error) {
-	if task.Postgres != "" {
-		return postgres.Open(context.Background(), task.Postgres, postgres.WithSchema(task.Path))
-	}
-	return bolt.Open(context.Background(), task.Path)
-}
-
 func changeAll(manager *relayer.Manager, name string) error {
 	page, err := manager.List(context.Background(), relayer.ListQuery{})
 	for i := 0; err == nil && i < page.Pagination.TotalItems; i++ {
@@ -106,7 +97,7 @@ func createMany(manager *relayer.Manager, count int, name string) error {
 			for n := i; n < count && errs[i] == nil; n += len(errs) {
 				req := request(fmt.Sprint("r", n), "a")
 				req.Name = cmp.Or(name, req.Name)
-				req.CustomRPCURLs = endpoints("https://rpc.example/v2/key")
+				req.CustomRPCURLs = []relayer.RPCConfig{{URL: "https://rpc.example/v2/key"}}
 				_, errs[i] = manager.Create(context.Background(), req)
 			}
 		})

@@ -52,6 +52,7 @@ func reportView(url string) error {
 func TestMirror_StoppedProcess(t *testing.T) {
 	for name, isKilled := range map[string]bool{"the server is killed": true, "the server continues": false} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			server := &childServer{task: serverTask{Path: filepath.Join(t.TempDir(), "relayers.db"), Create: 3}}
 			server.start(t)
 			process := child.Start(t, serverTask{Follow: "http://" + server.address.Load().(string)})
