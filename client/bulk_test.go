@@ -20,9 +20,7 @@ func bulkOf(t *testing.T, options ...relayer.Option) *relayer.Manager {
 	m := newManager(t, options...)
 	for i := range 10 {
 		req := relayer.CreateRequest{ID: fmt.Sprint("r-", i), Name: "n", Network: []string{"even", "odd"}[i%2], NetworkType: relayer.EVM, SignerID: "s"}
-		if _, err := m.Create(t.Context(), req); err != nil {
-			t.Fatal(err)
-		}
+		must(m.Create(t.Context(), req))(t)
 	}
 	return m
 }
@@ -74,9 +72,7 @@ func TestPauseAll_Errors(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := c.PauseAll(ctx, relayer.Selector{}, relayer.AllRelayers()); err != nil {
-		t.Fatal(err)
-	}
+	must(c.PauseAll(ctx, relayer.Selector{}, relayer.AllRelayers()))(t)
 	resumed, err := c.ResumeAll(ctx, relayer.Selector{}, relayer.AllRelayers())
 	if err != nil || resumed.Changed != 9 || fmt.Sprint(resumed.Failed) != "map[r-3:the nonce is not synchronized]" {
 		t.Errorf("the result is %+v, error %v", resumed, err)

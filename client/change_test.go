@@ -18,10 +18,7 @@ func TestLastChange(t *testing.T) {
 	c := clientOf(t, handlerOf(t, m, httpapi.WithEngineOperations()))
 	ctx := t.Context()
 	reason := func(text string) relayer.WriteOption { return relayer.Reason(text) }
-	created, err := c.Create(ctx, evm("a"), reason("Grund für alles"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	created := must(c.Create(ctx, evm("a"), reason("Grund für alles")))(t)
 	results := map[string]*relayer.Relayer{"Grund für alles": created}
 	writes := []struct {
 		reason string
@@ -40,9 +37,7 @@ func TestLastChange(t *testing.T) {
 		{"enabled", func(o relayer.WriteOption) (*relayer.Relayer, error) { return c.Enable(ctx, "a", o) }},
 	}
 	for _, w := range writes {
-		if results[w.reason], err = w.write(reason(w.reason)); err != nil {
-			t.Fatalf("%s: %v", w.reason, err)
-		}
+		results[w.reason] = must(w.write(reason(w.reason)))(t)
 		stored, err := m.Get(ctx, "a")
 		got := results[w.reason]
 		if err != nil || !reflect.DeepEqual(got.LastChange, stored.LastChange) || got.LastChange.Reason != w.reason || got.LastChange.Time.IsZero() || got.Revision != stored.Revision {
@@ -82,9 +77,7 @@ func TestHistory_All(t *testing.T) {
 	m := newManager(t)
 	c := serve(t, m)
 	for _, id := range []string{"a", "b", "c"} {
-		if _, err := m.Create(t.Context(), evm(id)); err != nil {
-			t.Fatal(err)
-		}
+		must(m.Create(t.Context(), evm(id)))(t)
 	}
 	if err := m.Delete(t.Context(), "b"); err != nil {
 		t.Fatal(err)
@@ -127,17 +120,13 @@ func TestHistory_Errors(t *testing.T) {
 func TestWatch_AfterList(t *testing.T) {
 	m := newManager(t)
 	c := serve(t, m)
-	if _, err := m.Create(t.Context(), evm("before")); err != nil {
-		t.Fatal(err)
-	}
+	must(m.Create(t.Context(), evm("before")))(t)
 	page, err := c.List(t.Context(), relayer.ListQuery{After: new(relayer.Cursor), Selector: where("network", "sepolia")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, id := range []string{"first", "second"} {
-		if _, err := m.Create(t.Context(), evm(id)); err != nil {
-			t.Fatal(err)
-		}
+		must(m.Create(t.Context(), evm(id)))(t)
 	}
 	var got []string
 	for change, err := range c.Watch(t.Context(), relayer.WatchQuery{After: page.Position, Selector: where("network", "sepolia")}) {

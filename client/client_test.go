@@ -32,10 +32,7 @@ const token = "test-token-0123456789"
 // newManager returns a registry in memory.
 func newManager(t *testing.T, options ...relayer.Option) *relayer.Manager {
 	t.Helper()
-	m, err := relayer.New(memory.New(), options...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must(relayer.New(memory.New(), options...))(t)
 	return m
 }
 
@@ -51,10 +48,7 @@ func handlerOf(t *testing.T, m *relayer.Manager, options ...httpapi.Option) http
 	if err != nil {
 		t.Fatal(err)
 	}
-	api, err := httpapi.New(m, authenticate, append(options, httpapi.WithRateLimit(0, 0))...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	api := must(httpapi.New(m, authenticate, append(options, httpapi.WithRateLimit(0, 0))...))(t)
 	return api
 }
 
@@ -354,10 +348,7 @@ func TestClient_UnknownNetworkType(t *testing.T) {
 	if err != nil || len(page.Relayers) != 2 {
 		t.Fatalf("the page is %v, error %v", page, err)
 	}
-	r, err := c.Get(t.Context(), "btc")
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must(c.Get(t.Context(), "btc"))(t)
 	for change, err := range c.Watch(t.Context(), relayer.WatchQuery{}) {
 		if err != nil {
 			t.Fatal(err)
@@ -404,17 +395,13 @@ func TestClient_ReusesConnections(t *testing.T) {
 	c := newClient(t, server.URL)
 	for i := range 20 {
 		id := fmt.Sprint("r", i)
-		if _, err := c.Create(t.Context(), evm(id)); err != nil {
-			t.Fatal(err)
-		}
+		must(c.Create(t.Context(), evm(id)))(t)
 		_, missing := c.Get(t.Context(), "unknown")
 		_, invalid := c.Patch(t.Context(), id, patchtest.JSON(map[string]any{"name": ""}))
 		if !errors.Is(missing, relayer.ErrNotFound) || !errors.Is(invalid, relayer.ErrInvalid) {
 			t.Fatal(missing, invalid)
 		}
-		if _, err := c.List(t.Context(), relayer.ListQuery{Page: 1, PerPage: 100}); err != nil {
-			t.Fatal(err)
-		}
+		must(c.List(t.Context(), relayer.ListQuery{Page: 1, PerPage: 100}))(t)
 	}
 	if got := opened.Load(); got >= 20 {
 		t.Errorf("%d connections", got)
@@ -446,9 +433,7 @@ func TestClient_HTTP2(t *testing.T) {
 		t.Fatalf("created %v, error %v", created, err)
 	}
 	changes := c.Watch(ctx, relayer.WatchQuery{})
-	if _, err := c.Pause(ctx, "a"); err != nil {
-		t.Fatal(err)
-	}
+	must(c.Pause(ctx, "a"))(t)
 	for change, err := range changes {
 		if err != nil || change.Kind != relayer.ChangeUpdated || !change.Relayer.Paused || change.Relayer.Revision == 0 {
 			t.Errorf("%v, error %v", change, err)

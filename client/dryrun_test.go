@@ -71,9 +71,7 @@ func expectChanged(t *testing.T, r *relayer.Relayer, err error, want ...string) 
 
 func TestDryRun(t *testing.T) {
 	m := newManager(t)
-	if _, err := m.Create(t.Context(), evm("a")); err != nil {
-		t.Fatal(err)
-	}
+	must(m.Create(t.Context(), evm("a")))(t)
 	before := snapshot(t, m)
 	for name, run := range dryRuns {
 		for _, registry := range []relayer.Registry{m, serveEngine(t, m)} {
@@ -89,19 +87,14 @@ func TestDryRun(t *testing.T) {
 
 func snapshot(t *testing.T, g relayer.Registry) string {
 	t.Helper()
-	all, err := allOf(t.Context(), g)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must(allOf(t.Context(), g))(t)
 	return printed(all)
 }
 
 // A dry run fails as the write would.
 func TestDryRun_Errors(t *testing.T) {
 	m := newManager(t)
-	if _, err := m.Create(t.Context(), evm("a")); err != nil {
-		t.Fatal(err)
-	}
+	must(m.Create(t.Context(), evm("a")))(t)
 	c := serve(t, m)
 	dry := relayer.DryRun()
 	_, exists := c.Create(t.Context(), evm("a"), dry)

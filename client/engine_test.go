@@ -29,10 +29,7 @@ func serveEngine(t *testing.T, m *relayer.Manager, options ...client.Option) *cl
 
 func TestEngine_DisableEnable(t *testing.T) {
 	m := newManager(t)
-	created, err := m.Create(t.Context(), evm("a"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	created := must(m.Create(t.Context(), evm("a")))(t)
 	c := serveEngine(t, m)
 	reason := relayer.DisabledReason{Type: relayer.NonceSyncFailed, Details: "dial https://rpc.example/v2/secret-key: refused"}
 	want := relayer.DisabledReason{Type: relayer.NonceSyncFailed, Details: "dial https://rpc.example/***: refused"}
@@ -66,9 +63,7 @@ func engineCalls(ctx context.Context, c *client.Client, id string) map[string]er
 
 func TestEngine_Errors(t *testing.T) {
 	m := newManager(t)
-	if _, err := m.Create(t.Context(), evm("a")); err != nil {
-		t.Fatal(err)
-	}
+	must(m.Create(t.Context(), evm("a")))(t)
 	readOnly := httpapi.WithAuthorizer(func(_ context.Context, access httpapi.Access) (httpapi.Decision, error) {
 		if access.Action == relayer.ActionGet {
 			return httpapi.Allow(relayer.Selector{}), nil
@@ -106,9 +101,7 @@ func urlOf(r *relayer.Relayer) string {
 
 func TestRPCURLs(t *testing.T) {
 	m := newManager(t)
-	if _, err := m.Create(t.Context(), evm("a")); err != nil {
-		t.Fatal(err)
-	}
+	must(m.Create(t.Context(), evm("a")))(t)
 	urls, err := serveEngine(t, m).RPCURLs(t.Context(), "a")
 	if err != nil || len(urls) != 1 || urls[0].URL.Unmasked() != fullURL || *urls[0].Weight != 100 {
 		t.Errorf("the URLs are %v, error %v", urls, err)
@@ -118,9 +111,7 @@ func TestRPCURLs(t *testing.T) {
 func TestWithFullRPCURLs(t *testing.T) {
 	m := newManager(t)
 	for i := range 30 {
-		if _, err := m.Create(t.Context(), evm(fmt.Sprint("r", i))); err != nil {
-			t.Fatal(err)
-		}
+		must(m.Create(t.Context(), evm(fmt.Sprint("r", i))))(t)
 	}
 	var requests atomic.Int32
 	api := handlerOf(t, m, httpapi.WithEngineOperations())
@@ -141,15 +132,11 @@ func TestWithFullRPCURLs(t *testing.T) {
 		t.Errorf("page %v, error %v", page, err)
 	}
 	patch := patchtest.JSON(map[string]any{"custom_rpc_urls": []relayer.RPCConfig{{URL: fullURL + "2"}}})
-	if _, err := m.Patch(ctx, "r7", patch); err != nil {
-		t.Fatal(err)
-	}
+	must(m.Patch(ctx, "r7", patch))(t)
 	if r, err := c.Get(ctx, "r7"); err != nil || urlOf(r) != fullURL+"2" {
 		t.Errorf("%v has %s, error %v", r, urlOf(r), err)
 	}
-	if _, err := m.Pause(ctx, "r8"); err != nil {
-		t.Fatal(err)
-	}
+	must(m.Pause(ctx, "r8"))(t)
 	var got []string
 	for change, err := range changes {
 		if err != nil {
@@ -185,19 +172,14 @@ func TestWithFullRPCURLs_Sealed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := relayer.New(store)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must(relayer.New(store))(t)
 	c := serveEngine(t, m, client.WithFullRPCURLs())
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	changes := c.Watch(ctx, relayer.WatchQuery{})
 	req := evm("a")
 	req.CustomRPCURLs = []relayer.RPCConfig{{URL: "https://user:hunter2@rpc.example/"}, {URL: fullURL}}
-	if _, err := m.Create(ctx, req); err != nil {
-		t.Fatal(err)
-	}
+	must(m.Create(ctx, req))(t)
 	wantMasked := func(what string, r *relayer.Relayer, err error) {
 		t.Helper()
 		if err != nil || len(r.CustomRPCURLs) != 2 || !r.CustomRPCURLs[0].URL.IsMasked() || !r.CustomRPCURLs[1].URL.IsMasked() {
@@ -221,9 +203,7 @@ func TestWithFullRPCURLs_Sealed(t *testing.T) {
 // An error of one relayer ends the read.
 func TestWithFullRPCURLs_Errors(t *testing.T) {
 	m := newManager(t)
-	if _, err := m.Create(t.Context(), evm("a")); err != nil {
-		t.Fatal(err)
-	}
+	must(m.Create(t.Context(), evm("a")))(t)
 	c := serve(t, m, client.WithFullRPCURLs()) // engine operations are not enabled
 	_, getErr := c.Get(t.Context(), "a")
 	_, listErr := c.List(t.Context(), relayer.ListQuery{})

@@ -18,9 +18,7 @@ func createTeams(t *testing.T, g relayer.Registry, count int) {
 		req := evm(fmt.Sprintf("r%03d", i))
 		req.Labels = map[string]string{"team": []string{"payments", "risk"}[i%2]}
 		req.Paused = i%3 == 0
-		if _, err := g.Create(t.Context(), req); err != nil {
-			t.Fatal(err)
-		}
+		must(g.Create(t.Context(), req))(t)
 	}
 }
 
@@ -93,15 +91,11 @@ func TestWatch_Selector(t *testing.T) {
 	changes := c.Watch(ctx, relayer.WatchQuery{Selector: where("label.team", "payments")})
 	createTeams(t, m, 2)
 	move := func(id, team string) {
-		if _, err := m.Patch(ctx, id, patchtest.JSON(map[string]any{"labels": map[string]any{"team": team}})); err != nil {
-			t.Fatal(err)
-		}
+		must(m.Patch(ctx, id, patchtest.JSON(map[string]any{"labels": map[string]any{"team": team}})))(t)
 	}
 	move("r001", "payments")
 	move("r000", "risk")
-	if _, err := m.Pause(ctx, "r001"); err != nil {
-		t.Fatal(err)
-	}
+	must(m.Pause(ctx, "r001"))(t)
 	if err := m.Delete(ctx, "r001"); err != nil {
 		t.Fatal(err)
 	}

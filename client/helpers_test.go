@@ -125,14 +125,8 @@ func (failingReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 func stored(t *testing.T, req relayer.CreateRequest, status int, revision uint64) step {
 	t.Helper()
 	m := newManager(t)
-	created, err := m.Create(context.Background(), req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	document, err := m.Documents().Get(context.Background(), created.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	created := must(m.Create(context.Background(), req))(t)
+	document := must(m.Documents().Get(context.Background(), created.ID))(t)
 	return respondJSON(status, fmt.Sprintf(`{"success":true,"data":%s,"change":{"revision":%d}}`, document.JSON, revision))
 }
 
@@ -145,5 +139,16 @@ func wantNoSecret(t *testing.T, what, text string) {
 		if strings.Contains(text, secret) {
 			t.Errorf("%s has the secret %s: %s", what, secret, text)
 		}
+	}
+}
+
+// must returns a function that returns the value, or fails the test with the error.
+func must[T any](value T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
 	}
 }

@@ -17,19 +17,14 @@ import (
 func TestList_Pages(t *testing.T) {
 	m := newManager(t, relayer.WithMaxPerPage(7))
 	for i := range 12 {
-		if _, err := m.Create(t.Context(), evm(fmt.Sprint("r", i))); err != nil {
-			t.Fatal(err)
-		}
+		must(m.Create(t.Context(), evm(fmt.Sprint("r", i))))(t)
 	}
 	c := serve(t, m)
 	for _, query := range []relayer.ListQuery{
 		{}, {Page: 1, PerPage: 5}, {PerPage: 5}, {Page: 3, PerPage: 5}, {Page: 4, PerPage: 5}, {Page: 1}, {Page: 2, PerPage: 100},
 		{Page: 4294967295, PerPage: math.MaxInt}, {After: new(relayer.Cursor), PerPage: 5}, {After: new(relayer.Cursor)},
 	} {
-		want, err := m.List(t.Context(), query)
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := must(m.List(t.Context(), query))(t)
 		got, err := c.List(t.Context(), query)
 		if err != nil || got.Pagination != want.Pagination || !slices.Equal(ids(got.Relayers), ids(want.Relayers)) {
 			t.Errorf("page %v: %+v, want %+v, error %v", query, got, want, err)
@@ -118,9 +113,7 @@ func TestList_InvalidResponse(t *testing.T) {
 func createAll(t *testing.T, m *relayer.Manager, count int) (ids []string) {
 	for i := range count {
 		ids = append(ids, fmt.Sprint("r", i))
-		if _, err := m.Create(t.Context(), evm(ids[i])); err != nil {
-			t.Fatal(err)
-		}
+		must(m.Create(t.Context(), evm(ids[i])))(t)
 	}
 	return ids
 }

@@ -259,18 +259,9 @@ func TestWrite_LostResponse(t *testing.T) {
 func testLost(t *testing.T, what string, write lostWrite, wrap func(relayer.Store) relayer.Store, l *losing, interfere func(*testing.T, *relayer.Manager), hasHistory bool) {
 	t.Helper()
 	store := memory.New()
-	m, err := relayer.New(store) // with history, to see what has happened
-	if err != nil {
-		t.Fatal(err)
-	}
-	served, err := relayer.New(wrap(store))
-	if err != nil {
-		t.Fatal(err)
-	}
-	stored, err := m.Create(t.Context(), evm("a"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must(relayer.New(store))(t) // with history, to see what has happened
+	served := must(relayer.New(wrap(store)))(t)
+	stored := must(m.Create(t.Context(), evm("a")))(t)
 	l.server = handlerOf(t, served, httpapi.WithEngineOperations())
 	l.between = func() { interfere(t, m) }
 	c := newClient(t, "http://localhost", client.WithHTTPClient(&http.Client{Transport: l}), client.WithTimeout(5*time.Second))

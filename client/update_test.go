@@ -130,9 +130,7 @@ func TestUpdate_Contention(t *testing.T) {
 // The full URLs of a client with WithFullRPCURLs can be changed one by one.
 func TestUpdate_FullRPCURLs(t *testing.T) {
 	m := newManager(t)
-	if _, err := m.Create(t.Context(), evm("a")); err != nil {
-		t.Fatal(err)
-	}
+	must(m.Create(t.Context(), evm("a")))(t)
 	weigh := func(r *relayer.Relayer) error { *r.CustomRPCURLs[0].Weight = 5; return nil }
 	if _, err := serveEngine(t, m).Update(t.Context(), "a", weigh); !errors.Is(err, relayer.ErrInvalid) {
 		t.Errorf("masked URLs: error %v", err)

@@ -189,9 +189,7 @@ func TestIfRevision_IfMatch(t *testing.T) {
 	}
 	for _, test := range tests {
 		c, s := scripted(t, nil, stored(t, evm("a"), 200, 9))
-		if _, err := c.Pause(t.Context(), "a", test.options...); err != nil {
-			t.Fatal(err)
-		}
+		must(c.Pause(t.Context(), "a", test.options...))(t)
 		if got := s.seen[0].header.Get("If-Match"); got != test.want {
 			t.Errorf("If-Match is %s, want %s", got, test.want)
 		}

@@ -22,10 +22,7 @@ import (
 
 func newManager(t testing.TB) *relayer.Manager {
 	t.Helper()
-	m, err := relayer.New(memory.New(), relayer.WithMaxPerPage(1000))
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must(relayer.New(memory.New(), relayer.WithMaxPerPage(1000)))(t)
 	return m
 }
 
@@ -35,19 +32,13 @@ func request(id, network string, labels map[string]string) relayer.CreateRequest
 
 func mustCreate(t testing.TB, m *relayer.Manager, req relayer.CreateRequest) *relayer.Relayer {
 	t.Helper()
-	r, err := m.Create(context.Background(), req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must(m.Create(context.Background(), req))(t)
 	return r
 }
 
 func open(t testing.TB, source relayer.Registry, selector relayer.Selector) *mirror.Mirror {
 	t.Helper()
-	m, err := mirror.Open(context.Background(), source, selector)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must(mirror.Open(context.Background(), source, selector))(t)
 	t.Cleanup(m.Close) // in a bubble a goroutine that is left fails the test
 	return m
 }
@@ -172,13 +163,9 @@ func TestOpen_ChangesDuringRead(t *testing.T) {
 				}
 			}
 			for _, id := range []string{"a", "c"} {
-				if _, err := source.Pause(ctx, id); err != nil {
-					t.Fatal(err)
-				}
+				must(source.Pause(ctx, id))(t)
 			}
-			if _, err := source.Resume(ctx, "c"); err != nil {
-				t.Fatal(err)
-			}
+			must(source.Resume(ctx, "c"))(t)
 			mustCreate(t, source.Manager, request("b", "mainnet", nil))
 			want = content(t, source.Manager, relayer.Selector{})
 			synctest.Wait()
@@ -217,9 +204,7 @@ func (s *laggingSource) Watch(ctx context.Context, query relayer.WatchQuery) ite
 
 func rename(t *testing.T, m *relayer.Manager, id string) {
 	t.Helper()
-	if _, err := m.Update(t.Context(), id, func(r *relayer.Relayer) error { r.Name += "."; return nil }); err != nil {
-		t.Fatal(err)
-	}
+	must(m.Update(t.Context(), id, func(r *relayer.Relayer) error { r.Name += "."; return nil }))(t)
 }
 
 // The last page shows later states than the changes before it, which arrive after it: a
@@ -299,9 +284,7 @@ func TestMirror_ReadAgain(t *testing.T) {
 		source.onPage(func(*relayer.Page) { time.Sleep(time.Minute) })
 		source.fail(relayer.ErrGap)
 		time.Sleep(30 * time.Second)
-		if _, err := source.Pause(ctx, "a"); err != nil {
-			t.Fatal(err)
-		}
+		must(source.Pause(ctx, "a"))(t)
 		synctest.Wait()
 		if r, err := m.Get(ctx, "a"); err != nil || r.Paused {
 			t.Errorf("meanwhile the relayer is %v, error %v", r, err)
@@ -353,9 +336,7 @@ func TestChanges_ReadAgain(t *testing.T) {
 		go collectChanges(ctx, m, &got)
 		synctest.Wait()
 		source.setRefuse(errors.New("unreachable"))
-		if _, err := source.Pause(ctx, "2"); err != nil {
-			t.Fatal(err)
-		}
+		must(source.Pause(ctx, "2"))(t)
 		mustCreate(t, source.Manager, request("4", "sepolia", nil))
 		if err := source.Delete(ctx, "3"); err != nil {
 			t.Fatal(err)
@@ -421,9 +402,7 @@ func TestMirror_RestoredRegistry(t *testing.T) {
 				before, restored := newManager(t), newManager(t)
 				mustCreate(t, before, request("a", "sepolia", nil))
 				for range test.changes {
-					if _, err := before.Update(t.Context(), "a", func(r *relayer.Relayer) error { r.Name += "."; return nil }); err != nil {
-						t.Fatal(err)
-					}
+					must(before.Update(t.Context(), "a", func(r *relayer.Relayer) error { r.Name += "."; return nil }))(t)
 				}
 				test.fill(t, restored)
 				source := newReplaceable(before)
@@ -447,9 +426,7 @@ func TestMirror_RestoredRegistry(t *testing.T) {
 
 func pause(t *testing.T, m *relayer.Manager) {
 	t.Helper()
-	if _, err := m.Pause(t.Context(), "a"); err != nil {
-		t.Fatal(err)
-	}
+	must(m.Pause(t.Context(), "a"))(t)
 }
 
 // Every range begins with the relayers of the view.
@@ -481,9 +458,7 @@ func TestChanges_SlowConsumer(t *testing.T) {
 				synctest.Wait() // the store retains 1,024 changes: further behind, the mirror has a gap
 			}
 			for _, change := range []func(context.Context, string, ...relayer.WriteOption) (*relayer.Relayer, error){manager.Pause, manager.Resume} {
-				if _, err := change(ctx, "a"); err != nil {
-					t.Fatal(err)
-				}
+				must(change(ctx, "a"))(t)
 			}
 		}
 		mustCreate(t, manager, request("short", "sepolia", nil))
@@ -747,23 +722,14 @@ func TestMirror_Reads(t *testing.T) {
 	}
 	m := open(t, manager, relayer.Selector{})
 	for _, text := range []string{"", "none", "network=mainnet", "label.rare=20|3", "label.rare=7,network=mainnet", "label.n=3|4,network=mainnet", "id=r01|r07|r40", "paused=true", "search=R0", "search=name of r1,label.n=1"} {
-		selector, err := relayer.ParseSelector(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		selector := must(relayer.ParseSelector(text))(t)
 		if got, want := content(t, m, selector), content(t, manager, selector); !slices.Equal(got, want) {
 			t.Errorf("%q selects\n%s\nwant\n%s", text, got, want)
 		}
 		for _, query := range []relayer.ListQuery{{}, {PerPage: 3, Page: 2}, {Page: 100}, {Page: 1 << 62, PerPage: 1000}} {
 			query.Selector = selector
-			got, err := m.List(t.Context(), query)
-			if err != nil {
-				t.Fatal(err)
-			}
-			want, err := manager.List(t.Context(), query)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must(m.List(t.Context(), query))(t)
+			want := must(manager.List(t.Context(), query))(t)
 			if got.Pagination != want.Pagination || len(got.Relayers) != len(want.Relayers) {
 				t.Errorf("%q %+v: %+v with %d relayers, want %+v with %d", text, query, got.Pagination, len(got.Relayers), want.Pagination, len(want.Relayers))
 			}
@@ -874,10 +840,7 @@ func TestGet_Shared(t *testing.T) {
 	manager := newManager(t)
 	mustCreate(t, manager, request("a", "sepolia", nil))
 	m := open(t, manager, relayer.Selector{})
-	first, err := m.Get(t.Context(), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must(m.Get(t.Context(), "a"))(t)
 	ctx := t.Context()
 	allocations := testing.AllocsPerRun(100, func() {
 		if again, err := m.Get(ctx, "a"); err != nil || again != first {
@@ -886,5 +849,16 @@ func TestGet_Shared(t *testing.T) {
 	})
 	if allocations > 0 {
 		t.Errorf("%g allocations", allocations)
+	}
+}
+
+// must returns a function that returns the value, or fails the test with the error.
+func must[T any](value T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
 	}
 }

@@ -45,9 +45,7 @@ func TestApply_SystemDisabled(t *testing.T) {
 	m := newManager(t, relayer.WithAddressResolver(resolve))
 	create(t, m, minimal("a"))
 	reason := relayer.DisabledReason{Type: relayer.NonceSyncFailed, Details: "d"}
-	if _, err := m.Disable(t.Context(), "a", reason); err != nil {
-		t.Fatal(err)
-	}
+	must(m.Disable(t.Context(), "a", reason))(t)
 	changed := minimal("a")
 	changed.Name, changed.Paused = "new", true
 	mustApply(t, newPlan(t, m, []relayer.CreateRequest{changed}))
@@ -59,9 +57,7 @@ func TestApply_SystemDisabled(t *testing.T) {
 // Every change by another writer between plan and apply is a conflict, and stays.
 func TestApply_Conflict(t *testing.T) {
 	rename := func(t *testing.T, m *relayer.Manager, id string) {
-		if _, err := m.Patch(t.Context(), id, patchtest.JSON(map[string]any{"name": "theirs"})); err != nil {
-			t.Fatal(err)
-		}
+		must(m.Patch(t.Context(), id, patchtest.JSON(map[string]any{"name": "theirs"})))(t)
 	}
 	remove := func(t *testing.T, m *relayer.Manager, id string) {
 		if err := m.Delete(t.Context(), id); err != nil {
@@ -285,9 +281,7 @@ func TestApply_Reason(t *testing.T) {
 		p := newPlan(t, registry, []relayer.CreateRequest{updated, minimal("created")}, plan.Options{Prune: true})
 		_, err := p.Apply(t.Context(), plan.ApplyOptions{Reason: "two\nlines"})
 		expectProblems(t, err, relayer.FieldError{Field: "change_reason", Message: "must be one line without control characters"})
-		if _, err := p.Apply(t.Context(), plan.ApplyOptions{Reason: reason}); err != nil {
-			t.Fatal(err)
-		}
+		must(p.Apply(t.Context(), plan.ApplyOptions{Reason: reason}))(t)
 		for _, id := range []string{"updated", "created"} {
 			if got := get(t, m, id).LastChange.Reason; got != reason {
 				t.Errorf("%s: the reason of %s is %q", name, id, got)

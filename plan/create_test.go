@@ -48,9 +48,7 @@ func TestApply_SameDocumentAsPost(t *testing.T) {
 			body := "{" + strings.TrimSuffix(required+", "+optional, ", ") + "}"
 			posted, created, updated := newManager(t), newManager(t), newManager(t)
 			for m, existing := range map[*relayer.Manager]string{posted: body, updated: "{" + required + "," + full + "}"} {
-				if _, err := m.Documents().Create(t.Context(), []byte(existing)); err != nil {
-					t.Fatal(err)
-				}
+				must(m.Documents().Create(t.Context(), []byte(existing)))(t)
 			}
 			desired := parse(t, `{"relayers": [`+body+`]}`).Relayers
 			for kind, m := range map[string]*relayer.Manager{"create": created, "update": updated} {
@@ -66,10 +64,7 @@ func TestApply_SameDocumentAsPost(t *testing.T) {
 
 func document(t *testing.T, m *relayer.Manager, id string) string {
 	t.Helper()
-	found, err := m.Documents().Get(context.Background(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := must(m.Documents().Get(context.Background(), id))(t)
 	return string(found.JSON)
 }
 

@@ -13,10 +13,7 @@ import (
 
 func TestExport_Format(t *testing.T) {
 	m := newManager(t)
-	most, err := relayer.ParseAmount("115792089237316195423570985008687907853269984665640564039457584007913129639935")
-	if err != nil {
-		t.Fatal(err)
-	}
+	most := must(relayer.ParseAmount("115792089237316195423570985008687907853269984665640564039457584007913129639935"))(t)
 	first := withURLs("z", "https://a.example/"+secret+"?a=1&b=<>")
 	first.Name, first.Policy = "<&>", &relayer.EVMPolicy{MinBalance: &most}
 	create(t, m, first, minimal("a"))
@@ -79,14 +76,9 @@ func TestExport_NewerRelayer(t *testing.T) {
 		`"network_type":"solana","policies":{"fee_payment_strategy":"user","later":"x"}`: "",
 	} {
 		store := memory.New()
-		m, err := relayer.New(store)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := must(relayer.New(store))(t)
 		record := relayer.Record{ID: "a", Document: []byte(`{"id":"a","name":"n","network":"x","signer_id":"s",` + document + `}`)}
-		if _, err := store.Create(t.Context(), record); err != nil {
-			t.Fatal(err)
-		}
+		must(store.Create(t.Context(), record))(t)
 		file, err := plan.Export(t.Context(), m, relayer.Selector{})
 		if want != "" {
 			if !errors.Is(err, relayer.ErrInvalid) || !strings.Contains(err.Error(), "the relayer a: ") || !strings.Contains(err.Error(), want) || file != nil {
@@ -129,13 +121,8 @@ func expectNoChanges(t *testing.T, registry relayer.Registry, relayers []relayer
 // An export or a plan without a damaged relayer would remove it.
 func TestExport_DamagedRecord(t *testing.T) {
 	store := memory.New()
-	if _, err := store.Create(t.Context(), relayer.Record{ID: "a", Document: []byte("{")}); err != nil {
-		t.Fatal(err)
-	}
-	m, err := relayer.New(store)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(store.Create(t.Context(), relayer.Record{ID: "a", Document: []byte("{")}))(t)
+	m := must(relayer.New(store))(t)
 	create(t, m, minimal("b"))
 	if file, err := plan.Export(t.Context(), m, relayer.Selector{}); !errors.Is(err, relayer.ErrCorrupt) {
 		t.Errorf("Export: %s, error %v", file, err)

@@ -18,10 +18,7 @@ const secret = "S3CRET"
 
 func newManager(t testing.TB, options ...relayer.Option) *relayer.Manager {
 	t.Helper()
-	m, err := relayer.New(memory.New(), options...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must(relayer.New(memory.New(), options...))(t)
 	return m
 }
 
@@ -86,18 +83,13 @@ func fleet(count int) []relayer.CreateRequest {
 func create(t testing.TB, registry relayer.Registry, requests ...relayer.CreateRequest) {
 	t.Helper()
 	for _, req := range requests {
-		if _, err := registry.Create(t.Context(), req); err != nil {
-			t.Fatal(err)
-		}
+		must(registry.Create(t.Context(), req))(t)
 	}
 }
 
 func get(t testing.TB, registry relayer.Registry, id string) *relayer.Relayer {
 	t.Helper()
-	r, err := registry.Get(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must(registry.Get(t.Context(), id))(t)
 	return r
 }
 
@@ -157,4 +149,15 @@ func withoutCodes(problems []relayer.FieldError) []relayer.FieldError {
 		problems[i].Code = ""
 	}
 	return problems
+}
+
+// must returns a function that returns the value, or fails the test with the error.
+func must[T any](value T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
 }

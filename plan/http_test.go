@@ -19,15 +19,9 @@ func serve(t *testing.T, m *relayer.Manager) *client.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	api, err := httpapi.New(m, authenticate, httpapi.WithRateLimit(0, 0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	api := must(httpapi.New(m, authenticate, httpapi.WithRateLimit(0, 0)))(t)
 	server := httptest.NewServer(api)
 	t.Cleanup(server.Close)
-	c, err := client.New(server.URL, client.WithToken(token), client.WithRetries(2, time.Second))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(client.New(server.URL, client.WithToken(token), client.WithRetries(2, time.Second)))(t)
 	return c
 }

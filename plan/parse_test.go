@@ -46,10 +46,7 @@ func parse(t testing.TB, text string) *plan.Config { return parseWith(t, text, n
 
 func parseWith(t testing.TB, text string, lookup func(string) (string, bool)) *plan.Config {
 	t.Helper()
-	config, err := plan.Parse([]byte(text), lookup)
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := must(plan.Parse([]byte(text), lookup))(t)
 	return config
 }
 

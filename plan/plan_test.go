@@ -89,10 +89,7 @@ func TestNew_Settings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := plan.Parse(exported, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := must(plan.Parse(exported, nil))(t)
 	expectActions(t, newPlan(t, m, config.Relayers), plan.Unchanged)
 	expectActions(t, newPlan(t, m, []relayer.CreateRequest{with(` {"c":true, "b":{"y":[1],"x":1,"z":null}} `)}), plan.Unchanged)
 
@@ -161,10 +158,7 @@ func TestNew_Headers(t *testing.T) {
 		if err != nil || strings.Contains(string(exported), secret) || !strings.Contains(string(exported), `"X-Key": "***"`) {
 			t.Errorf("exported %s, error %v", exported, err)
 		}
-		config, err := plan.Parse(exported, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		config := must(plan.Parse(exported, nil))(t)
 		expectActions(t, newPlan(t, registry, config.Relayers), plan.Unchanged)
 	}
 	r, err := m.RPCURLs(t.Context(), "a")
@@ -347,10 +341,7 @@ func (c *counting) Get(ctx context.Context, id string) (relayer.Record, error) {
 // have full RPC URLs.
 func TestNew_OnePassOfPages(t *testing.T) {
 	store := &counting{Store: memory.New()}
-	m, err := relayer.New(store)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must(relayer.New(store))(t)
 	desired := fleet(300)
 	create(t, m, desired...)
 	masked := parse(t, exported(t, m)).Relayers
@@ -489,9 +480,7 @@ func TestNew_SharedRelayers(t *testing.T) {
 	registry := &shared{Registry: m, relayers: []*relayer.Relayer{get(t, m, "a"), get(t, m, "b")}}
 	registry.relayers[1].CustomRPCURLs[0].URL = "https://b.example/***"
 	newPlan(t, registry, []relayer.CreateRequest{withURLs("a", "https://c.example/")})
-	if _, err := plan.Export(t.Context(), registry, relayer.Selector{}); err != nil {
-		t.Fatal(err)
-	}
+	must(plan.Export(t.Context(), registry, relayer.Selector{}))(t)
 	if got := string(registry.relayers[0].CustomRPCURLs[0].URL); got != "https://a.example/"+secret {
 		t.Errorf("the URL of the registry is %s", got)
 	}

@@ -24,23 +24,14 @@ const (
 // keysOf returns a keyring of one key.
 func keysOf(t *testing.T, id, value string) keyring.Keyring {
 	t.Helper()
-	ring, err := keyring.Parse([]byte("relayer-keyring 1\nprimary " + id + "\nkey " + id + " " + value + "\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ring := must(keyring.Parse([]byte("relayer-keyring 1\nprimary " + id + "\nkey " + id + " " + value + "\n")))(t)
 	return ring
 }
 
 func sealedManager(t *testing.T, db relayer.Store, keys sealed.Keys) *relayer.Manager {
 	t.Helper()
-	store, err := sealed.New(db, keys)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := relayer.New(store)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := must(sealed.New(db, keys))(t)
+	m := must(relayer.New(store))(t)
 	return m
 }
 
@@ -50,10 +41,7 @@ func sealedManagers(t *testing.T) (with, without, wrong *relayer.Manager) {
 	t.Helper()
 	store := memory.New()
 	with, wrong = sealedManager(t, store, keysOf(t, "k", keyText)), sealedManager(t, store, keysOf(t, "k", otherKeyText))
-	without, err := relayer.New(store)
-	if err != nil {
-		t.Fatal(err)
-	}
+	without = must(relayer.New(store))(t)
 	create(t, with, withURLs("a", sealedPath, sealedHost))
 	return with, without, wrong
 }
@@ -113,10 +101,7 @@ func TestExport_SealedURLs(t *testing.T) {
 	if got := exported(t, with); got != file {
 		t.Errorf("with the key, the file is\n%s\nwant\n%s", got, file)
 	}
-	config, err := plan.Parse([]byte(file), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := must(plan.Parse([]byte(file), nil))(t)
 	if got := newPlan(t, without, config.Relayers).Entries()[0].Action; got != plan.Unchanged {
 		t.Errorf("a plan of the file has the action %s", got)
 	}

@@ -20,10 +20,7 @@ func labeled(id, owner string) relayer.CreateRequest {
 
 func selector(t testing.TB, text string) relayer.Selector {
 	t.Helper()
-	s, err := relayer.ParseSelector(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must(relayer.ParseSelector(text))(t)
 	return s
 }
 
@@ -84,12 +81,8 @@ func TestWithSelector_Outside(t *testing.T) {
 func TestWithSelector_StateOfRegistry(t *testing.T) {
 	m := newManager(t)
 	create(t, m, minimal("disabled"), minimal("paused"))
-	if _, err := m.Disable(t.Context(), "disabled", relayer.DisabledReason{Type: relayer.NonceSyncFailed}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := m.Pause(t.Context(), "paused"); err != nil {
-		t.Fatal(err)
-	}
+	must(m.Disable(t.Context(), "disabled", relayer.DisabledReason{Type: relayer.NonceSyncFailed}))(t)
+	must(m.Pause(t.Context(), "paused"))(t)
 	expectActions(t, newPlan(t, m, []relayer.CreateRequest{minimal("disabled")}, plan.Options{Selector: selector(t, "system_disabled=true")}), plan.Unchanged)
 	paused := selector(t, "paused=true")
 	expectActions(t, newPlan(t, m, []relayer.CreateRequest{minimal("paused")}, plan.Options{Selector: paused, KeepPaused: true}), plan.Unchanged)
@@ -107,10 +100,7 @@ func TestExport_Selector(t *testing.T) {
 	m := newManager(t)
 	create(t, m, labeled("a", "ci"), labeled("b", "other"))
 	for name, registry := range registries(t, m) {
-		file, err := plan.Export(t.Context(), registry, selector(t, "label.owner=ci"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := must(plan.Export(t.Context(), registry, selector(t, "label.owner=ci")))(t)
 		desired := parse(t, string(file)).Relayers
 		if len(desired) != 1 || desired[0].ID != "a" || desired[0].Labels["owner"] != "ci" {
 			t.Errorf("%s: exported %s", name, file)
