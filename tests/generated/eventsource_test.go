@@ -17,8 +17,8 @@ import (
 // has every change that was acknowledged before the time up to which it says to be complete,
 // and remains young, also after its connection was cut.
 func TestEventSource(t *testing.T) {
-	if !*npm {
-		t.Skip("needs -npm")
+	if !*clients {
+		t.Skip("needs -clients")
 	}
 	server, manager := serve(t)
 	p := newProject(t, "testdata/eventsource", "SERVER="+server.URL, "TOKEN="+token)

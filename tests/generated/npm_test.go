@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-var npm = flag.Bool("npm", false, "run the tests that install packages with npm, which needs Node 20.19 or later")
+var clients = flag.Bool("clients", false, "generate clients and build them; installs generators, and needs Node 20.19 or later")
 
-// TestNPM runs the linters and the generators of TypeScript clients. It is not part of
-// CI, because npm installs hundreds of packages.
+// TestNPM runs the linters and the generators of TypeScript clients. It is not part of the
+// full run, because npm installs hundreds of packages.
 func TestNPM(t *testing.T) {
-	if !*npm {
-		t.Skip("needs -npm")
+	if !*clients {
+		t.Skip("needs -clients")
 	}
 	server, _ := serve(t)
 	url := server.URL

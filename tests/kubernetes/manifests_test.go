@@ -1,3 +1,5 @@
+//go:build soak
+
 // Package kubernetes checks the manifests of deploy/kubernetes.
 package kubernetes
 

@@ -1,3 +1,5 @@
+//go:build soak
+
 // Package sealing has the adapters that docs/security.md names for keysets of Tink and for the key
 // management services that Tink supports.
 package sealing
