@@ -653,36 +653,6 @@ func TestSelection_Watch(t *testing.T) {
 	}
 }
 
-// A relayer that is selected during the whole iteration is returned once, even if others
-// enter and leave the selection.
-func TestAll_SelectionChanges(t *testing.T) {
-	random := rand.New(rand.NewPCG(9, 10))
-	m := newManager(t)
-	ids := created(t, m, 600)
-	constant := func(id string) bool { return id[4]%2 == 0 }
-	returned := make(map[string]int)
-	for r, err := range m.All(t.Context(), mustParse(t, "paused=false")) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		returned[r.ID]++
-		for range 3 {
-			id := ids[random.IntN(len(ids))]
-			if constant(id) {
-				continue
-			}
-			if _, err := m.Update(t.Context(), id, func(r *relayer.Relayer) error { r.Paused = !r.Paused; return nil }); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	for _, id := range ids {
-		if count := returned[id]; count > 1 || constant(id) && count != 1 {
-			t.Errorf("%s was returned %d times", id, count)
-		}
-	}
-}
-
 // A search finds parts of IDs and of the first 900 bytes of names, in lists and streams.
 func TestSearch_Meaning(t *testing.T) {
 	long := strings.Repeat("x", 899) + "Ä-end"

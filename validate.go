@@ -58,28 +58,24 @@ func rpcURLProblem(text string) string {
 }
 
 func newRules(tagName string) *validator.Validate {
-	rules := validator.New(validator.WithRequiredStructEnabled())
-	rules.SetTagName(tagName)
-	rules.RegisterTagNameFunc(jsonName)
+	rules := map[string]validator.Func{
+		"finite":     func(f validator.FieldLevel) bool { return isFinite(f.Field().Float()) },
+		"percentage": func(f validator.FieldLevel) bool { return f.Field().Float() >= 0 && f.Field().Float() <= 100 }, // false for NaN
+		"excludes":   func(f validator.FieldLevel) bool { return !isSet(f.Field()) || !isSet(sibling(f)) },
+		"set_with":   func(f validator.FieldLevel) bool { return isSet(f.Field()) || !isSet(sibling(f)) },
+	}
 	for tag, problem := range textRules {
-		mustRegister(rules, tag, func(field validator.FieldLevel) bool { return problem(field.Field().String()) == "" })
+		rules[tag] = func(f validator.FieldLevel) bool { return problem(f.Field().String()) == "" }
 	}
-	mustRegister(rules, "finite", func(field validator.FieldLevel) bool { return isFinite(field.Field().Float()) })
-	mustRegister(rules, "percentage", func(field validator.FieldLevel) bool {
-		percentage := field.Field().Float()
-		return percentage >= 0 && percentage <= 100 // false for NaN
-	})
-	mustRegister(rules, "excludes", func(field validator.FieldLevel) bool { return !isSet(field.Field()) || !isSet(sibling(field)) })
-	mustRegister(rules, "set_with", func(field validator.FieldLevel) bool { return isSet(field.Field()) || !isSet(sibling(field)) })
-	return rules
-}
-
-// mustRegister panics if the tag is empty or reserved, which is a programming
-// error in newRules.
-func mustRegister(rules *validator.Validate, tag string, rule validator.Func) {
-	if err := rules.RegisterValidation(tag, rule, true); err != nil {
-		panic(err)
+	v := validator.New(validator.WithRequiredStructEnabled())
+	v.SetTagName(tagName)
+	v.RegisterTagNameFunc(jsonName)
+	for tag, rule := range rules {
+		if err := v.RegisterValidation(tag, rule, true); err != nil {
+			panic(err) // the tag is empty or reserved, which is an error in the table
+		}
 	}
+	return v
 }
 
 // sibling returns the field of the same struct with the JSON name that the tag has.

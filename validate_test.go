@@ -505,52 +505,6 @@ func TestDisable_AnyDetails(t *testing.T) {
 	wantFields(t, fieldErrors(t, second(m.Disable(t.Context(), "evm", long))), "disabled_reason.type")
 }
 
-// policyProblem returns the message with which a policy rejects a URL, or "". It fails
-// unless every way to write the URL has the same result, with the index of the URL.
-func policyProblem(t testing.TB, policy rpcguard.Policy, text string) string {
-	t.Helper()
-	ctx := context.Background()
-	m := newManager(t, relayer.WithRPCPolicy(policy))
-	mustCreate(t, m, minimal("a"))
-	endpoints := []relayer.RPCConfig{{URL: relayer.RPCURL(text)}}
-	members := `"custom_rpc_urls":[{"url":` + treeText(t, text) + `}]`
-	req := minimal("b")
-	req.CustomRPCURLs = endpoints
-	_, createErr := m.Create(ctx, req)
-	_, wireErr := m.Documents().Create(ctx, []byte(evmBody(members)))
-	_, updateErr := m.Update(ctx, "a", func(r *relayer.Relayer) error { r.CustomRPCURLs = endpoints; return nil })
-	_, patchErr := m.Documents().Patch(ctx, "a", []byte("{"+members+"}"))
-	message := ""
-	for i, err := range []error{createErr, wireErr, updateErr, patchErr} {
-		got := ""
-		if err != nil {
-			problems := fieldErrors(t, err)
-			wantFields(t, problems, "custom_rpc_urls[0].url")
-			got = problems[0].Message
-		}
-		if i > 0 && got != message {
-			t.Errorf("%s: one way in says %q, another %q", text, message, got)
-		}
-		message = got
-	}
-	return message
-}
-
-func TestRPCPolicy_EveryWayIn(t *testing.T) {
-	policy := rpcguard.Policy{AllowedHosts: []string{"rpc.example", "geth"}, PublicOnly: true, RefuseUserInfo: true}
-	for url, want := range map[string]string{
-		"https://rpc.example": "", "http://geth:8545": "", "https://other.example": "must have a host that is allowed here",
-		"http://169.254.169.254": "must not point at a cloud metadata service", "https://user@rpc.example": "must not contain user information",
-	} {
-		if got := policyProblem(t, policy, url); got != want {
-			t.Errorf("%s: message %q, want %q", url, got, want)
-		}
-	}
-	if got := policyProblem(t, rpcguard.Policy{PublicOnly: true}, "http://node.local"); got != "must point at a public address" {
-		t.Errorf("a private name: message %q", got)
-	}
-}
-
 // New returns the error of an invalid policy.
 func TestRPCPolicy_Invalid(t *testing.T) {
 	if _, err := relayer.New(memory.New(), relayer.WithRPCPolicy(rpcguard.Policy{AllowedHosts: []string{"10.0.0.1"}})); err == nil {

@@ -2,7 +2,6 @@ package cron_test
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -140,33 +139,4 @@ func TestProblem_Ranges(t *testing.T) {
 			}
 		}
 	}
-}
-
-// An item is checked wherever it is in a list.
-func TestProblem_ListItems(t *testing.T) {
-	for position, bound := range bounds {
-		valid, invalid := strconv.Itoa(bound[0]), strconv.Itoa(bound[1]+1)
-		for _, list := range [][]string{{valid, valid, valid}, {invalid, valid, valid}, {valid, invalid, valid}, {valid, valid, invalid}} {
-			if item, want := strings.Join(list, ","), !slices.Contains(list, invalid); isAccepted(position, item) != want {
-				t.Errorf("field %d: %s is accepted: %t, want %t", position, item, !want, want)
-			}
-		}
-	}
-}
-
-// FuzzProblem joins the fields of accepted schedules with tabs, which must be accepted
-// too, and requires one of two messages otherwise.
-func FuzzProblem(f *testing.F) {
-	for _, schedule := range slices.Concat(valid, invalid) {
-		f.Add(schedule)
-	}
-	f.Fuzz(func(t *testing.T, schedule string) {
-		problem := cron.Problem(schedule)
-		if again := cron.Problem(strings.Join(strings.Fields(schedule), "\t")); problem == "" && again != "" {
-			t.Errorf("%q is accepted, but not with other spaces: %s", schedule, again)
-		}
-		if problem != "" && problem != syntaxProblem && problem != lengthProblem {
-			t.Errorf("%q: message %q", schedule, problem)
-		}
-	})
 }
