@@ -6,20 +6,22 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
-	"slices"
+	"reflect"
 	"strings"
 
 	"github.com/go-relayer/relayer"
 )
 
 // document is the OpenAPI document: schemas from the Go types, parameters of the selector from
-// its keys, operations and responses from their tables, and the rest from two files.
+// its keys, and the rest from three files.
 type document struct {
 	fixed    object
 	examples object
-	filters  []object // parameters
-	types    types
+	tables   struct {
+		Operations []operation
+		Responses  []answer
+	}
+	types types
 }
 
 // renderOpenAPI returns the OpenAPI document for the repository at root.
@@ -29,7 +31,7 @@ func renderOpenAPI(root string) ([]byte, error) {
 		return nil, err
 	}
 	d := &document{types: types{source: source}}
-	for name, into := range map[string]*object{"fixed.json": &d.fixed, "examples.json": &d.examples} {
+	for name, into := range map[string]any{"fixed.json": &d.fixed, "examples.json": &d.examples, "operations.json": &d.tables} {
 		text, err := os.ReadFile(filepath.Join(root, "tests", "reference", name))
 		if err != nil {
 			return nil, err
@@ -37,9 +39,6 @@ func renderOpenAPI(root string) ([]byte, error) {
 		if err := json.Unmarshal(text, into); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-	}
-	if d.filters, err = selectorFilters(root); err != nil {
-		return nil, err
 	}
 	if err := d.types.addAll(); err != nil {
 		return nil, err
@@ -56,12 +55,12 @@ func renderOpenAPI(root string) ([]byte, error) {
 func (d *document) render() object {
 	fixed := d.fixed.get("components").(object)
 	parameters := fixed.get("parameters").(object)
-	for _, filter := range d.filters {
+	for _, filter := range selectorFilters() {
 		parameters = parameters.with(filterName(filter), filter)
 	}
 	var responses object
-	for _, a := range answers {
-		responses = responses.with(a.name, a.render(d))
+	for _, a := range d.tables.Responses {
+		responses = responses.with(a.Name, a.render(d))
 	}
 	components := fixed.
 		with("parameters", parameters).
@@ -87,61 +86,38 @@ func (d *document) parameterRefs(names []string) []object {
 			refs = append(refs, obj("$ref", "#/components/parameters/"+name))
 			continue
 		}
-		for _, filter := range d.filters {
+		for _, filter := range selectorFilters() {
 			refs = append(refs, obj("$ref", "#/components/parameters/"+filterName(filter)))
 		}
 	}
 	return refs
 }
 
-// selectorKeys matches the entries of the table of keys.
-var selectorKeys = regexp.MustCompile(`(?m)^\t\{name: (?:"(\w+)"|(\w+))(.*)\},$`)
-
-// selectorFilters returns a parameter for each key of a selector.
-func selectorFilters(root string) ([]object, error) {
-	code, err := os.ReadFile(filepath.Join(root, "selector.go"))
-	if err != nil {
-		return nil, err
-	}
-	_, table, _ := strings.Cut(string(code), "\nvar selectorKeys = ")
-	table, _, _ = strings.Cut(table, "\n}\n")
-	var parameters []object
-	for _, match := range selectorKeys.FindAllStringSubmatch(table, -1) {
-		name, rules := match[1], match[3]
-		if name == "" {
-			constant := regexp.MustCompile(`\b` + match[2] + ` += "(\w+)"`).FindStringSubmatch(string(code))
-			if constant == nil {
-				return nil, fmt.Errorf("selector.go has no constant %s", match[2])
-			}
-			name = constant[1]
+// selectorFilters returns a parameter for each key of a selector: the members of a relayer that it
+// knows, and the search.
+func selectorFilters() (parameters []object) {
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[relayer.Relayer]()) {
+		name := jsonNameOf(field)
+		if (relayer.Selector{}).Where(name).Err() != nil {
+			continue
 		}
-		parameters = append(parameters, filterOf(name, rules))
+		items, example := obj("type", "string", "minLength", 1), any("example")
+		text := "Selects the relayers whose `" + name + "` is one of the values."
+		switch {
+		case field.Type.Kind() == reflect.Bool:
+			items, example = obj("type", "boolean"), false
+		case name == "network_type":
+			items, example = obj("type", "string", "enum", relayer.NetworkTypes()), "evm"
+		case name == "id":
+			items, example = ref("RelayerId"), "sepolia-1"
+		case name == "network":
+			text += " Different parameters must all match; a parameter that is given several times matches any of its values. " +
+				"The parameter `label.KEY`, which this document cannot declare, selects the relayers whose label KEY has one of the values."
+		}
+		parameters = append(parameters, obj("name", name, "in", "query", "description", text,
+			"schema", obj("type", "array", "items", items), "example", []any{example}))
 	}
-	if len(parameters) < 8 {
-		return nil, fmt.Errorf("found %d keys of a selector", len(parameters))
-	}
-	return parameters, nil
-}
-
-func filterOf(name, rules string) object {
-	items := obj("type", "string", "minLength", 1)
-	var example any = "example"
-	filter := obj("name", name, "in", "query", "description", "Selects the relayers whose `"+name+"` is one of the values.")
-	schema := obj("type", "array")
-	switch {
-	case strings.Contains(rules, "valueProblem: flagProblem"):
-		items, example = obj("type", "boolean"), false
-	case strings.Contains(rules, "valueProblem: networkTypeProblem"):
-		items, example = obj("type", "string", "enum", relayer.NetworkTypes()), "evm"
-	case strings.Contains(rules, "valueProblem: idProblem"):
-		items, example = ref("RelayerId"), "sepolia-1"
-	case strings.Contains(rules, "valueProblem: searchProblem"):
-		filter = obj("name", name, "in", "query", "allowEmptyValue", true, "description",
-			"Selects the relayers whose ID or first 900 bytes of the name contain one of these texts, in any letter case.")
-		items, schema = obj("type", "string", "maxLength", 128), obj("type", "array", "maxItems", 8)
-	case name == "network":
-		filter = filter.with("description", filter.get("description").(string)+" Different parameters must all match; a parameter that is given several times "+
-			"matches any of its values. The parameter `label.KEY`, which this document cannot declare, selects the relayers whose label KEY has one of the values.")
-	}
-	return filter.merge(obj("schema", schema.with("items", items), "example", slices.Repeat([]any{example}, 1)))
+	return append(parameters, obj("name", "search", "in", "query", "allowEmptyValue", true,
+		"description", "Selects the relayers whose ID or first 900 bytes of the name contain one of these texts, in any letter case.",
+		"schema", obj("type", "array", "maxItems", 8, "items", obj("type", "string", "maxLength", 128)), "example", []string{"example"}))
 }
