@@ -169,42 +169,28 @@ func TestTokens_Invalid(t *testing.T) {
 
 func TestNew_InvalidArguments(t *testing.T) {
 	manager := managerOn(t, nil)
-	for name, build := range map[string]func() (*httpapi.API, error){
-		"manager":       func() (*httpapi.API, error) { return httpapi.New(nil, httpapi.TrustHost()) },
-		"authenticator": func() (*httpapi.API, error) { return httpapi.New(manager, nil) },
-		"client address": func() (*httpapi.API, error) {
-			return httpapi.New(manager, httpapi.TrustHost(), httpapi.WithClientAddress(nil))
-		},
-		"requests in flight": func() (*httpapi.API, error) {
-			return httpapi.New(manager, httpapi.TrustHost(), httpapi.WithMaxInFlight(0))
-		},
-		"request logger": func() (*httpapi.API, error) {
-			return httpapi.New(manager, httpapi.TrustHost(), httpapi.WithRequestLog(nil))
-		},
-		"authorizer": func() (*httpapi.API, error) {
-			return httpapi.New(manager, httpapi.TrustHost(), httpapi.WithAuthorizer(nil))
-		},
-		"second authorizer": func() (*httpapi.API, error) {
-			return httpapi.New(manager, httpapi.TrustHost(), httpapi.WithAuthorizer(scopes), httpapi.WithAuthorizer(scopes))
-		},
-		"zero option": func() (*httpapi.API, error) {
-			return httpapi.New(manager, httpapi.TrustHost(), httpapi.Option{})
-		},
-		"logger": func() (*httpapi.API, error) {
-			return httpapi.New(manager, httpapi.TrustHost(), httpapi.WithLogger(nil))
-		},
-		"body limit": func() (*httpapi.API, error) {
-			return httpapi.New(manager, httpapi.TrustHost(), httpapi.WithMaxBodyBytes(0))
-		},
-		"rate": func() (*httpapi.API, error) {
-			return httpapi.New(manager, httpapi.TrustHost(), httpapi.WithRateLimit(0, 1))
-		},
-		"burst": func() (*httpapi.API, error) {
-			return httpapi.New(manager, httpapi.TrustHost(), httpapi.WithRateLimit(1, 0))
-		},
+	for name, options := range map[string][]httpapi.Option{
+		"client address":     {httpapi.WithClientAddress(nil)},
+		"requests in flight": {httpapi.WithMaxInFlight(0)},
+		"watchers":           {httpapi.WithMaxWatchers(-1)},
+		"request logger":     {httpapi.WithRequestLog(nil)},
+		"authorizer":         {httpapi.WithAuthorizer(nil)},
+		"second authorizer":  {httpapi.WithAuthorizer(scopes), httpapi.WithAuthorizer(scopes)},
+		"zero option":        {{}},
+		"logger":             {httpapi.WithLogger(nil)},
+		"body limit":         {httpapi.WithMaxBodyBytes(0)},
+		"pending bytes":      {httpapi.WithMaxPendingBytes(0)},
+		"rate":               {httpapi.WithRateLimit(0, 1)},
+		"burst":              {httpapi.WithRateLimit(1, 0)},
 	} {
-		if handler, err := build(); err == nil || handler != nil {
+		if handler, err := httpapi.New(manager, httpapi.TrustHost(), options...); err == nil || handler != nil {
 			t.Errorf("%s: no error", name)
 		}
+	}
+	if _, err := httpapi.New(nil, httpapi.TrustHost()); err == nil {
+		t.Error("no Manager: no error")
+	}
+	if _, err := httpapi.New(manager, nil); err == nil {
+		t.Error("no Authenticator: no error")
 	}
 }

@@ -32,10 +32,7 @@ func BenchmarkReads(b *testing.B) {
 		"all":   {httpapi.WithRateLimit(0, 0)},
 		"scope": {httpapi.WithRateLimit(0, 0), httpapi.WithAuthorizer(inScope)},
 	} {
-		handler, err := httpapi.New(manager, validTokens, options...)
-		if err != nil {
-			b.Fatal(err)
-		}
+		handler := apiOn(b, manager, validTokens, options...)
 		for request, path := range map[string]string{"get": collection + "/r-10", "list=10": collection, "list=100": collection + "?per_page=100"} {
 			b.Run(request+"/"+name, func(b *testing.B) {
 				b.ReportAllocs()

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -195,13 +194,8 @@ func TestPause_ClientGone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	api, err := httpapi.New(manager, validTokens)
-	if err != nil {
-		t.Fatal(err)
-	}
-	request := httptest.NewRequestWithContext(ctx, "POST", pause+"?all=true", nil)
-	request.Header.Set("Authorization", "Bearer "+validToken)
-	api.ServeHTTP(httptest.NewRecorder(), request)
+	api := apiOn(t, manager, validTokens)
+	serveHTTP(ctx, api, "POST", pause+"?all=true", "")
 	page, err := manager.List(t.Context(), relayer.ListQuery{Selector: relayer.Selector{}.Where("paused", "true")})
 	if err != nil || page.Pagination.TotalItems != 150 {
 		t.Errorf("%d are paused, error %v", page.Pagination.TotalItems, err)

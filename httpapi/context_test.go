@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -46,7 +45,7 @@ func TestContext_Ended(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var log bytes.Buffer
-			handler := handlerOn(t, waitingStore{memory.New()}, auth, httpapi.WithLogger(newLogger(&log)))
+			handler := apiOn(t, managerOn(t, waitingStore{memory.New()}), auth, httpapi.WithLogger(newLogger(&log)))
 			ctx, cancel := end(context.WithValue(t.Context(), key{}, "value"))
 			defer cancel()
 			begin := time.Now()
@@ -73,7 +72,7 @@ func TestWrite_OutcomeUnknown(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, deadline %v", c.method, deadline), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					stored := memory.New()
-					handler := handlerOn(t, stored, validTokens)
+					handler := apiOn(t, managerOn(t, stored), validTokens)
 					if got := serveHTTP(t.Context(), handler, "POST", collection, minimal(`,"id":"r-1"`)); got.Code != http.StatusCreated {
 						t.Fatalf("create returned %d", got.Code)
 					}
@@ -84,7 +83,7 @@ func TestWrite_OutcomeUnknown(t *testing.T) {
 						ctx, cancel = context.WithTimeout(ctx, deadline)
 						defer cancel()
 					}
-					lossy := handlerOn(t, lossyStore{stored}, validTokens)
+					lossy := apiOn(t, managerOn(t, lossyStore{stored}), validTokens)
 					if got := serveHTTP(ctx, lossy, c.method, c.path, c.body); got.Code != http.StatusInternalServerError {
 						t.Errorf("%s with a deadline of %v returned %d, want 500", c.method, deadline, got.Code)
 					}
@@ -123,24 +122,4 @@ func (s lossyStore) Update(ctx context.Context, rec relayer.Record) (relayer.Rec
 
 func (s lossyStore) Delete(ctx context.Context, id string, revision uint64, note []byte) error {
 	return s.lose(ctx, s.Store.Delete(ctx, id, revision, note))
-}
-
-func handlerOn(t *testing.T, store relayer.Store, auth httpapi.Authenticator, options ...httpapi.Option) *httpapi.API {
-	t.Helper()
-	manager := managerOn(t, store)
-	handler, err := httpapi.New(manager, auth, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return handler
-}
-
-// serveHTTP calls the handler with validToken.
-func serveHTTP(ctx context.Context, handler http.Handler, method, path, body string) *httptest.ResponseRecorder {
-	request := httptest.NewRequestWithContext(ctx, method, path, strings.NewReader(body))
-	request.Header.Set("Authorization", "Bearer "+validToken)
-	request.Header.Set("Content-Type", "application/json")
-	recorder := httptest.NewRecorder()
-	handler.ServeHTTP(recorder, request)
-	return recorder
 }

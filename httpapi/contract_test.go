@@ -11,36 +11,9 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/httpapi"
-	"github.com/go-relayer/relayer/store/memory"
 )
 
-// TestContract_StatusCodes has the rows of the contract's table "Status codes and bodies" that have
-// no test of their own: TestList_InvalidQuery, TestAuth_Header and TestAuthorizer_Refusal.
-func TestContract_StatusCodes(t *testing.T) {
-	for _, row := range []struct {
-		name  string
-		check func(*testing.T)
-	}{
-		{"get returns 200 with an ETag", getReturns200},
-		{"list returns 200", listReturns200},
-		{"create returns 201 with Location and ETag", createReturns201},
-		{"a malformed or invalid request returns 400 with all problems", invalidRequestReturns400},
-		{"a body above the limit returns 413", largeBodyReturns413},
-		{"create without a JSON Content-Type returns 415", otherContentTypeReturns415},
-		{"body with a Content-Encoding returns 415", encodedBodyReturns415},
-		{"get of an unknown ID returns 404 with the ID", unknownIDReturns404},
-		{"create with a taken ID returns 409 and changes nothing", takenIDReturns409},
-		{"get and list above the rate limit return 429 with Retry-After, create never does", readsAboveRateReturn429},
-		{"a fault returns 500, and its cause is only in the log", faultReturns500},
-		{"a panic in a host hook returns 500", panicReturns500},
-		{"an unknown path returns 404", unknownPathReturns404},
-		{"a known path with another method returns 405 with Allow", otherMethodReturns405},
-	} {
-		t.Run(row.name, row.check)
-	}
-}
-
-func getReturns200(t *testing.T) {
+func TestGet(t *testing.T) {
 	s := serve(t)
 	s.create(minimal(`,"id":"r-1"`))
 	got := s.do("GET", collection+"/r-1", "")
@@ -54,7 +27,7 @@ func getReturns200(t *testing.T) {
 	}
 }
 
-func listReturns200(t *testing.T) {
+func TestList_Empty(t *testing.T) {
 	s := serve(t)
 	got := s.do("GET", collection, "")
 	const want = `{"success":true,"data":[],"pagination":{"current_page":1,"per_page":10,"total_items":0}}`
@@ -63,7 +36,7 @@ func listReturns200(t *testing.T) {
 	}
 }
 
-func createReturns201(t *testing.T) {
+func TestCreate(t *testing.T) {
 	s := serve(t)
 	created := s.do("POST", collection, minimal(`,"id":"r-1"`))
 	if created.status != http.StatusCreated || created.header.Get("Location") != collection+"/r-1" {
@@ -75,7 +48,7 @@ func createReturns201(t *testing.T) {
 	}
 }
 
-func invalidRequestReturns400(t *testing.T) {
+func TestCreate_Invalid(t *testing.T) {
 	s := serve(t)
 	got := s.do("POST", collection, `{"name":5,"network":"","network_type":"evm","paused":false,"policies":{"gas_price_cap":-1}}`)
 	wantFailure(t, got, http.StatusBadRequest, "Bad Request")
@@ -85,7 +58,7 @@ func invalidRequestReturns400(t *testing.T) {
 	wantProblem(t, got, "policies.gas_price_cap", "must be 0 or more")
 }
 
-func largeBodyReturns413(t *testing.T) {
+func TestMaxBodyBytes(t *testing.T) {
 	s := serve(t, httpapi.WithMaxBodyBytes(200))
 	exact := minimal(`,"id":"` + strings.Repeat("a", 40) + `"`)
 	fits := exact + strings.Repeat(" ", 200-len(exact))
@@ -106,7 +79,7 @@ func largeBodyReturns413(t *testing.T) {
 	}
 }
 
-func otherContentTypeReturns415(t *testing.T) {
+func TestCreate_ContentType(t *testing.T) {
 	s := serve(t)
 	for _, values := range [][]string{nil, {""}, {"application/json", "application/json"}, {"text/plain"}, {"application/jsonx"}, {"application/merge-patch+json"}, {"application/json;;="}} {
 		got := s.do("POST", collection, minimal(""), with("Content-Type", values...))
@@ -123,7 +96,7 @@ func otherContentTypeReturns415(t *testing.T) {
 	}
 }
 
-func encodedBodyReturns415(t *testing.T) {
+func TestContentEncoding(t *testing.T) {
 	s := serve(t, httpapi.WithEngineOperations())
 	s.create(minimal(`,"id":"r-1"`))
 	before := s.contents()
@@ -146,7 +119,7 @@ func encodedBodyReturns415(t *testing.T) {
 	}
 }
 
-func unknownIDReturns404(t *testing.T) {
+func TestGet_UnknownID(t *testing.T) {
 	s := serve(t)
 	for escaped, id := range map[string]string{
 		"nobody":                "nobody",
@@ -163,7 +136,7 @@ func unknownIDReturns404(t *testing.T) {
 	}
 }
 
-func takenIDReturns409(t *testing.T) {
+func TestCreate_TakenID(t *testing.T) {
 	s := serve(t)
 	s.create(minimal(`,"id":"r-1"`))
 	before := s.contents()
@@ -174,7 +147,7 @@ func takenIDReturns409(t *testing.T) {
 	}
 }
 
-func readsAboveRateReturn429(t *testing.T) {
+func TestRateLimit(t *testing.T) {
 	s := serve(t, httpapi.WithRateLimit(0.01, 2))
 	s.do("GET", collection, "")
 	s.do("GET", collection+"/nobody", "")
@@ -189,39 +162,37 @@ func readsAboveRateReturn429(t *testing.T) {
 		t.Errorf("HEAD above the rate limit returned %d", got.status)
 	}
 	for range 20 {
-		s.create(minimal(""))
+		s.create(minimal(`,"id":"r-1"`))
+		for _, method := range []string{"PATCH", "DELETE"} {
+			if got := s.do(method, one, "{}", with("Content-Type", "application/json")); got.status != http.StatusOK {
+				t.Fatalf("%s returned %d", method, got.status)
+			}
+		}
 	}
 }
 
-func faultReturns500(t *testing.T) {
-	resolve := func(context.Context, relayer.CreateRequest) (string, error) {
-		return "", errors.New("vault sealed")
-	}
-	s := serveAs(t, validTokens, []relayer.Option{relayer.WithAddressResolver(resolve)})
-	got := s.do("POST", collection, minimal(""), with("X-Request-Id", "req-7"))
-	wantFailure(t, got, http.StatusInternalServerError, "Internal Server Error")
-	if strings.Contains(got.body, "vault") {
-		t.Errorf("the cause is in the body: %s", got.body)
-	}
-	if log := s.log.String(); !strings.Contains(log, "vault sealed") || !strings.Contains(log, "request_id=req-7") {
-		t.Errorf("the cause or the request ID is not in the log: %s", log)
-	}
-}
-
-func panicReturns500(t *testing.T) {
-	resolve := func(context.Context, relayer.CreateRequest) (string, error) { panic("hook broke") }
-	s := serveAs(t, validTokens, []relayer.Option{relayer.WithAddressResolver(resolve)})
-	got := s.do("POST", collection, minimal(""), with("X-Request-Id", "req-8"))
-	wantFailure(t, got, http.StatusInternalServerError, "Internal Server Error")
-	if log := s.log.String(); !strings.Contains(log, "hook broke") || !strings.Contains(log, "request_id=req-8") {
-		t.Errorf("the panic or the request ID is not in the log: %s", log)
-	}
-	if s.contents() != "" {
-		t.Error("something was stored")
+// TestFault: an error or a panic of a hook is 500, nothing is stored, and the cause is only in the
+// log. Each request ends its share of the limit.
+func TestFault(t *testing.T) {
+	for _, resolve := range []func(context.Context, relayer.CreateRequest) (string, error){
+		func(context.Context, relayer.CreateRequest) (string, error) { return "", errors.New("vault sealed") },
+		func(context.Context, relayer.CreateRequest) (string, error) { panic("vault sealed") },
+	} {
+		s := serveAs(t, validTokens, []relayer.Option{relayer.WithAddressResolver(resolve)}, httpapi.WithMaxInFlight(1))
+		for range 3 {
+			got := s.do("POST", collection, minimal(""), with("X-Request-Id", "req-7"))
+			wantFailure(t, got, http.StatusInternalServerError, "Internal Server Error")
+		}
+		if log := s.log.String(); strings.Count(log, "vault sealed") != 3 || strings.Count(log, "request_id=req-7") != 3 {
+			t.Errorf("the cause or the request ID is not in the log: %s", log)
+		}
+		if s.contents() != "" {
+			t.Error("something was stored")
+		}
 	}
 }
 
-func unknownPathReturns404(t *testing.T) {
+func TestUnknownPath(t *testing.T) {
 	s := serve(t)
 	for _, path := range []string{"", "/", "//", "/api", "/api/v1", "/api/v1/", collection + "/", collection + "/a/b", collection + "/.", collection + "/..", "/api/v2/relayers",
 		"//api/v1/relayers", "/api//v1/relayers", "/api/v1/./relayers", "/x/../api/v1/relayers", "/API/v1/relayers"} {
@@ -232,11 +203,11 @@ func unknownPathReturns404(t *testing.T) {
 	}
 }
 
-func otherMethodReturns405(t *testing.T) {
+func TestOtherMethod(t *testing.T) {
 	s := serve(t, httpapi.WithEngineOperations())
 	for path, allowed := range map[string]string{
 		collection: "GET, HEAD, POST", one: "GET, HEAD, PATCH, DELETE", access: "GET, HEAD",
-		collection + ":history": "GET, HEAD", one + "/history": "GET, HEAD", one + "/disabled_reason": "PUT, DELETE",
+		changes: "GET, HEAD", collection + ":history": "GET, HEAD", one + "/history": "GET, HEAD", one + "/disabled_reason": "PUT, DELETE",
 	} {
 		for _, method := range []string{"PUT", "POST", "DELETE", "OPTIONS", "TRACE", "BREW"} {
 			if strings.Contains(allowed, method) {
@@ -251,14 +222,9 @@ func otherMethodReturns405(t *testing.T) {
 	}
 }
 
-func TestContract_StoreUnavailable(t *testing.T) {
-	manager := managerOn(t, downStore{memory.New()})
-	s := serveManager(t, manager, validTokens)
-	for _, got := range []reply{
-		s.do("GET", collection, ""),
-		s.do("GET", collection+"/r-1", ""),
-		s.do("POST", collection, minimal("")),
-	} {
+func TestStoreUnavailable(t *testing.T) {
+	s := serveManager(t, downManager(t), validTokens)
+	for _, got := range []reply{s.do("GET", collection, ""), s.do("GET", one, ""), s.do("POST", collection, minimal("")), s.patch("{}")} {
 		wantFailure(t, got, http.StatusServiceUnavailable, "Service Unavailable")
 		if got.header.Get("Retry-After") == "" {
 			t.Error("no Retry-After")
@@ -266,30 +232,15 @@ func TestContract_StoreUnavailable(t *testing.T) {
 	}
 }
 
-func TestContract_OrderOfChecks(t *testing.T) {
-	t.Run("an unauthenticated caller gets only 401", func(t *testing.T) {
-		s := serve(t, httpapi.WithRateLimit(0.01, 1))
-		s.create(minimal(`,"id":"r-1"`))
-		s.do("GET", collection, "")
-		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "OPTIONS"} {
-			for _, path := range []string{collection, collection + "?page=x", collection + "/r-1", collection + "/nobody", "/", "//", "/nowhere"} {
-				got := s.do(method, path, "{", with("Authorization"), with("Content-Type", "text/plain"))
-				if got.status != http.StatusUnauthorized {
-					t.Errorf("%s %s returned %d", method, path, got.status)
-				}
-			}
-		}
-	})
-
-	t.Run("a rejected token does not count against the rate limit", func(t *testing.T) {
-		s := serve(t, httpapi.WithRateLimit(0.01, 1))
-		for range 5 {
-			s.do("GET", collection, "", with("Authorization", "Bearer wrong"))
-		}
-		if got := s.do("GET", collection, ""); got.status != http.StatusOK {
-			t.Errorf("returned %d", got.status)
-		}
-	})
+// TestRateLimit_RejectedToken: a request that is not authenticated does not count.
+func TestRateLimit_RejectedToken(t *testing.T) {
+	s := serve(t, httpapi.WithRateLimit(0.01, 1))
+	for range 5 {
+		s.do("GET", collection, "", as("wrong"))
+	}
+	if got := s.do("GET", collection, ""); got.status != http.StatusOK {
+		t.Errorf("returned %d", got.status)
+	}
 }
 
 func TestRequestID(t *testing.T) {

@@ -128,11 +128,7 @@ func newCosts(tb testing.TB, relayers int) *costs {
 	c := &costs{tb: tb, store: &countingStore{Store: memory.New()}}
 	manager := managerOn(tb, c.store)
 	c.documents = manager.Documents()
-	handler, err := httpapi.New(manager, validTokens, httpapi.WithRateLimit(0, 0), httpapi.WithEngineOperations())
-	if err != nil {
-		tb.Fatal(err)
-	}
-	c.handler = handler
+	c.handler = apiOn(tb, manager, validTokens, httpapi.WithRateLimit(0, 0), httpapi.WithEngineOperations())
 	for i := range manyLarge() {
 		c.create(largeBody(fmt.Sprint("large-", i)))
 	}
@@ -276,13 +272,7 @@ func (c *costs) request(in input) *http.Request {
 	if in.body != nil {
 		body = in.body(c.sent)
 	}
-	r, err := http.NewRequestWithContext(ctx, in.method, in.path, strings.NewReader(body))
-	if err != nil {
-		c.tb.Fatal(err)
-	}
-	r.Header.Set("Authorization", "Bearer "+validToken)
-	r.Header.Set("Content-Type", "application/json")
-	return r
+	return newRequest(ctx, in.method, in.path, body)
 }
 
 var closed = func() chan struct{} {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"regexp"
 	"slices"
 	"strings"
@@ -31,13 +30,8 @@ func newForbidding(t *testing.T, options ...httpapi.Option) (log *syncBuffer, ex
 	api, _ := newAPI(t, anyToken, options...)
 	return log, func(actor, method, path string, status int) {
 		t.Helper()
-		r := httptest.NewRequest(method, path, strings.NewReader("{}"))
-		r.Header.Set("Authorization", "Bearer "+actor)
-		r.Header.Set("X-Request-Id", fmt.Sprint("of-", actor))
-		w := httptest.NewRecorder()
-		api.ServeHTTP(w, r)
-		if w.Code != status {
-			t.Errorf("%s %s of %s returned %d, want %d", method, path, actor, w.Code, status)
+		if got := serveHTTP(t.Context(), api, method, path, "{}", as(actor), with("X-Request-Id", "of-"+actor)).Code; got != status {
+			t.Errorf("%s %s of %s returned %d, want %d", method, path, actor, got, status)
 		}
 	}, api.Drain
 }
@@ -96,7 +90,7 @@ func TestForbidden_Rate(t *testing.T) {
 		expect("a", "GET", collection+"?rpc_urls=full", http.StatusForbidden)
 		expect("a", "GET", one, http.StatusForbidden)
 		expect("a", "GET", changes, http.StatusForbidden)
-		for _, path := range []string{collection + "?rpc_urls=full", one, changes, collection, "/api/v1/access"} {
+		for _, path := range []string{collection + "?rpc_urls=full", one, changes, collection, allHistory, one + "/history", access} {
 			expect("a", "GET", path, http.StatusTooManyRequests)
 			expect("a", "HEAD", path, http.StatusTooManyRequests)
 		}

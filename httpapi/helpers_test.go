@@ -95,11 +95,7 @@ func byToken(check func(token string) error) httpapi.Authenticator {
 func newAPI(t *testing.T, auth httpapi.Authenticator, options ...httpapi.Option) (*httpapi.API, *relayer.Manager) {
 	t.Helper()
 	manager := managerOn(t, nil)
-	api, err := httpapi.New(manager, auth, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return api, manager
+	return apiOn(t, manager, auth, options...), manager
 }
 
 // serve starts a registry that accepts validToken.
@@ -118,11 +114,7 @@ func serveManager(t *testing.T, manager *relayer.Manager, auth httpapi.Authentic
 	t.Helper()
 	log := new(syncBuffer)
 	options = append([]httpapi.Option{httpapi.WithLogger(newLogger(log))}, options...)
-	handler, err := httpapi.New(manager, auth, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewServer(recorded(handler))
+	server := httptest.NewServer(recorded(apiOn(t, manager, auth, options...)))
 	t.Cleanup(func() {
 		server.Close()
 		wantNoSecret(t, log.String())
@@ -484,6 +476,32 @@ func managerOn(t testing.TB, store relayer.Store, options ...relayer.Option) *re
 		t.Fatal(err)
 	}
 	return manager
+}
+
+func apiOn(t testing.TB, manager *relayer.Manager, auth httpapi.Authenticator, options ...httpapi.Option) *httpapi.API {
+	t.Helper()
+	api, err := httpapi.New(manager, auth, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return api
+}
+
+// newRequest returns a request with validToken and a body in JSON.
+func newRequest(ctx context.Context, method, path, body string, headers ...header) *http.Request {
+	request := httptest.NewRequestWithContext(ctx, method, path, strings.NewReader(body))
+	request.Header = http.Header{"Authorization": {"Bearer " + validToken}, "Content-Type": {"application/json"}}
+	for _, h := range headers {
+		request.Header[http.CanonicalHeaderKey(h.name)] = h.values
+	}
+	return request
+}
+
+// serveHTTP calls the handler without a network.
+func serveHTTP(ctx context.Context, handler http.Handler, method, path, body string, headers ...header) *httptest.ResponseRecorder {
+	recorder := httptest.NewRecorder()
+	handler.ServeHTTP(recorder, newRequest(ctx, method, path, body, headers...))
+	return recorder
 }
 
 func downManager(t *testing.T) *relayer.Manager { return managerOn(t, downStore{memory.New()}) }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,16 +12,14 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/httpapi"
-	"github.com/go-relayer/relayer/store/memory"
 )
 
 func TestRateLimit_Refill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		handler := newHandler(t, httpapi.WithRateLimit(50, 1))
+		handler := apiOn(t, managerOn(t, nil), validTokens, httpapi.WithRateLimit(50, 1))
 		expect := func(want int) {
 			t.Helper()
-			recorder := httptest.NewRecorder()
-			handler.ServeHTTP(recorder, listRequest(validToken))
+			recorder := serveHTTP(t.Context(), handler, "GET", collection, "")
 			if recorder.Code != want || want == http.StatusTooManyRequests && recorder.Header().Get("Retry-After") != "1" {
 				t.Errorf("returned %d %v, want %d", recorder.Code, recorder.Header(), want)
 			}
@@ -48,7 +44,7 @@ func TestRateLimit_NearZero(t *testing.T) {
 
 func TestRateLimit_DefaultBurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		handler := newHandler(t)
+		handler := apiOn(t, managerOn(t, nil), validTokens)
 		for i := range 300 {
 			if status := statusOf(handler, listRequest(validToken)); status != http.StatusOK {
 				t.Fatalf("request %d returned %d", i+1, status)
@@ -96,7 +92,7 @@ func TestRateLimit_Contention(t *testing.T) {
 	)
 	for _, goroutines := range []int{2, 64} {
 		t.Run(fmt.Sprintf("%d goroutines", goroutines), func(t *testing.T) {
-			handler := newHandler(t, httpapi.WithRateLimit(perSecond, burst))
+			handler := apiOn(t, managerOn(t, nil), validTokens, httpapi.WithRateLimit(perSecond, burst))
 			var granted atomic.Int64
 			isGranted := func(request *http.Request) bool {
 				status := statusOf(handler, request)
@@ -138,17 +134,8 @@ func TestRateLimit_Contention(t *testing.T) {
 	}
 }
 
-// newHandler returns the handler of an empty registry that accepts validToken.
-func newHandler(t *testing.T, options ...httpapi.Option) http.Handler {
-	t.Helper()
-	handler, _ := newAPI(t, validTokens, options...)
-	return handler
-}
-
 func listRequest(token string) *http.Request {
-	request := httptest.NewRequest("GET", collection, nil)
-	request.Header.Set("Authorization", "Bearer "+token)
-	return request
+	return newRequest(context.Background(), "GET", collection, "", as(token))
 }
 
 // statusOf calls the handler without a network and returns the status.
@@ -174,48 +161,12 @@ func (w *statusWriter) WriteHeader(status int) { w.status = status }
 // fromHeader is a client address function that lets a test have many clients.
 func fromHeader(r *http.Request) string { return r.Header.Get("X-Client") }
 
-func TestMaxInFlight_Exceeded(t *testing.T) {
-	entered, finish := make(chan struct{}), make(chan struct{})
-	resolve := func(context.Context, relayer.CreateRequest) (string, error) {
-		entered <- struct{}{}
-		<-finish
-		return "0x0", nil
-	}
-	s := serveAs(t, tokens(validToken, "other"), []relayer.Option{relayer.WithAddressResolver(resolve)}, httpapi.WithMaxInFlight(2))
-	var waiting sync.WaitGroup
-	for _, token := range []string{validToken, "other"} {
-		waiting.Go(func() {
-			if got := s.do("POST", collection, minimal(""), as(token)); got.status != http.StatusCreated {
-				t.Errorf("an admitted request returned %d", got.status)
-			}
-		})
-		<-entered
-	}
-	for _, got := range []reply{
-		s.do("GET", collection, ""),
-		s.do("GET", collection, "", with("Authorization")),
-		s.do("POST", collection, minimal("")),
-	} {
-		wantFailure(t, got, http.StatusServiceUnavailable, "Service Unavailable")
-		if got.header.Get("Retry-After") != "1" {
-			t.Errorf("Retry-After is %q", got.header.Get("Retry-After"))
-		}
-	}
-	close(finish)
-	waiting.Wait()
-	for range 10 { // failed requests must be released too
-		s.do("GET", collection+"/nobody", "")
-		s.do("GET", collection, "", with("Authorization"))
-	}
-	if got := s.do("GET", collection, ""); got.status != http.StatusOK {
-		t.Errorf("a request afterwards returned %d", got.status)
-	}
-}
-
+// TestMaxInFlight_Default: 1,024 requests are handled at once. Above that every request is refused
+// before its authentication, also one for the OpenAPI document.
 func TestMaxInFlight_Default(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		handler := handlerOn(t, memory.New(), func(r *http.Request) (relayer.Actor, error) {
+		handler := apiOn(t, managerOn(t, nil), func(r *http.Request) (relayer.Actor, error) {
 			<-release
 			return relayer.Actor{ID: fromHeader(r)}, nil
 		}, httpapi.WithRateLimit(0, 0), httpapi.WithClientAddress(fromHeader))
@@ -231,8 +182,11 @@ func TestMaxInFlight_Default(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		if status := statusOf(handler, listRequest(validToken)); status != http.StatusServiceUnavailable {
-			t.Errorf("request 1025 returned %d, want 503", status)
+		for _, r := range everyRequest {
+			got := serveHTTP(t.Context(), handler, r.method, r.path, r.body)
+			if got.Code != http.StatusServiceUnavailable || got.Header().Get("Retry-After") != "1" {
+				t.Errorf("above the limit, %s %s returned %d %v", r.method, r.path, got.Code, got.Header())
+			}
 		}
 		close(release)
 		waiting.Wait()
@@ -240,17 +194,4 @@ func TestMaxInFlight_Default(t *testing.T) {
 			t.Errorf("%d requests were admitted, want 1024", served.Load())
 		}
 	})
-}
-
-func TestMaxInFlight_Panic(t *testing.T) {
-	resolve := func(context.Context, relayer.CreateRequest) (string, error) { panic("broke") }
-	s := serveAs(t, validTokens, []relayer.Option{relayer.WithAddressResolver(resolve)}, httpapi.WithMaxInFlight(1))
-	for range 5 {
-		if got := s.do("POST", collection, minimal("")); got.status != http.StatusInternalServerError {
-			t.Errorf("returned %d", got.status)
-		}
-	}
-	if strings.Count(s.log.String(), "broke") == 0 {
-		t.Error("nothing was logged")
-	}
 }

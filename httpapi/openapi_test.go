@@ -10,7 +10,6 @@ import (
 	"os"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/go-relayer/relayer"
@@ -340,6 +339,9 @@ var everyRequest = []struct{ method, path, contentType, body string }{
 	{"DELETE", one + "/disabled_reason", "", ""},
 	{"POST", one + "/disabled_reason", "", ""},
 	{"GET", "/nowhere", "", ""},
+	{"GET", "//", "", ""},
+	{"GET", collection + "?page=x", "", ""},
+	{"POST", collection, "text/plain", "{"},
 }
 
 // wantEverywhere checks that every request returns the status.
@@ -362,40 +364,6 @@ func TestAuth_FaultOnEveryRoute(t *testing.T) {
 	wantEverywhere(t, out, http.StatusServiceUnavailable)
 	broken := serveAs(t, byToken(func(string) error { panic("directory broke") }), nil, httpapi.WithEngineOperations())
 	wantEverywhere(t, broken, http.StatusInternalServerError)
-}
-
-// TestOpenAPI_MaxInFlight: the document counts against the limit of requests in
-// flight.
-func TestOpenAPI_MaxInFlight(t *testing.T) {
-	entered, finish := make(chan struct{}), make(chan struct{})
-	resolve := func(context.Context, relayer.CreateRequest) (string, error) {
-		close(entered)
-		<-finish
-		return "", nil
-	}
-	s := serveAs(t, validTokens, []relayer.Option{relayer.WithAddressResolver(resolve)}, httpapi.WithMaxInFlight(1))
-	var waiting sync.WaitGroup
-	waiting.Go(func() { s.do("POST", collection, minimal("")) })
-	<-entered
-	for _, method := range []string{"GET", "HEAD", "PUT"} {
-		if got := s.do(method, openAPI, ""); got.status != http.StatusServiceUnavailable || got.header.Get("Retry-After") == "" {
-			t.Errorf("%s returned %d", method, got.status)
-		}
-	}
-	close(finish)
-	waiting.Wait()
-}
-
-func TestRateLimit_EveryRead(t *testing.T) {
-	s := serve(t, httpapi.WithRateLimit(0.01, 1))
-	s.do("HEAD", one, "")
-	for _, path := range []string{collection, changes, collection + ":history", one, one + "/history", "/api/v1/access"} {
-		for _, method := range []string{"GET", "HEAD"} {
-			if got := s.do(method, path, ""); got.status != http.StatusTooManyRequests || got.header.Get("Retry-After") == "" {
-				t.Errorf("%s %s returned %d", method, path, got.status)
-			}
-		}
-	}
 }
 
 // parse decodes an object and keeps its numbers as they are written.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -243,18 +242,11 @@ func TestScope_HistoryTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // the times are exact
 		store := slowHistory{memory.New()}
 		manager := managerOn(t, store)
-		api, err := httpapi.New(manager, tokens(reader, writer, teamReader), httpapi.WithAuthorizer(scopes), httpapi.WithRateLimit(0, 0))
-		if err != nil {
-			t.Fatal(err)
-		}
+		api := apiOn(t, manager, tokens(reader, writer, teamReader), httpapi.WithAuthorizer(scopes), httpapi.WithRateLimit(0, 0))
 		do := func(ctx context.Context, caller, method, path, body string) (status int, took time.Duration) {
 			start := time.Now()
-			request := httptest.NewRequestWithContext(ctx, method, path, strings.NewReader(body))
-			request.Header.Set("Authorization", "Bearer "+caller)
-			request.Header.Set("Content-Type", "application/json")
-			response := httptest.NewRecorder()
-			api.ServeHTTP(response, request)
-			return response.Code, time.Since(start)
+			status = serveHTTP(ctx, api, method, path, body, as(caller)).Code
+			return status, time.Since(start)
 		}
 		do(t.Context(), writer, "POST", collection, scopedBody("in", "payments"))
 		do(t.Context(), writer, "POST", collection, scopedBody("few", "risk"))

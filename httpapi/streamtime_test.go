@@ -4,7 +4,6 @@ import (
 	"context"
 	"iter"
 	"net/http"
-	"net/http/httptest"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -102,10 +101,7 @@ func TestWatch_HeartbeatPosition(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		api, err := httpapi.New(manager, validTokens)
-		if err != nil {
-			t.Fatal(err)
-		}
+		api := apiOn(t, manager, validTokens)
 		listener := serveInBubble(t, api)
 		open := func(id string) *rawStream {
 			return dialStreamAt(t, listener, changes+"?network=other", "Last-Event-ID: "+id+"\r\n")
@@ -166,7 +162,7 @@ func TestWatch_Released(t *testing.T) {
 					}
 					return validTokens(r)
 				}
-				api := handlerOn(t, store, authenticate, httpapi.WithMaxWatchers(1), httpapi.WithMaxPendingBytes(300))
+				api := apiOn(t, managerOn(t, store), authenticate, httpapi.WithMaxWatchers(1), httpapi.WithMaxPendingBytes(300))
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				time.AfterFunc(time.Second, func() {
@@ -174,11 +170,9 @@ func TestWatch_Released(t *testing.T) {
 					feed.Publish(change)
 				})
 				time.AfterFunc(time.Minute, func() { end(api, cancel, &isRevoked) })
-				request := httptest.NewRequestWithContext(ctx, "GET", changes, nil)
-				request.Header.Set("Authorization", "Bearer "+validToken)
 				w := &blockedWriter{statusWriter: statusWriter{header: make(http.Header)}, release: make(chan struct{})}
 				close(w.release)
-				api.ServeHTTP(w, request)
+				api.ServeHTTP(w, newRequest(ctx, "GET", changes, ""))
 				if watching != 0 {
 					t.Errorf("%d watches of the store have not ended", watching)
 				}
