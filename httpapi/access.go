@@ -62,7 +62,7 @@ func WithAuthorizer(authorize Authorizer) Option {
 		if s.authorize != nil {
 			return errors.New("httpapi: a second authorizer would replace the first one: give one WithAuthorizer")
 		}
-		return setValue(&s.authorize, "authorizer", authorize, authorize == nil)
+		return set(&s.authorize, authorize, authorize != nil, "authorizer is nil")
 	}}
 }
 

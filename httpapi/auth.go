@@ -133,7 +133,7 @@ func challenge(r *http.Request) string {
 // has the share of a request that is not authenticated yet ([WithMaxInFlight]).
 func WithClientAddress(address func(*http.Request) string) Option {
 	return Option{func(s *settings) error {
-		return setValue(&s.address, "client address function", address, address == nil)
+		return set(&s.address, address, address != nil, "client address function is nil")
 	}}
 }
 

@@ -49,16 +49,12 @@ package httpapi
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"sync"
 
 	"github.com/go-relayer/relayer"
 )
-
-// defaultMaxBodyBytes is the size limit of [WithMaxBodyBytes] if it is not set.
-const defaultMaxBodyBytes = 1 << 20
 
 // Option configures the handler that [New] returns. The zero Option is invalid.
 type Option struct{ apply func(*settings) error }
@@ -83,7 +79,9 @@ type settings struct {
 // WithMaxBodyBytes sets the maximum size of a request body in bytes, at least 1.
 // The default is 1 MiB. A larger body is rejected with 413.
 func WithMaxBodyBytes(limit int64) Option {
-	return Option{func(s *settings) error { return setLimit(&s.maxBodyBytes, "bytes of a body", limit) }}
+	return Option{func(s *settings) error {
+		return set(&s.maxBodyBytes, limit, limit >= 1, "the maximum of bytes of a body must be at least 1")
+	}}
 }
 
 // WithEngineOperations adds the operations of a relaying engine in another process: it
@@ -100,20 +98,12 @@ func WithEngineOperations() Option {
 	}}
 }
 
-// setValue sets a function or logger of the host.
-func setValue[T any](to *T, what string, value T, isNil bool) error {
-	if isNil {
-		return errors.New("httpapi: " + what + " is nil")
+// set sets a value of the host if it is valid.
+func set[T any](to *T, value T, isValid bool, problem string) error {
+	if !isValid {
+		return errors.New("httpapi: " + problem)
 	}
 	*to = value
-	return nil
-}
-
-func setLimit(limit *int64, what string, value int64) error {
-	if value < 1 {
-		return fmt.Errorf("httpapi: the limit of %s must be at least 1", what)
-	}
-	*limit = value
 	return nil
 }
 
@@ -138,7 +128,7 @@ func New(manager *relayer.Manager, authenticate Authenticator, options ...Option
 			pending:      newLimit("pending_bytes", 128<<20), // five pages of the largest relayers
 			warnings:     newRate(1.0/60, 1),                 // one a minute
 			forbidden:    refusals{entries: make(map[refusal]*repeated)},
-			maxBodyBytes: defaultMaxBodyBytes,
+			maxBodyBytes: 1 << 20,
 			logger:       slog.New(slog.DiscardHandler),
 		},
 		manager:      manager,

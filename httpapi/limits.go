@@ -18,7 +18,9 @@ import (
 // least one, gets more only while half of the limit stays free. So one caller can use half of
 // it. A caller is an actor, or before authentication a client address ([WithClientAddress]).
 func WithMaxInFlight(limit int) Option {
-	return Option{func(s *settings) error { return setLimit(&s.inFlight.total, "requests in flight", int64(limit)) }}
+	return Option{func(s *settings) error {
+		return set(&s.inFlight.total, int64(limit), limit >= 1, "the maximum of requests in flight must be at least 1")
+	}}
 }
 
 // WithMaxPendingBytes sets how many bytes of request bodies may be processed, and of
@@ -31,7 +33,9 @@ func WithMaxInFlight(limit int) Option {
 // waits for others longer than 5 seconds is rejected in the same way. Actors share both limits
 // as [WithMaxInFlight] describes.
 func WithMaxPendingBytes(limit int64) Option {
-	return Option{func(s *settings) error { return setLimit(&s.pending.total, "pending bytes", limit) }}
+	return Option{func(s *settings) error {
+		return set(&s.pending.total, limit, limit >= 1, "the maximum of pending bytes must be at least 1")
+	}}
 }
 
 // caller is whose share of a limit a request uses: that of the actor, or of the client

@@ -16,12 +16,12 @@ import (
 
 // WithLogger logs the cause of every 500 and of every 503, what an [Authorizer] refuses, and what
 // the limits of the server refuse, with the request ID of the response. Refusals of an Authorizer
-// are logged with their number, at most once a second for each actor and action. Those of a limit are logged at most once a
-// minute for each limit and actor, and [API.Refusals] counts them. The 503 of [API.Drain] are not
-// logged. Tokens, RPC URLs and bodies are never logged. A panic in the logger's handler is
+// are logged with their number, at most once a second for each actor and action. Those of a limit
+// are logged at most once a minute for each limit and actor, and [API.Refusals] counts them. The
+// 503 of [API.Drain] are not logged. Tokens, RPC URLs and bodies are never logged. A panic in the logger's handler is
 // recovered and does not change the response.
 func WithLogger(logger *slog.Logger) Option {
-	return Option{func(s *settings) error { return setValue(&s.logger, "logger", logger, logger == nil) }}
+	return Option{func(s *settings) error { return set(&s.logger, logger, logger != nil, "logger is nil") }}
 }
 
 // WithRequestLog logs every request after its response, at level Info: request ID,
@@ -32,7 +32,7 @@ func WithLogger(logger *slog.Logger) Option {
 // neither are headers and bodies. A panic in the logger's handler is recovered, and logged
 // by the logger of [WithLogger].
 func WithRequestLog(logger *slog.Logger) Option {
-	return Option{func(s *settings) error { return setValue(&s.requestLogger, "request logger", logger, logger == nil) }}
+	return Option{func(s *settings) error { return set(&s.requestLogger, logger, logger != nil, "request logger is nil") }}
 }
 
 func (a *API) logRequest(x *exchange) {

@@ -92,13 +92,11 @@ func sealedOf(documents ...relayer.Document) (ids []string) {
 	return ids
 }
 
-const defaultHistoryPerPage = 20
-
 // getHistory returns the changes of one relayer or of all, newest first.
 func (a *API) getHistory(x *exchange) response {
 	q := x.input
 	begun := time.Now()
-	perPage := intOf(q.number("per_page", defaultHistoryPerPage))
+	perPage := intOf(q.number("per_page", 20))
 	changes, next, err := x.manager.Documents().History(x, relayer.HistoryQuery{
 		ID: x.relayerID, Before: q.number("before", 0), Limit: max(perPage, 1),
 		Actor: q.values.Get("actor"), Action: relayer.Action(q.values.Get("action")), Since: q.time("since"), Until: q.time("until"),
@@ -124,7 +122,12 @@ func (a *API) getHistory(x *exchange) response {
 		if i > 0 {
 			body = append(body, ',')
 		}
-		body = appendPast(body, entry, past.Document.JSON)
+		text, document := encodeJSON(entry), past.Document.JSON
+		if document == nil {
+			document = []byte("null")
+		}
+		body = append(append(body, text[:len(text)-len("}")]...), `,"relayer":`...)
+		body = append(append(body, document...), '}') // it may be large, and is not encoded again
 	}
 	var envelope relayer.Envelope
 	if next != 0 {
@@ -149,14 +152,4 @@ func (x *exchange) waitForStep(begun time.Time) {
 	case <-time.After(hiddenStep - time.Since(begun)%hiddenStep):
 	case <-x.Done():
 	}
-}
-
-// appendPast adds an entry. The relayer, which may be large, is not encoded again.
-func appendPast(body []byte, entry pastChange, document []byte) []byte {
-	if document == nil {
-		document = []byte("null")
-	}
-	text := encodeJSON(entry)
-	body = append(append(body, text[:len(text)-len("}")]...), `,"relayer":`...)
-	return append(append(body, document...), '}')
 }

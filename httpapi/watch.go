@@ -19,7 +19,9 @@ const sendTimeout = 10 * time.Second
 // the limit as [WithMaxInFlight] describes. To disable the change feed, refuse
 // [relayer.ActionWatch] with [WithAuthorizer].
 func WithMaxWatchers(limit int) Option {
-	return Option{func(s *settings) error { return setLimit(&s.watchers.total, "watchers", int64(limit)) }}
+	return Option{func(s *settings) error {
+		return set(&s.watchers.total, int64(limit), limit >= 1, "the maximum of watchers must be at least 1")
+	}}
 }
 
 // Drain ends all change streams, and rejects new ones with 503 and Retry-After. Other
