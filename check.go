@@ -20,8 +20,10 @@ func (m *Manager) Check(ctx context.Context) iter.Seq2[string, error] {
 		for rec, err := range m.allRecords(ctx, Selector{}) {
 			if corrupt, isDamaged := errors.AsType[*CorruptError](err); isDamaged {
 				rec.ID = corrupt.ID
-			} else if err == nil {
-				err = cmp.Or(checkRecord(rec), m.checkPrivate(ctx, rec))
+			} else if err = cmp.Or(err, checkRecord(rec)); err == nil {
+				if _, err = m.fullRelayerOf(ctx, rec); errors.Is(err, errors.ErrUnsupported) {
+					err = nil // sealed, and there are no keys
+				}
 			}
 			if err != nil && !yield(rec.ID, err) {
 				return
@@ -49,14 +51,4 @@ func checkRecord(rec Record) error {
 		return nil
 	}
 	return fmt.Errorf("%w: the %s of relayer %s does not match its document: store the relayer again, or restore a backup", ErrCorrupt, part, rec.ID)
-}
-
-// checkPrivate compares the private part with the document, unless it is sealed and there are no
-// keys.
-func (m *Manager) checkPrivate(ctx context.Context, rec Record) error {
-	_, err := m.fullRelayerOf(ctx, rec)
-	if errors.Is(err, errors.ErrUnsupported) {
-		return nil
-	}
-	return err
 }

@@ -113,9 +113,8 @@ func WithMaxRelayerSize(bytes int) Option {
 // with the relayer. Create returns a problem of signer_id if another relayer uses the
 // signer. A delete frees it.
 //
-// It is off by default. A relayer that was stored without it has no claim, and one that an
-// earlier version stored may have a claim that distinguishes spaces and letter case. The
-// next change of the relayer replaces its claim, unless another relayer has it by then.
+// It is off by default. A relayer that was stored without it has no claim. The next change of the
+// relayer sets it, unless another relayer has it by then.
 func WithExclusiveSigners() Option {
 	return Option{set: func(s *settings) { s.exclusiveSigners = true }}
 }

@@ -2,8 +2,6 @@ package relayer_test
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
@@ -118,24 +116,6 @@ func TestExclusiveSigners_SharedBefore(t *testing.T) {
 	if _, err := strict.Create(t.Context(), request); !errors.Is(err, relayer.ErrInvalid) {
 		t.Errorf("creating a third after the second has claimed the signer: %v", err)
 	}
-}
-
-// The claim of an earlier version, a digest of the names as they are written, is replaced
-// by the next change.
-func TestExclusiveSigners_ClaimOfEarlierVersion(t *testing.T) {
-	store := memory.New()
-	const document = `{"id":"old","name":"n","network":"Sepolia","network_type":"evm","address":"","paused":false,"system_disabled":false,"signer_id":"s","policies":{}}`
-	digest := sha256.Sum256([]byte("3:evm7:Sepolia1:s"))
-	must(store.Create(t.Context(), relayer.Record{ID: "old", Claim: "signer-" + hex.EncodeToString(digest[:]), Document: []byte(document)}))(t)
-	m := managerOf(t, store, relayer.WithExclusiveSigners())
-	req := minimal("new")
-	mustCreate(t, m, req)                                  // not detected: the claims differ
-	if _, err := m.Pause(t.Context(), "old"); err != nil { // keeps its claim, because the new one is taken
-		t.Fatal(err)
-	}
-	mustSucceed(t, m.Delete(t.Context(), "new"))
-	must(m.Resume(t.Context(), "old"))(t)
-	wantFields(t, fieldErrors(t, second(m.Create(t.Context(), req))), "signer_id")
 }
 
 func TestNew_InvalidOptions(t *testing.T) {

@@ -163,25 +163,6 @@ func TestAll_Order(t *testing.T) {
 	}
 }
 
-// Each range begins at the first relayer.
-func TestAll_RangedTwice(t *testing.T) {
-	m := newManager(t)
-	ids := created(t, m, 3)
-	all := m.All(context.Background(), relayer.Selector{})
-	for range 2 {
-		var got []string
-		for r, err := range all {
-			if err != nil {
-				t.Fatal(err)
-			}
-			got = append(got, r.ID)
-		}
-		if !slices.Equal(got, ids) {
-			t.Errorf("All returned %q, want %q", got, ids)
-		}
-	}
-}
-
 // After a break neither the caller nor the store is called again.
 func TestAll_Break(t *testing.T) {
 	store := &failingStore{Store: memory.New(), failAt: -1}

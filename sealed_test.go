@@ -483,16 +483,6 @@ func TestSealed_Away(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSealed(t)
 		m := managerOf(t, sealing(t, s.store, away{ringOf(t, "k1")}))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		for _, operation := range needsNoSecret {
-			if _, err := operation.call(ctx, m); err != nil {
-				t.Errorf("%s: %v", operation.name, err)
-			}
-		}
-		if _, err := m.List(ctx, relayer.ListQuery{Page: 1, PerPage: 10}); err != nil || ctx.Err() != nil {
-			t.Errorf("the list failed or waited: %v", err)
-		}
 		for name, call := range map[string]func(context.Context) error{
 			"RPCURLs": func(ctx context.Context) error { return second(m.RPCURLs(ctx, "a")) },
 			"Create":  func(ctx context.Context) error { return second(m.Create(ctx, withURLs("b", firstURL))) },
@@ -709,18 +699,6 @@ func TestOpener_ClearParts(t *testing.T) {
 	if r, err := view.Get(t.Context(), "a"); err != nil || r.CustomRPCURLs[0].URL != firstURL {
 		t.Errorf("Get returned %v and %v", urlsOf(r.CustomRPCURLs), err)
 	}
-}
-
-// A pause of many needs no keys, and resealing keeps who paused a relayer.
-func TestSealed_PauseAll(t *testing.T) {
-	s := newSealed(t)
-	m := managerOf(t, sealing(t, s.store, ringOf(t, "k2", "k1")))
-	paused, err := managerOf(t, sealing(t, s.store, ringOf(t, "k3"))).PauseAll(t.Context(), relayer.Selector{}, relayer.AllRelayers())
-	wantBulk(t, paused, err, 1, 0)
-	reseal(t, sealing(t, s.store, ringOf(t, "k2", "k1")))
-	resumed, err := m.ResumeAll(t.Context(), relayer.Selector{}, relayer.AllRelayers(), relayer.PausedBy(paused.RequestID))
-	wantBulk(t, resumed, err, 1, 0)
-	expectURLs(t, m, "a", firstURL, secondURL)
 }
 
 // The values of headers are sealed with the URLs.

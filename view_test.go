@@ -159,23 +159,6 @@ func TestWithin_MoveOut(t *testing.T) {
 	}
 }
 
-// A relayer is moved into a view by a Manager that has both.
-func TestWithin_MoveIn(t *testing.T) {
-	all, view := teams(t, memory.New())
-	both := all.Within(mustParse(t, "label.team=payments|risk"))
-	patch := patchtest.JSON(map[string]any{"labels": map[string]any{"team": "payments"}})
-	if _, err := view.Patch(t.Context(), "out", patch); !errors.Is(err, relayer.ErrNotFound) {
-		t.Errorf("by the view: %v", err)
-	}
-	if _, err := both.Patch(t.Context(), "out", patch); err != nil {
-		t.Error(err)
-	}
-	mustGet(t, view, "out")
-	if got := allIDs(t, view, func(int) {}); !slices.Equal(got, []string{"in", "out", "in2"}) {
-		t.Errorf("the view has %q, want the creation order", got)
-	}
-}
-
 func TestWithin_Create(t *testing.T) {
 	for _, test := range []struct {
 		selector string
@@ -449,19 +432,4 @@ func TestWithin_WatchSelector(t *testing.T) {
 			t.Errorf("changes %q, want %q", got, want)
 		}
 	})
-}
-
-// TestWithin_OtherIDs: a selection of IDs outside of the view selects nothing, and counts nothing.
-func TestWithin_OtherIDs(t *testing.T) {
-	m := newManager(t)
-	for _, id := range []string{"a", "b", "c"} {
-		mustCreate(t, m, minimal(id))
-	}
-	view := m.Within(mustParse(t, "id=a|b"))
-	for text, want := range map[string]int{"id=c": 0, "id=b|c": 1, "id=a|b|c": 2} {
-		page, err := view.List(t.Context(), relayer.ListQuery{Selector: mustParse(t, text)})
-		if err != nil || len(page.Relayers) != want || page.Pagination.TotalItems != want {
-			t.Errorf("%s: %+v, error %v, want %d relayers", text, page, err, want)
-		}
-	}
 }

@@ -131,66 +131,6 @@ func TestWatch_ReleasesMemory(t *testing.T) {
 	}
 }
 
-func TestWatch_Resume(t *testing.T) {
-	m := registry(t)
-	changes, stop := iter.Pull2(m.Watch(t.Context(), relayer.WatchQuery{}))
-	defer stop()
-	var position string
-	for _, id := range []string{"evm", "solana", "stellar"} {
-		must(m.Pause(t.Context(), id))(t)
-		if id == "evm" {
-			first, err, ok := changes()
-			if err != nil || !ok {
-				t.Fatalf("got %v, %t", err, ok)
-			}
-			position = first.Position
-		}
-	}
-	f := follow(t, m.Watch(t.Context(), relayer.WatchQuery{After: position}))
-	f.expect(relayer.ChangeUpdated, "solana")
-	f.expect(relayer.ChangeUpdated, "stellar")
-	unknown := follow(t, m.Watch(t.Context(), relayer.WatchQuery{After: position + "0"}))
-	if _, err, ok := unknown.next(); !ok || !errors.Is(err, relayer.ErrGap) {
-		t.Errorf("got %v, %t, want a gap", err, ok)
-	}
-	if change, err, ok := unknown.next(); ok {
-		t.Errorf("after the gap: %+v, %v", change, err)
-	}
-}
-
-// TestWatchDocuments: the documents are those of responses.
-func TestWatchDocuments(t *testing.T) {
-	m := registry(t)
-	watch := func(after string) func() relayer.Change {
-		next, stop := iter.Pull2(m.Documents().Watch(t.Context(), relayer.WatchQuery{After: after}))
-		t.Cleanup(stop)
-		return func() relayer.Change {
-			t.Helper()
-			change, err, ok := next()
-			if err != nil || !ok {
-				t.Fatalf("got %v, %t", err, ok)
-			}
-			return change
-		}
-	}
-	next, other := watch(""), watch("")
-	created := must(m.Documents().Create(t.Context(), []byte(`{"id":"new","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s","custom_rpc_urls":[{"url":"https://rpc.example/key"}]}`)))(t)
-	change := next()
-	if change.Kind != relayer.ChangeCreated || change.Document.ID != "new" || change.Document.Revision != created.Revision || string(change.Document.JSON) != string(created.JSON) {
-		t.Errorf("got %+v, want %+v", change, created)
-	}
-	if strings.Contains(string(change.Document.JSON), "key") {
-		t.Errorf("the document has a secret: %s", change.Document.JSON)
-	}
-	if got := other(); string(got.Document.JSON) != string(created.JSON) {
-		t.Errorf("another consumer got %q", got.Document.JSON)
-	}
-	mustSucceed(t, m.Delete(t.Context(), "new"))
-	if got := watch(change.Position)(); got.Kind != relayer.ChangeDeleted || string(got.Document.JSON) != string(created.JSON) {
-		t.Errorf("got %+v", got)
-	}
-}
-
 // TestWatch_UndecodableRecord ends at a record that is not a relayer.
 func TestWatch_UndecodableRecord(t *testing.T) {
 	store := memory.New()
@@ -255,34 +195,6 @@ func TestWatch_WithoutHeartbeats(t *testing.T) {
 				t.Errorf("got %+v, %v", change, err)
 			}
 			break
-		}
-	})
-}
-
-// A slow consumer gets the changes that it has not read before a heartbeat, which would
-// mean that it has all.
-func TestWatch_HeartbeatOfSlowConsumer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := registry(t)
-		changes := m.Watch(t.Context(), relayer.WatchQuery{Heartbeats: true})
-		for range 30 {
-			for _, change := range []func(context.Context, string, ...relayer.WriteOption) (*relayer.Relayer, error){m.Pause, m.Resume} {
-				must(change(t.Context(), "evm"))(t)
-			}
-		}
-		read := 0
-		for change, err := range changes {
-			if err != nil {
-				t.Fatal(err)
-			}
-			if change.Kind == relayer.ChangeHeartbeat {
-				break
-			}
-			read++
-			time.Sleep(5 * time.Second)
-		}
-		if read != 60 {
-			t.Errorf("a heartbeat after %d of 60 changes", read)
 		}
 	})
 }

@@ -634,7 +634,7 @@ func (m *Manager) decoded(apply func(r *Relayer, found *problems) error, opens b
 		if err != nil {
 			return Record{}, err
 		}
-		rec.Revision = current.Revision
+		rec.ID, rec.Revision = current.ID, current.Revision // the document may be damaged
 		if err := keepUnknown(&rec, r, base, stored); err != nil {
 			return Record{}, err
 		}

@@ -44,20 +44,6 @@ func TestCreate_ID(t *testing.T) {
 	}
 }
 
-// An ID that no relayer can have is not found, like any other.
-func TestGet_InvalidID(t *testing.T) {
-	m := newManager(t)
-	mustCreate(t, m, minimal("a"))
-	for _, id := range []string{"", "b", "A", "a ", "a/../a", strings.Repeat("x", 65), "\xff", "a\x00"} {
-		if _, err := m.Get(context.Background(), id); !errors.Is(err, relayer.ErrNotFound) {
-			t.Errorf("Get(%q): %v", id, err)
-		}
-		if document, err := m.Documents().Get(context.Background(), id); !errors.Is(err, relayer.ErrNotFound) || document.JSON != nil {
-			t.Errorf("GetDocument(%q): %v, %v", id, document, err)
-		}
-	}
-}
-
 // An omitted ID becomes a version 7 UUID; later IDs sort after earlier ones.
 func TestCreate_GeneratedID(t *testing.T) {
 	m := newManager(t)
@@ -94,16 +80,6 @@ func TestCreate_DuplicateID(t *testing.T) {
 	// The request is validated before the ID is looked up.
 	_, err = m.Documents().Create(ctx, []byte(evmBody(`"id":"a"`, `"notification_id":""`)))
 	wantFields(t, fieldErrors(t, err), "notification_id")
-}
-
-func TestCreate_UnknownNetworkType(t *testing.T) {
-	for _, wrong := range []string{"", "EVM", "fictional", "evm ", "solana,stellar"} {
-		req := minimal("")
-		req.NetworkType = relayer.NetworkType(wrong)
-		_, err := newManager(t).Create(context.Background(), req)
-		wantFields(t, fieldErrors(t, err), "network_type")
-		wantFields(t, problemsOf(t, replaced(t, evmBody(`"policies":{"min_balance":1}`), "network_type", `"`+wrong+`"`)), "network_type")
-	}
 }
 
 type invalidRequest struct {
@@ -233,21 +209,6 @@ func TestCreate_NilPolicy(t *testing.T) {
 		req := minimal("")
 		req.Policy = policy
 		wantFields(t, fieldErrors(t, second(newManager(t).Create(t.Context(), req))), "policies")
-	}
-}
-
-// A kind with neither field set is the native asset.
-func TestCreate_NativeTokenKind(t *testing.T) {
-	req := minimal("a")
-	req.NetworkType = relayer.Stellar
-	req.Policy = &relayer.StellarPolicy{AllowedTokens: []relayer.StellarAllowedToken{{Asset: "native", Metadata: &relayer.StellarTokenMetadata{Kind: &relayer.StellarTokenKind{}}}}}
-	m := newManager(t)
-	if r := mustCreate(t, m, req); !reflect.DeepEqual(r.Policy, req.Policy) {
-		t.Errorf("policies %#v", r.Policy)
-	}
-	document := storedDocument(t, m, "a")
-	if want := `{"allowed_tokens":[{"asset":"native","metadata":{"kind":"native"}}]}`; member(t, []byte(document), "policies") != want {
-		t.Errorf("document %s", document)
 	}
 }
 
@@ -411,17 +372,19 @@ func TestStates_Transitions(t *testing.T) {
 	}
 }
 
-func TestChanges_UnknownID(t *testing.T) {
+func TestOperations_UnknownID(t *testing.T) {
 	m := registry(t)
-	for _, id := range []string{"nobody", "", "a b", strings.Repeat("a", 65)} {
+	for _, id := range []string{"nobody", "", "a b", "A", "evm ", "a/../a", strings.Repeat("a", 65), "\xff", "a\x00"} {
+		_, get := m.Get(t.Context(), id)
+		document, getDocument := m.Documents().Get(t.Context(), id)
 		_, update := m.Update(t.Context(), id, func(*relayer.Relayer) error { return nil })
 		_, pause := m.Pause(t.Context(), id)
 		_, resume := m.Resume(t.Context(), id)
 		_, disable := m.Disable(t.Context(), id, relayer.DisabledReason{Type: "x"})
 		_, enable := m.Enable(t.Context(), id)
 		_, patch := m.Documents().Patch(t.Context(), id, []byte(`{}`))
-		for i, err := range []error{update, pause, resume, disable, enable, patch, m.Delete(t.Context(), id)} {
-			if !errors.Is(err, relayer.ErrNotFound) {
+		for i, err := range []error{get, getDocument, update, pause, resume, disable, enable, patch, m.Delete(t.Context(), id)} {
+			if !errors.Is(err, relayer.ErrNotFound) || document.JSON != nil {
 				t.Errorf("%q, call %d: %v", id, i, err)
 			}
 		}
@@ -623,34 +586,6 @@ func (contested) Update(context.Context, relayer.Record) (relayer.Record, error)
 }
 
 func (contested) Delete(context.Context, string, uint64, []byte) error { return relayer.ErrConflict }
-
-// An error of a hook is returned and not retried, even if it matches ErrConflict.
-func TestUpdate_HookErrorNotRetried(t *testing.T) {
-	mine := fmt.Errorf("my own: %w", relayer.ErrConflict)
-	calls := 0
-	m := registry(t, relayer.WithAdmission(func(_ context.Context, o relayer.Operation, _, _ *relayer.Relayer) error {
-		if o.Action == relayer.ActionCreate {
-			return nil
-		}
-		calls++
-		return mine
-	}))
-	before := mustGet(t, m, "evm")
-	_, err := m.Update(t.Context(), "evm", func(r *relayer.Relayer) error { calls++; r.Name = "new"; return mine })
-	if !errors.Is(err, mine) || calls != 1 {
-		t.Errorf("update: %v, calls %d times", err, calls)
-	}
-	if err := m.Delete(t.Context(), "evm"); !errors.Is(err, mine) || calls != 2 {
-		t.Errorf("delete: %v, calls %d times", err, calls)
-	}
-	rename := func(r *relayer.Relayer) error { r.Name = "new"; return nil }
-	if _, err := m.Update(t.Context(), "evm", rename); !errors.Is(err, mine) || calls != 3 {
-		t.Errorf("refused update: %v, calls %d times", err, calls)
-	}
-	if got := mustGet(t, m, "evm"); !reflect.DeepEqual(got, before) {
-		t.Errorf("got %v, want %v", got, before)
-	}
-}
 
 // A stored URL that equals the mask of another must not permit that mask.
 func TestPatch_MaskedURLs(t *testing.T) {
@@ -935,30 +870,6 @@ func addUnknownMember(t *testing.T, store relayer.Store, id string) {
 	rec := storedRecord(t, store, id)
 	rec.Document = append(bytes.TrimSuffix(bytes.Clone(rec.Document), []byte("}")), `,"newer":{"a": [1]}}`...)
 	must(store.Update(t.Context(), rec))(t)
-}
-
-// A relayer whose document is damaged cannot be paused, and keeps its document.
-func TestPause_DamagedDocument(t *testing.T) {
-	for _, document := range []string{``, `{`, `{"paused":`, `[`, `"`} {
-		store := memory.New()
-		m := managerOf(t, store)
-		must(store.Create(t.Context(), relayer.Record{ID: "r", Document: []byte(document)}))(t)
-		if _, err := m.Pause(t.Context(), "r"); err == nil {
-			t.Errorf("%q was paused", document)
-		}
-		if rec := storedRecord(t, store, "r"); string(rec.Document) != document {
-			t.Errorf("%q was replaced by %q", document, rec.Document)
-		}
-	}
-	store := memory.New()
-	m := managerOf(t, store)
-	for _, document := range []string{`[]`, `null`, `1`, `"text"`, `{}`} {
-		must(store.Create(t.Context(), relayer.Record{ID: "r", Document: []byte(document)}))(t)
-		if r, err := m.Pause(t.Context(), "r"); err == nil {
-			t.Errorf("%q was paused as %v", document, r)
-		}
-		mustSucceed(t, m.Delete(t.Context(), "r"))
-	}
 }
 
 // unreadableStore has one record that it cannot read, but can delete.
@@ -1552,5 +1463,42 @@ func TestPauseAll_RelayersCreatedMeanwhile(t *testing.T) {
 		if err != nil || r.Name != "n" || strings.HasPrefix(r.ID, "r-") {
 			t.Fatalf("%v is not paused, error %v", r, err)
 		}
+	}
+}
+
+// A change of a relayer whose document lacks its ID changes this relayer, and deletes nothing.
+func TestPatch_DocumentWithoutID(t *testing.T) {
+	store := memory.New()
+	m := managerOf(t, store)
+	mustCreate(t, m, minimal("a"))
+	rec := storedRecord(t, store, "a")
+	rec.Document = bytes.Replace(rec.Document, []byte(`"id":"a",`), nil, 1)
+	must(store.Update(t.Context(), rec))(t)
+	must(m.Patch(t.Context(), "a", []byte(`{"name":"other"}`)))(t)
+	if got := storedRecord(t, store, "a"); !bytes.Contains(got.Document, []byte("other")) {
+		t.Errorf("stored %s", got.Document)
+	}
+}
+
+// A relayer whose document is damaged cannot be paused, and keeps its document.
+func TestPause_DamagedDocument(t *testing.T) {
+	for _, document := range []string{``, `{`, `{"paused":`, `[`, `"`, `[]`, `null`, `1`, `"text"`} {
+		store := storeOf(t, relayer.Record{ID: "r", Document: []byte(document)})
+		if _, err := managerOf(t, store).Pause(t.Context(), "r"); err == nil {
+			t.Errorf("%q was paused", document)
+		}
+		if rec := storedRecord(t, store, "r"); string(rec.Document) != document {
+			t.Errorf("%q was replaced by %q", document, rec.Document)
+		}
+	}
+}
+
+// An error of the function of the caller is returned and not retried, even if it matches ErrConflict.
+func TestUpdate_ErrorNotRetried(t *testing.T) {
+	mine, calls := fmt.Errorf("my own: %w", relayer.ErrConflict), 0
+	m := registry(t)
+	_, err := m.Update(t.Context(), "evm", func(r *relayer.Relayer) error { calls++; r.Name = "new"; return mine })
+	if !errors.Is(err, mine) || calls != 1 || mustGet(t, m, "evm").Name == "new" {
+		t.Errorf("error %v after %d calls", err, calls)
 	}
 }
