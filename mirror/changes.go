@@ -3,7 +3,6 @@ package mirror
 import (
 	"context"
 	"iter"
-	"slices"
 	"sync"
 
 	"github.com/go-relayer/relayer"
@@ -34,8 +33,7 @@ func (m *Mirror) Changes(ctx context.Context) iter.Seq[Change] {
 		c := m.register()
 		defer m.unregister(c)
 		for ctx.Err() == nil {
-			id, isQueued := c.next()
-			if isQueued {
+			if id, isQueued := c.next(); isQueued {
 				if !c.report(id, m.find(id), yield) {
 					return
 				}
@@ -68,11 +66,8 @@ func (m *Mirror) register() *consumer {
 	m.consuming.Lock()
 	m.consumers[c] = struct{}{}
 	m.consuming.Unlock()
-	m.mu.RLock()
-	all := slices.Clone(m.view.ordered)
-	m.mu.RUnlock()
-	for _, e := range all {
-		c.enqueue(e.ID)
+	for _, r := range m.selected(relayer.Selector{}) {
+		c.enqueue(r.ID)
 	}
 	return c
 }

@@ -19,8 +19,7 @@ func newView() *view { return &view{byID: make(map[string]*relayer.Relayer)} }
 
 // sort orders the relayers that were added to byID.
 func (v *view) sort() {
-	v.ordered = slices.Collect(maps.Values(v.byID))
-	slices.SortFunc(v.ordered, func(a, b *relayer.Relayer) int { return strings.Compare(a.ID, b.ID) })
+	v.ordered = slices.SortedFunc(maps.Values(v.byID), func(a, b *relayer.Relayer) int { return strings.Compare(a.ID, b.ID) })
 }
 
 // search returns the index of the relayer with an ID, or of the first one behind it.
@@ -35,17 +34,13 @@ func (v *view) apply(change relayer.Change) {
 	}
 	r := change.Relayer
 	at, isFound := search(v.ordered, r.ID)
-	end := at
-	if isFound {
-		end++
+	if !isFound {
+		v.ordered = slices.Insert(v.ordered, at, r)
 	}
-	if change.Kind == relayer.ChangeDeleted {
+	if v.ordered[at], v.byID[r.ID] = r, r; change.Kind == relayer.ChangeDeleted {
 		delete(v.byID, r.ID)
-		v.ordered = slices.Delete(v.ordered, at, end)
-		return
+		v.ordered = slices.Delete(v.ordered, at, at+1)
 	}
-	v.byID[r.ID] = r
-	v.ordered = slices.Replace(v.ordered, at, end, r)
 }
 
 // adopt takes the relayers of an old view that are equal. It returns the IDs of the others,
