@@ -32,8 +32,7 @@ const token = "test-token-0123456789"
 // newManager returns a registry in memory.
 func newManager(t *testing.T, options ...relayer.Option) *relayer.Manager {
 	t.Helper()
-	m := must(relayer.New(memory.New(), options...))(t)
-	return m
+	return must(relayer.New(memory.New(), options...))(t)
 }
 
 // serve serves the registry, and returns a client of it.
@@ -48,8 +47,7 @@ func handlerOf(t *testing.T, m *relayer.Manager, options ...httpapi.Option) http
 	if err != nil {
 		t.Fatal(err)
 	}
-	api := must(httpapi.New(m, authenticate, append(options, httpapi.WithRateLimit(0, 0))...))(t)
-	return api
+	return must(httpapi.New(m, authenticate, append(options, httpapi.WithRateLimit(0, 0))...))(t)
 }
 
 // clientOf returns a client of the handler on a new server.
@@ -190,6 +188,7 @@ func creates() []operation {
 		create("create solana", solana),
 		create("create stellar", stellar),
 		create("create invalid", relayer.CreateRequest{ID: "a b", NetworkType: "tron", CustomRPCURLs: []relayer.RPCConfig{{URL: "x"}}}),
+		create("create with another policy", changed(func(r *relayer.CreateRequest) { r.ID, r.NetworkType, r.Policy = "b", relayer.Solana, &relayer.EVMPolicy{} })),
 		create("create not UTF-8", changed(func(r *relayer.CreateRequest) { r.ID, r.Name = "b", "a\xff" })),
 		create("create protected", changed(func(r *relayer.CreateRequest) { r.ID = "protected" })),
 	}

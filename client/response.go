@@ -22,22 +22,17 @@ type response struct {
 	envelope *relayer.Envelope // nil if the body is not one
 }
 
-// error returns an error that names the response.
-func (p *response) error(cause error) error {
-	id := p.header.Get("X-Request-Id")
-	if !wire.IsToken(id) || len(id) > 128 || p.request.sanitize(id) != id {
-		id = p.request.requestID
-	}
-	return &ResponseError{Status: p.status, RequestID: id, RetryAfter: p.retryAfter(), request: p.request.String(), err: cause}
-}
-
 // failure returns the failure for the response. A proxy can respond with 5xx after it has lost the
 // server, and with 200 in place of the server.
 func (p *response) failure() *failure {
 	isOfServer := p.envelope != nil && !p.envelope.Success
 	isRejection := p.status/100 == 3 || p.status/100 == 4 || p.status == http.StatusServiceUnavailable && isOfServer
+	id := p.header.Get("X-Request-Id")
+	if !wire.IsToken(id) || len(id) > 128 || p.request.sanitize(id) != id {
+		id = p.request.requestID
+	}
 	return &failure{
-		err:         p.error(p.cause()),
+		err:         &ResponseError{Status: p.status, RequestID: id, RetryAfter: p.retryAfter(), request: p.request.String(), err: p.cause()},
 		isTemporary: p.status == http.StatusTooManyRequests || p.status == http.StatusServiceUnavailable || p.envelope == nil && (p.status == http.StatusOK || p.status/100 == 5),
 		isUnknown:   !isRejection,
 		isOfServer:  isOfServer,
@@ -55,6 +50,8 @@ func (p *response) cause() error {
 		return err
 	case err == relayer.ErrUnavailable, p.status == http.StatusTooManyRequests, p.status/100 == 5 && p.envelope == nil:
 		return fmt.Errorf("%w: %s", relayer.ErrUnavailable, p.describe())
+	case p.status == http.StatusOK, err == relayer.ErrNotFound && !p.isMissingRelayer():
+		return fmt.Errorf("the base URL may be wrong (it ends before /api/v1): %s", p.describe())
 	case p.envelope == nil, p.envelope.Success, err == nil, err == relayer.ErrOutcomeUnknown:
 		return errors.New(p.describe())
 	case err == relayer.ErrInvalid:
@@ -66,8 +63,6 @@ func (p *response) cause() error {
 			invalid.Fields[i].Field, invalid.Fields[i].Message = p.request.sanitize(problem.Field), p.request.sanitize(problem.Message)
 		}
 		return invalid
-	case err == relayer.ErrNotFound && !p.isMissingRelayer():
-		return fmt.Errorf("the base URL may be wrong (it ends before /api/v1): %s", p.describe())
 	}
 	return err
 }

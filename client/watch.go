@@ -51,7 +51,7 @@ func (c *Client) Watch(ctx context.Context, query relayer.WatchQuery) iter.Seq2[
 	return func(yield func(relayer.Change, error) bool) {
 		defer func() {
 			w.disconnect()
-			w.rejected = &failure{err: errRangedTwice}
+			w.rejected = &failure{err: errors.New("client: the changes can be ranged over once: call Watch again")}
 		}()
 		for ctx.Err() == nil {
 			change, failed := w.next(ctx)
@@ -72,8 +72,6 @@ func (c *Client) Watch(ctx context.Context, query relayer.WatchQuery) iter.Seq2[
 
 // maxReconnectWait bounds the effect of Retry-After, which may be wrong by years.
 const maxReconnectWait = 5 * time.Minute
-
-var errRangedTwice = errors.New("client: the changes can be ranged over once: call Watch again")
 
 // watcher follows the change feed over several connections.
 type watcher struct {

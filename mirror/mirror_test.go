@@ -22,8 +22,7 @@ import (
 
 func newManager(t testing.TB) *relayer.Manager {
 	t.Helper()
-	m := must(relayer.New(memory.New(), relayer.WithMaxPerPage(1000)))(t)
-	return m
+	return must(relayer.New(memory.New(), relayer.WithMaxPerPage(1000)))(t)
 }
 
 func request(id, network string, labels map[string]string) relayer.CreateRequest {
@@ -32,8 +31,7 @@ func request(id, network string, labels map[string]string) relayer.CreateRequest
 
 func mustCreate(t testing.TB, m *relayer.Manager, req relayer.CreateRequest) *relayer.Relayer {
 	t.Helper()
-	r := must(m.Create(context.Background(), req))(t)
-	return r
+	return must(m.Create(context.Background(), req))(t)
 }
 
 func open(t testing.TB, source relayer.Registry, selector relayer.Selector) *mirror.Mirror {

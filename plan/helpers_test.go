@@ -18,8 +18,7 @@ const secret = "S3CRET"
 
 func newManager(t testing.TB, options ...relayer.Option) *relayer.Manager {
 	t.Helper()
-	m := must(relayer.New(memory.New(), options...))(t)
-	return m
+	return must(relayer.New(memory.New(), options...))(t)
 }
 
 // remote is a registry as a client shows it: with masked URLs, and optionally without
@@ -89,8 +88,7 @@ func create(t testing.TB, registry relayer.Registry, requests ...relayer.CreateR
 
 func get(t testing.TB, registry relayer.Registry, id string) *relayer.Relayer {
 	t.Helper()
-	r := must(registry.Get(t.Context(), id))(t)
-	return r
+	return must(registry.Get(t.Context(), id))(t)
 }
 
 func newPlan(t testing.TB, registry relayer.Registry, relayers []relayer.CreateRequest, options ...plan.Options) *plan.Plan {

@@ -22,6 +22,5 @@ func serve(t *testing.T, m *relayer.Manager) *client.Client {
 	api := must(httpapi.New(m, authenticate, httpapi.WithRateLimit(0, 0)))(t)
 	server := httptest.NewServer(api)
 	t.Cleanup(server.Close)
-	c := must(client.New(server.URL, client.WithToken(token), client.WithRetries(2, time.Second)))(t)
-	return c
+	return must(client.New(server.URL, client.WithToken(token), client.WithRetries(2, time.Second)))(t)
 }

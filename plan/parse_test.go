@@ -46,8 +46,7 @@ func parse(t testing.TB, text string) *plan.Config { return parseWith(t, text, n
 
 func parseWith(t testing.TB, text string, lookup func(string) (string, bool)) *plan.Config {
 	t.Helper()
-	config := must(plan.Parse([]byte(text), lookup))(t)
-	return config
+	return must(plan.Parse([]byte(text), lookup))(t)
 }
 
 func TestParse_PublicConfig(t *testing.T) {

@@ -24,15 +24,13 @@ const (
 // keysOf returns a keyring of one key.
 func keysOf(t *testing.T, id, value string) keyring.Keyring {
 	t.Helper()
-	ring := must(keyring.Parse([]byte("relayer-keyring 1\nprimary " + id + "\nkey " + id + " " + value + "\n")))(t)
-	return ring
+	return must(keyring.Parse([]byte("relayer-keyring 1\nprimary " + id + "\nkey " + id + " " + value + "\n")))(t)
 }
 
 func sealedManager(t *testing.T, db relayer.Store, keys sealed.Keys) *relayer.Manager {
 	t.Helper()
 	store := must(sealed.New(db, keys))(t)
-	m := must(relayer.New(store))(t)
-	return m
+	return must(relayer.New(store))(t)
 }
 
 // sealedManagers returns Managers with the key of one store, without it and with another one.

@@ -20,8 +20,7 @@ func labeled(id, owner string) relayer.CreateRequest {
 
 func selector(t testing.TB, text string) relayer.Selector {
 	t.Helper()
-	s := must(relayer.ParseSelector(text))(t)
-	return s
+	return must(relayer.ParseSelector(text))(t)
 }
 
 // registries returns a Manager, and a client of a server of it.
