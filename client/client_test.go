@@ -188,7 +188,9 @@ func creates() []operation {
 		create("create solana", solana),
 		create("create stellar", stellar),
 		create("create invalid", relayer.CreateRequest{ID: "a b", NetworkType: "tron", CustomRPCURLs: []relayer.RPCConfig{{URL: "x"}}}),
-		create("create with another policy", changed(func(r *relayer.CreateRequest) { r.ID, r.NetworkType, r.Policy = "b", relayer.Solana, &relayer.EVMPolicy{} })),
+		create("create with another policy", changed(func(r *relayer.CreateRequest) {
+			r.ID, r.NetworkType, r.Policy = "b", relayer.Solana, &relayer.EVMPolicy{}
+		})),
 		create("create not UTF-8", changed(func(r *relayer.CreateRequest) { r.ID, r.Name = "b", "a\xff" })),
 		create("create protected", changed(func(r *relayer.CreateRequest) { r.ID = "protected" })),
 	}
