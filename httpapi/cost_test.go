@@ -106,7 +106,7 @@ func elements(element string, count int) string {
 
 // largeParts are members of a relayer of almost 256 KiB as stored.
 func largeParts(i int) string {
-	return fmt.Sprintf(`"name":"%d","custom_rpc_urls":%s,"policies":{"whitelist_receivers":%s}`, i, elements(endpoint, 1000), elements(receiver, 3500))
+	return fmt.Sprintf(`"name":"%d","custom_rpc_urls":%s,"policies":{"whitelist_receivers":%s}`, i, elements(endpoint, 1000), elements(receiver, 3300))
 }
 
 func largeBody(id string) string {
@@ -197,7 +197,7 @@ func (c *costs) inputs() []input {
 		{"list", "", "GET", collection + "?page=50", nil, nil, ok, work{}},
 		{"list", "256 KiB each", "GET", collection + page + "&changes=true", nil, nil, ok, work{1, 60, 400 * each}},
 		{"list", "256 KiB each, full RPC URLs", "GET", collection + page + "&rpc_urls=full", nil, nil, ok, work{1, 2000 * each, 2400 * each}},
-		{"list", "8 searches", "GET", collection + searches, nil, nil, ok, work{1, 20, 10}},
+		{"list", "8 searches", "GET", collection + searches, nil, nil, ok, work{1, 20, 20}},
 		{"list", "1,000 values", "GET", collection + thousand, nil, nil, ok, work{1, 1300, 350}},
 		{"watch", "", "GET", changes, nil, nil, ok, work{}},
 		{"watch", "1,000 values", "GET", changes + thousand, nil, nil, ok, work{0, 600, 400}},
