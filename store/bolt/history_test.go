@@ -186,7 +186,7 @@ func TestHistory_Model(t *testing.T) {
 			m.opts = []bolt.Option{bolt.WithHistory(keep, time.Hour)}
 			const pruneStep = 64 // changes of a relayer that are too many
 			m.store = open(t, m.path, m.opts...)
-			for range 900 {
+			for range 500 {
 				switch random.IntN(60) {
 				case 0:
 					failCommit(m.store, 1, failSync)

@@ -40,7 +40,7 @@ func TestCopy_Interrupted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			eachPair(t, func(t *testing.T, newDst, newSrc func(testing.TB) relayer.Store) {
 				src := newSrc(t)
-				fillWithGaps(t, src, 70)
+				fillWithGaps(t, src, 40)
 				for nth := 0; ; nth++ {
 					dst := newDst(t)
 					if copyInterrupted(t, dst, src, interruption, nth) <= nth {
