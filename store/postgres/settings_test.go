@@ -84,27 +84,6 @@ func TestWrite_SettingsAreLocal(t *testing.T) {
 	}
 }
 
-// TestImport_ArrayNulls imports records without claims in sessions that read NULL in an
-// array as a text.
-func TestImport_ArrayNulls(t *testing.T) {
-	t.Parallel()
-	role := asRole(t, map[string]string{"array_nulls": "off"})
-	for _, mode := range []string{"cache_statement", "exec", "simple_protocol"} {
-		t.Run(mode, func(t *testing.T) {
-			store := openAt(t, parameter(t, role, "default_query_exec_mode", mode), newSchema())
-			records := []relayer.Record{{ID: "one", Revision: 1}, {ID: "NULL", Revision: 2}}
-			if err := store.Import(t.Context(), records); err != nil {
-				t.Fatal(err)
-			}
-			for _, want := range records {
-				if got := get(t, store, want.ID); !same(got, want) {
-					t.Errorf("got %+v, want %+v", got, want)
-				}
-			}
-		})
-	}
-}
-
 // TestOpen_Encoding: Open sets what makes IDs and statements readable. A pool of the host
 // with other settings is refused.
 func TestOpen_Encoding(t *testing.T) {

@@ -32,6 +32,14 @@ func TestNew_Invalid(t *testing.T) {
 	}
 }
 
+func TestKey_String(t *testing.T) {
+	for want, key := range map[string]sealed.Key{"k": {ID: "k"}, "k (fingerprint f)": {ID: "k", Fingerprint: "f"}} {
+		if got := key.String(); got != want {
+			t.Errorf("the key is %q, want %q", got, want)
+		}
+	}
+}
+
 func TestStore_SealsWhatIsClear(t *testing.T) {
 	db, store := newSealed(t)
 	expectSealed(t, get(t, db, "a"))
