@@ -34,9 +34,7 @@ func Parse(data []byte) (Keyring, error) {
 	if lines[0] != fileHeader {
 		return Keyring{}, fmt.Errorf("keyring: line 1 must be %q", fileHeader)
 	}
-	var keys []key
-	var primary string
-	var err error
+	keys, primary, err := []key(nil), "", error(nil)
 	for i, line := range lines[1:] {
 		fields := strings.Split(line, " ")
 		switch {

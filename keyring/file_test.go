@@ -61,17 +61,13 @@ func keyPath(t *testing.T) string { return filepath.Join(t.TempDir(), "relayer.k
 
 func mustAdd(t *testing.T, path, id string) {
 	t.Helper()
-	if err := keyring.AddKey(path, id); err != nil {
-		t.Fatal(err)
-	}
+	must(t, keyring.AddKey(path, id))
 }
 
 func load(t *testing.T, path string) keyring.Keyring {
 	t.Helper()
 	ring, err := keyring.Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return ring
 }
 
@@ -107,17 +103,13 @@ func TestKeyFile_Rotation(t *testing.T) {
 	mustAdd(t, path, "2026-07")
 	expectKeys(t, path, "2026-01", "2026-01", "2026-07")
 
-	if err := keyring.UseKey(path, "2026-07"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, keyring.UseKey(path, "2026-07"))
 	expectKeys(t, path, "2026-07", "2026-01", "2026-07")
 	if opened, err := load(t, path).Open(t.Context(), sealed, boundTo); err != nil || string(opened) != secret {
 		t.Errorf("Open under the old key returned %q and %v", opened, err)
 	}
 
-	if err := keyring.RemoveKey(path, "2026-01"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, keyring.RemoveKey(path, "2026-01"))
 	expectKeys(t, path, "2026-07", "2026-07")
 	expectRefused(t, load(t, path), sealed, boundTo, keyring.ErrUnknownKey)
 }
@@ -130,16 +122,12 @@ func TestKeyFile_Mode(t *testing.T) {
 	mustAdd(t, path, "a")
 	mustAdd(t, path, "b")
 	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if mode := info.Mode().Perm(); mode != 0o600 {
 		t.Errorf("the mode is %v, want 0600", mode)
 	}
 	for mode, accepted := range map[os.FileMode]bool{0o600: true, 0o400: true, 0o640: true, 0o440: true, 0o660: false, 0o644: false, 0o604: false, 0o602: false} {
-		if err := os.Chmod(path, mode); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chmod(path, mode))
 		if _, err := keyring.Load(path); (err == nil) != accepted {
 			t.Errorf("with mode %v Load returned %v", mode, err)
 		}
@@ -151,9 +139,7 @@ func TestKeyFile_RefusedChanges(t *testing.T) {
 	mustAdd(t, path, "a")
 	mustAdd(t, path, "b")
 	before, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, err := range map[string]error{
 		"add a key that exists":  keyring.AddKey(path, "a"),
 		"add an invalid ID":      keyring.AddKey(path, "a b"),
@@ -185,9 +171,7 @@ func TestKeyFile_RefusedChanges(t *testing.T) {
 func TestKeyFile_DamagedFileIsKept(t *testing.T) {
 	path := keyPath(t)
 	damaged := keyFile("a", "a") + "key b\n"
-	if err := os.WriteFile(path, []byte(damaged), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(damaged), 0o600))
 	if err := keyring.AddKey(path, "c"); err == nil || !strings.Contains(err.Error(), "line 4") {
 		t.Errorf("the error is %v, want one of line 4", err)
 	}
@@ -199,15 +183,11 @@ func TestKeyFile_DamagedFileIsKept(t *testing.T) {
 func TestKeyFile_InterruptedChange(t *testing.T) {
 	path := keyPath(t)
 	mustAdd(t, path, "a")
-	if err := os.WriteFile(path+".new", []byte("relayer-key"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path+".new", []byte("relayer-key"), 0o600))
 	if err := keyring.AddKey(path, "b"); err == nil || !strings.Contains(err.Error(), "delete the file") {
 		t.Errorf("the error is %v, want one that says to delete the file", err)
 	}
-	if err := os.Remove(path + ".new"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(path+".new"))
 	mustAdd(t, path, "b")
 	expectKeys(t, path, "a", "a", "b")
 }
@@ -244,15 +224,9 @@ func TestAddKey_ModeAndSymlink(t *testing.T) {
 	if err := os.Symlink(path, link); err != nil {
 		t.Skip(err)
 	}
-	if err := keyring.AddKey(path, "a"); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(path, 0o640); err != nil {
-		t.Fatal(err)
-	}
-	if err := keyring.AddKey(link, "b"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, keyring.AddKey(path, "a"))
+	must(t, os.Chmod(path, 0o640))
+	must(t, keyring.AddKey(link, "b"))
 	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
 		t.Errorf("the link was replaced; error %v", err)
 	}

@@ -21,8 +21,6 @@ import (
 // errChangesPending makes plan exit with status 2.
 var errChangesPending = errors.New("changes are pending")
 
-const standardInput = "-"
-
 type planConfig struct {
 	selection
 	plan.Options
@@ -130,7 +128,7 @@ func (c *planConfig) read(command *cobra.Command) ([]relayer.CreateRequest, erro
 
 func (c *planConfig) readFile(command *cobra.Command) ([]byte, error) {
 	defer endBySignal(command.Context())()
-	if c.file == standardInput {
+	if c.file == "-" { // the standard input
 		return io.ReadAll(command.InOrStdin())
 	}
 	return readFile("--file", c.file, "write one with relayerd export")
@@ -148,7 +146,7 @@ func isTerminal(stream any) bool {
 }
 
 func (c *planConfig) apply(command *cobra.Command, _ []string) error {
-	if !c.yes && (c.file == standardInput || !isTerminal(command.InOrStdin())) {
+	if !c.yes && (c.file == "-" || !isTerminal(command.InOrStdin())) {
 		return errors.New("the standard input is not a terminal: use --yes to apply without confirmation")
 	}
 	changes, err := c.show(command)

@@ -46,8 +46,7 @@ func TestCommands_HostileText(t *testing.T) {
 		for _, line := range []string{"history", "history r-1", "plan -f " + file, "plan --prune -f " + file, "apply --yes -f " + file, "plan -f " + broken, "pause --all"} {
 			done := finishHere(t, token, append(strings.Fields(line), "--server", url)...)
 			shown := done.stdout + done.stderr
-			isHostile := func(char rune) bool { return char != '\n' && !unicode.IsPrint(char) }
-			if at := strings.IndexFunc(shown, isHostile); at >= 0 || shown == "" {
+			if at := strings.IndexFunc(shown, func(char rune) bool { return char != '\n' && !unicode.IsPrint(char) }); at >= 0 || shown == "" {
 				t.Errorf("%s printed %q", line, shown)
 			}
 		}

@@ -23,12 +23,12 @@ func TestRestart_TwoServers(t *testing.T) {
 	t.Parallel()
 	requireProgram(t, "caddy")
 	database := newDatabase(t)
-	servers := []*process{startAgain(t, nil, database), startAgain(t, nil, database)}
+	servers := []*process{startAt(t, vacantAddress(t).String(), database), startAt(t, vacantAddress(t).String(), database)}
 	clients := sendRequests(t, startReverseProxy(t, "caddy", []string{servers[0].url, servers[1].url}))
 	awaitRequest(t, servers[1])
 	for i := range *restarts {
 		servers[i%2].stop()
-		servers[i%2] = startAgain(t, servers[i%2], database)
+		servers[i%2] = startAt(t, servers[i%2].address(), database)
 		awaitRequest(t, servers[i%2])
 	}
 	clients.end(t)
@@ -93,16 +93,9 @@ func TestServe_SeveralSockets(t *testing.T) {
 	server.stop()
 }
 
-// startAgain starts a server with the drain delay that is the default. It has the address of
-// an earlier server, unless that is nil.
-func startAgain(t *testing.T, earlier *process, database string) *process {
+// startAt starts a server with an address, and the drain delay that is the default.
+func startAt(t *testing.T, address, database string) *process {
 	t.Helper()
-	var address string
-	if earlier == nil {
-		address = vacantAddress(t).String()
-	} else {
-		address = earlier.address()
-	}
 	return start(t, token, "--addr", address, "--db", database, "--drain-delay", "3s", "--rate", "0")
 }
 

@@ -114,8 +114,7 @@ func (s *server) openOptions(ctx context.Context) (err error) {
 	if err := s.openRules(ctx); err != nil {
 		return err
 	}
-	const burst = 3 // seconds
-	s.apiOptions = []httpapi.Option{httpapi.WithRateLimit(float64(s.rate), burst*s.rate), httpapi.WithLogger(s.logger)}
+	s.apiOptions = []httpapi.Option{httpapi.WithRateLimit(float64(s.rate), 3*s.rate), httpapi.WithLogger(s.logger)} // a burst of 3 s
 	if s.logLevel == "debug" {
 		s.apiOptions = append(s.apiOptions, httpapi.WithRequestLog(s.logger))
 	}

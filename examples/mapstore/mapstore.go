@@ -74,16 +74,11 @@ func (s *Store) Delete(ctx context.Context, id string, revision uint64, note []b
 
 // current returns the record to change if its revision is the given one.
 func (s *Store) current(ctx context.Context, id string, revision uint64) (relayer.Record, error) {
-	rec, ok := s.records[id]
-	switch {
-	case ctx.Err() != nil:
-		return relayer.Record{}, ctx.Err()
-	case !ok:
-		return relayer.Record{}, relayer.ErrNotFound
-	case rec.Revision != revision:
-		return relayer.Record{}, relayer.ErrConflict
+	rec, err := s.find(ctx, id)
+	if err == nil && rec.Revision != revision {
+		err = relayer.ErrConflict
 	}
-	return rec, nil
+	return rec, err
 }
 
 // put stores the record with the next revision, and publishes the change.
@@ -113,12 +108,16 @@ func (s *Store) put(rec relayer.Record, change relayer.RecordChange) (relayer.Re
 func (s *Store) Get(ctx context.Context, id string) (relayer.Record, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
+	return s.find(ctx, id)
+}
+
+func (s *Store) find(ctx context.Context, id string) (relayer.Record, error) {
+	if err := ctx.Err(); err != nil {
+		return relayer.Record{}, err
+	}
 	rec, ok := s.records[id]
-	switch {
-	case ctx.Err() != nil:
-		return relayer.Record{}, ctx.Err()
-	case !ok:
-		return relayer.Record{}, relayer.ErrNotFound
+	if !ok {
+		return rec, relayer.ErrNotFound
 	}
 	return rec, nil
 }

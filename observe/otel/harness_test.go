@@ -30,9 +30,7 @@ func newTelemetry(t testing.TB, options ...trace.TracerProviderOption) telemetry
 	tracers := trace.NewTracerProvider(append(options, trace.WithSyncer(spans))...)
 	meters := metric.NewMeterProvider(metric.WithReader(reader))
 	observe, err := relayerotel.NewObserver(relayerotel.WithTracerProvider(tracers), relayerotel.WithMeterProvider(meters))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return telemetry{observe, tracers, spans, reader}
 }
 
@@ -48,9 +46,7 @@ func (x telemetry) span(t testing.TB) tracetest.SpanStub {
 func (x telemetry) measured(t testing.TB) metricdata.ResourceMetrics {
 	t.Helper()
 	var measured metricdata.ResourceMetrics
-	if err := x.reader.Collect(context.Background(), &measured); err != nil {
-		t.Fatal(err)
-	}
+	must(t, x.reader.Collect(context.Background(), &measured))
 	return measured
 }
 
@@ -82,18 +78,14 @@ func (x telemetry) points(t testing.TB) []metricdata.HistogramDataPoint[float64]
 func (x telemetry) exported(t testing.TB) string {
 	t.Helper()
 	text, err := json.Marshal([]any{x.spans.GetSpans(), x.measured(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text)
 }
 
 func newManager(t testing.TB, options ...relayer.Option) *relayer.Manager {
 	t.Helper()
 	manager, err := relayer.New(memory.New(), options...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return manager
 }
 
@@ -113,4 +105,11 @@ func textsOf(attributes []attribute.KeyValue) map[string]string {
 		texts[string(each.Key)] = each.Value.String()
 	}
 	return texts
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"go.opentelemetry.io/otel/codes"
@@ -64,9 +63,7 @@ func TestObserver_CanceledContext(t *testing.T) {
 func TestObserver_GeneratedID(t *testing.T) {
 	got := newTelemetry(t)
 	created, err := newManager(t, relayer.WithObserver(got.observe)).Create(context.Background(), request(""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if id := textsOf(got.span(t).Attributes)["relayer.id"]; id != created.ID {
 		t.Errorf("the ID is %q, want %q", id, created.ID)
 	}
@@ -220,34 +217,31 @@ func TestObserver_Exemplar(t *testing.T) {
 	}
 }
 
-// An action that a later version adds is recorded too.
-func TestObserver_UnknownAction(t *testing.T) {
-	got, operation := newTelemetry(t), relayer.Operation{Action: "rename", ID: "sepolia-1"}
-	got.run(operation, nil)
-	checkSpan(t, got, operation, outcome.OK)
-	checkPoint(t, got, operation, outcome.OK)
-}
+// The observer exports the IDs that the Manager accepts, and no others.
+func TestObserver_ExportedIDs(t *testing.T) {
+	ids := []string{secret, "", "a", "A_z-09", "-", strings.Repeat("a", 64), strings.Repeat("a", 65), "é", "ａ", "a\n", "\xff"}
+	for char := range 256 {
+		ids = append(ids, string([]byte{byte(char)}))
+	}
+	for _, id := range ids {
+		t.Run(fmt.Sprintf("%.20q", id), func(t *testing.T) {
+			_, err := newManager(t).Create(context.Background(), request(id))
+			// Create accepts an empty ID and generates one.
+			want := err == nil && id != ""
 
-func TestObserver_ConcurrentOperations(t *testing.T) {
-	const callers, each = 16, 50
-	got := newTelemetry(t)
-	manager := newManager(t, relayer.WithObserver(got.observe))
-	var running sync.WaitGroup
-	for range callers {
-		running.Go(func() {
-			for range each {
-				manager.Get(context.Background(), "sepolia-1")
-				manager.List(context.Background(), relayer.ListQuery{})
+			for _, isKnownAtEnd := range []bool{false, true} { // the ID of a create is
+				got, operation := newTelemetry(t), relayer.Operation{Action: relayer.ActionGet}
+				if !isKnownAtEnd {
+					operation.ID = id
+				}
+				_, end := got.observe(context.Background(), &operation)
+				operation.ID = id
+				end(nil)
+				exported, ok := textsOf(got.span(t).Attributes)["relayer.id"]
+				if ok != want || ok && exported != id {
+					t.Errorf("exported ID is %q, %v; want present: %v", exported, ok, want)
+				}
 			}
 		})
-	}
-	running.Wait()
-
-	var recorded uint64
-	for _, point := range got.points(t) {
-		recorded += point.Count
-	}
-	if want := 2 * callers * each; recorded != uint64(want) || len(got.spans.GetSpans()) != want {
-		t.Errorf("%d recorded and %d spans, want %d of each", recorded, len(got.spans.GetSpans()), want)
 	}
 }

@@ -41,9 +41,7 @@ func TestNewObserver_GlobalProvidersSetLater(t *testing.T) {
 		return
 	}
 	observe, err := relayerotel.NewObserver()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	spans, reader := tracetest.NewInMemoryExporter(), sdkmetric.NewManualReader()
 	otelapi.SetTracerProvider(trace.NewTracerProvider(trace.WithSyncer(spans)))
 	otelapi.SetMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)))

@@ -28,18 +28,14 @@ func newObserver(t testing.TB) (relayer.Observer, *client.Registry) {
 func mustObserve(t testing.TB, registerer client.Registerer) relayer.Observer {
 	t.Helper()
 	observe, err := relayerprom.NewObserver(registerer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return observe
 }
 
 func newManager(t testing.TB, options ...relayer.Option) *relayer.Manager {
 	t.Helper()
 	manager, err := relayer.New(memory.New(), options...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return manager
 }
 
@@ -49,14 +45,10 @@ func scrape(t testing.TB, registry *client.Registry) (string, map[string]*dto.Me
 	server := httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	defer server.Close()
 	response, err := http.Get(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if contentType := response.Header.Get("Content-Type"); response.StatusCode != http.StatusOK || !strings.HasPrefix(contentType, "text/plain") {
 		t.Fatalf("scrape returned %s as %s", response.Status, contentType)
 	}
@@ -76,13 +68,9 @@ func labelsOf(metric *dto.Metric) map[string]string {
 	return labels
 }
 
-// series returns the number of time series in a scrape.
-func series(text string) int {
-	count := 0
-	for line := range strings.Lines(text) {
-		if !strings.HasPrefix(line, "#") {
-			count++
-		}
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
-	return count
 }

@@ -97,13 +97,11 @@ func (m metrics) observe(ctx context.Context, operation *relayer.Operation) (con
 	}
 }
 
-// Describe implements client_golang's Collector.
 func (m metrics) Describe(descriptions chan<- *client.Desc) {
 	m.operations.Describe(descriptions)
 	m.durations.Describe(descriptions)
 }
 
-// Collect implements client_golang's Collector.
 func (m metrics) Collect(collected chan<- client.Metric) {
 	m.operations.Collect(collected)
 	m.durations.Collect(collected)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/observe/outcome"
+	relayerprom "github.com/go-relayer/relayer/observe/prometheus"
 )
 
 const (
@@ -114,9 +114,7 @@ func TestObserver_Durations(t *testing.T) {
 			end(nil)
 		}
 		families, err := registry.Gather()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, family := range families {
 			for _, metric := range family.Metric {
 				if family.GetName() != durationSeconds || labelsOf(metric)["operation"] != "get" {
@@ -134,98 +132,44 @@ func TestObserver_Durations(t *testing.T) {
 	})
 }
 
-func TestObserver_HostileIDs(t *testing.T) {
-	observe, registry := newObserver(t)
-	before, _ := scrape(t, registry)
-	manager := newManager(t, relayer.WithObserver(observe))
-	for i := range 1000 {
-		for _, form := range []string{"absent-%d", "%d " + secret, "\xff\xfe%d", "%d\n# HELP forged forged\nforged 1\n", `%d",outcome="ok"} 1 `} {
-			manager.Get(context.Background(), fmt.Sprintf(form, i))
-		}
-	}
-	after, _ := scrape(t, registry)
-	if series(after) != series(before) {
-		t.Errorf("%d series, want %d as before", series(after), series(before))
-	}
-	if strings.Contains(after, "hunter2") {
-		t.Errorf("a secret is exported: %s", after)
-	}
-}
-
-// An action that a later version adds is recorded too.
-func TestObserver_UnknownAction(t *testing.T) {
-	observe, registry := newObserver(t)
-	run(observe, relayer.Operation{Action: "rename"}, nil)
-	text, _ := scrape(t, registry)
-	for _, line := range []string{
-		`relayer_operations_total{operation="rename",outcome="ok"} 1`,
-		`relayer_operation_duration_seconds_count{operation="rename"} 1`,
-	} {
-		if !strings.Contains(text, line+"\n") {
-			t.Errorf("no line %s in %s", line, text)
-		}
-	}
-}
-
-func TestObserver_ConcurrentOperations(t *testing.T) {
-	const callers, each = 16, 50
-	observe, registry := newObserver(t)
-	manager := newManager(t, relayer.WithObserver(observe))
-	var running sync.WaitGroup
-	for range callers {
-		running.Go(func() {
-			for range each {
-				manager.Get(context.Background(), "sepolia-1")
-				manager.List(context.Background(), relayer.ListQuery{})
-			}
-		})
-		running.Go(func() {
-			if _, err := registry.Gather(); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	running.Wait()
-
-	_, families := scrape(t, registry)
-	counted := 0.0
-	for _, metric := range families[operationsTotal].Metric {
-		counted += metric.Counter.GetValue()
-	}
-	if counted != 2*callers*each {
-		t.Errorf("%v operations counted, want %d", counted, 2*callers*each)
-	}
-}
-
 func TestMetrics_Lint(t *testing.T) {
 	_, registry := newObserver(t)
 	problems, err := testutil.GatherAndLint(registry)
 	if err != nil || len(problems) > 0 {
 		t.Errorf("lint found %v, %v", problems, err)
 	}
-	for name, want := range map[string]int{
-		operationsTotal: len(outcome.Actions()) * len(outcome.All()),
-		durationSeconds: len(outcome.Actions()),
-	} {
-		if count, err := testutil.GatherAndCount(registry, name); err != nil || count != want {
-			t.Errorf("%d of %s, %v; want %d", count, name, err, want)
-		}
+}
+
+func TestNewObserver_NilRegisterer(t *testing.T) {
+	if observe, err := relayerprom.NewObserver(nil); err == nil || observe != nil {
+		t.Errorf("error is %v, want one and no observer", err)
 	}
 }
 
-// A label per registerer separates the counts of two Managers.
-func TestNewObserver_WrappedRegisterer(t *testing.T) {
+func TestNewObserver_RegisteredTwice(t *testing.T) {
 	registry := client.NewPedanticRegistry()
-	for _, name := range []string{"live", "trial"} {
-		observe := mustObserve(t, client.WrapRegistererWith(client.Labels{"registry": name}, registry))
-		newManager(t, relayer.WithObserver(observe)).List(context.Background(), relayer.ListQuery{})
+	mustObserve(t, registry)
+	observe, err := relayerprom.NewObserver(registry)
+	if observe != nil || !errors.As(err, new(client.AlreadyRegisteredError)) {
+		t.Fatalf("error is %v, want an AlreadyRegisteredError and no observer", err)
 	}
-	_, families := scrape(t, registry)
-	counted := make(map[string]float64)
-	for _, metric := range families[operationsTotal].Metric {
-		counted[labelsOf(metric)["registry"]] += metric.Counter.GetValue()
+	if !strings.Contains(err.Error(), "relayer metrics") || !strings.Contains(err.Error(), "once") {
+		t.Errorf("error %q does not name the metrics registered twice", err)
 	}
-	if counted["live"] != 1 || counted["trial"] != 1 {
-		t.Errorf("counted %v, want one operation each", counted)
+}
+
+// If one name is taken, neither metric is registered.
+func TestNewObserver_NameTaken(t *testing.T) {
+	for _, name := range []string{operationsTotal, durationSeconds} {
+		t.Run(name, func(t *testing.T) {
+			registry := client.NewPedanticRegistry()
+			registry.MustRegister(client.NewGauge(client.GaugeOpts{Name: name, Help: "Another metric."}))
+			if observe, err := relayerprom.NewObserver(registry); err == nil || observe != nil {
+				t.Fatalf("error is %v, want one and no observer", err)
+			}
+			if count, err := testutil.GatherAndCount(registry); count != 1 || err != nil {
+				t.Errorf("%d metrics, %v; want only the existing one", count, err)
+			}
+		})
 	}
 }
