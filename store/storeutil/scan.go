@@ -1,11 +1,14 @@
 package storeutil
 
 import (
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/limits"
 )
 
 // Selects reports whether the query selects the record. After, Offset and Limit do not matter.
@@ -50,4 +53,46 @@ func Scan(records iter.Seq2[relayer.Record, error], query relayer.StoreQuery) (r
 		}
 	}
 	return found, nil
+}
+
+// Check returns a [*relayer.ValidationError] if the ID, the claim, the terms, the text or the
+// note of a record violate the limits of package relayer, or Document and Private together exceed maxBytes.
+// The Manager writes no such record, but other callers of a store can: the check is optional.
+// MaxBytes must be at least the size of the largest relayer ([relayer.WithMaxRelayerSize]),
+// and 2 MiB for storetest. A store without a limit passes [math.MaxInt].
+func Check(rec relayer.Record, maxBytes int) error {
+	switch {
+	case len(rec.ID) == 0 || len(rec.ID) > limits.ID:
+		return invalid("id", fmt.Sprintf("must be 1 to %d bytes long", limits.ID))
+	case len(rec.Claim) > limits.Claim:
+		return invalid("claim", fmt.Sprintf("must be at most %d bytes long", limits.Claim))
+	case !areTerms(rec.Terms):
+		return invalid("terms", fmt.Sprintf("must be at most %d distinct texts in ascending order, each 1 to %d bytes long",
+			limits.Terms, limits.Term))
+	case len(rec.Text) > limits.Text || !isText(rec.Text):
+		return invalid("text", fmt.Sprintf("must be at most %d bytes of UTF-8 without NUL", limits.Text))
+	case len(rec.Note) > limits.Note:
+		return invalid("note", fmt.Sprintf("must be at most %d bytes long", limits.Note))
+	case len(rec.Document) > maxBytes || len(rec.Private) > maxBytes-len(rec.Document):
+		return invalid("", fmt.Sprintf("document and private part must be at most %d bytes long together", maxBytes))
+	}
+	return nil
+}
+
+func areTerms(terms []string) bool {
+	for i, term := range terms {
+		if term == "" || len(term) > limits.Term || !isText(term) {
+			return false
+		}
+		if i > 0 && term <= terms[i-1] {
+			return false
+		}
+	}
+	return len(terms) <= limits.Terms
+}
+
+func isText(text string) bool { return utf8.ValidString(text) && strings.IndexByte(text, 0) < 0 }
+
+func invalid(field, message string) error {
+	return &relayer.ValidationError{Fields: []relayer.FieldError{{Field: field, Message: message}}}
 }
