@@ -32,11 +32,12 @@ const (
 
 // The format entry is the magic followed by the version.
 const (
-	magic         = "relayer registry"
+	magic         = "relayers"
 	formatVersion = 1
-
-	developmentMagic = "go-relayer relayers" // of the versions before the first release
 )
+
+// developmentMagics are those of the versions before the first release.
+var developmentMagics = []string{"go-relayer relayers", "relayer registry"}
 
 func format() []byte {
 	return binary.BigEndian.AppendUint32([]byte(magic), formatVersion)
@@ -58,7 +59,8 @@ func readMeta(file *pages.File) (map[string][]byte, error) {
 // checkFormat returns an error unless the value of the format entry is that of this
 // version.
 func checkFormat(value []byte) error {
-	if bytes.HasPrefix(value, []byte(developmentMagic)) {
+	isDevelopment := func(magic string) bool { return bytes.HasPrefix(value, []byte(magic)) }
+	if slices.ContainsFunc(developmentMagics, isDevelopment) {
 		return fmt.Errorf("%w: an earlier development version created it: export the relayers with that version and apply them to a new file",
 			relayer.ErrUnknownFormat)
 	}

@@ -44,8 +44,8 @@ func TestOpen_RefusedFiles(t *testing.T) {
 			return errors.Join(err, meta.Put([]byte("format"), []byte("something else")))
 		}), relayer.ErrUnknownFormat},
 		{"empty database", database(t, func(*bbolt.Tx) error { return nil }), relayer.ErrUnknownFormat},
-		{"newer format", edited(t, whole, setFormat("relayer registry\x00\x00\x00\x02")), relayer.ErrNewerFormat},
-		{"another format", edited(t, whole, setFormat("relayer registry and more")), relayer.ErrUnknownFormat},
+		{"newer format", edited(t, whole, setFormat("relayers\x00\x00\x00\x02")), relayer.ErrNewerFormat},
+		{"another format", edited(t, whole, setFormat("relayers and more")), relayer.ErrUnknownFormat},
 		{"format of development versions", edited(t, whole, setFormat("go-relayer relayers\x00\x00\x00\x04")), relayer.ErrUnknownFormat},
 		{"without a bucket", edited(t, whole, func(tx *bbolt.Tx) error {
 			return tx.DeleteBucket([]byte("relayers"))
@@ -104,11 +104,11 @@ func setFormat(format string) func(tx *bbolt.Tx) error {
 func TestOpen_EarlierFormat(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "relayers.db")
 	const remedy = "export the relayers with that version and apply them to a new file"
-	for _, version := range []string{"\x00\x00\x00\x03", "\x00\x00\x00\x04"} {
-		write(t, path, edited(t, wholeFile(t), setFormat("go-relayer relayers"+version)))
+	for _, format := range []string{"go-relayer relayers\x00\x00\x00\x04", "relayer registry\x00\x00\x00\x01"} {
+		write(t, path, edited(t, wholeFile(t), setFormat(format)))
 		_, err := bolt.Open(t.Context(), path)
 		if !errors.Is(err, relayer.ErrUnknownFormat) || !strings.Contains(err.Error(), remedy) {
-			t.Errorf("format %q: error is %v, want one that says %q", version, err, remedy)
+			t.Errorf("format %q: error is %v, want one that says %q", format, err, remedy)
 		}
 	}
 }

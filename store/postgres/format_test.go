@@ -26,13 +26,13 @@ const (
 		SELECT pg_sleep(0.3)`
 	incompatible = `
 		ALTER TABLE $schema.relayers ADD COLUMN remark text NOT NULL DEFAULT '';
-		UPDATE $schema.state SET version = 2, min_writer = 2;
+		UPDATE $schema.state SET version = 2, minimum_writer = 2;
 		SELECT pg_sleep(0.3)`
 	removing = `
 		DROP FUNCTION $schema.page(bigint, bigint, bigint);
 		DROP FUNCTION $schema.changes_after(bigint, bigint);
 		CREATE FUNCTION $schema.page(bigint) RETURNS bigint LANGUAGE sql AS 'SELECT $1';
-		UPDATE $schema.state SET version = 2, min_writer = 2`
+		UPDATE $schema.state SET version = 2, minimum_writer = 2`
 )
 
 // upgradeSchema runs the step of a newer version as that version would, in one

@@ -60,7 +60,7 @@ const schemaVersion = 1
 const schemaSQL = `
 CREATE TABLE $schema.state (
 	version integer NOT NULL,
-	min_writer integer NOT NULL,
+	minimum_writer integer NOT NULL,
 	total bigint NOT NULL CHECK (total >= 0),
 	last_sequence bigint NOT NULL,
 	last_revision bigint PRIMARY KEY,
@@ -417,7 +417,7 @@ type querier interface {
 func readFormat(ctx context.Context, db querier, schema string) (found format, err error) {
 	var version, minWriter string
 	err = db.QueryRow(ctx, inSchema(schema, `
-		SELECT coalesce(version::text, ''), coalesce(min_writer::text, '') FROM $schema.state LIMIT 1`)).Scan(&version, &minWriter)
+		SELECT coalesce(version::text, ''), coalesce(minimum_writer::text, '') FROM $schema.state LIMIT 1`)).Scan(&version, &minWriter)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return format{}, err
 	}
@@ -529,7 +529,7 @@ func (s *Store) explain(ctx context.Context, err error) error {
 // format is the version of the schema and the minimum version of its writers. A later
 // version of this package may change the schema under the write lock while instances of
 // this version run: they go on reading through the functions of the schema, and writing
-// and pruning if minWriter permits it. The tables state (version, min_writer) and
+// and pruning if minWriter permits it. The tables state (version, minimum_writer) and
 // pruning keep their names, because all versions look there.
 type format struct{ version, minWriter int }
 

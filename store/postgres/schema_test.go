@@ -181,8 +181,8 @@ func TestSchema_EarlierVersion(t *testing.T) {
 	for name, change := range map[string]string{
 		"without postings": `DROP FUNCTION $.selection; DROP TABLE $.postings`,
 		"without notes":    `ALTER TABLE $.relayers DROP COLUMN note`,
-		"of version 4":     `UPDATE $.state SET version = 4, min_writer = 4; ALTER TABLE $.state RENAME min_writer TO min_writer_version`,
-		"without a writer": `ALTER TABLE $.state DROP COLUMN min_writer`,
+		"with min_writer":  `ALTER TABLE $.state RENAME minimum_writer TO min_writer`,
+		"without a writer": `ALTER TABLE $.state DROP COLUMN minimum_writer`,
 		"without a state":  `DROP TABLE $.state`,
 		"without relayer":  `DROP FUNCTION $.relayer`,
 		"without page":     `DROP FUNCTION $.page`,

@@ -22,7 +22,7 @@ const (
 	// ends with the transaction, so that it works through a pooler in transaction mode.
 	sqlLock  = `SELECT pg_advisory_xact_lock('$schema.state'::regclass::oid::bigint)`
 	sqlState = `
-		SELECT version, min_writer, last_sequence, last_revision,
+		SELECT version, minimum_writer, last_sequence, last_revision,
 			set_config('relayer.last_sequence', last_sequence::text, true),
 			set_config('relayer.last_revision', last_revision::text, true)
 		FROM $schema.state ORDER BY last_revision DESC LIMIT 1`
@@ -214,7 +214,7 @@ const (
 	oldest = `oldest AS (
 				SELECT number, changed_at, id, nth FROM $schema.changes
 				WHERE number > $1::bigint AND $4::integer >= (
-					SELECT min_writer FROM $schema.state ORDER BY last_revision DESC LIMIT 1)
+					SELECT minimum_writer FROM $schema.state ORDER BY last_revision DESC LIMIT 1)
 				ORDER BY number LIMIT $2::integer
 			)`
 )
