@@ -43,7 +43,7 @@ func scaledAmount(n, wei uint64) Amount {
 
 // AmountFromBig returns an amount of wei. It returns an error if wei is negative or more
 // than 2^256-1.
-func AmountFromBig(wei *big.Int) (amount Amount, err error) {
+func AmountFromBig(wei *big.Int) (Amount, error) {
 	if wei.Sign() < 0 {
 		return Amount{}, amountError(strictjson.NegativeMessage)
 	}
@@ -52,6 +52,7 @@ func AmountFromBig(wei *big.Int) (amount Amount, err error) {
 	}
 	var encoded [32]byte
 	wei.FillBytes(encoded[:])
+	var amount Amount
 	for i := range amount.words {
 		amount.words[i] = binary.BigEndian.Uint64(encoded[8*i:])
 	}

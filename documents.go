@@ -168,18 +168,23 @@ func (d Documents) read(ctx context.Context, rec Record) (Document, error) {
 func unmaskedDocument(rec Record) ([]byte, error) {
 	shown, err := endpointsOf(rec.Document)
 	if err != nil || !isObject(rec.Document) {
-		return nil, privateMismatch(rec)
+		return nil, corruptPart(rec, mismatch)
 	}
 	full, err := fullEndpoints(rec, shown)
 	if err != nil {
 		return nil, err
 	}
 	private, _ := strictjson.Members(rec.Private)
-	document := strictjson.ReplaceMember(rec.Document, urlsMember, func([]byte) []byte { return private[urlsMember] })
+	document := strictjson.ReplaceMember(rec.Document, urlsMember, func(list []byte) []byte {
+		if len(full) == 0 {
+			return list // an empty list has no private part
+		}
+		return private[urlsMember]
+	})
 	// A writer without the key can add a member that other decoders accept in place of this one,
 	// such as "Custom_RPC_URLs".
-	if shown, _ := endpointsOf(document); !slices.EqualFunc(shown, full, RPCConfig.equals) {
-		return nil, privateMismatch(rec)
+	if shown, err := endpointsOf(document); err != nil || !slices.EqualFunc(shown, full, RPCConfig.equals) {
+		return nil, corruptPart(rec, mismatch)
 	}
 	return document, nil
 }

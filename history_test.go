@@ -242,7 +242,12 @@ func TestDocuments_WithFullURLs(t *testing.T) {
 			if name == "sealed" {
 				m = managerOf(t, sealing(t, store, ringOf(t, "k1")))
 			}
-			mustCreate(t, m, minimal("none"))
+			none := minimal("none")
+			none.CustomRPCURLs = []relayer.RPCConfig{}
+			mustCreate(t, m, none)
+			if r := mustGet(t, m, "none"); r.CustomRPCURLs == nil {
+				t.Error("an empty list is read as nil")
+			}
 			watched := m.Documents().WithFullURLs().Watch(t.Context(), relayer.WatchQuery{})
 			mustCreate(t, m, withURLs("r", "https://user:pw@a.example/v2/\"<KEY", "wss://b.example/é"))
 			masked := must(m.Documents().Get(t.Context(), "r"))(t)

@@ -35,11 +35,23 @@ func (s *settings) newRecord(r *Relayer) (Record, error) {
 }
 
 // encodeRelayer returns the document and the private part of a relayer, with defaults for what is
-// not set.
+// not set. The policy is never nil.
 func encodeRelayer(r *Relayer) (document, private []byte, err error) {
 	complete := *r
-	complete.CustomRPCURLs = withDefaultWeights(r.CustomRPCURLs)
-	complete.Policy = withPolicyDefaults(r.Policy, r.NetworkType)
+	complete.CustomRPCURLs = slices.Clone(r.CustomRPCURLs)
+	for i := range complete.CustomRPCURLs {
+		if endpoint := &complete.CustomRPCURLs[i]; endpoint.Weight == nil {
+			endpoint.Weight = new(DefaultRPCWeight)
+		}
+	}
+	if isNil(r.Policy) {
+		complete.Policy = newPolicy(r.NetworkType)
+	}
+	if solana, ok := complete.Policy.(*SolanaPolicy); ok && solana.FeePaymentStrategy == nil {
+		completed := *solana
+		completed.FeePaymentStrategy = new(FeePaidByUser)
+		complete.Policy = &completed
+	}
 	complete.DisabledReason = maskedReason(r.DisabledReason)
 	complete.Settings = canonicalSettings(r.Settings)
 	if document, err = strictjson.Encode(complete); err == nil {
@@ -58,30 +70,6 @@ func maskedReason(reason *DisabledReason) *DisabledReason {
 		return nil
 	}
 	return &DisabledReason{Type: DisabledReasonType(mask.Text(string(reason.Type))), Details: mask.Text(reason.Details)}
-}
-
-func withDefaultWeights(endpoints []RPCConfig) []RPCConfig {
-	endpoints = slices.Clone(endpoints)
-	for i := range endpoints {
-		if endpoints[i].Weight == nil {
-			endpoints[i].Weight = new(DefaultRPCWeight)
-		}
-	}
-	return endpoints
-}
-
-// withPolicyDefaults returns the policy to store. It is never nil.
-func withPolicyDefaults(policy Policy, networkType NetworkType) Policy {
-	if isNil(policy) {
-		policy = newPolicy(networkType)
-	}
-	solana, ok := policy.(*SolanaPolicy)
-	if !ok || solana.FeePaymentStrategy != nil {
-		return policy
-	}
-	completed := *solana
-	completed.FeePaymentStrategy = new(FeePaidByUser)
-	return &completed
 }
 
 // signerClaim returns the claim of the signer: a digest, because names can be long.
@@ -142,23 +130,21 @@ func fullEndpoints(rec Record, shown []RPCConfig) (full []RPCConfig, err error) 
 	}
 	if err != nil {
 		// The error of the decoder may quote secrets.
-		return nil, corruptPart(rec, "is not readable: "+urlsRemedy)
+		return nil, corruptPart(rec, "is not readable")
 	}
 	if !slices.EqualFunc(shown, full, RPCConfig.isMaskOf) {
-		return nil, privateMismatch(rec)
+		return nil, corruptPart(rec, mismatch)
+	}
+	if len(full) == 0 {
+		return shown, nil // a list may be empty, but not nil
 	}
 	return full, nil
 }
 
-// urlsRemedy is what to do about a damaged private part.
-const urlsRemedy = "replace all RPC URLs, or restore a backup"
-
-func privateMismatch(rec Record) error {
-	return corruptPart(rec, "does not match its document: "+urlsRemedy)
-}
+const mismatch = "does not match its document"
 
 func corruptPart(rec Record, problem string) error {
-	return &CorruptError{ID: rec.ID, Sequence: rec.Sequence, Err: fmt.Errorf("relayer: the private part of %s %s", rec.ID, problem)}
+	return &CorruptError{ID: rec.ID, Sequence: rec.Sequence, Err: fmt.Errorf("relayer: the private part of %s %s: replace all RPC URLs, or restore a backup", rec.ID, problem)}
 }
 
 // isSealed reports whether a private part is sealed. In clear it is a JSON object.

@@ -135,33 +135,6 @@ func TestDisabledReason_UnmarshalJSON(t *testing.T) {
 	}
 }
 
-// A Go client decodes the document of each network, with masked URLs, and encodes it again.
-func TestRelayer_JSON(t *testing.T) {
-	for _, full := range fullRelayers {
-		m := newFullManager(t)
-		mustCreateDocument(t, m, full.request)
-		want, err := m.Get(t.Context(), "full-"+string(full.networkType))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i, endpoint := range want.CustomRPCURLs {
-			want.CustomRPCURLs[i].URL = relayer.RPCURL(endpoint.URL.String())
-		}
-		want.Revision, want.LastChange = 0, relayer.ChangeInfo{}
-		var got relayer.Relayer
-		if err := json.Unmarshal([]byte(full.document), &got); err != nil {
-			t.Fatal(err)
-		}
-		if !reflect.DeepEqual(got, *want) {
-			t.Errorf("%s: decoded %+v, want %+v", full.networkType, got, *want)
-		}
-		encoded, err := json.Marshal(got)
-		if err != nil || !reflect.DeepEqual(parseTree(t, string(encoded)), parseTree(t, full.document)) {
-			t.Errorf("encoded %s, %v\nwant %s", encoded, err, full.document)
-		}
-	}
-}
-
 // These responses are not among those of this version.
 func TestRelayer_UnmarshalJSON(t *testing.T) {
 	var disabled relayer.Relayer
@@ -453,23 +426,6 @@ func TestUnknownPolicy_Create(t *testing.T) {
 	wantFields(t, fieldErrors(t, second(m.Create(t.Context(), req))), "policies")
 	req.NetworkType = "fictional"
 	wantFields(t, fieldErrors(t, second(m.Create(t.Context(), req))), "network_type", "policies")
-}
-
-// A client decodes a list with a relayer of an unknown network type.
-func TestUnknownPolicy_Decode(t *testing.T) {
-	var list []relayer.Relayer
-	body := fmt.Sprintf(`[%s,%s]`, newer["fictional"].Document, newer["solana"].Document)
-	if err := json.Unmarshal([]byte(body), &list); err != nil {
-		t.Fatal(err)
-	}
-	encoded, err := json.Marshal(list[0])
-	if err != nil || member(t, encoded, "policies") != `{"max_sats":10,"new":{"a":[1]},"custom_rpc_urls":[{"new":1},{"new":2}]}` {
-		t.Errorf("encoded as %s, error %v", encoded, err)
-	}
-	var r relayer.Relayer
-	if err := json.Unmarshal([]byte(`{"network_type":"fictional"}`), &r); err != nil || r.Policy.NetworkType() != "fictional" {
-		t.Errorf("without a policy: %v, error %v", r, err)
-	}
 }
 
 // Every write says who made it, when, why and what it was, in every result.

@@ -268,7 +268,8 @@ func (s Selector) with(added selectorTerm) Selector {
 	}
 	key, _ := selectorKeyNamed(added.key)
 	terms := slices.Clone(s.terms)
-	terms[position] = newTerm(key, inBoth(present, added.values))
+	isMissing := func(value string) bool { return !slices.Contains(added.values, value) }
+	terms[position] = newTerm(key, slices.DeleteFunc(slices.Clone(present), isMissing))
 	return Selector{terms: terms}
 }
 
@@ -433,10 +434,6 @@ func (s Selector) narrow(q StoreQuery) StoreQuery {
 		}
 	}
 	return q
-}
-
-func inBoth(a, b []string) []string {
-	return slices.DeleteFunc(slices.Clone(a), func(text string) bool { return !slices.Contains(b, text) })
 }
 
 // positionMark separates the position of a store from the digest of a selection.

@@ -3,11 +3,12 @@
 package cron
 
 import (
+	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 )
 
 // maxLength exceeds any useful schedule and bounds the work of checking one.
@@ -49,11 +50,7 @@ func Problem(schedule string) string {
 }
 
 func isExpression(schedule string) bool {
-	// Some letters outside ASCII have an ASCII capital: ſun is not a day.
-	if strings.ContainsFunc(schedule, func(r rune) bool { return r > unicode.MaxASCII }) {
-		return false
-	}
-	texts := strings.FieldsFunc(strings.ToUpper(schedule), func(r rune) bool { return r == ' ' || r == '\t' })
+	texts := strings.FieldsFunc(schedule, func(r rune) bool { return r == ' ' || r == '\t' })
 	if len(texts) == len(fields)-2 {
 		texts = slices.Insert(texts, 0, "0")
 	}
@@ -73,49 +70,38 @@ func isExpression(schedule string) bool {
 	return true
 }
 
-// accepts reports whether item is ?, *, a number or a range of numbers, the last
-// three also with a step.
+// items matches ?, *, a number or a range of numbers, the last three also with a step. Numbers may
+// have names. Letters outside of ASCII have no match, although some have an ASCII capital: ſun is
+// not a day.
+var items = regexp.MustCompile(`^(?:\?|(\*|(\w+)(?:-(\w+))?)(?:/([1-9][0-9]*))?)$`)
+
 func (f field) accepts(item string) bool {
-	if item == "?" {
-		return f.optional
+	parts := items.FindStringSubmatch(item)
+	if parts == nil || item == "?" {
+		return parts != nil && f.optional
 	}
-	numbers, step, stepped := strings.Cut(item, "/")
-	if stepped && !f.acceptsStep(step) {
+	// A step that exceeds every number of the field would have no effect.
+	if step, err := strconv.Atoi(cmp.Or(parts[4], "1")); err != nil || step > f.most {
 		return false
 	}
-	if numbers == "*" {
+	if parts[1] == "*" {
 		return true
 	}
-	from, to, isRange := strings.Cut(numbers, "-")
-	if !isRange {
-		to = from
-	}
-	first, firstOK := f.number(from)
-	last, lastOK := f.number(to)
+	first, last := f.number(parts[2]), f.number(cmp.Or(parts[3], parts[2]))
 	if f.most == sunday && first == sunday {
 		first = 0
 	}
-	return firstOK && lastOK && first <= last
+	return 0 <= first && first <= last
 }
 
-// acceptsStep rejects a step that exceeds every number of the field, because it
-// would have no effect.
-func (f field) acceptsStep(text string) bool {
-	step, ok := decimal(text)
-	return ok && text[0] != '0' && step <= f.most
-}
-
-// number returns the value of a number or a name of the field.
-func (f field) number(text string) (int, bool) {
-	if i := slices.Index(f.names, text); i >= 0 {
-		return f.least + i, true
+// number returns the value of a number or a name of the field, or -1.
+func (f field) number(text string) int {
+	if i := slices.Index(f.names, strings.ToUpper(text)); i >= 0 {
+		return f.least + i
 	}
-	number, ok := decimal(text)
-	return number, ok && f.least <= number && number <= f.most && len(text) <= max(2, len(strconv.Itoa(f.most)))
-}
-
-// decimal rejects signs, which strconv accepts.
-func decimal(text string) (int, bool) {
 	number, err := strconv.Atoi(text)
-	return number, err == nil && strings.Trim(text, "0123456789") == ""
+	if err != nil || number < f.least || number > f.most || len(text) > max(2, len(strconv.Itoa(f.most))) {
+		return -1
+	}
+	return number
 }

@@ -126,19 +126,6 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// The time is linear in the length: a text of an error may come from any server.
-func BenchmarkText_Brackets(b *testing.B) {
-	for _, size := range []int{1 << 10, 1 << 16} {
-		b.Run(fmt.Sprint("bytes=", size), func(b *testing.B) {
-			text := "https://rpc.example/" + strings.Repeat(")", size)
-			b.SetBytes(int64(size))
-			for b.Loop() {
-				mask.Text(text)
-			}
-		})
-	}
-}
-
 func isSpace(r rune) bool {
 	return strings.TrimSpace(string(r)) == "" || r < ' ' || r == 0x85 || r >= 0x80 && r < 0xa0
 }

@@ -13,13 +13,11 @@ func JSON(members map[string]any) []byte {
 	if endpoints, ok := members["custom_rpc_urls"].([]relayer.RPCConfig); ok {
 		full := make([]map[string]any, len(endpoints))
 		for i, endpoint := range endpoints {
-			full[i] = map[string]any{"url": endpoint.URL.Unmasked()}
-			if endpoint.Headers != nil {
-				full[i]["headers"] = unmasked(endpoint.Headers)
+			headers := make(map[string]string)
+			for name, value := range endpoint.Headers {
+				headers[name] = value.Unmasked()
 			}
-			if endpoint.Weight != nil {
-				full[i]["weight"] = *endpoint.Weight
-			}
+			full[i] = map[string]any{"url": endpoint.URL.Unmasked(), "weight": endpoint.Weight, "headers": headers}
 		}
 		members["custom_rpc_urls"] = full
 	}
@@ -28,12 +26,4 @@ func JSON(members map[string]any) []byte {
 		panic(err)
 	}
 	return encoded
-}
-
-func unmasked(headers map[string]relayer.Secret) map[string]string {
-	full := make(map[string]string)
-	for name, value := range headers {
-		full[name] = value.Unmasked()
-	}
-	return full
 }

@@ -13,17 +13,11 @@ func JSON(members map[string]any) []byte {
 	if endpoints, ok := members["custom_rpc_urls"].([]relayer.RPCConfig); ok {
 		full := make([]map[string]any, len(endpoints))
 		for i, endpoint := range endpoints {
-			full[i] = map[string]any{"url": endpoint.URL.Unmasked()}
-			if endpoint.Weight != nil {
-				full[i]["weight"] = *endpoint.Weight
+			headers := make(map[string]string)
+			for name, value := range endpoint.Headers {
+				headers[name] = value.Unmasked()
 			}
-			if len(endpoint.Headers) > 0 {
-				headers := make(map[string]string, len(endpoint.Headers))
-				for name, value := range endpoint.Headers {
-					headers[name] = value.Unmasked()
-				}
-				full[i]["headers"] = headers
-			}
+			full[i] = map[string]any{"url": endpoint.URL.Unmasked(), "weight": endpoint.Weight, "headers": headers}
 		}
 		members["custom_rpc_urls"] = full
 	}
