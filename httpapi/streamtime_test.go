@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"context"
 	"iter"
+	"net"
 	"net/http"
 	"strconv"
 	"sync/atomic"
@@ -135,14 +136,23 @@ func TestWatch_HeartbeatPosition(t *testing.T) {
 	})
 }
 
+// brokenWriter is a ResponseWriter whose writes fail, but not its flushes.
+type brokenWriter struct {
+	blockedWriter
+	isBroken *atomic.Bool
+}
+
+func (w *brokenWriter) Write(p []byte) (int, error) {
+	if w.isBroken.Load() {
+		return 0, net.ErrClosed
+	}
+	return len(p), nil
+}
+
 // TestWatch_Released: when the handler of a stream returns, its watch of the store has ended,
 // and the stream uses nothing of a limit.
 func TestWatch_Released(t *testing.T) {
-	for name, end := range map[string]func(*httpapi.API, context.CancelFunc, *atomic.Bool){
-		"drain":          func(api *httpapi.API, _ context.CancelFunc, _ *atomic.Bool) { api.Drain() },
-		"client is gone": func(_ *httpapi.API, cancel context.CancelFunc, _ *atomic.Bool) { cancel() },
-		"revoked":        func(_ *httpapi.API, _ context.CancelFunc, isRevoked *atomic.Bool) { isRevoked.Store(true) },
-	} {
+	for _, name := range []string{"drain", "client is gone", "revoked", "write fails"} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				watching := 0
@@ -155,7 +165,7 @@ func TestWatch_Released(t *testing.T) {
 						time.Sleep(time.Second) // such as the release of a connection
 					}
 				}}
-				var isRevoked atomic.Bool
+				var isRevoked, isBroken atomic.Bool
 				authenticate := func(r *http.Request) (relayer.Actor, error) {
 					if isRevoked.Load() {
 						return relayer.Actor{}, httpapi.ErrUnauthorized
@@ -169,9 +179,19 @@ func TestWatch_Released(t *testing.T) {
 					change, _ := changeOf("r-1", "p", validDocument("r-1"))()
 					feed.Publish(change)
 				})
-				time.AfterFunc(time.Minute, func() { end(api, cancel, &isRevoked) })
-				w := &blockedWriter{statusWriter: statusWriter{header: make(http.Header)}, release: make(chan struct{})}
-				close(w.release)
+				time.AfterFunc(time.Minute, func() {
+					switch name {
+					case "drain":
+						api.Drain()
+					case "client is gone":
+						cancel()
+					case "revoked":
+						isRevoked.Store(true)
+					default:
+						isBroken.Store(true)
+					}
+				})
+				w := &brokenWriter{blockedWriter{statusWriter: statusWriter{header: make(http.Header)}}, &isBroken}
 				api.ServeHTTP(w, newRequest(ctx, "GET", changes, ""))
 				if watching != 0 {
 					t.Errorf("%d watches of the store have not ended", watching)
