@@ -64,7 +64,7 @@ func Handler(apiPath string, options ...Option) http.Handler {
 			attributes += " " + option.name + `="` + html.EscapeString(option.value) + `"`
 		}
 	}
-	files := make(map[string]file)
+	files := make(map[string]http.Handler)
 	names, _ := fs.Glob(assets, "assets/*") // the pattern is valid
 	for _, name := range names {
 		content, _ := assets.ReadFile(name) // an embedded file can be read
@@ -89,13 +89,8 @@ func Handler(apiPath string, options ...Option) http.Handler {
 	})
 }
 
-// file is a file of the page, with its compressed form.
-type file struct {
-	header              http.Header
-	content, compressed []byte
-}
-
-func newFile(contentType string, content []byte) file {
+// newFile returns the handler of a file of the page, with its compressed form.
+func newFile(contentType string, content []byte) http.HandlerFunc {
 	var compressed bytes.Buffer
 	writer := gzip.NewWriter(&compressed)
 	_, _ = writer.Write(content) // a buffer takes every write
@@ -104,7 +99,7 @@ func newFile(contentType string, content []byte) file {
 	if strings.HasPrefix(contentType, "text/html") {
 		caching = "no-store" // no browser keeps the page, and what is entered in it, for its back button
 	}
-	return file{content: content, compressed: compressed.Bytes(), header: http.Header{
+	header := http.Header{
 		"Content-Type":            {contentType},
 		"Content-Security-Policy": {contentSecurityPolicy},
 		"X-Content-Type-Options":  {"nosniff"},
@@ -114,15 +109,14 @@ func newFile(contentType string, content []byte) file {
 		"Vary":                    {"Accept-Encoding"},
 		// It is weak, because both forms have the same tag.
 		"Etag": {fmt.Sprintf(`W/"%x"`, sha256.Sum256(content))},
-	}}
-}
-
-func (f file) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	maps.Copy(w.Header(), f.header)
-	content := f.content
-	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
-		w.Header().Set("Content-Encoding", "gzip")
-		content = f.compressed
 	}
-	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
+	return func(w http.ResponseWriter, r *http.Request) {
+		maps.Copy(w.Header(), header)
+		served := content
+		if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+			w.Header().Set("Content-Encoding", "gzip")
+			served = compressed.Bytes()
+		}
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(served))
+	}
 }

@@ -10,25 +10,24 @@ import { noteChanged, noteDeleted, noteGone, refreshSoon } from './main.js';
 import { inSentence, nameInSentence, sentenceOf } from './view.js';
 
 const dialog = byId('act-dialog');
-
 let action; // what the dialog does
-
 export const lineOf = (id) => byId(id).value.replace(/\p{Cc}/gu, ' ').trim();
 
 // Opens the dialog. begin has what differs between actions; send returns whether all is done.
 function open(begin) {
-  action = { text: '', names: [], ...begin };
+  action = { text: '', names: [], label: '', list: '', ...begin };
   write('act-title', action.title);
   write('act-text', action.text);
   showNames(action.names);
-  byId('act-fault').hidden = action.needs !== 'fault';
-  byId('act-confirmation').hidden = action.needs !== 'id';
-  for (const name of ['type', 'id', 'reason']) byId('act-' + name).value = '';
+  byId('act-field').hidden = !action.label;
+  write('act-label', action.label);
+  byId('act-input').setAttribute('list', action.list);
+  byId('act-input').value = byId('act-reason').value = '';
   write('act-confirm', action.verb);
   byId('act-confirm').className = action.isDanger ? 'danger' : 'main';
   refuse('');
   dialog.showModal();
-  byId({ fault: 'act-type', id: 'act-id' }[action.needs] ?? 'act-reason').focus();
+  byId(action.label ? 'act-input' : 'act-reason').focus();
 }
 
 function showNames(names) {
@@ -36,17 +35,10 @@ function showNames(names) {
   byId('act-names').replaceChildren(...names.map((name) => make('li', {}, name)));
 }
 
-function refuse(text, field) {
+function refuse(text, isInvalid = false) {
   write('act-wrong', text);
-  for (const id of ['act-type', 'act-id']) byId(id).ariaInvalid = id === field ? 'true' : null;
-  if (field) byId(field).focus();
-}
-
-function isComplete() {
-  if (action.needs === 'fault' && lineOf('act-type') === '') refuse('Enter a fault, such as BalanceCheckFailed', 'act-type');
-  else if (action.needs === 'id' && lineOf('act-id') !== action.base.id) refuse('This is not the ID of the relayer', 'act-id');
-  else return true;
-  return false;
+  byId('act-input').ariaInvalid = isInvalid ? 'true' : null;
+  if (isInvalid) byId('act-input').focus();
 }
 
 // Shows why an action had no effect: in the dialog or, if the user has closed it, in the status.
@@ -57,11 +49,12 @@ function fail(mine, text) {
 
 onSubmit(byId('act-form'), async () => {
   const mine = action;
-  if (mine.isSending || !isComplete()) return;
+  const problem = action.check?.(lineOf('act-input'));
+  refuse(problem || '', Boolean(problem));
+  if (mine.isSending || problem) return;
   mine.isSending = true;
-  refuse('');
   const send = async () => {
-    if (await mine.send(lineOf('act-reason'), lineOf('act-type')) && action === mine) dialog.close();
+    if (await mine.send(lineOf('act-reason'), lineOf('act-input')) && action === mine) dialog.close();
   };
   await attempt(send, (refusal) => explainFailure(mine, refusal));
   mine.isSending = false;
@@ -107,18 +100,15 @@ export const actions = {
   pause: (one) => openOne(one, { verb: 'Pause', done: 'paused' }, () => ({ method: 'PATCH', body: '{"paused":true}' })),
   resume: (one) => openOne(one, { verb: 'Resume', done: 'resumed' }, (etag) => ({ method: 'PATCH', body: '{"paused":false}', etag })),
   enable: (one) => openOne(one, { verb: 'Enable', done: 'enabled' }, () => ({ method: 'DELETE', below: '/disabled_reason' })),
-  disable: (one) => openOne(one, { verb: 'Disable', done: 'disabled', needs: 'fault', text: 'It stays disabled until it is enabled, even if it is resumed.' },
+  disable: (one) => openOne(one, { verb: 'Disable', done: 'disabled', label: 'Fault *', list: 'known-faults', check: (fault) => fault === '' && 'Enter a fault, such as BalanceCheckFailed', text: 'It stays disabled until it is enabled, even if it is resumed.' },
     (_, type, details) => ({ method: 'PUT', below: '/disabled_reason', body: writeJSON(details ? { type, details } : { type }) })),
-  delete: (one) => openOne(one, { verb: 'Delete', done: 'deleted', doing: 'delete relayers', needs: 'id', isDanger: true, text: 'It can be created again from its history, but without its RPC URLs and their headers. Its ID is ' + one.data.id + '.' },
+  delete: (one) => openOne(one, { verb: 'Delete', done: 'deleted', doing: 'delete relayers', label: 'Type the ID to confirm *', check: (id) => id !== one.data.id && 'This is not the ID of the relayer', isDanger: true, text: 'It can be created again from its history, but without its RPC URLs and their headers. Its ID is ' + one.data.id + '.' },
     (etag) => ({ method: 'DELETE', etag })),
 };
 
 // Actions of many.
 
 const countOf = (number) => number + (number === 1 ? ' relayer' : ' relayers');
-
-const bulkPatience = 300000;
-
 // Opens the dialog for the relayers that filters select. The server changes them all in one
 // request, which is harmless to repeat.
 export function openBulk({ action: name, filters, about, rows, count }) {
@@ -131,7 +121,7 @@ export function openBulk({ action: name, filters, about, rows, count }) {
     async send(reason) {
       const query = new URLSearchParams(filters);
       if (!about) query.set('all', 'true');
-      const { data } = await call(':' + name + '?' + query, { method: 'POST', reason, patience: bulkPatience });
+      const { data } = await call(':' + name + '?' + query, { method: 'POST', reason, patience: 300000 });
       const [changed, unchanged] = [data.changed, data.unchanged].map((literal) => Number(literal.text));
       const notice = countOf(changed) + ' ' + done + (unchanged > 0 && !query.has('paused_by') ? ', ' + unchanged + ' already' : '');
       refreshSoon();

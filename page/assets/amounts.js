@@ -13,12 +13,11 @@ const coins = [
 
 const coinOf = (network) => coins.find(([name]) => name.test(network))?.[1];
 
-// Returns the decimals of the units that an amount may have, by their names in lower case.
-function unitsOf(unit, network) {
-  if (unit === 'lamports') return new Map([['lamports', 0], ['sol', 9]]);
-  if (unit === 'stroops') return new Map([['stroops', 0], ['xlm', 7]]);
-  if (unit === 'wei') return new Map([['wei', 0], ['gwei', 9], [(coinOf(network) ?? 'ETH').toLowerCase(), 18]]);
-  return new Map();
+// Returns the larger units that an amount may have, the largest last, and their decimals.
+function unitsOf(unit, coin) {
+  if (unit === 'lamports') return [['SOL', 9]];
+  if (unit === 'stroops') return [['XLM', 7]];
+  return unit === 'wei' ? [['gwei', 9], [coin, 18]] : [];
 }
 
 // Returns the whole number that a decimal number with an exponent stands for, or
@@ -42,17 +41,17 @@ function shift(amount, decimals) {
 // undefined if it has no unit or is not a whole number of the smallest one.
 export function digitsOf(text, unit, network = '') {
   const [, number, name = ''] = /^([\d.]+) *([a-z]+)$/i.exec(text) ?? [];
-  const decimals = unitsOf(unit, network).get(name.toLowerCase());
-  return decimals === undefined ? undefined : wholeNumber(number, decimals)?.toString();
+  const units = [[unit ?? '', 0], ...unitsOf(unit, coinOf(network) ?? 'ETH')];
+  const named = units.find(([known]) => known !== '' && known.toLowerCase() === name.toLowerCase());
+  return named && wholeNumber(number, named[1])?.toString();
 }
 
 // Returns an amount in a larger unit, such as 100 gwei, or '' if there is none.
 export function humanAmount(text, unit, network = '') {
   const [, number, exponent = '0'] = /^([\d.]+)(?:[eE]\+?(\d{1,2}))?$/.exec(text) ?? [];
   const amount = number && wholeNumber(number, Number(exponent));
-  if (!amount) return '';
-  if (unit === 'lamports') return shift(amount, 9) + ' SOL';
-  if (unit === 'stroops') return shift(amount, 7) + ' XLM';
-  if (unit !== 'wei') return '';
-  return amount < 10n ** 15n ? shift(amount, 9) + ' gwei' : shift(amount, 18) + ' ' + (coinOf(network) ?? 'native coins');
+  const units = unitsOf(unit, coinOf(network) ?? 'native coins');
+  if (!amount || units.length === 0) return '';
+  const [name, decimals] = units.findLast((larger) => amount >= 10n ** BigInt(larger[1] - 3)) ?? units[0];
+  return shift(amount, decimals) + ' ' + name;
 }

@@ -1,7 +1,7 @@
 // Requests to the API, the token, and what the user may do.
 
 import { write } from './dom.js';
-import { readJSON } from './json.js';
+import { tryJSON } from './json.js';
 import { lost, reached } from './live.js';
 import { expired } from './main.js';
 
@@ -13,7 +13,6 @@ let token = '';
 // authenticates the requests of the page, so that they need no token.
 export const host = document.documentElement.dataset;
 export const isTrusted = host.trustHost === 'true';
-
 const storageKey = 'relayerd-token';
 
 // The browser may block storage. The token is then kept in memory only.
@@ -47,15 +46,6 @@ export class Refusal extends Error {
 // A proxy returns these if it cannot reach the server.
 const proxyFailures = [502, 504];
 
-// A proxy in front of the API may respond in another format.
-function envelopeOf(text) {
-  try {
-    return readJSON(text) ?? {};
-  } catch {
-    return {};
-  }
-}
-
 // A server or a network that is gone may not close the connection.
 const timeout = 30000;
 
@@ -63,7 +53,7 @@ async function request(path, headers, more) {
   try {
     const response = await fetch(host.api + path, {
       ...more,
-      headers: isTrusted ? headers : { ...headers, Authorization: 'Bearer ' + token },
+      headers: isTrusted ? headers : { ...headers, Authorization: 'Bearer ' + bytesOf(token) },
       cache: 'no-store', credentials: isTrusted ? 'same-origin' : 'omit', redirect: 'error', referrerPolicy: 'no-referrer',
     });
     if (proxyFailures.includes(response.status)) lost();
@@ -105,7 +95,7 @@ async function callAPI(path, { method = 'GET', body, etag, reason, signal, patie
   if (isExpired) expired();
   if (isExpired || token !== used) throw new DOMException('The user has signed out', 'AbortError');
   if (failure) throw failure;
-  const envelope = envelopeOf(text);
+  const envelope = tryJSON(text) ?? {}; // a proxy in front of the API may respond in another format
   if (!proxyFailures.includes(response.status)) reached(sent);
   if (response.ok && envelope.success === true) return { ...envelope, etag: response.headers.get('ETag') };
   throw new Refusal({

@@ -11,8 +11,6 @@ export const isolated = (text) => '\u2068' + keepOrder(text) + '\u2069';
 // messages of the server are those of others.
 const printable = (text) => text.split(/\u2068([^\u2066-\u2069]*)\u2069/).map((part, index) => (index % 2 === 1 ? isolated(part) : keepOrder(part))).join('');
 
-const isText = (name) => name === 'title' || name === 'aria-label';
-
 // Shows a text in an element or in that with an id.
 export function write(target, text) {
   const element = typeof target === 'string' ? byId(target) : target;
@@ -24,7 +22,7 @@ export function make(tag, attributes = {}, content = []) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (typeof value === 'function') element[name] = value;
-    else element.setAttribute(name, isText(name) ? printable(value) : value);
+    else element.setAttribute(name, ['title', 'aria-label'].includes(name) ? printable(value) : value);
   }
   if (typeof content === 'string') write(element, content);
   else element.append(...content.map((part) => (typeof part === 'string' ? printable(part) : part)));
@@ -32,10 +30,7 @@ export function make(tag, attributes = {}, content = []) {
 }
 
 let ids = 0;
-
 export const newID = (prefix) => prefix + '-' + ++ids;
-
-const keyOf = (node) => node.dataset?.id;
 
 // Changes a node into another one and returns it. What is equal stays, and so do the nodes with
 // the same key: a selection and a pressed button survive an update.
@@ -49,16 +44,14 @@ function morph(old, fresh) {
   for (const { name } of [...old.attributes]) if (!fresh.hasAttribute(name) && name !== 'open') old.removeAttribute(name);
   for (const { name, value } of fresh.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
   const before = [...old.childNodes];
-  const byKey = new Map(before.map((node) => [keyOf(node), node]));
+  const byKey = new Map(before.map((node) => [node.dataset?.id, node]));
   const after = [...fresh.childNodes].map((node, index) => {
-    const same = keyOf(node) ? byKey.get(keyOf(node)) : before[index];
+    const same = node.dataset?.id ? byKey.get(node.dataset.id) : before[index];
     return same ? morph(same, node) : node;
   });
-  if (!isSameList(before, after)) old.replaceChildren(...after);
+  if (before.length !== after.length || before.some((node, index) => node !== after[index])) old.replaceChildren(...after);
   return old;
 }
-
-const isSameList = (a, b) => a.length === b.length && a.every((one, index) => one === b[index]);
 
 // Shows other content in the element with an id. An element that is moved loses the focus, and
 // gets it back. If it is gone, the heading of the view has it.

@@ -10,18 +10,15 @@ import { byId, onSubmit, say, write } from './dom.js';
 import { relayerForm } from './forms.js';
 import { writeJSON } from './json.js';
 import { goTo, noteGone } from './main.js';
-import { inSentence, nameInSentence, sentenceOf } from './view.js';
+import { inSentence, nameInSentence, sentenceOf, shortened } from './view.js';
 
 const drafts = new Map(); // by the ID of their relayer, '' for a new one
 let shown; // the draft in the form
-
 const unsaved = 'You have changes that are not saved. Save them, or press Cancel to discard them.';
 const changed = 'This relayer was changed since you opened the form. When you save, the page shows what changed.';
 const isShown = (draft) => draft === shown && !byId('edit').hidden;
 const isUnsaved = (id) => drafts.has(id) && drafts.get(id).form.isChanged();
-
 export const hasUnsaved = () => [...drafts.keys()].some(isUnsaved);
-
 export function dropAll() { drafts.clear(); }
 
 // Removes what was entered about a relayer that is gone, and reports whether something was.
@@ -36,8 +33,6 @@ export function noticeOfLeaving() {
   return shown?.id && isShown(shown) && isUnsaved(shown.id) ? 'Your changes to ' + nameInSentence(shown.stored) + ' are not saved. Open it again to save or discard them.' : '';
 }
 
-const scopeOf = (id) => (!id && scope() ? 'This token may create only relayers with ' + inSentence(scope()) + '.' : '');
-
 // Shows the form of a relayer, or if it has no ID that of a new one.
 export async function showEditor(id, signal) {
   if (!may(id ? 'update' : 'create')) throw new Refusal({ status: 403 });
@@ -45,7 +40,7 @@ export async function showEditor(id, signal) {
   const { data: stored, etag } = current;
   if (id && !isUnsaved(id)) drafts.delete(id);
   const isKept = drafts.has(id);
-  if (!isKept) drafts.set(id, { id, stored, etag, form: relayerForm(stored ?? {}, stored), note: scopeOf(id) });
+  if (!isKept) drafts.set(id, { id, stored, etag, form: relayerForm(stored ?? {}, stored), note: id || !scope() ? '' : 'This token may create only relayers with ' + inSentence(scope()) + '.' });
   shown = drafts.get(id);
   write('edit-title', id ? 'Edit ' + nameInSentence(shown.stored) : 'New relayer');
   write('edit-note', shown.etag === etag ? shown.note || (id && isKept ? unsaved : '') : changed);
@@ -119,7 +114,7 @@ function refuse(mine, refusal) {
 
 async function showConflict(mine) {
   const { data, etag, change } = await callOne(mine.id);
-  const what = differences(mine.stored, data).join('; ') || 'no visible field';
+  const what = shortened(differences(mine.stored, data).join('; '), 300) || 'no visible field';
   const note = 'Another client changed this relayer: ' + sentenceOf(change) + ' (' + what + '). Your changes are not saved. Save again to apply them to the current revision.';
   Object.assign(mine, { stored: data, etag, note });
   if (isShown(mine)) write('edit-note', note);

@@ -43,9 +43,7 @@ function shortOf(description = '') {
 }
 
 const examples = { wei: 'Such as 100 gwei or 0.5 ETH.', lamports: 'Such as 0.5 SOL.', stroops: 'Such as 0.5 XLM.' };
-
 const nouns = { custom_rpc_urls: 'endpoint' };
-
 const fieldsOf = ({ properties, required = [], description }) => Object.entries(properties).map(([name, schema]) => fieldOf(name, schema, required.includes(name), description));
 
 function fieldOf(name, given, required, above) {
@@ -63,7 +61,7 @@ function fieldOf(name, given, required, above) {
     const items = resolve(schema.items);
     return items.properties ? { ...field, kind: 'rows', noun: nouns[name] ?? 'token', fields: fieldsOf(items) } : { ...field, kind: 'lines', hint: sentence + ' One per line.' };
   }
-  if (schema.properties) return { ...field, kind: 'group', fields: fieldsOf(schema) };
+  if (schema.properties) return { ...field, kind: name === 'policies' ? name : 'group', fields: fieldsOf(schema) };
   if (schema.additionalProperties?.type === 'string') return { ...field, kind: 'pairs', hint: sentence + ' One per line, such as key=value.' };
   return { ...field, kind: 'json' };
 }
@@ -71,7 +69,6 @@ function fieldOf(name, given, required, above) {
 // Returns the fields of a relayer, and those of its policy. An unknown type has none.
 export const relayerFields = (type) => byType[type] ?? byType[networkTypes()[0]].filter(({ name }) => name !== 'policies');
 export const policyFields = (type) => relayerFields(type).find(({ name }) => name === 'policies')?.fields ?? [];
-
 const spelling = { policies: 'policy', id: 'ID', eip1559: 'EIP-1559', rpc: 'RPC', url: 'URL', urls: 'URLs', tx: 'transaction' };
 
 export function titleOf({ name, title }) {

@@ -6,8 +6,7 @@
 import { digitsOf, humanAmount } from './amounts.js';
 import { make, newID, write } from './dom.js';
 import { networkTypes, policyFields, relayerFields, titleOf } from './fields.js';
-import { isSame, numberOrText, patchBetween, readJSON, writeJSON } from './json.js';
-import { valueOf } from './view.js';
+import { isSame, numberOrText, patchBetween, tryJSON, writeJSON } from './json.js';
 
 const wrongLine = () => make('p', { class: 'wrong', id: newID('wrong') });
 
@@ -43,11 +42,11 @@ function select(field, options) {
   return single(shown, read, (value) => { shown.input.selectedIndex = options.findIndex(([, stands]) => stands === value) + 1; });
 }
 
-// Returns the entries of a list with the numbers of their lines. No address, account or strategy
-// contains a comma or a space.
-const entriesOf = (text) => text.split('\n').flatMap((line, index) => line.split(/[\s,]+/).filter((entry) => entry !== '').map((entry) => ({ entry, number: index + 1 })));
-
-const readLines = (text) => (text.trim() === '' ? undefined : entriesOf(text).map(({ entry }) => entry));
+// No address, account or strategy contains a comma or a space.
+function readLines(text) {
+  const entries = text.split(/[\s,]+/).filter((entry) => entry !== '');
+  return entries.length > 0 ? entries : undefined;
+}
 
 // Returns the members that lines such as team=payments describe.
 function readPairs(text) {
@@ -59,28 +58,13 @@ function readPairs(text) {
   return Object.keys(members).length > 0 ? members : undefined;
 }
 
-function jsonOrText(text) {
-  if (text.trim() === '') return undefined;
-  try {
-    return readJSON(text);
-  } catch {
-    return text; // the API reports the problem
-  }
-}
-
 // The controls of each kind of field. entered returns what the form has in another field.
 const controls = {
   text: (field) => typed(field, make('input', exactly), (value) => value, (text) => (text === '' && !field.required ? undefined : text)),
-
-  json: (field) => typed({ ...field, unit: 'JSON' }, area(), (value) => writeJSON(value, 2), jsonOrText),
-
+  // The API reports what is wrong with a text that is not JSON.
+  json: (field) => typed({ ...field, unit: 'JSON' }, area(), (value) => writeJSON(value, 2), (text) => (text.trim() === '' ? undefined : tryJSON(text) ?? text)),
   pairs: (field) => typed(field, area(), (members) => Object.entries(members).map((pair) => pair.join('=')).join('\n'), readPairs),
-
-  lines(field) {
-    const control = typed(field, area(), (entries) => entries.join('\n'), readLines);
-    const below = (rest) => 'line ' + entriesOf(control.input.value)[parseInt(rest.slice(1), 10)]?.number + ' ';
-    return { ...control, collect: (path, found) => (found.set(path, { ...control, below }), readLines(control.input.value)) };
-  },
+  lines: (field) => typed(field, area(), (entries) => entries.join('\n'), readLines),
 
   number(field, entered) {
     const human = make('p', { class: 'human', id: newID('human') });
@@ -105,7 +89,6 @@ const controls = {
   },
 
   choice: (field) => select(field, field.options.map((option) => [option, option])),
-
   yesNo: (field) => select(field, [['Yes', true], ['No', false]]),
 
   group(field, entered) {
@@ -156,23 +139,6 @@ const controls = {
         const values = rows.map((row, index) => row.collect(path + '[' + index + ']', found) ?? {});
         return values.length > 0 ? values : undefined;
       },
-    };
-  },
-
-  // The API shows URLs masked and replaces all of them at once, so that the user must
-  // ask for the replacement and enter each URL again.
-  replacedRows(field, entered) {
-    const list = controls.rows({ ...field, title: 'New ' + titleOf(field) }, entered);
-    const current = make('div');
-    const choice = controls.flag({ name: 'replace', title: 'Replace all URLs', hint: 'Enter every endpoint in full again, with the values of its headers: those above are masked. Without an endpoint, all are removed.' });
-    const { element } = section(titleOf(field), [current, choice.element, list.element]);
-    element.open = list.element.open = true;
-    list.element.hidden = true;
-    choice.input.addEventListener('change', () => { list.element.hidden = !choice.input.checked; });
-    return {
-      element,
-      fill: (value) => current.replaceChildren(valueOf(value, field)),
-      collect: (path, found) => (choice.input.checked ? list.collect(path, found) ?? null : undefined),
     };
   },
 
@@ -244,7 +210,7 @@ function controlAt(path, found) {
   for (let end = path.length; end > 0; end = Math.max(path.lastIndexOf('.', end - 1), path.lastIndexOf('[', end - 1))) {
     const control = found.get(path.slice(0, end));
     const rest = path.slice(end);
-    if (control) return [control, rest && (control.below?.(rest) ?? rest.replace(/^\./, '') + ' ')];
+    if (control) return [control, rest && rest.replace(/^\./, '').replace(/^\[(\d+)\]/, (_, index) => 'entry ' + (Number(index) + 1)) + ' '];
   }
   return [];
 }
@@ -300,10 +266,9 @@ const editable = ['name', 'notification_id', 'policies', 'custom_rpc_urls', 'lab
 
 function build(values, stored) {
   const fields = relayerFields(stored?.network_type ?? networkTypes()[0]).filter(({ name }) => !stored || editable.includes(name));
-  const kindOf = ({ name, kind }) => (name === 'policies' ? name : name === 'custom_rpc_urls' && stored?.[name] ? 'replacedRows' : kind);
   const controlOf = (name) => parts.find(([part]) => part === name)?.[1];
   const entered = (name) => stored?.[name] ?? controlOf(name).collect('', new Map());
-  const parts = partsOf(fields.map((field) => ({ ...field, kind: kindOf(field) })), entered).toSorted(([a], [b]) => order.indexOf(a) - order.indexOf(b));
+  const parts = partsOf(fields, entered).toSorted(([a], [b]) => order.indexOf(a) - order.indexOf(b));
   fillParts(parts, values);
   controlOf('policies')?.show();
   if (!stored) controlOf('network_type').input.addEventListener('change', controlOf('policies').show);

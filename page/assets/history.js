@@ -4,8 +4,8 @@ import { attempt, call, callOne, explain, may, pathOf } from './api.js';
 import { differences } from './differences.js';
 import { make, say, update } from './dom.js';
 import { openWith } from './editor.js';
-import { timeOf } from './time.js';
-import { inSentence } from './view.js';
+import { exactTime, timeOf } from './time.js';
+import { inSentence, shortened } from './view.js';
 
 const past = { create: 'created', delete: 'deleted', pause: 'paused', resume: 'resumed', disable: 'disabled', enable: 'enabled', update: 'changed' };
 
@@ -18,29 +18,24 @@ function textsOf({ action, relayer, changed = [] }, before) {
   return found.length > 0 ? found : ['changed'];
 }
 
-const shortest = 160;
-
 // A long change unfolds.
 function whatOf(texts) {
   const text = texts.join('; ');
-  if (text.length <= shortest) return make('span', { class: 'what' }, text);
-  const summary = make('summary', {}, [...text].slice(0, shortest - 60).join('') + '…');
+  if (text.length <= 160) return make('span', { class: 'what' }, text);
+  const summary = make('summary', {}, shortened(text, 100));
   return make('details', { class: 'what' }, [summary, make('ul', {}, texts.map((part) => make('li', {}, part)))]);
 }
 
 // Opens the form of a relayer with a version, or that of a new one if it was deleted.
-async function openVersion(id, version, revision) {
-  let current;
-  let isGone = false;
-  await attempt(async () => { current = await callOne(id); }, (refusal) => {
-    isGone = refusal.status === 404;
-    if (!isGone) say(explain(refusal, 'read this relayer'));
-  });
-  if (!current && !isGone) return undefined;
-  if (isGone) return openWith(version, undefined, { note: 'The form has the last values of ' + inSentence(id) + '. Enter its RPC URLs and their headers again.' });
-  if (current.data.network_type !== version.network_type) return say('This version has another network type, which cannot be changed');
-  return openWith(version, current, { note: 'The form has the values of revision ' + revision + '. RPC URLs and states stay as they are now. Save to restore the values.', reason: 'Restore revision ' + revision });
-}
+const openVersion = (id, version, revision) => attempt(async () => {
+  const current = await callOne(id);
+  const note = 'The form has the values of revision ' + revision + '. RPC URLs and states stay as they are now. Save to restore the values.';
+  if (current.data.network_type !== version.network_type) say('This version has another network type, which cannot be changed');
+  else openWith(version, current, { note, reason: 'Restore revision ' + revision });
+}, (refusal) => {
+  if (refusal.status !== 404) say(explain(refusal, 'read this relayer'));
+  else openWith(version, undefined, { note: 'The form has the last values of ' + inSentence(id) + '. Enter its RPC URLs and their headers again.' });
+});
 
 // Returns the buttons of a change: the version after it can be restored, and a deleted relayer
 // can be created again.
@@ -74,6 +69,7 @@ const pageSize = 20;
 // Shows the changes of a relayer, or those of all that the filters select, in the element with the
 // ID holder: as many as it shows already, but at least a page.
 export function showHistory(holder, { id, filters = [] }, signal) {
+  const terms = [...filters].map(([name, value]) => [name, ['since', 'until'].includes(name) ? exactTime(value) : value]);
   const hasNames = id === undefined;
   const entries = [];
   let next; // the revision before which the next page ends
@@ -87,12 +83,12 @@ export function showHistory(holder, { id, filters = [] }, signal) {
   const findBefore = async (entry, index) => {
     const about = entry.id ?? id;
     const older = entries.slice(index + 1).find((other) => (other.id ?? id) === about);
-    const isMissing = !older && (next || filters.length > 0) && ['update', 'delete'].includes(entry.action);
+    const isMissing = !older && (next || terms.length > 0) && ['update', 'delete'].includes(entry.action);
     entry.before ??= isMissing ? await readBefore(about, entry, signal) : older?.relayer ?? undefined;
   };
   const read = async () => {
     for (let attempt = 0; attempt < attempts && entries.length < wanted; attempt++) {
-      const query = new URLSearchParams([...filters, ['per_page', wanted - entries.length], ...(next ? [['before', next]] : [])]);
+      const query = new URLSearchParams([...terms, ['per_page', wanted - entries.length], ...(next ? [['before', next]] : [])]);
       const page = await call((hasNames ? ':history' : pathOf(id) + '/history') + '?' + query, { signal });
       entries.push(...page.data);
       next = page.next;

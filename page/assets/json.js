@@ -15,6 +15,15 @@ export const readJSON = (text) => JSON.parse(text, (_, value, { source }) => {
   return isObject(value) ? Object.assign(newObject(), value) : value;
 });
 
+// Returns undefined if the text is not JSON.
+export function tryJSON(text) {
+  try {
+    return readJSON(text);
+  } catch {
+    return undefined;
+  }
+}
+
 export const writeJSON = (value, indent) => JSON.stringify(value, (_, member) => (member instanceof Literal ? JSON.rawJSON(member.text) : member), indent);
 
 // Text that is not a number is sent as a string, so that the API reports the

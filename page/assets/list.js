@@ -9,9 +9,7 @@ import { shortTime } from './time.js';
 import { inSentence, rowOf } from './view.js';
 
 const mostRows = 50;
-
 let shown = new URLSearchParams(); // what the list was asked for
-
 const shownText = () => shown.get('q') ?? '';
 
 // Returns the fragment of the shown list with changes.
@@ -49,17 +47,15 @@ async function readList(asked, signal) {
   const chosen = parts.filter(({ state }) => isShown(state));
   const size = Math.min(...chosen.map((part) => part.size));
   const rows = new Map();
-  let [start, left] = [(page - 1) * size, size];
+  let offset = (page - 1) * size; // in the list of a state
   for (const { narrowed, rows: first, total } of chosen) {
-    const end = Math.min(start + left, total);
-    if (start < end) {
-      const numbers = [...new Set([Math.floor(start / size) + 1, Math.floor((end - 1) / size) + 1])];
-      const pages = await Promise.all(numbers.map((number) => (number === 1 ? { rows: first } : readPart(narrowed, number, size, signal))));
-      const skipped = (numbers[0] - 1) * size;
-      for (const row of pages.flatMap((part) => part.rows).slice(start - skipped, end - skipped)) rows.set(row.relayer.id, row);
-      left -= end - start;
+    const end = Math.min(offset + size - rows.size, total);
+    for (let number = Math.floor(offset / size) + 1; (number - 1) * size < end; number++) {
+      const part = number === 1 ? first : (await readPart(narrowed, number, size, signal)).rows;
+      const skipped = (number - 1) * size;
+      for (const row of part.slice(Math.max(0, offset - skipped), end - skipped)) rows.set(row.relayer.id, row);
     }
-    start = Math.max(0, start - total);
+    offset = Math.max(0, offset - total);
   }
   const totals = Object.fromEntries(parts.map(({ state, total }) => [state, total]));
   return { filters, data: [...rows.values()], page, size, totals, unpaused: unpaused.total, total: chosen.reduce((sum, part) => sum + part.total, 0) };
@@ -123,11 +119,6 @@ function showPage(list) {
     linkTo('previous', 'Previous', Math.min(page - 1, Math.max(1, Math.ceil(total / size)))),
     linkTo('next', 'Next', page * size < total && page + 1),
   ] : [])]);
-}
-
-export function showProblem(text) {
-  write('search-wrong', text);
-  byId('search').ariaInvalid = text ? 'true' : null;
 }
 
 const noList = { filters: new URLSearchParams(), data: [], page: 1, size: mostRows, totals: { disabled: 0, paused: 0, active: 0 }, unpaused: 0, total: 0 };

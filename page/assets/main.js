@@ -4,16 +4,14 @@ import { byId, make, onSubmit, say, update, write } from './dom.js';
 import { drop, dropAll, hasUnsaved, noteChange, noticeOfLeaving, openWith, showEditor } from './editor.js';
 import { loadFields } from './fields.js';
 import { showHistory } from './history.js';
-import { fragmentOf, showList, showProblem as showSearchProblem } from './list.js';
+import { fragmentOf, showList } from './list.js';
 import { follow, sleep } from './live.js';
-import { forgetSuggestions, noteValues, parse, suggestions } from './search.js';
-import { localTime } from './time.js';
+import { forgetSuggestions, historyKeys, noteValues, parse, suggestions } from './search.js';
 import { cardsOf, causeOf, inSentence, nameInSentence, nameOf, sentenceOf, statusPills } from './view.js';
 
 // Views. A view is a section of the document; the others are hidden.
 
 const isShown = (view) => !byId(view).hidden;
-
 let listHash = '#page=1'; // the page of the list that the user saw last
 
 function show(view) {
@@ -39,19 +37,19 @@ function showName() {
 async function openList(asked, signal) {
   listHash = location.hash || '#page=1';
   byId('search').value = asked.get('q') ?? ''; // before the request: the user may enter the next one meanwhile
-  showSearchProblem(await showList(asked, signal));
+  showSearchProblem('search', await showList(asked, signal));
   show('list');
   if (byId('search').ariaInvalid) byId('search').focus();
   if (byId('status').textContent === '') say(byId('range').textContent, true);
 }
 
-function search() {
-  const text = byId('search').value.trim();
-  const { problem } = parse(text);
-  if (problem) showSearchProblem(problem);
-  else goTo(fragmentOf({ q: text }));
+function showSearchProblem(box, text) {
+  write(box + '-wrong', text);
+  byId(box).ariaInvalid = text ? 'true' : null;
 }
 
+const searchList = () => goTo(fragmentOf({ q: byId('search').value.trim() }));
+const searchChanges = () => goTo('#' + new URLSearchParams({ changes: '', q: byId('changes-search').value.trim() }));
 let shown; // the relayer, its last change, and the ETag of the revision that the user sees
 
 function setOne(relayer) {
@@ -74,33 +72,18 @@ async function openOne(id, signal) {
   show('one');
 }
 
-const changesFilters = () => [...byId('changes-form').querySelectorAll('[name]')];
-
 function openChanges(asked, signal) {
-  const filters = [];
-  for (const input of changesFilters()) {
-    const value = asked.get(input.name) ?? '';
-    if (value) filters.push([input.name, value]);
-    input.value = value && input.type === 'datetime-local' ? localTime(new Date(value)).replace(' ', 'T').slice(0, 16) : value;
-  }
+  const text = asked.get('q') ?? '';
+  const { filters, problem = '' } = parse(text, historyKeys);
+  byId('changes-search').value = text;
+  showSearchProblem('changes-search', problem);
   byId('changes-rows').replaceChildren();
-  const id = asked.get('of') ?? undefined;
-  write('changes-title', id === undefined ? 'History' : 'History of ' + inSentence(id));
-  byId('changes-filter').hidden = id !== undefined;
-  byId('changes-filter').open = filters.length > 0;
   show('changes');
-  return showHistory('changes-rows', { id, filters }, signal);
+  return problem || showHistory('changes-rows', { filters }, signal);
 }
 
-function filterChanges() {
-  const entered = changesFilters().filter(({ value }) => value.trim() !== '');
-  const asked = entered.map(({ name, type, value }) => [name, type === 'datetime-local' ? new Date(value).toISOString() : value.trim()]);
-  goTo('#' + new URLSearchParams([['changes', ''], ...asked]));
-}
-
-function showProblem(title, text, { canRetry = false, gone } = {}) {
-  byId('problem-history').hidden = gone === undefined;
-  byId('problem-history').href = '#' + new URLSearchParams({ changes: '', of: gone });
+function showProblem(title, text, canRetry = false) {
+  byId('problem-history').replaceChildren();
   write('problem-title', title);
   write('problem-text', text);
   byId('again').hidden = !canRetry;
@@ -110,7 +93,8 @@ function showProblem(title, text, { canRetry = false, gone } = {}) {
 function showGone(id) {
   const lost = drop(id) ? ' Your changes are not saved.' : '';
   const outside = scope() ? ' Or it is outside of what this token may see: ' + inSentence(scope()) + '.' : '';
-  showProblem('There is no relayer ' + inSentence(id), 'It was deleted, or the ID in the address is wrong.' + outside + lost, { gone: id });
+  showProblem('There is no relayer ' + inSentence(id), 'It was deleted, or the ID in the address is wrong.' + outside + lost);
+  showHistory('problem-history', { id }, waiting.signal);
 }
 
 // Navigation. The fragment of the URL names the view. It never contains the token, because the
@@ -150,7 +134,7 @@ const route = (asked, signal) => attempt(async () => {
   const doing = asked.has('new') ? 'create relayers' : asked.has('edit') ? 'change relayers' : id ? 'read this relayer' : 'list relayers';
   if (refusal.status === 404 && id) showGone(id);
   else if (refusal.status === 403) showProblem('Not permitted', explain(refusal, doing));
-  else showProblem('The request failed', explain(refusal, doing), { canRetry: true });
+  else showProblem('The request failed', explain(refusal, doing), true);
 });
 
 // The user may have opened another view before the response of a write arrives.
@@ -176,21 +160,18 @@ export function noteGone(id) {
 
 let feed = new AbortController();
 
-async function refreshOne(signal) {
-  const before = shown;
-  const current = await callOne(before.data.id, { signal });
-  if (!isShown('one') || shown !== before) return;
-  if (current.etag !== shown.etag) say(nameInSentence(current.data) + ': ' + sentenceOf(current.change));
-  setOne(current);
-  await showHistory('one-history', { id: current.data.id }, signal);
-}
-
 async function refresh() {
   await routing;
   const { signal } = waiting;
+  const before = shown;
   await attempt(async () => {
     if (isShown('list')) await showList(askedView(), signal);
-    else if (isShown('one')) await refreshOne(signal);
+    if (!isShown('one')) return;
+    const current = await callOne(before.data.id, { signal });
+    if (!isShown('one') || shown !== before) return;
+    if (current.etag !== before.etag) say(nameInSentence(current.data) + ': ' + sentenceOf(current.change));
+    setOne(current);
+    await showHistory('one-history', { id: current.data.id }, signal);
   }, async (refusal) => {
     if (refusal.status === 404 && isShown('one')) showGone(shown.data.id);
     if (!refusal.wait) return;
@@ -200,7 +181,6 @@ async function refresh() {
 }
 
 let outdated = Promise.withResolvers(); // resolved if the view may be older than a change
-
 export function refreshSoon() { outdated.resolve(); }
 
 // Refreshes the view at once, and then at most twice a second (throttle): more changes do not
@@ -318,15 +298,15 @@ async function start() {
     startFeed();
     onNavigation();
     await routing;
-  }, (refusal) => showProblem('The request failed', explain(refusal, 'sign in'), { canRetry: true }));
+  }, (refusal) => showProblem('The request failed', explain(refusal, 'sign in'), true));
 }
 
 function signIn() {
   const given = byId('token').value.trim();
   byId('token').value = '';
   refuseToken('');
-  if (!/^[\x21-\x7e]+$/.test(given)) {
-    refuseToken(given === '' ? 'Enter the bearer token' : 'A token consists of ASCII letters, digits and symbols, without spaces');
+  if (given === '') {
+    refuseToken('Enter the bearer token');
     return;
   }
   isSigningIn = true;
@@ -335,12 +315,12 @@ function signIn() {
 }
 
 onSubmit(byId('enter-form'), signIn);
-onSubmit(byId('changes-form'), filterChanges);
-onSubmit(byId('search-form'), search);
+onSubmit(byId('changes-form'), searchChanges);
+onSubmit(byId('search-form'), searchList);
 for (const event of ['input', 'focus']) {
   byId('search').addEventListener(event, ({ target }) => update('suggestions', suggestions(target.value).map((value) => make('option', { value }))));
 }
-byId('search').addEventListener('search', search); // the user has cleared it
+byId('search').addEventListener('search', searchList); // the user has cleared it
 
 const duplicate = ({ id, ...values }) => openWith({ ...values, paused: false }, undefined, { note: 'The form has the values of ' + inSentence(id) + '. Enter its RPC URLs and their headers again.' });
 

@@ -1,33 +1,27 @@
 // The search: words, and terms in the notation of selectors such as network=sepolia|holesky.
 // Every term must hold, for any of its values. The words are a part of the name or the ID.
 
-export const keys = ['id', 'network', 'network_type', 'signer_id', 'notification_id', 'paused', 'system_disabled', 'search'];
-
-const isKey = (name) => keys.includes(name) || /^label\../.test(name);
-
+export const keys = ['id', 'network', 'network_type', 'signer_id', 'notification_id', 'paused', 'system_disabled', 'search', 'label.KEY'];
+export const historyKeys = ['actor', 'action', 'since', 'until'];
 const reordering = /[\u202a-\u202e\u2066-\u2069]/g;
 const encode = (value) => value.replace(/[%,|=\s]/g, encodeURIComponent).replace(reordering, encodeURIComponent);
 
-function decode(value) {
-  try {
-    return decodeURIComponent(value);
-  } catch {
-    return value;
-  }
-}
+// What is not an escape stays.
+const decode = (value) => new URLSearchParams('=' + value.replaceAll('+', '%2B').replaceAll('&', '%26')).get('');
 
-// Returns the filters of the API that a text describes, or a problem.
-export function parse(text) {
+// Returns the filters of the API that a text describes, or a problem. Keys without search permit no
+// words.
+export function parse(text, known = keys) {
   const filters = new URLSearchParams();
   const words = [];
   for (const token of text.split(/\s+/)) {
-    if (!token.includes('=')) {
+    if (!token.includes('=') && known === keys) {
       words.push(token);
       continue;
     }
     for (const term of token.split(',').filter((part) => part !== '')) {
       const [, name, values] = /^([^=]*)=?(.*)$/.exec(term);
-      if (!isKey(name)) return { filters, problem: (name || '=') + ' is not a key. Keys are ' + keys.join(', ') + ' and label.KEY.' };
+      if (!known.includes(name.replace(/^label\..+/, 'label.KEY'))) return { filters, problem: (name || '=') + ' is not a key. Keys are ' + known.slice(0, -1).join(', ') + ' and ' + known.at(-1) + '.' };
       for (const value of values.split('|')) filters.append(name, decode(value));
     }
   }
@@ -69,7 +63,6 @@ export function within(filters, conditions) {
 
 // The values that the page has seen are suggested for the last term of the text.
 const seen = new Set();
-
 export function forgetSuggestions() { seen.clear(); }
 
 export function noteValues({ network, network_type: type, signer_id: signer, labels = {} }) {
@@ -80,5 +73,5 @@ export function noteValues({ network, network_type: type, signer_id: signer, lab
 // Returns texts with another last term. The browser shows those that match what is entered.
 export function suggestions(text) {
   const before = /^.*?(?=\S*$)/s.exec(text)[0].replace(reordering, encodeURIComponent);
-  return [...keys.slice(0, -1).map((key) => key + '='), ...[...seen].sort()].slice(0, 200).map((term) => before + term);
+  return [...keys.slice(0, -2).map((key) => key + '='), ...[...seen].sort()].slice(0, 200).map((term) => before + term);
 }

@@ -14,6 +14,13 @@ export function shortTime(text) {
   return date === localTime(new Date()).slice(0, 10) ? time : date + ' ' + time;
 }
 
+// Returns a time for the API: one such as 2h is that long ago, and another one is a local time.
+export function exactTime(text) {
+  const [, number, unit] = /^(\d+)(min|h|d)$/.exec(text) ?? [];
+  const time = unit ? new Date(Date.now() - number * { min: 60000, h: 3600000, d: 86400000 }[unit]) : new Date(text);
+  return Number.isNaN(time.getTime()) ? text : time.toISOString();
+}
+
 function ago(text) {
   const seconds = (Date.now() - new Date(text)) / 1000;
   if (seconds < 60) return 'just now';

@@ -15,11 +15,15 @@ export function nameOf({ name }) {
   return isBlank ? '(blank name)' : name;
 }
 
+export function shortened(text, most) {
+  const characters = [...text];
+  return characters.slice(0, most).join('') + (characters.length > most ? '…' : '');
+}
+
 // Returns a text as a part of a sentence: short, and isolated if it may be written from right
 // to left.
 export function inSentence(text) {
-  const characters = [...text];
-  const short = characters.slice(0, 60).join('') + (characters.length > 60 ? '…' : '');
+  const short = shortened(text, 60);
   return /^[ -~]*…?$/.test(short) ? short : isolated(short);
 }
 
@@ -46,9 +50,7 @@ export function causeOf({ paused, system_disabled: disabled, disabled_reason: fa
 }
 
 const mono = (text) => make('span', { class: 'mono' }, text);
-
 const cell = (title, content) => make('td', { role: 'cell', 'data-title': title }, content);
-
 const linkToLabel = (key, value) => '#' + new URLSearchParams({ page: 1, q: withTerm('', 'label.' + key, value) });
 
 function labelChip(key, value, link) {
@@ -81,20 +83,15 @@ export function rowOf(relayer, change, link) {
   ]);
 }
 
-// Returns a value with its unit and, if there is one, the amount in a larger unit.
-function amountOf(text, unit, network) {
-  const parts = [make('span', { class: 'exact' }, text)];
-  if (unit) parts.push(make('span', { class: 'unit' }, ' ' + unit));
-  const human = humanAmount(text, unit, network);
-  if (human) parts.push(' ', make('span', { class: 'human' }, '= ' + human));
-  return make('span', { class: 'amount' }, parts);
-}
-
 // Strings in lists are addresses and assets.
 const elementOf = (element, field, network) => (typeof element === 'string' ? mono(element) : valueOf(element, field, network));
 
 export function valueOf(value, field, network) {
-  if (value instanceof Literal) return amountOf(value.text, field?.unit, network);
+  if (value instanceof Literal) {
+    const human = humanAmount(value.text, field?.unit, network);
+    const unit = field?.unit ? quiet(' ' + field.unit) : '';
+    return make('span', { class: 'amount' }, [make('span', { class: 'exact' }, value.text), unit, ...(human ? [' ', make('span', { class: 'human' }, '= ' + human)] : [])]);
+  }
   if (Array.isArray(value)) {
     return value.length > 0 ? make('ul', {}, value.map((element) => make('li', {}, [elementOf(element, field, network)]))) : quiet('Empty list');
   }

@@ -88,10 +88,11 @@ func (b *tab) visit(check func(view string)) {
 	expect(b, true, historyRows+`.length > 0`)
 	b.do(`document.querySelector('.history details summary').click()`)
 	check("history")
-	b.goTo("changes=&actor=nobody", "History")
+	b.goTo("changes=&q=actor%3Dnobody", "History")
 	b.expectText("No change matches.")
 	check("history without a match")
 	b.goTo("relayer=nobody", "There is no relayer nobody")
+	b.expectText("No history is stored.")
 	check("problem")
 	b.goTo("new", "New relayer")
 	b.press("Custom RPC URLs", "Add an endpoint")
@@ -121,21 +122,6 @@ func (b *tab) fillServer() {
 		b.server.do("POST", collection, fmt.Sprintf(start, r...), http.StatusCreated)
 	}
 	b.server.create("long", strings.Repeat("WithoutASpace", 20))
-}
-
-// TestAccessibility_Regions checks that the regions for a status are there before they
-// get a text: a screen reader does not announce a region that appears with its text.
-func TestAccessibility_Regions(t *testing.T) {
-	t.Parallel()
-	b := open(t)
-	b.server.create("one", "Full one")
-	b.enter("Relayers")
-	b.goTo("relayer=one", "Full one")
-	const isPresent = `((e) => e.textContent === '' && e.checkVisibility() && e.role === 'status')(document.getElementById(%s))`
-	expect(b, true, isPresent, "status")
-	b.edit()
-	expect(b, true, isPresent, "edit-note")
-	expect(b, []string{"en", "1", "1"}, `[document.documentElement.lang, String(document.querySelectorAll('main').length), String(document.querySelectorAll('header').length)]`)
 }
 
 func (b *tab) useScheme(scheme string) {
@@ -169,7 +155,6 @@ func (b *tab) expectNarrow(view string) {
 // TestAccessibility_Phone checks that the header has one line, that the name of a relayer has a
 // line of its own, and that the buttons of a form are in sight.
 func TestAccessibility_Phone(t *testing.T) {
-	t.Parallel()
 	b := open(t, "--name", "production")
 	b.fillServer()
 	b.run(chromedp.EmulateViewport(390, 844))
@@ -211,10 +196,12 @@ func (b *tab) keys(text string) {
 	b.run(chromedp.KeyEvent(text))
 }
 
-// TestAccessibility_Keyboard uses the page with the keyboard only.
+// TestAccessibility_Keyboard creates, changes and deletes with the keyboard only. The regions for a
+// status are there before they get a text: a screen reader does not announce one that appears with it.
 func TestAccessibility_Keyboard(t *testing.T) {
-	t.Parallel()
+	const isPresent = `((e) => e.textContent === '' && e.checkVisibility() && e.role === 'status')(document.getElementById(%s))`
 	b := open(t)
+	expect(b, true, isPresent, "status")
 	b.server.createMany(51)
 	expect(b, "token", `document.activeElement.id`)
 	b.keys(token + kb.Enter)
@@ -254,51 +241,47 @@ func TestAccessibility_Keyboard(t *testing.T) {
 	b.tabTo("Gas price cap (wei)", kb.ModifierShift)
 	b.keys("1" + kb.Enter)
 	expect(b, "Signer ID *", `document.activeElement.labels[0].textContent`)
-	b.keys("s" + kb.Enter)
+	b.keys("s")
+	b.tabTo("ID")
+	b.keys("by-keys" + kb.Enter)
 	b.expectTitle("By keys")
 	b.expectText("1 wei")
-	b.tabTo("api-key", kb.ModifierShift)
-	b.keys(kb.Enter)
-	b.tabTo("Sign out")
-	b.keys(kb.Enter)
-	b.expectTitle("Sign in")
-	expect(b, "token", `document.activeElement.id`)
-}
 
-// TestAccessibility_KeyboardChanges edits, pauses and deletes with the keyboard only.
-func TestAccessibility_KeyboardChanges(t *testing.T) {
-	t.Parallel()
-	b := openFull(t, "evm")
 	b.tabTo("Edit")
 	b.keys(kb.Enter)
-	b.expectTitle("Edit Full evm")
+	b.expectTitle("Edit By keys")
+	expect(b, true, isPresent, "edit-note")
 	b.tabTo("Name *")
-	b.keys("Full evm by keys")
+	b.keys(" only")
 	b.tabTo("Gas price cap (wei)")
 	b.keys("1000000000000" + kb.Enter)
-	b.expectTitle("Full evm by keys")
+	b.expectTitle("By keys only")
 	b.expectText("1000000000000 wei")
-	expect(b, "one-title", `document.activeElement.id`)
-
-	b.tabTo("Pause")
+	b.tabTo("Resume")
 	b.keys(kb.Enter)
-	b.expectDialog("Pause Full evm by keys?")
+	b.expectDialog("Resume By keys only?")
 	b.keys("by keys" + kb.Enter)
-	b.expectStatus("Full evm by keys is paused")
-	expect(b, "Resume", `document.activeElement.textContent`)
+	b.expectStatus("By keys only is resumed")
+	expect(b, "Pause", `document.activeElement.textContent`)
 	b.tabTo("More")
 	b.keys(kb.Enter)
 	b.tabTo("Delete")
 	b.keys(kb.Enter)
-	b.expectDialog("Delete Full evm by keys?")
+	b.expectDialog("Delete By keys only?")
 	b.keys(kb.Escape)
 	b.expectDialog("")
 	expect(b, "More", `document.activeElement.textContent`)
 	b.keys(kb.Enter)
 	b.tabTo("Delete")
 	b.keys(kb.Enter)
-	b.expectDialog("Delete Full evm by keys?")
-	b.keys("evm" + kb.Enter)
+	b.expectDialog("Delete By keys only?")
+	b.keys("by-keys" + kb.Enter)
 	b.expectTitle("Relayers")
 	expect(b, "list-title", `document.activeElement.id`)
+	b.tabTo("api-key", kb.ModifierShift)
+	b.keys(kb.Enter)
+	b.tabTo("Sign out")
+	b.keys(kb.Enter)
+	b.expectTitle("Sign in")
+	expect(b, "token", `document.activeElement.id`)
 }

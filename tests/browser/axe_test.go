@@ -6,18 +6,21 @@ import (
 	"context"
 	"crypto/sha512"
 	"encoding/base64"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/chromedp/cdproto/cdp"
-	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/css"
+	"github.com/chromedp/cdproto/dom"
 	"github.com/chromedp/chromedp"
 )
 
@@ -104,47 +107,69 @@ func (b *tab) expectAccessible(view, part string, rules ...string) {
 	}
 }
 
-func (b *tab) savePicture(name string) {
+func (b *tab) savePicture(path string) {
 	b.t.Helper()
-	if *screenshots == "" {
-		return
+	picture, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+	if err != nil {
+		b.t.Fatal(err)
 	}
-	var picture []byte
-	b.run(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
-		result, err := cdp.Call(ctx, target, page.CaptureScreenshot, page.CaptureScreenshotParams{})
-		picture = result.Data
-		return err
-	}))
-	if err := os.WriteFile(filepath.Join(*screenshots, strings.ReplaceAll(name, " ", "-")+".png"), picture, 0o600); err != nil {
-		b.t.Error(err)
+	if err := os.WriteFile(path, picture, 0o644); err != nil {
+		b.t.Fatal(err)
 	}
 }
 
+// hover shows all buttons and links as if the mouse was above each of them, or as they are.
+func (b *tab) hover(isHovered bool) {
+	b.t.Helper()
+	states := []string{}
+	if isHovered {
+		states = []string{"hover"}
+	}
+	b.run(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		_, domError := cdp.Call(ctx, target, dom.Enable, dom.EnableParams{})
+		_, cssError := cdp.Call(ctx, target, css.Enable, cdp.Empty{})
+		document, err := cdp.Call(ctx, target, dom.GetDocument, dom.GetDocumentParams{})
+		if err != nil {
+			return errors.Join(domError, cssError, err)
+		}
+		found, err := cdp.Call(ctx, target, dom.QuerySelectorAll, dom.QuerySelectorAllParams{NodeID: document.Root.NodeID, Selector: "button, a, summary"})
+		for _, node := range found.NodeIDs {
+			if err == nil {
+				_, err = cdp.Call(ctx, target, css.ForcePseudoState, css.ForcePseudoStateParams{NodeID: node, ForcedPseudoClasses: states})
+			}
+		}
+		return err
+	}))
+}
+
 // TestAccessibility_Views checks every view in light and dark colors, on a phone and on a narrow
-// screen. With -screenshots it saves a picture of each.
+// screen, and buttons and links below the mouse. With -screenshots it saves a picture of each.
 func TestAccessibility_Views(t *testing.T) {
-	t.Parallel()
 	addresses := `{"evm":"0x742d35Cc6634C0532925a3b844Bc454e4438f44e","solana":"7EcDhSYGxXyscszYEp35KHN8vvw3svAuLKTzXwCFLtV","stellar":"GA5ZSEJYB37JRC5AVCIA5MOP4RHTM335X2KGX3IHOJAPP5RE34K4KZVN"}`
 	signers := filepath.Join(t.TempDir(), "signers.json")
 	writeFile(t, signers, `{"s":`+addresses+`,"treasury":`+addresses+`}`)
-	tokens := filepath.Join(t.TempDir(), "tokens")
-	writeFile(t, tokens, "ops "+token+" write+engine\n")
-	b := open(t, "--signers", signers, "--tokens-file", tokens, "--name", "production")
+	b, _ := openTokens(t, "ops "+token+" write+engine", "--signers", signers, "--name", "production")
 	b.loadAxe()
 	b.visit(func(view string) {
-		for _, c := range []struct {
-			scheme string
-			width  int64
-			rules  []string // all, or those that depend on the colors and the width
-		}{{"light", 1280, nil}, {"dark", 1280, []string{"color-contrast"}}, {"light", 390, []string{"target-size"}}, {"dark", 390, []string{"color-contrast"}}} {
-			b.useScheme(c.scheme)
-			b.run(chromedp.EmulateViewport(c.width, 844))
-			name := fmt.Sprint(c.scheme, c.width, " ", view)
-			if isDark := evaluate[bool](b, `Number(/\d+/.exec(getComputedStyle(document.body).backgroundColor)[0]) < 128`); isDark != (c.scheme == "dark") {
+		check := func(scheme string, width int64, isHovered bool, rules ...string) {
+			name := fmt.Sprint(scheme, width, " ", view)
+			b.useScheme(scheme)
+			b.run(chromedp.EmulateViewport(width, 844))
+			if isDark := evaluate[bool](b, `Number(/\d+/.exec(getComputedStyle(document.body).backgroundColor)[0]) < 128`); isDark != (scheme == "dark") {
 				t.Errorf("%s: the page is dark: %t", name, isDark)
 			}
-			b.savePicture(name)
-			b.expectAccessible(name, "html", c.rules...)
+			if *screenshots != "" && !isHovered {
+				b.savePicture(filepath.Join(*screenshots, strings.ReplaceAll(name, " ", "-")+".png"))
+			}
+			b.expectAccessible(name, "html", rules...)
+		}
+		check("light", 1280, false)
+		check("dark", 390, false, "color-contrast", "target-size") // what depends on the colors and the width
+		if slices.Contains([]string{"list", "delete", "menu", "history", "edit with an error"}, view) {
+			b.hover(true)
+			check("light", 1280, true, "color-contrast")
+			check("dark", 1280, true, "color-contrast")
+			b.hover(false)
 		}
 		b.expectNarrow(view)
 		b.do(`document.documentElement.style.fontSize = ''`)

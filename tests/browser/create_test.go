@@ -6,6 +6,7 @@ import (
 	"math/big"
 	"net/http"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -54,12 +55,11 @@ func decodeExactly(t *testing.T, text string) (value any) {
 
 const policies = "Policy"
 
-// TestCreate_Slow checks that the result of a create is still announced if the read of the new relayer
-// takes long, and if the user has opened another view.
-func TestCreate_Slow(t *testing.T) {
-	t.Parallel()
-	b := open(t)
-	b.enter("Relayers")
+// TestWrite_Slow checks that the result of a write is still announced if the read that follows takes
+// long, and that it does not replace another view that the user has opened meanwhile.
+func TestWrite_Slow(t *testing.T) {
+	b := openList(t)
+	b.server.create("other", "Other")
 	b.begin("slow", "evm")
 	b.holdResponse("GET")
 	b.press("Create the relayer")
@@ -69,21 +69,25 @@ func TestCreate_Slow(t *testing.T) {
 	b.expectTitle("Relayer slow")
 	b.expectStatus("Relayer slow was created")
 	b.begin("late", "evm")
-	b.do(`window.release = undefined`)
 	b.holdResponse("POST")
 	b.press("Create the relayer")
 	b.expectHeld()
-	b.goTo("page=1", "Relayers")
+	b.goTo("relayer=other", "Other")
 	b.release()
 	b.expectStatus("Relayer late was created")
-	b.expectTitle("Relayers")
+	b.expectTitle("Other")
+	b.holdResponse("PATCH")
+	b.act("Pause")
+	b.expectHeld()
+	b.goTo("relayer=slow", "Relayer slow")
+	b.release()
+	b.expectStatus("Other is paused")
+	expect(b, []string{"Relayer slow", "Active "}, `['one-title', 'one-state'].map((id) => document.getElementById(id).textContent)`)
 }
 
 func TestCreate_EVM(t *testing.T) {
-	t.Parallel()
 	largest := new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), 256), big.NewInt(1)).String()
-	b := open(t, "--network-rules")
-	b.enter("Relayers")
+	b := openList(t, "--network-rules")
 	b.begin("evm-1", "evm")
 	b.press("Paused")
 	b.fill("notify", "Notification ID")
@@ -112,86 +116,42 @@ func TestCreate_EVM(t *testing.T) {
 	expect(b, "", findControl+`.value`, []string{"Name *"})
 }
 
-func TestCreate_Solana(t *testing.T) {
-	t.Parallel()
-	const mint = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v"
-	b := open(t, "--network-rules")
-	b.enter("Relayers")
-	b.begin("solana-1", "solana")
-	b.choose("user", policies, "Fee payment strategy")
-	b.fill("9223372036854775807", policies, "Max allowed fee (lamports)")
-	b.fill("9007199254740993", policies, "Min balance (lamports)")
-	b.fill(mint, policies, "Disallowed accounts")
-	b.press(policies, "Allowed tokens", "Add a token")
-	one := func(path ...string) []string { return append([]string{policies, "Allowed tokens", "Token 1"}, path...) }
-	b.fill(mint, one("Mint *")...)
-	b.fill("USDC", one("Symbol")...)
-	b.fill("6", one("Decimals")...)
-	b.fill("18446744073709551615", one("Max allowed fee (smallest units)")...)
-	b.fill("0.5", one("Swap config", "Slippage (%)")...)
-	b.fill("1", one("Swap config", "Min amount (smallest units)")...)
-	b.fill("18446744073709551614", one("Swap config", "Max amount (smallest units)")...)
-	b.fill("3", one("Swap config", "Retain min amount (smallest units)")...)
-	b.choose("jupiter-swap", policies, "Swap config", "Strategy")
-	b.fill("0 */6 * * *", policies, "Swap config", "Cron schedule")
-	b.fill("100", policies, "Swap config", "Min balance threshold (lamports)")
-	b.fill("7", policies, "Swap config", "Jupiter swap options", "Priority fee max (lamports)")
-	b.choose("veryHigh", policies, "Swap config", "Jupiter swap options", "Priority level")
-	b.choose("No", policies, "Swap config", "Jupiter swap options", "Dynamic compute unit limit")
-	b.expectCreated("solana-1", `{
-		"allowed_tokens":[{"mint":"`+mint+`","decimals":6,"symbol":"USDC","max_allowed_fee":18446744073709551615,
-			"swap_config":{"slippage_percentage":0.5,"min_amount":1,"max_amount":18446744073709551614,"retain_min_amount":3}}],
-		"disallowed_accounts":["`+mint+`"],"fee_payment_strategy":"user","max_allowed_fee_lamports":9223372036854775807,
-		"min_balance":9007199254740993,
-		"swap_config":{"strategy":"jupiter-swap","cron_schedule":"0 */6 * * *","min_balance_threshold":100,
-			"jupiter_swap_options":{"priority_fee_max_lamports":7,"priority_level":"veryHigh","dynamic_compute_unit_limit":false}}}`)
-	b.expectText("9007199254740993 lamports")
-	b.expectText("18446744073709551614 smallest units")
-}
-
-func TestCreate_Stellar(t *testing.T) {
-	t.Parallel()
+// TestDuplicate_Exact checks that each field of a policy is shown in the form, and read from it, exactly:
+// the copy of a relayer has its policy.
+func TestDuplicate_Exact(t *testing.T) {
 	const (
+		mint   = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v"
 		issuer = "GA5ZSEJYB37JRC5AVCIA5MOP4RHTM335X2KGX3IHOJAPP5RE34K4KZVN"
 		usdc   = "USDC:" + issuer
-		kind   = `{"classic":{"code":"USDC","issuer":"` + issuer + `"}}`
+		swap   = `{"slippage_percentage":0.5,"min_amount":1,"max_amount":18446744073709551614,"retain_min_amount":3}`
 	)
-	b := open(t, "--network-rules")
-	b.enter("Relayers")
-	b.begin("stellar-1", "stellar")
-	b.choose("user", policies, "Fee payment strategy")
-	b.fill("1", policies, "Fee margin (%)")
-	b.fill("0.25", policies, "Slippage (%)")
-	b.fill("2147483647", policies, "Max fee (stroops)")
-	b.fill("9007199254740993", policies, "Min balance (stroops)")
-	b.fill("30", policies, "Timeout (seconds)")
-	b.choose("Yes", policies, "Concurrent transactions")
-	b.press(policies, "Allowed tokens", "Add a token")
-	one := func(path ...string) []string { return append([]string{policies, "Allowed tokens", "Token 1"}, path...) }
-	b.fill(usdc, one("Asset *")...)
-	b.fill("18446744073709551615", one("Max allowed fee (smallest units)")...)
-	b.fill(kind, one("Metadata", "Kind (JSON)")...)
-	b.fill("7", one("Metadata", "Decimals")...)
-	b.fill(usdc, one("Metadata", "Canonical asset ID")...)
-	b.press(policies, "Allowed tokens", "Add a token")
-	b.fill("native", policies, "Allowed tokens", "Token 2", "Asset *")
-	b.fill(`"native"`, policies, "Allowed tokens", "Token 2", "Metadata", "Kind (JSON)")
-	b.fill("soroswap\norder-book", policies, "Swap config", "Strategies")
-	b.fill("0 0 * * *", policies, "Swap config", "Cron schedule")
-	b.fill("5", policies, "Swap config", "Min balance threshold (stroops)")
-	b.expectCreated("stellar-1", `{"allowed_tokens":[
-			{"asset":"`+usdc+`","metadata":{"kind":`+kind+`,"decimals":7,"canonical_asset_id":"`+usdc+`"},"max_allowed_fee":18446744073709551615},
-			{"asset":"native","metadata":{"kind":"native"}}],
-		"concurrent_transactions":true,"fee_margin_percentage":1,"fee_payment_strategy":"user","max_fee":2147483647,"min_balance":9007199254740993,
-		"slippage_percentage":0.25,"swap_config":{"strategies":["soroswap","order-book"],"cron_schedule":"0 0 * * *","min_balance_threshold":5},"timeout_seconds":30}`)
+	b := openList(t, "--network-rules")
+	for id, policy := range map[string]string{
+		"solana": `{"allowed_tokens":[{"mint":"` + mint + `","decimals":6,"symbol":"USDC","max_allowed_fee":18446744073709551615,"swap_config":` + swap + `}],
+			"disallowed_accounts":["` + mint + `"],"allowed_programs":["` + mint + `"],"fee_margin_percentage":1.5,"fee_payment_strategy":"user",
+			"max_allowed_fee_lamports":9223372036854775807,"max_signatures":8,"max_tx_data_size":1232,"min_balance":9007199254740993,
+			"swap_config":{"strategy":"jupiter-swap","cron_schedule":"0 */6 * * *","min_balance_threshold":100,
+				"jupiter_swap_options":{"priority_fee_max_lamports":7,"priority_level":"veryHigh","dynamic_compute_unit_limit":false}}}`,
+		"stellar": `{"allowed_tokens":[
+				{"asset":"` + usdc + `","metadata":{"kind":{"classic":{"code":"USDC","issuer":"` + issuer + `"}},"decimals":7,"canonical_asset_id":"` + usdc + `"},"max_allowed_fee":18446744073709551615},
+				{"asset":"native","metadata":{"kind":"native"},"swap_config":` + swap + `}],
+			"concurrent_transactions":true,"fee_margin_percentage":1,"fee_payment_strategy":"user","max_fee":2147483647,"min_balance":9007199254740993,
+			"slippage_percentage":0.25,"swap_config":{"strategies":["soroswap","order-book"],"cron_schedule":"0 0 * * *","min_balance_threshold":5},"timeout_seconds":30}`,
+	} {
+		b.server.do("POST", collection, fmt.Sprintf(`{"id":%[1]q,"name":"Relayer copy-%[1]s","network":"n","network_type":%[1]q,"paused":false,"signer_id":"s","policies":%[2]s}`, id, policy), http.StatusCreated)
+		b.goTo("relayer="+id, "Relayer copy-"+id)
+		b.more("Duplicate")
+		b.expectText("The form has the values of " + id + ". Enter its RPC URLs and their headers again.")
+		b.fill("copy-"+id, "ID")
+		b.fill("other", "Signer ID *")
+		b.expectCreated("copy-"+id, policy)
+	}
 }
 
 // TestCreate_NetworkTypeChanged checks that only the policy of the selected network
 // type is sent.
 func TestCreate_NetworkTypeChanged(t *testing.T) {
-	t.Parallel()
-	b := open(t)
-	b.enter("Relayers")
+	b := openList(t)
 	b.begin("chosen", "evm")
 	b.fill("1", policies, "Gas price cap (wei)")
 	b.choose("stellar", "Network type *")
@@ -201,9 +161,7 @@ func TestCreate_NetworkTypeChanged(t *testing.T) {
 
 // TestCreate_FieldErrors checks that errors are shown next to their fields.
 func TestCreate_FieldErrors(t *testing.T) {
-	t.Parallel()
-	b := open(t, "--network-rules")
-	b.enter("Relayers")
+	b := openList(t, "--network-rules")
 	b.goTo("new", "New relayer")
 	b.press("Create the relayer")
 	for _, name := range []string{"Name", "Network", "Signer ID", "Network type"} {
@@ -233,7 +191,7 @@ func TestCreate_FieldErrors(t *testing.T) {
 	b.fill("id", "ID")
 	b.press("Custom RPC URLs", "Endpoint 2", "Remove endpoint 2")
 	b.press("Create the relayer")
-	b.expectErrorStart("line 3 must be", policies, "Whitelist receivers")
+	b.expectErrorStart("entry 2 must be", policies, "Whitelist receivers")
 	expect(b, true, `document.activeElement === `+findControl, []string{policies, "Whitelist receivers"})
 
 	b.server.create("taken", "Taken")
@@ -243,35 +201,35 @@ func TestCreate_FieldErrors(t *testing.T) {
 	b.expectError("Relayer with this ID already exists", "ID")
 }
 
-// TestCreate_Units checks that an amount may be entered with a unit, and that none is
-// rounded.
+// TestCreate_Units checks that an amount may be entered with a unit, that none is rounded, and that
+// the page shows it in a larger unit too.
 func TestCreate_Units(t *testing.T) {
-	t.Parallel()
-	b := open(t)
-	b.enter("Relayers")
-	for i, c := range []struct{ networkType, network, field, entered, digits string }{
-		{"evm", "sepolia", "Gas price cap (wei)", "100 gwei", "100000000000"},
-		{"evm", "sepolia", "Min balance (wei)", "0.5eth", "500000000000000000"},
-		{"evm", "somewhere", "Min balance (wei)", "1234567.890123456789012345 ETH", "1234567890123456789012345"},
-		{"evm", "polygon-amoy", "Min balance (wei)", "2 POL", "2000000000000000000"},
-		{"solana", "devnet", "Min balance (lamports)", "2 sol", "2000000000"},
-		{"stellar", "testnet", "Min balance (stroops)", "0.0000001 xlm", "1"},
+	largest := new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), 256), big.NewInt(1)).String()
+	b := openList(t)
+	for i, c := range []struct{ networkType, network, field, entered, digits, human string }{
+		{"evm", "sepolia", "Gas price cap (wei)", "100 gwei", "100000000000", "100 gwei"},
+		{"evm", "sepolia", "Min balance (wei)", "0.5eth", "500000000000000000", "0.5 ETH"},
+		{"evm", "somewhere", "Min balance (wei)", "1234567.890123456789012345 ETH", "1234567890123456789012345", "1234567.890123456789012345 native coins"},
+		{"evm", "polygon-amoy", "Min balance (wei)", "2 POL", "2000000000000000000", "2 POL"},
+		{"evm", "arbitrum-sepolia", "Min balance (wei)", "999999999999999", "999999999999999", "999999.999999999 gwei"},
+		{"evm", "mainnet", "Min balance (wei)", "1000000000000000", "1000000000000000", "0.001 ETH"},
+		{"evm", "mainnet", "Min balance (wei)", largest, largest, largest[:60] + "." + largest[60:] + " ETH"},
+		{"solana", "devnet", "Min balance (lamports)", "2 sol", "2000000000", "2 SOL"},
+		{"stellar", "testnet", "Min balance (stroops)", "0.0000001 xlm", "1", "0.0000001 XLM"},
 	} {
 		id := fmt.Sprint("unit-", i)
 		b.begin(id, c.networkType)
 		b.fill(c.network, "Network *")
 		b.fill(c.entered, policies, c.field)
-		_, unit, _ := strings.Cut(strings.TrimSuffix(c.field, ")"), "(")
-		expect(b, "= "+c.digits+" "+unit, findControl+`.closest('.field').querySelector('.human').textContent`, []string{policies, c.field})
-		name := map[string]string{"Gas price cap (wei)": "gas_price_cap"}[c.field]
-		if name == "" {
-			name = "min_balance"
+		unit := regexp.MustCompile(`\((.*)\)`).FindStringSubmatch(c.field)[1]
+		below := c.human
+		if c.entered != c.digits {
+			below = c.digits + " " + unit
 		}
-		want := fmt.Sprintf(`{%q:%s}`, name, c.digits)
-		if c.networkType == "solana" {
-			want = fmt.Sprintf(`{"fee_payment_strategy":"user",%q:%s}`, name, c.digits)
-		}
-		b.expectCreated(id, want)
+		expect(b, "= "+below, humanOf, []string{policies, c.field})
+		b.press("Create the relayer")
+		b.expectTitle("Relayer " + id)
+		expect(b, c.digits+" "+unit+" = "+c.human, `document.querySelector('.amount').textContent`)
 	}
 	b.begin("wrong", "evm")
 	b.fill("polygon", "Network *")
@@ -282,16 +240,17 @@ func TestCreate_Units(t *testing.T) {
 	}
 }
 
+// humanOf is the text below the input of an amount.
+const humanOf = findControl + `.closest('.field').querySelector('.human').textContent`
+
 // TestCreate_Folded checks that only the policy is open when its type is chosen, that lists, which may
 // be long, are below it, and that a part with an error is unfolded.
 func TestCreate_Folded(t *testing.T) {
-	t.Parallel()
 	const (
 		sections = `[...document.querySelectorAll('#edit-fields > details > summary, #edit-fields > div > details > summary')].filter((e) => e.checkVisibility()).map((e) => e.textContent)`
 		opened   = `[...document.querySelectorAll('#edit-form .section[open] > summary')].filter((e) => e.checkVisibility()).map((e) => e.textContent)`
 	)
-	b := open(t, "--network-rules")
-	b.enter("Relayers")
+	b := openList(t, "--network-rules")
 	b.begin("folded", "solana")
 	expect(b, []string{"Policy", "Custom RPC URLs"}, sections)
 	expect(b, []string{"Policy"}, opened)
@@ -305,9 +264,7 @@ func TestCreate_Folded(t *testing.T) {
 // TestCreate_OtherErrors checks that an error is shown next to the buttons or at its group
 // if it has no field of the form.
 func TestCreate_OtherErrors(t *testing.T) {
-	t.Parallel()
-	b := open(t, "--network-rules")
-	b.enter("Relayers")
+	b := openList(t, "--network-rules")
 	b.begin("stellar", "stellar")
 	b.press(policies, "Allowed tokens", "Add a token")
 	b.fill("native", policies, "Allowed tokens", "Token 1", "Asset *")

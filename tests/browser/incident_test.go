@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
@@ -45,7 +44,6 @@ func (b *tab) countWrites() {
 // TestIncident_Of14Among200 solves an incident with what the page offers: find the relayers, pause
 // them with a reason in one request, see who did it, and resume exactly those.
 func TestIncident_Of14Among200(t *testing.T) {
-	t.Parallel()
 	b, _ := openTokens(t, "alice "+token+" write+engine\nbob bobs-token-0123456789 write")
 	var affected []string
 	for i := range 200 {
@@ -95,7 +93,6 @@ func TestIncident_Of14Among200(t *testing.T) {
 // TestIncident_Offers checks that nothing without an effect is offered, that a disabled relayer is
 // paused too, and that paused relayers of no request can be resumed.
 func TestIncident_Offers(t *testing.T) {
-	t.Parallel()
 	b := openTeams(t, "alice "+token+" write+engine")
 	expect(b, []string{"Pause these 5…"}, offers)
 	b.server.do("PUT", collection+"/r1/disabled_reason", `{"type":"NonceSyncFailed"}`, http.StatusOK)
@@ -126,7 +123,6 @@ func TestIncident_Offers(t *testing.T) {
 // TestIncident_Failure checks that a lost response and a refusal are explained in the dialog, and
 // that the action can be confirmed again.
 func TestIncident_Failure(t *testing.T) {
-	t.Parallel()
 	b := openTeams(t)
 	b.loseResponse()
 	b.pressOffer("Pause these 5…")
@@ -155,10 +151,8 @@ func TestIncident_Failure(t *testing.T) {
 
 // TestIncident_Keyboard finds, pauses and resumes the relayers of a team with the keyboard only.
 func TestIncident_Keyboard(t *testing.T) {
-	t.Parallel()
 	for scheme, width := range map[string]int64{"light": 1280, "dark": 390} {
 		t.Run(scheme, func(t *testing.T) {
-			t.Parallel()
 			b := openTeams(t)
 			b.useScheme(scheme)
 			b.run(chromedp.EmulateViewport(width, 844))
@@ -190,7 +184,7 @@ func TestIncident_Keyboard(t *testing.T) {
 // TestList_Large checks that the first row of 2,000 relayers is shown at most 300 ms after the
 // last response of the list, on a machine without other work: the median of several loads counts.
 func TestList_Large(t *testing.T) {
-	b := open(t)
+	b := openAlone(t)
 	b.server.createMany(2000)
 	b.enter("Relayers")
 	expect(b, "All 2000, Active 2000, Paused 0, Disabled 0", stateCounts)
@@ -218,56 +212,9 @@ func TestList_Large(t *testing.T) {
 	expect(b, "251–300 of 2000 relayers", `document.getElementById('range').textContent`)
 }
 
-// expectReadableHovered moves the mouse to one visible button or link of each kind in the view, and
-// checks the contrast of its text.
-func (b *tab) expectReadableHovered(view string) {
-	b.t.Helper()
-	const kinds = `[...new Map([...(document.querySelector('dialog[open]') ?? document).querySelectorAll('button, a, summary')].filter((e) => e.checkVisibility()).map((e) => [e.tagName + e.className + e.parentElement.className, e])).values()]`
-	for i := range evaluate[int](b, kinds+`.length`) {
-		at := evaluate[[]float64](b, `((e) => {
-			(window.below = e).scrollIntoView({ block: 'center' });
-			const { left, top, width, height } = e.getClientRects()[0];
-			return [left + width / 2, top + height / 2];
-		})(`+kinds+`[%s])`, i)
-		b.run(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, at[0], at[1]))
-		expect(b, true, `below.matches(':hover')`)
-		b.do(`below.dataset.hovered = ''`)
-		b.expectAccessible(view+", below the mouse", "[data-hovered]", "color-contrast")
-		b.do(`delete below.dataset.hovered`)
-	}
-}
-
-// TestAccessibility_Hover checks the contrast of buttons and links below the mouse.
-func TestAccessibility_Hover(t *testing.T) {
-	t.Parallel()
-	b := openTeams(t)
-	b.loadAxe()
-	b.run(chromedp.EmulateViewport(1280, 844))
-	for _, scheme := range []string{"light", "dark"} {
-		b.useScheme(scheme)
-		b.goTo("q=label.team%3Dpayments", "Relayers")
-		expect(b, 4, rowIDs+`.length`)
-		b.expectReadableHovered("list")
-		b.goTo("relayer=r1", "Relayer 1")
-		expect(b, 1, historyRows+`.length`)
-		b.more("Delete")
-		b.expectReadableHovered("delete")
-		b.press("Cancel")
-		b.edit()
-		b.expectTitle("Edit Relayer 1")
-		b.fill("", "Name *")
-		b.press("Save")
-		b.expectError("must not be empty", "Name *")
-		b.expectReadableHovered("edit")
-		b.press("Cancel")
-		b.expectTitle("Relayer 1")
-	}
-}
-
 // TestList_OneLine checks that each relayer has one line on a wide screen, with every state and
 // long texts, that two labels are shown, and that the rest is a number.
 func TestList_OneLine(t *testing.T) {
-	t.Parallel()
 	b := open(t)
 	long := strings.Repeat("long-", 12)
 	b.server.create("one", "One")
@@ -287,7 +234,6 @@ func TestList_OneLine(t *testing.T) {
 // TestAccess_Narrowed checks what the page says to a narrowed token of a relayer outside and in the
 // form of a new one, and that an error of the selector leads to the field.
 func TestAccess_Narrowed(t *testing.T) {
-	t.Parallel()
 	const narrowed = "narrowed-token-0123456789"
 	b, _ := openTokens(t, "ops "+token+" write\npayments "+narrowed+" write network=mainnet,label.team=payments|risk")
 	b.server.create("outside", "Outside")

@@ -123,6 +123,14 @@ func startServer(t *testing.T, args ...string) *server {
 	return nil
 }
 
+// openList is like open, and signs in.
+func openList(t *testing.T, serverArgs ...string) *tab {
+	t.Helper()
+	b := open(t, serverArgs...)
+	b.enter("Relayers")
+	return b
+}
+
 // openTokens is like open for a server with a tokens file, whose path it returns.
 func openTokens(t *testing.T, lines string, serverArgs ...string) (b *tab, file string) {
 	t.Helper()

@@ -31,16 +31,20 @@ func openTeams(t *testing.T, tokens ...string) *tab {
 	return b
 }
 
-// search enters a text and submits it.
 func (b *tab) search(text string) {
 	b.t.Helper()
-	b.do(`(document.getElementById('search').value = '', document.getElementById('search').focus())`)
+	b.fillSearch("search", text)
+}
+
+// fillSearch enters a text in a search box, and submits it.
+func (b *tab) fillSearch(box, text string) {
+	b.t.Helper()
+	b.do(`((box) => { box.value = ''; box.focus(); })(document.getElementById(%s))`, box)
 	b.insert(text) // the list of suggestions may take a key while it opens
 	b.keys(kb.Enter)
 }
 
 func TestSearch_Notation(t *testing.T) {
-	t.Parallel()
 	b := openTeams(t)
 	for _, c := range []struct {
 		text, hash, counts string
@@ -66,7 +70,6 @@ func TestSearch_Notation(t *testing.T) {
 
 // TestSearch_Errors checks that a mistake is named, and hides no relayer without a word.
 func TestSearch_Errors(t *testing.T) {
-	t.Parallel()
 	b := openTeams(t)
 	const keys = " is not a key. Keys are id, network, network_type, signer_id, notification_id, paused, system_disabled, search and label.KEY."
 	const state = `[document.getElementById('search-wrong').textContent, document.getElementById('search').getAttribute('aria-invalid')]`
@@ -87,7 +90,6 @@ func TestSearch_Errors(t *testing.T) {
 // TestSearch_States checks that each relayer is counted in one state, disabled before paused, that
 // the list has them in this order, and that counts are those of the search.
 func TestSearch_States(t *testing.T) {
-	t.Parallel()
 	b := openTeams(t, "ops "+token+" write+engine")
 	expect(b, "Live", `document.getElementById('live').textContent`)
 	for _, id := range []string{"r6", "r3"} {
@@ -116,7 +118,6 @@ func TestSearch_States(t *testing.T) {
 // TestSearch_Shared checks that a link shows the same list, that the back button works, and that
 // a click on a label searches for it.
 func TestSearch_Shared(t *testing.T) {
-	t.Parallel()
 	b := openTeams(t)
 	b.do(`document.getElementById('leave').click()`)
 	b.goTo("state=active&q=network%3Dsepolia%7Cmainnet+label.team%3Drisk", "Sign in")
@@ -146,7 +147,6 @@ func TestSearch_Shared(t *testing.T) {
 // TestSearch_Suggestions checks that the last term is completed, with the values of the relayers
 // that the page has seen, also of new ones.
 func TestSearch_Suggestions(t *testing.T) {
-	t.Parallel()
 	b := openTeams(t)
 	expect(b, "Live", `document.getElementById('live').textContent`)
 	const options = `[...document.querySelectorAll('#suggestions option')].map((option) => option.value)`

@@ -36,9 +36,16 @@ type tab struct {
 	answered chan string // the questions that it asked
 }
 
-// open starts a server and shows its page. At the end of the test it checks that there
-// were no page errors.
+// open starts a server and shows its page, next to other tests. At the end of the test it checks that
+// there were no page errors.
 func open(t *testing.T, serverArgs ...string) *tab {
+	t.Helper()
+	t.Parallel()
+	return openAlone(t, serverArgs...)
+}
+
+// openAlone is open for a test that opens several servers, or must run alone.
+func openAlone(t *testing.T, serverArgs ...string) *tab {
 	t.Helper()
 	window := takeWindow(t)
 	return newTab(t, startServer(t, serverArgs...), window)

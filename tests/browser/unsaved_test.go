@@ -24,9 +24,7 @@ func (b *tab) typeInto(text string, path ...string) {
 // TestUnsaved_Create checks that the browser asks before what was entered is lost, and that the form
 // is kept while the user opens another view.
 func TestUnsaved_Create(t *testing.T) {
-	t.Parallel()
-	b := open(t)
-	b.enter("Relayers")
+	b := openList(t)
 	b.goTo("new", "New relayer")
 	b.typeInto("New", "Name *")
 	b.goTo("page=1", "Relayers")
@@ -44,7 +42,6 @@ func TestUnsaved_Create(t *testing.T) {
 // TestUnsaved_Edit checks that the edits of two relayers survive the back button, and are compared
 // with what other clients have stored meanwhile.
 func TestUnsaved_Edit(t *testing.T) {
-	t.Parallel()
 	b := openFull(t, "evm")
 	for _, id := range []string{"evm", "stellar"} {
 		b.goTo("relayer="+id, "Full "+id)
@@ -74,7 +71,6 @@ func TestUnsaved_Edit(t *testing.T) {
 // TestUnsaved_Live checks that changes of others and a resync take neither what the user types nor
 // the focus, in the forms and in the search.
 func TestUnsaved_Live(t *testing.T) {
-	t.Parallel()
 	b := openLive(t, "edit=relayer-1", "Edit Relayer 1")
 	entered := func(want string) {
 		t.Helper()
