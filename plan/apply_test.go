@@ -39,21 +39,6 @@ func TestApply_Order(t *testing.T) {
 	}
 }
 
-// An apply leaves what only the host can set.
-func TestApply_SystemDisabled(t *testing.T) {
-	resolve := func(context.Context, relayer.CreateRequest) (string, error) { return "0xfeed", nil }
-	m := newManager(t, relayer.WithAddressResolver(resolve))
-	create(t, m, minimal("a"))
-	reason := relayer.DisabledReason{Type: relayer.NonceSyncFailed, Details: "d"}
-	must(m.Disable(t.Context(), "a", reason))(t)
-	changed := minimal("a")
-	changed.Name, changed.Paused = "new", true
-	mustApply(t, newPlan(t, m, []relayer.CreateRequest{changed}))
-	if got := get(t, m, "a"); got.Name != "new" || !got.SystemDisabled || got.DisabledReason == nil || *got.DisabledReason != reason || got.Address != "0xfeed" {
-		t.Errorf("got %v", got)
-	}
-}
-
 // Every change by another writer between plan and apply is a conflict, and stays.
 func TestApply_Conflict(t *testing.T) {
 	rename := func(t *testing.T, m *relayer.Manager, id string) {

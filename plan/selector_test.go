@@ -28,31 +28,6 @@ func registries(t *testing.T, m *relayer.Manager) map[string]relayer.Registry {
 	return map[string]relayer.Registry{"manager": m, "client": serve(t, m)}
 }
 
-func TestWithSelector_Prune(t *testing.T) {
-	for name := range registries(t, newManager(t)) {
-		t.Run(name, func(t *testing.T) {
-			m := newManager(t)
-			create(t, m, labeled("ci-1", "ci"), labeled("ci-2", "ci"), labeled("other-1", "other"), minimal("bare"))
-			changed := labeled("ci-1", "ci")
-			changed.Name = "new"
-			desired := []relayer.CreateRequest{changed, labeled("ci-3", "ci")}
-			p := newPlan(t, registries(t, m)[name], desired, plan.Options{Prune: true, Selector: selector(t, "label.owner=ci")})
-			expectActions(t, p, plan.Update, plan.Create, plan.Delete)
-			mustApply(t, p)
-			var left []string
-			for r, err := range m.All(t.Context(), relayer.Selector{}) {
-				if err != nil {
-					t.Fatal(err)
-				}
-				left = append(left, r.ID+" "+r.Name)
-			}
-			if got, want := strings.Join(left, ","), "ci-1 new,other-1 n,bare n,ci-3 n"; got != want {
-				t.Errorf("the relayers are %s, want %s", got, want)
-			}
-		})
-	}
-}
-
 // A relayer outside of the selector is neither created, changed nor taken from its owner.
 func TestWithSelector_Outside(t *testing.T) {
 	m := newManager(t)
