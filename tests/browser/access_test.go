@@ -252,7 +252,7 @@ func TestAccessibility_Keyboard(t *testing.T) {
 	b.expectTitle("Edit By keys")
 	expect(b, true, isPresent, "edit-note")
 	b.tabTo("Name *")
-	b.keys(" only")
+	b.keys("By keys only")
 	b.tabTo("Gas price cap (wei)")
 	b.keys("1000000000000" + kb.Enter)
 	b.expectTitle("By keys only")
