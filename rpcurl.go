@@ -130,7 +130,7 @@ func (c RPCConfig) isMaskOf(full RPCConfig) bool {
 	return c.equals(full)
 }
 
-// fullRPC is an [RPCConfig] that is not masked.
+// fullRPC is the JSON of an [RPCConfig] that is not masked.
 type fullRPC struct {
 	URL     string            `json:"url"`
 	Weight  *float64          `json:"weight,omitempty"`
