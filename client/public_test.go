@@ -20,12 +20,13 @@ import (
 // entity tags, cursors and filters.
 type publicServer struct {
 	relayers []map[string]any
+	most     int            // relayers of a page
 	before   func(page int) // runs before a page is read, if it is not nil
 }
 
 // newPublicServer returns a server that has the relayers r0, r1 and so on.
 func newPublicServer(count int) *publicServer {
-	s := new(publicServer)
+	s := &publicServer{most: 100}
 	for i := range count {
 		s.relayers = append(s.relayers, map[string]any{
 			"id": fmt.Sprint("r", i), "name": "n", "network": "sepolia", "network_type": "evm", "address": "0x0", "paused": false,
@@ -58,6 +59,7 @@ func (s *publicServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *publicServer) list(r *http.Request, body map[string]any) {
 	page, _ := strconv.Atoi(cmp.Or(r.FormValue("page"), "1"))
 	perPage, _ := strconv.Atoi(r.FormValue("per_page"))
+	perPage = min(perPage, s.most)
 	if s.before != nil {
 		s.before(page)
 	}
@@ -68,6 +70,7 @@ func (s *publicServer) list(r *http.Request, body map[string]any) {
 
 func TestClient_OpenZeppelinRelayer(t *testing.T) {
 	server := newPublicServer(231)
+	server.most = 30
 	server.relayers[3]["policies"] = map[string]any{"gas_limit_estimation": true, "gas_price_cap": 5}
 	server.relayers[4]["system_disabled"] = true
 	server.relayers[4]["disabled_reason"] = map[string]any{"type": "Multiple", "details": []any{

@@ -154,3 +154,12 @@ func TestRetries_WriteNotSent(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A connection that is lost after it was made does not show whether the write was processed.
+func TestRetries_WriteSent(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	t.Cleanup(server.Close)
+	if err := newClient(t, server.URL, once...).Delete(t.Context(), "a"); !errors.Is(err, relayer.ErrOutcomeUnknown) {
+		t.Errorf("error %v", err)
+	}
+}

@@ -66,7 +66,7 @@ func isSameJSON(a, b string) bool {
 func TestUpdate_Nothing(t *testing.T) {
 	c, s := scripted(t, nil, stored(t, evm("a"), 200, 7))
 	r, err := c.Update(t.Context(), "a", func(*relayer.Relayer) error { return nil })
-	if err != nil || r.Revision != 7 || s.methods() != "GET" {
+	if err != nil || r.Revision != 7 || r.LastChange.Revision != 7 || s.methods() != "GET" {
 		t.Errorf("updated %v by %s, error %v", r, s.methods(), err)
 	}
 }
