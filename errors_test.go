@@ -51,6 +51,7 @@ func TestError_Text(t *testing.T) {
 		{second(m.Pause(ctx, "evm", relayer.WriteOption{})), nil, "relayer: pause evm: write option is empty"},
 		{m.Delete(ctx, "evm"), nil, "relayer: delete evm: admission: queue is out of reach: https://queue.example/***"},
 		{second(m.Create(ctx, minimal("evm"))), relayer.ErrExists, "relayer: create evm: relayer already exists"},
+		{second(m.Documents().Create(ctx, []byte(evmBody(`"id":"evm"`)))), relayer.ErrExists, "relayer: create evm: relayer already exists"},
 		{second(m.Documents().Create(ctx, []byte(`{`))), relayer.ErrInvalid, "relayer: create: invalid relayer: the body must be valid JSON: the error is at or before line 1, column 1"},
 		{second(m.List(ctx, relayer.ListQuery{Page: -1})), relayer.ErrInvalid, "relayer: list: invalid relayer: page must be 0 or more"},
 		{second(closed.List(ctx, relayer.ListQuery{})), relayer.ErrUnavailable, "relayer: list: disk on fire: store unavailable"},

@@ -324,3 +324,29 @@ func TestDocuments_SupersededURLs(t *testing.T) {
 		t.Errorf("got\n%q\nwant\n%q", got, want)
 	}
 }
+
+// longHistory has 1,500 changes of one relayer, which was paused after the first one only.
+type longHistory struct{ relayer.Store }
+
+func (longHistory) History(_ context.Context, query relayer.HistoryQuery) (changes []relayer.RecordChange, _ error) {
+	revision := uint64(1500)
+	if query.Before > 0 {
+		revision = query.Before - 1
+	}
+	for ; revision > 0 && len(changes) < query.Limit; revision-- {
+		rec := relayer.Record{ID: "r", Revision: revision, Terms: []string{fmt.Sprint("paused=", revision == 1)}}
+		changes = append(changes, relayer.RecordChange{Kind: relayer.ChangeUpdated, Record: rec})
+	}
+	return changes, nil
+}
+
+// A page of all relayers ends after about 1,000 changes. One of a single relayer has no bound.
+func TestHistory_Bound(t *testing.T) {
+	view := managerOf(t, longHistory{memory.New()}).Within(mustParse(t, "paused=true"))
+	for id, want := range map[string]int{"r": 1, "": 0} {
+		page, next, err := view.History(t.Context(), relayer.HistoryQuery{ID: id})
+		if err != nil || len(page) != want || (next > 0) != (want == 0) {
+			t.Errorf("%q: %d changes, next %d, error %v", id, len(page), next, err)
+		}
+	}
+}

@@ -269,6 +269,11 @@ func TestObserver_Changes(t *testing.T) {
 		{"refused", func() error { return isError(m.Delete(ctx, "b"), relayer.ErrInvalid) }, changes{relayer.ActionDelete, 20, 20, ""}},
 		{"delete", func() error { return m.Delete(ctx, "a") }, changes{relayer.ActionDelete, 18, 0, ""}},
 		{"unknown", func() error { return isError(m.Delete(ctx, "a"), relayer.ErrNotFound) }, changes{relayer.ActionDelete, 0, 0, ""}},
+		{"create of a paused one", func() error {
+			req := minimal("c")
+			req.Paused = true
+			return second(m.Create(ctx, req))
+		}, changes{relayer.ActionCreate, 0, 22, ""}},
 		{"get", func() error { return second(m.Get(ctx, "b")) }, changes{relayer.ActionGet, 0, 0, ""}},
 	} {
 		if err := step.write(); err != nil {

@@ -769,6 +769,7 @@ func TestPatchDocument_Action(t *testing.T) {
 		`{"pa\u0075sed":true}`:             relayer.ActionPause,
 		`{"paused":true,"paused":true}`:    relayer.ActionUpdate,
 		`{"paused":true,"name":"renamed"}`: relayer.ActionUpdate,
+		`{"name":"n","paused":false}`:      relayer.ActionUpdate,
 		`{"Paused":true}`:                  relayer.ActionUpdate,
 		`{"paused":true} {}`:               relayer.ActionUpdate,
 		`{"paused":"true"}`:                relayer.ActionUpdate,
