@@ -16,7 +16,6 @@ import (
 
 	"github.com/go-relayer/relayer"
 	relayerprom "github.com/go-relayer/relayer/observe/prometheus"
-	"github.com/go-relayer/relayer/store/memory"
 )
 
 func newObserver(t testing.TB) (relayer.Observer, *client.Registry) {
@@ -30,13 +29,6 @@ func mustObserve(t testing.TB, registerer client.Registerer) relayer.Observer {
 	observe, err := relayerprom.NewObserver(registerer)
 	must(t, err)
 	return observe
-}
-
-func newManager(t testing.TB, options ...relayer.Option) *relayer.Manager {
-	t.Helper()
-	manager, err := relayer.New(memory.New(), options...)
-	must(t, err)
-	return manager
 }
 
 // scrape returns the metrics as text and as parsed by Prometheus.
