@@ -10,12 +10,7 @@ import (
 	"time"
 )
 
-// openLive opens a view and waits until the page follows the changes.
-func openLive(t *testing.T, hash, title string) *tab {
-	t.Helper()
-	return follow(open(t), hash, title)
-}
-
+// follow opens a view of a server with three relayers, and waits until the page follows the changes.
 func follow(b *tab, hash, title string) *tab {
 	b.t.Helper()
 	for i := 1; i <= 3; i++ {
@@ -27,11 +22,12 @@ func follow(b *tab, hash, title string) *tab {
 	return b
 }
 
-// TestLive_List checks that a change of another client appears in the same row, and
+// TestLive checks that a change of another client appears in the same row, and
 // that created and deleted relayers appear and disappear. The focus stays in a row that moves, and the
-// heading has it if the row is gone.
-func TestLive_List(t *testing.T) {
-	b := openLive(t, "page=1", "Relayers")
+// heading has it if the row is gone. A hidden tab holds no connection, and the end of the stream leads
+// to the sign-in.
+func TestLive(t *testing.T) {
+	b := follow(open(t), "page=1", "Relayers")
 	b.do(`window.row = document.querySelector('[data-id=relayer-2]')`)
 	b.server.do("PATCH", collection+"/relayer-2", `{"name":"Renamed","paused":true}`, http.StatusOK)
 	expect(b, []any{"Renamed", "Paused", true}, `((row) => [row.querySelector('a').textContent, row.querySelector('.pill').textContent, row === window.row])(document.querySelector('[data-id=relayer-2]'))`)
@@ -45,6 +41,35 @@ func TestLive_List(t *testing.T) {
 	b.server.do("DELETE", collection+"/relayer-3", "", http.StatusOK)
 	expect(b, []string{"relayer-2", "relayer-1", "relayer-4"}, rowIDs)
 	expect(b, "list-title", `document.activeElement.id`)
+
+	b.goTo("relayer=relayer-1", "Relayer 1")
+	b.server.do("PATCH", collection+"/relayer-1", `{"name":"Shown","paused":true,"notification_id":"ops"}`, http.StatusOK)
+	b.expectTitle("Shown")
+	b.expectText("ops")
+	expect(b, true, `/^Shown: update by api-key, [-: \d]{19}$/.test(document.getElementById('status').textContent)`)
+	b.act("Resume") // the page has the ETag of the change
+	b.expectStatus("Shown is resumed")
+	b.server.do("DELETE", collection+"/relayer-1", "", http.StatusOK)
+	b.expectTitle("There is no relayer relayer-1")
+
+	b.goTo("page=1", "Relayers")
+	b.do(`window.setHidden = (hidden) => {
+		Object.defineProperty(document, 'hidden', { value: hidden, configurable: true });
+		document.dispatchEvent(new Event('visibilitychange'));
+	}`)
+	b.do(`setHidden(true)`)
+	expect(b, false, `document.getElementById('live').checkVisibility()`)
+	b.server.do("PATCH", collection+"/relayer-2", `{"name":"Again"}`, http.StatusOK)
+	b.server.do("GET", collection, "", http.StatusOK)
+	expect(b, "Renamed", `document.querySelector('[data-id=relayer-2] a').textContent`)
+	b.do(`setHidden(false)`)
+	expect(b, "Again", `document.querySelector('[data-id=relayer-2] a').textContent`)
+	expect(b, "Live", `document.getElementById('live').textContent`)
+
+	b.intercept(`return new Response('{"success":false,"data":null,"message":"Unauthorized"}', { status: 401 });`)
+	b.server.create("late", "Late")
+	b.expectTitle("Sign in")
+	expect(b, tokenExpired, `document.getElementById('token-wrong').textContent`)
 }
 
 const (
@@ -66,55 +91,36 @@ func (b *tab) expectStale() time.Time {
 	return at
 }
 
-// TestLive_ServerBack checks that the states are current again after an outage.
-func TestLive_ServerBack(t *testing.T) {
-	b := openLive(t, "page=1", "Relayers")
-	b.do(`window.send = fetch, window.fetch = async () => new Response('', { status: 502 })`)
-	b.do(`document.dispatchEvent(new Event('visibilitychange'))`) // connects again
-	b.expectStale()
-	b.do(`window.fetch = window.send`)
-	expect(b, "Live", `document.getElementById('live').textContent`)
-	expect(b, "", staleNote)
-	expect(b, false, pillColor+` === getComputedStyle(document.querySelector('#rows .mono')).color`)
-}
-
-func TestLive_Relayer(t *testing.T) {
-	b := openLive(t, "relayer=relayer-1", "Relayer 1")
-	b.server.do("PATCH", collection+"/relayer-1", `{"name":"Renamed","paused":true,"notification_id":"ops"}`, http.StatusOK)
-	b.expectTitle("Renamed")
-	b.expectText("ops")
-	expect(b, true, `/^Renamed: update by api-key, [-: \d]{19}$/.test(document.getElementById('status').textContent)`)
-	// The page has the ETag of the change.
-	b.act("Resume")
-	b.expectStatus("Renamed is resumed")
-	b.server.do("DELETE", collection+"/relayer-1", "", http.StatusOK)
-	b.expectTitle("There is no relayer relayer-1")
-}
-
 // TestLive_Reconnects checks that the page resumes after the last event that it got.
 func TestLive_Reconnects(t *testing.T) {
 	b := open(t)
 	b.server.create("one", "One")
-	b.do(`(() => {
-		const send = fetch;
-		window.resumed = [];
-		window.fetch = (url, request) => {
-			if (!url.includes(':watch')) return send(url, request);
-			window.resumed.push(request.headers['Last-Event-ID'] ?? '');
-			if (window.resumed.length > 2) return send(url, request);
-			const event = ': heartbeat\n\nid: position-7\nevent: updated\ndata: {"etag":"\\"9\\"","relayer":{"id":"one","name":"From the feed","network":"n","network_type":"evm","address":"","paused":false,"system_disabled":false,"signer_id":"s","policies":{}}}\n\nid: position-8\nevent: heartbeat\ndata: {"complete_ms":7}\n\nevent: heartbeat\ndata: {"complete_ms":8}\n\n';
-			return Promise.resolve(window.resumed.length === 1 ? new Response(event) : new Response('', { status: 503 }));
-		};
-	})()`)
+	b.intercept(`
+		if (!url.includes(':watch')) return send(url, request);
+		(window.resumed ??= []).push(request.headers['Last-Event-ID'] ?? '');
+		if (window.resumed.length > 2) return send(url, request);
+		const event = ': heartbeat\n\nid: position-7\nevent: updated\ndata: {"etag":"\\"9\\"","relayer":{"id":"one","name":"From the feed","network":"n","network_type":"evm","address":"","paused":false,"system_disabled":false,"signer_id":"s","policies":{}}}\n\nid: position-8\nevent: heartbeat\ndata: {"complete_ms":7}\n\nevent: heartbeat\ndata: {"complete_ms":8}\n\n';
+		return window.resumed.length === 1 ? new Response(event) : new Response('', { status: 503 });`)
 	b.enter("Relayers")
 	expect(b, []string{"", "position-8", "position-8"}, `window.resumed`)
 	expect(b, "Live", `document.getElementById('live').textContent`)
 }
 
-// TestLive_ServerHangs checks that the page does not say "Live" while the server does not answer
-// and its connections stay open, and that it is live again when the server continues.
-func TestLive_ServerHangs(t *testing.T) {
-	b := openLive(t, "page=1", "Relayers")
+// TestLive_Outage checks that the page does not say "Live" while a proxy cannot reach the server, or
+// the server does not answer and its connections stay open, and that it is live again after it.
+func TestLive_Outage(t *testing.T) {
+	b := follow(open(t), "page=1", "Relayers")
+	expectLive := func() {
+		t.Helper()
+		expect(b, "Live", `document.getElementById('live').textContent`)
+		expect(b, "", staleNote)
+		expect(b, false, pillColor+` === getComputedStyle(document.querySelector('#rows .mono')).color`)
+	}
+	b.intercept(`return window.isBack ? send(url, request) : new Response('', { status: 502 });`)
+	b.do(`document.dispatchEvent(new Event('visibilitychange'))`) // connects again
+	b.expectStale()
+	b.do(`window.isBack = true`)
+	expectLive()
 	signal := func(signal syscall.Signal) {
 		if err := b.server.process.Signal(signal); err != nil {
 			t.Error(err)
@@ -131,9 +137,7 @@ func TestLive_ServerHangs(t *testing.T) {
 	}
 	b.expectStale()
 	signal(syscall.SIGCONT)
-	expect(b, "Live", `document.getElementById('live').textContent`)
-	expect(b, "", staleNote)
-	expect(b, false, pillColor+` === getComputedStyle(document.querySelector('#rows .mono')).color`)
+	expectLive()
 	begin := time.Now().Truncate(time.Second)
 	if err := b.server.process.Kill(); err != nil {
 		t.Fatal(err)
@@ -156,11 +160,10 @@ func TestLive_UnderLoad(t *testing.T) {
 	expect(paused, "Live", `document.getElementById('live').textContent`)
 	for _, b := range []*tab{all, paused} {
 		expect(b, "All 16, Active 16, Paused 0, Disabled 0", stateCounts)
+		b.intercept(`window.reads++; return send(url, request);`)
 		b.do(`(() => {
 			window.seen = [];
 			window.reads = 0;
-			const send = fetch;
-			window.fetch = (url, request) => (reads++, send(url, request));
 			const note = () => seen.push([Date.now(), Number(document.querySelector('#states a:nth-child(3) strong').textContent), document.querySelectorAll('#rows tr').length]);
 			window.delay = 0;
 			let last = performance.now();
@@ -207,31 +210,4 @@ func (b *tab) expectShown(pausedAt []time.Time, slowest time.Duration, what stri
 	if most := 2*time.Second + 2*delay; longest > most {
 		b.t.Errorf("the %s was %s old, want at most %s", what, longest, most)
 	}
-}
-
-// TestLive_HiddenTab checks that a hidden tab holds no connection, and shows the
-// current relayers when it is visible again.
-func TestLive_HiddenTab(t *testing.T) {
-	b := openLive(t, "page=1", "Relayers")
-	b.do(`window.setHidden = (hidden) => {
-		Object.defineProperty(document, 'hidden', { value: hidden, configurable: true });
-		document.dispatchEvent(new Event('visibilitychange'));
-	}`)
-	b.do(`setHidden(true)`)
-	expect(b, false, `document.getElementById('live').checkVisibility()`)
-	b.server.do("PATCH", collection+"/relayer-2", `{"name":"Renamed"}`, http.StatusOK)
-	b.server.do("GET", collection, "", http.StatusOK)
-	expect(b, "Relayer 2", `document.querySelector('[data-id=relayer-2] a').textContent`)
-	b.do(`setHidden(false)`)
-	expect(b, "Renamed", `document.querySelector('[data-id=relayer-2] a').textContent`)
-	expect(b, "Live", `document.getElementById('live').textContent`)
-}
-
-// TestLive_TokenRevoked checks that the end of the stream leads to the sign-in.
-func TestLive_TokenRevoked(t *testing.T) {
-	b := openLive(t, "page=1", "Relayers")
-	b.do(`window.fetch = async () => new Response('{"success":false,"data":null,"message":"Unauthorized"}', { status: 401 })`)
-	b.server.create("late", "Late")
-	b.expectTitle("Sign in")
-	expect(b, tokenExpired, `document.getElementById('token-wrong').textContent`)
 }

@@ -1,10 +1,11 @@
 package browser
 
 import (
-	"bytes"
+	"context"
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
@@ -12,42 +13,83 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/chromedp/chromedp"
 )
 
-// serverBinary is relayerd, built once for all tests.
-var serverBinary string
+// token is a text that occurs nowhere else, so that a search for it finds leaks.
+const token = "Token-7f3a91c2d4e85b60"
+
+const collection = "/api/v1/relayers"
+
+var (
+	// serverBinary is relayerd, built once for all tests.
+	serverBinary string
+
+	// browser is the browser of the tests; nil if there is none.
+	browser context.Context
+
+	// windows are those that no test uses. Tests use them one after the other, because to open
+	// a window takes longer than a short test. Each test has a server with another port, so that
+	// its page has another origin and shares no storage with other tests.
+	windows = make(chan context.Context, 100)
+)
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	os.Exit(run(m))
-}
-
-func run(m *testing.M) int {
-	directory, err := os.MkdirTemp("", "browser")
+	code, err := run(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		return 1
+	}
+	os.Exit(code)
+}
+
+// run builds the server, starts the browser and runs the tests. It returns an error if the browser
+// has written the token to a file.
+func run(m *testing.M) (int, error) {
+	path := browserPath()
+	if path == "" {
+		return m.Run(), nil
+	}
+	directory, err := os.MkdirTemp("", "browser")
+	if err != nil {
+		return 1, err
 	}
 	defer os.RemoveAll(directory)
-	if browserPath() != "" {
-		serverBinary = filepath.Join(directory, "relayerd")
-		build := exec.Command("go", "build", "-o", serverBinary, ".")
-		build.Dir = "../../cmd/relayerd"
-		if output, err := build.CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "%v: %s", err, output)
-			return 1
-		}
+	serverBinary = filepath.Join(directory, "relayerd")
+	build := exec.Command("go", "build", "-o", serverBinary, ".")
+	build.Dir = "../../cmd/relayerd"
+	if output, err := build.CombinedOutput(); err != nil {
+		return 1, fmt.Errorf("%w: %s", err, output)
 	}
+	profile := filepath.Join(directory, "profile")
+	allocator, cancelAllocator := chromedp.NewExecAllocator(context.Background(), flags(path, profile)...)
+	defer cancelAllocator()
+	ctx, cancel := chromedp.NewContext(allocator)
+	defer cancel()
+	if err := chromedp.Do(ctx); err != nil {
+		return 1, err
+	}
+	browser = ctx
 	code := m.Run()
-	if err := stopShared(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+	_ = chromedp.Cancel(ctx)
+	err = filepath.WalkDir(profile, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if strings.Contains(string(content), token) {
+			return fmt.Errorf("the token is in %s", path)
+		}
+		return err
+	})
+	if err != nil {
+		code = 1
 	}
-	return code
+	return code, err
 }
 
 // browserPath returns the path of the browser, or "" if there is none or -short is set.
@@ -66,47 +108,73 @@ func browserPath() string {
 	return ""
 }
 
-// token is a text that occurs nowhere else, so that a search for it finds leaks.
-const token = "Token-7f3a91c2d4e85b60"
+// takeWindow returns a window that no test uses. It is closed with the browser.
+func takeWindow(t *testing.T) context.Context {
+	t.Helper()
+	if browser == nil {
+		skipUnlessCI(t, "no browser: install chromium, or set CHROMIUM to the path of one")
+	}
+	select {
+	case window := <-windows:
+		return window
+	default:
+	}
+	window, cancel := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
+	if err := chromedp.Do(window, chromedp.Func(enableEvents)); err != nil {
+		cancel()
+		t.Fatal(err)
+	}
+	return window
+}
 
-const collection = "/api/v1/relayers"
+// skipUnlessCI skips the test, or fails it if CI is set.
+func skipUnlessCI(t *testing.T, why string) {
+	t.Helper()
+	if os.Getenv("CI") != "" {
+		t.Fatal(why)
+	}
+	t.Skip(why)
+}
+
+// flags configures a browser that can connect only to this machine.
+func flags(path, profile string) []chromedp.ExecAllocatorOption {
+	options := []chromedp.ExecAllocatorOption{
+		chromedp.ExecPath(path),
+		chromedp.UserDataDir(profile),
+		chromedp.Headless,
+		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
+		chromedp.Flag("disable-features", "SpareRendererForSitePerProcess"),
+	}
+	for _, name := range []string{
+		"no-sandbox", "no-first-run", "no-default-browser-check", "disable-gpu", "disable-quic", "disable-background-networking", "disable-component-update", "disable-sync", "disable-default-apps",
+		"disable-extensions", "disable-breakpad", "disable-dev-shm-usage", "no-proxy-server",
+	} {
+		options = append(options, chromedp.Flag(name, true))
+	}
+	return options
+}
 
 // server is a running relayerd.
 type server struct {
 	t       *testing.T
 	url     string
 	process *os.Process
-	log     *output
+	log     string // the path of its output
 }
-
-// output collects the output of a process.
-type output struct {
-	mu     sync.Mutex
-	buffer bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buffer.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buffer.String()
-}
-
-var listening = regexp.MustCompile(`msg=serving address=(\S+)`)
 
 func startServer(t *testing.T, args ...string) *server {
 	t.Helper()
+	s := &server{t: t, log: filepath.Join(t.TempDir(), "log")}
+	output, err := os.Create(s.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer output.Close()
 	command := exec.Command(serverBinary, append([]string{"serve", "--addr", "127.0.0.1:0", "--drain-delay", "0", "--db", "memory"}, args...)...)
 	if !slices.Contains(args, "--tokens-file") {
 		command.Env = append(os.Environ(), "API_KEY="+token)
 	}
-	log := &output{}
-	command.Stdout, command.Stderr = log, log
+	command.Stdout, command.Stderr = output, output
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -114,13 +182,23 @@ func startServer(t *testing.T, args ...string) *server {
 		_ = command.Process.Signal(syscall.SIGTERM)
 		_ = command.Wait()
 	})
+	s.process = command.Process
+	s.url = "http://" + s.awaitLog(`msg=serving address=(\S+)`)
+	return s
+}
+
+// awaitLog waits until the log matches a pattern with a group, and returns the text of the group.
+func (s *server) awaitLog(pattern string) string {
+	s.t.Helper()
+	var log []byte
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(pollInterval) {
-		if found := listening.FindStringSubmatch(log.String()); found != nil {
-			return &server{t: t, url: "http://" + found[1], process: command.Process, log: log}
+		log, _ = os.ReadFile(s.log) // nothing matches until it can be read
+		if found := regexp.MustCompile(pattern).FindSubmatch(log); found != nil {
+			return string(found[1])
 		}
 	}
-	t.Fatalf("the server does not start: %s", log)
-	return nil
+	s.t.Fatalf("the log has no %s: %s", pattern, log)
+	return ""
 }
 
 // openList is like open, and signs in.

@@ -1,7 +1,6 @@
 package browser
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -9,16 +8,6 @@ import (
 
 	"github.com/chromedp/chromedp"
 )
-
-// createNamed creates a relayer with a name that may need escapes in JSON.
-func (s *server) createNamed(id, name string) {
-	s.t.Helper()
-	quoted, err := json.Marshal(name)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.do("POST", collection, fmt.Sprintf(`{"id":%q,"name":%s,"network":"sepolia","network_type":"evm","paused":false,"signer_id":"s"}`, id, quoted), http.StatusCreated)
-}
 
 // TestName_Odd checks that a user can see and open a relayer whose name has no visible character, that
 // a name that is written from right to left does not reorder the words around it, and that a long
@@ -31,7 +20,7 @@ func TestName_Odd(t *testing.T) {
 	ids := make(map[string]string)
 	for name := range names {
 		ids[name] = fmt.Sprint("odd-", len(ids))
-		b.server.createNamed(ids[name], name)
+		b.server.create(ids[name], name)
 	}
 	b.goTo("relayer=%D7%A9", "Sign in")
 	b.enter("There is no relayer \u2068ש\u2069")

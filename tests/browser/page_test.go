@@ -7,48 +7,15 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 )
-
-func TestToken_Wrong(t *testing.T) {
-	b := open(t)
-	for given, message := range map[string]string{
-		"wrong":     "The server does not accept this token",
-		"two wörds": "The server does not accept this token",
-		"":          "Enter the bearer token",
-	} {
-		b.fill(given, "Bearer token")
-		b.press("Sign in")
-		expect(b, message, `document.getElementById('token-wrong').innerText`)
-		expect(b, []string{"token", "true", ""}, `[document.activeElement.id, document.activeElement.getAttribute('aria-invalid'), document.activeElement.value]`)
-		expect(b, false, `document.getElementById('menu').checkVisibility()`)
-	}
-	b.enter("Relayers")
-	b.expectText("There are no relayers yet.")
-	b.server.do("GET", collection, "", http.StatusOK)
-}
 
 // release passes on the response that is held, and waits until the page has handled it.
 func (b *tab) release() {
 	b.t.Helper()
 	b.do(`release()`)
 	expect(b, true, `window.isHandled === true`)
-}
-
-// TestSignOut_PendingWrite checks that a response after the sign-out shows nothing.
-func TestSignOut_PendingWrite(t *testing.T) {
-	b := openFull(t, "evm")
-	b.holdResponse("PATCH")
-	b.act("Pause")
-	b.expectHeld()
-	b.do(`document.getElementById('leave').click()`)
-	b.expectTitle("Sign in")
-	b.release()
-	expect(b, false, `document.getElementById('menu').checkVisibility()`)
-	expect(b, false, `document.body.textContent.includes('Full evm')`)
-	expect(b, "Relayers", `document.title`)
 }
 
 // documentState is the document without what the sign-in says and without the time for which the
@@ -62,8 +29,8 @@ const documentState = `(() => {
 })()`
 
 // TestSignOut_Document checks that nothing that a user has loaded or entered is in the document
-// after the sign-out, or if the token is revoked. What is not saved is shown again after the next
-// sign-in.
+// after the sign-out, or if the token is revoked, even if a response arrives later. What is not saved
+// is shown again after the next sign-in.
 func TestSignOut_Document(t *testing.T) {
 	b, file := openTokens(t, "alice "+token+" write+engine")
 	b.do(`window.before = ` + documentState)
@@ -84,8 +51,14 @@ func TestSignOut_Document(t *testing.T) {
 	b.press("Pause")
 	b.fill("because", "Reason")
 	b.do(`window.confirm = () => true`)
+	b.holdResponse("PATCH")
+	b.press("Pause")
+	b.expectHeld()
 	b.do(`document.getElementById('leave').click()`)
 	expectClean()
+	b.release()
+	expectClean()
+	expect(b, []any{false, "Relayers"}, `[document.getElementById('menu').checkVisibility(), document.title]`)
 	b.goTo("new", "Sign in")
 	b.enter("New relayer")
 	expect(b, "", findControl+`.value`, []string{"Name *"})
@@ -110,12 +83,7 @@ func (s *server) reload(path, lines string) {
 	if err := s.process.Signal(syscall.SIGHUP); err != nil {
 		s.t.Fatal(err)
 	}
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(pollInterval) {
-		if strings.Contains(s.log.String(), "file reloaded") {
-			return
-		}
-	}
-	s.t.Fatalf("the tokens are not reloaded: %s", s.log)
+	s.awaitLog("(file reloaded)")
 }
 
 const tokenExpired = "The server no longer accepts this token: it has expired or was revoked. Sign in with another token."
@@ -124,10 +92,11 @@ const tokenExpired = "The server no longer accepts this token: it has expired or
 const shownActions = `['create', 'edit-one', 'pause', 'more'].filter((id) => document.getElementById(id)?.checkVisibility())`
 
 // TestAccess checks that the page shows only the relayers of the token and offers only what it may do,
-// and says which they are, also after the tokens file has changed.
+// and says which they are, also after the tokens file has changed. An error of the selector leads to the
+// field.
 func TestAccess(t *testing.T) {
-	const scoped = "scoped-token-0123456789"
-	b, file := openTokens(t, "alice "+token+" write\nbob "+scoped+" write label.team=payments")
+	const scoped, narrowed, limits = "scoped-token-0123456789", "narrowed-token-0123456789", "label.team=payments|risk,network=mainnet"
+	b, file := openTokens(t, "alice "+token+" write\nbob "+scoped+" write label.team=payments\ncarol "+narrowed+" write "+limits)
 	for _, id := range []string{"one", "two", "three"} {
 		b.server.create(id, id)
 	}
@@ -145,7 +114,7 @@ func TestAccess(t *testing.T) {
 	expect(b, []string{"create"}, shownActions)
 	b.goTo("relayer=three", "three")
 	expect(b, []string{"create", "edit-one", "pause", "more"}, shownActions)
-	b.server.reload(file, "alice "+token+" write\nbob "+scoped+" read label.team=risk\n")
+	b.server.reload(file, "alice "+token+" write\nbob "+scoped+" read label.team=risk\ncarol "+narrowed+" write "+limits+"\n")
 	b.do(`document.dispatchEvent(new Event('visibilitychange'))`) // connects again
 	b.expectTitle("There is no relayer three")
 	b.goTo("page=1", "Relayers")
@@ -158,6 +127,20 @@ func TestAccess(t *testing.T) {
 	b.expectText("This token may not create relayers.")
 	b.do(`document.getElementById('leave').click()`)
 	expect(b, "", `document.getElementById('principal').textContent`)
+
+	b.goTo("relayer=one", "Sign in")
+	b.enterToken(narrowed, "There is no relayer one")
+	b.expectText("It was deleted, or the ID in the address is wrong. Or it is outside of what this token may see: " + limits + ".")
+	b.begin("treasury", "evm")
+	b.expectText("This token may create only relayers with " + limits + ".")
+	b.press("Create the relayer")
+	b.expectText("The relayer was not created")
+	b.expectError(`must be "mainnet", to which the access is limited`, "Network *")
+	b.expectError(`team must be "payments" or "risk", to which the access is limited`, "Labels")
+	b.fill("mainnet", "Network *")
+	b.fill("team=risk", "Labels")
+	b.press("Create the relayer")
+	b.expectTitle("Relayer treasury")
 }
 
 // TestName checks that the name of the registry is in the header, with a color of its own, and in
@@ -182,28 +165,18 @@ func TestName(t *testing.T) {
 // application that disables relayers, and does not fail on demand.
 func (b *tab) replaceInResponses(old, replacement string) {
 	b.t.Helper()
-	b.do(`((old, replacement) => {
-		const send = fetch;
-		window.fetch = async (url, request) => {
-			const response = await send(url, request);
-			const text = (await response.text()).replaceAll(old, replacement);
-			return new Response(text, { status: response.status, headers: response.headers });
-		};
-	})(%s, %s)`, old, replacement)
+	b.intercept(`
+		const response = await send(url, request);
+		const text = (await response.text()).replaceAll(%s, %s);
+		return new Response(text, { status: response.status, headers: response.headers });`, old, replacement)
 }
 
 // respond makes every request of the page fail with a status.
 func (b *tab) respond(status int, headers map[string]string) {
 	b.t.Helper()
-	if headers == nil {
-		headers = map[string]string{}
-	}
-	b.do(`((status, headers) => {
-		window.fetch = async () => {
-			if (status === 0) throw new TypeError('Failed to fetch');
-			return new Response('{"success":false,"data":null,"message":"Some Message"}', { status, headers });
-		};
-	})(%s, %s)`, status, headers)
+	b.intercept(`
+		if (%s === 0) throw new TypeError('Failed to fetch');
+		return new Response('{"success":false,"data":null,"message":"Some Message"}', { status: %[1]s, headers: %[2]s ?? {} });`, status, headers)
 }
 
 func TestFailure_Texts(t *testing.T) {
@@ -244,20 +217,16 @@ func TestFailure_Texts(t *testing.T) {
 // stored it.
 func (b *tab) loseResponse() {
 	b.t.Helper()
-	b.do(`(() => {
-		const send = fetch;
-		window.fetch = async (url, request) => {
-			const response = await send(url, request);
-			if (request.method === 'GET') return response;
-			window.fetch = send;
-			throw new TypeError('Failed to fetch');
-		};
-	})()`)
+	b.intercept(`
+		const response = await send(url, request);
+		if (request.method === 'GET') return response;
+		window.fetch = send;
+		throw new TypeError('Failed to fetch');`)
 }
 
-// TestFailure_UnknownOutcome checks that the page says that an outcome is not known, and reads the
-// relayer again.
-func TestFailure_UnknownOutcome(t *testing.T) {
+// TestFailure_NoResponse checks that the page says that an outcome is not known, and reads the relayer
+// again, and that it does not wait forever for a server that keeps the connection open.
+func TestFailure_NoResponse(t *testing.T) {
 	b := openFull(t, "evm")
 	b.loseResponse()
 	b.act("Pause")
@@ -269,21 +238,7 @@ func TestFailure_UnknownOutcome(t *testing.T) {
 	b.fill("evm", "Type the ID to confirm *")
 	b.press("Delete")
 	b.expectTitle("There is no relayer evm")
-}
-
-// shortenTimeouts makes requests fail without a response after a tenth of a second.
-func (b *tab) shortenTimeouts() {
-	b.t.Helper()
-	b.do(`(() => {
-		const timeout = AbortSignal.timeout;
-		AbortSignal.timeout = () => timeout.call(AbortSignal, 100);
-	})()`)
-}
-
-// TestFailure_NoResponse checks that the page does not wait forever for a server that
-// keeps the connection open.
-func TestFailure_NoResponse(t *testing.T) {
-	b := openFull(t, "evm")
+	b.goTo("relayer=solana", "Full solana")
 	b.edit()
 	b.fill("Renamed", "Name *")
 	if err := b.server.process.Signal(syscall.SIGSTOP); err != nil {
@@ -294,7 +249,7 @@ func TestFailure_NoResponse(t *testing.T) {
 	expect(b, "Saving", `document.getElementById('edit-note').textContent`)
 	b.do(`location.hash = 'page=1'`)
 	expect(b, "Waiting for the server", `document.getElementById('waiting').textContent`)
-	b.shortenTimeouts()
+	b.do(`((timeout) => { AbortSignal.timeout = () => timeout.call(AbortSignal, 100); })(AbortSignal.timeout)`)
 	b.goTo("page=2", "The request failed")
 	b.expectText("The server cannot be reached.")
 }
@@ -397,10 +352,21 @@ func TestContentSecurityPolicy_Blocks(t *testing.T) {
 	b.do(`violations.length = 0`)
 }
 
-// TestToken_Stored checks that the page has the token only in memory, and loses it when it is closed or
+// TestToken checks that the page has the token only in memory, and loses it when it is closed or
 // reloaded, unless the user keeps it in the tab until the sign-out.
-func TestToken_Stored(t *testing.T) {
+func TestToken(t *testing.T) {
 	b := open(t)
+	for given, message := range map[string]string{
+		"wrong":     "The server does not accept this token",
+		"two wörds": "The server does not accept this token",
+		"":          "Enter the bearer token",
+	} {
+		b.fill(given, "Bearer token")
+		b.press("Sign in")
+		expect(b, message, `document.getElementById('token-wrong').innerText`)
+		expect(b, []string{"token", "true", ""}, `[document.activeElement.id, document.activeElement.getAttribute('aria-invalid'), document.activeElement.value]`)
+		expect(b, false, `document.getElementById('menu').checkVisibility()`)
+	}
 	b.server.create("one", "One")
 	expectStored := func(want int) {
 		t.Helper()

@@ -24,8 +24,6 @@ type pageErrors struct {
 	list []string
 }
 
-func newPageErrors(server string) *pageErrors { return &pageErrors{server: server} }
-
 // enableEvents makes the browser report all events, beginning before the page is loaded.
 func enableEvents(ctx context.Context, target *chromedp.Target) error {
 	const keepViolations = `window.violations = []; addEventListener('securitypolicyviolation', (e) => violations.push(e.effectiveDirective))`

@@ -44,6 +44,8 @@ func (b *tab) fillSearch(box, text string) {
 	b.keys(kb.Enter)
 }
 
+// TestSearch_Notation checks that terms and words select relayers, and that a mistake is named, and hides
+// no relayer without a word.
 func TestSearch_Notation(t *testing.T) {
 	b := openTeams(t)
 	for _, c := range []struct {
@@ -64,13 +66,7 @@ func TestSearch_Notation(t *testing.T) {
 		expect(b, []string{c.hash, c.counts, c.text}, `[location.hash, `+stateCounts+`, document.getElementById('search').value]`)
 	}
 	b.expectText("No relayer matches.")
-	b.search("")
-	expect(b, "1–6 of 6 relayers", `document.getElementById('range').textContent`)
-}
 
-// TestSearch_Errors checks that a mistake is named, and hides no relayer without a word.
-func TestSearch_Errors(t *testing.T) {
-	b := openTeams(t)
 	const keys = " is not a key. Keys are id, network, network_type, signer_id, notification_id, paused, system_disabled, search and label.KEY."
 	const state = `[document.getElementById('search-wrong').textContent, document.getElementById('search').getAttribute('aria-invalid')]`
 	for text, want := range map[string]string{"netwrk=sepolia": "netwrk" + keys, "team=payments": "team" + keys, "network=sepolia,stuck": "stuck" + keys, "label.=x": "label." + keys, "=x": "=" + keys} {
@@ -83,7 +79,7 @@ func TestSearch_Errors(t *testing.T) {
 		expect(b, []string{}, rowIDs)
 	}
 	b.search("")
-	expect(b, 6, rowIDs+`.length`)
+	expect(b, "1–6 of 6 relayers", `document.getElementById('range').textContent`)
 	expect(b, []any{"", nil}, state)
 }
 
@@ -115,8 +111,9 @@ func TestSearch_States(t *testing.T) {
 	expect(b, []string{}, rowIDs)
 }
 
-// TestSearch_Shared checks that a link shows the same list, that the back button works, and that
-// a click on a label searches for it.
+// TestSearch_Shared checks that a link shows the same list, that the back button works, that a click on
+// a label searches for it, and that the last term is completed, with the values of the relayers that the
+// page has seen, also of new ones.
 func TestSearch_Shared(t *testing.T) {
 	b := openTeams(t)
 	b.do(`document.getElementById('leave').click()`)
@@ -142,12 +139,9 @@ func TestSearch_Shared(t *testing.T) {
 	b.expectTitle("Relayers")
 	expect(b, []string{"r2", "r5"}, rowIDs)
 	expect(b, "label.team=risk", `document.getElementById('search').value`)
-}
 
-// TestSearch_Suggestions checks that the last term is completed, with the values of the relayers
-// that the page has seen, also of new ones.
-func TestSearch_Suggestions(t *testing.T) {
-	b := openTeams(t)
+	b.goTo("page=1", "Relayers")
+	expect(b, 6, rowIDs+`.length`)
 	expect(b, "Live", `document.getElementById('live').textContent`)
 	const options = `[...document.querySelectorAll('#suggestions option')].map((option) => option.value)`
 	b.do(`document.getElementById('search').focus()`)

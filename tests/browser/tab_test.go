@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,10 +29,6 @@ type tab struct {
 	server *server
 	ctx    context.Context
 	errors *pageErrors
-
-	isOpen   atomic.Bool
-	answers  chan bool   // the next answers to the questions of the browser
-	answered chan string // the questions that it asked
 }
 
 // open starts a server and shows its page, next to other tests. At the end of the test it checks that
@@ -62,7 +57,7 @@ func newTab(t *testing.T, s *server, window context.Context) *tab {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(window, 5*time.Minute)
 	t.Cleanup(cancel)
-	b := &tab{t: t, server: s, ctx: ctx, errors: newPageErrors(s.url), answers: make(chan bool, 1), answered: make(chan string, 100)}
+	b := &tab{t: t, server: s, ctx: ctx, errors: &pageErrors{server: s.url}}
 	for _, listener := range []func(any){b.errors.note, b.answer} {
 		if err := chromedp.Listen(ctx, listener); err != nil {
 			t.Fatal(err)
@@ -70,7 +65,6 @@ func newTab(t *testing.T, s *server, window context.Context) *tab {
 	}
 	b.useScheme("light")
 	b.run(chromedp.EmulateViewport(1000, 800), chromedp.Navigate(s.url+"/"))
-	b.isOpen.Store(true)
 	t.Cleanup(func() {
 		b.check()
 		b.leave(window)
@@ -97,7 +91,14 @@ func (b *tab) leave(window context.Context) {
 		_ = chromedp.Cancel(window)
 		return
 	}
-	putBack(window)
+	windows <- window
+}
+
+// intercept replaces fetch in the page by a function of url and request, which may call send. The
+// body may keep values in the page.
+func (b *tab) intercept(body string, args ...any) {
+	b.t.Helper()
+	b.do(`((send) => { window.fetch = async (url, request) => { `+body+` }; })(fetch)`, args...)
 }
 
 func (b *tab) run(actions ...chromedp.Action[chromedp.Void]) {
@@ -299,45 +300,21 @@ func (b *tab) goTo(hash, title string) {
 	b.expectTitle(title)
 }
 
-// answer answers a question of the browser, such as whether to leave the page.
+// answer lets the browser leave a page with entries that are not saved. The browser must ask nothing
+// else.
 func (b *tab) answer(event any) {
 	question, ok := event.(*page.EventJavascriptDialogOpening)
 	if !ok {
 		return
 	}
-	isAccepted := true
-	isOfTest := b.isOpen.Load() // the page of the previous test may ask whether to leave it
-	select {
-	case isAccepted = <-b.answers:
-	default:
-		if isOfTest {
-			b.errors.add("an unexpected question: %s %s", question.Type, question.Message)
-		}
+	if string(question.Type) != "beforeunload" {
+		b.errors.add("an unexpected question: %s", question.Message)
 	}
 	// A listener must not wait for the browser.
 	go func() {
 		_ = chromedp.Do(b.ctx, chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
-			_, err := cdp.Call(ctx, target, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: isAccepted})
+			_, err := cdp.Call(ctx, target, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: true})
 			return err
 		}))
-		if isOfTest {
-			b.answered <- string(question.Type) + " " + question.Message
-		}
 	}()
-}
-
-// expectQuestion runs a script, and gives an answer to the question that the browser
-// asks then.
-func (b *tab) expectQuestion(want string, accept bool, script string) {
-	b.t.Helper()
-	b.answers <- accept
-	b.do(`(setTimeout(() => { ` + script + ` }), 0)`)
-	select {
-	case question := <-b.answered:
-		if question != want {
-			b.t.Errorf("the question is %q, want %q", question, want)
-		}
-	case <-time.After(patience):
-		b.t.Fatalf("%s: no question, want %q", script, want)
-	}
 }

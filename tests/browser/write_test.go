@@ -26,31 +26,24 @@ func (s *server) stored(id string) (relayer struct {
 // blockFeed makes the page see a server without a change feed.
 func (b *tab) blockFeed() {
 	b.t.Helper()
-	b.do(`(() => {
-		const send = fetch;
-		window.fetch = (url, request) => url.includes(':watch') ? Promise.resolve(new Response('', { status: 404 })) : send(url, request);
-	})()`)
+	b.intercept(`return url.includes(':watch') ? new Response('', { status: 404 }) : send(url, request);`)
 }
 
 // holdResponse keeps the response of the next request with the method until the script
 // calls release. isHandled becomes true after the page has handled it.
 func (b *tab) holdResponse(method string) {
 	b.t.Helper()
-	b.do(`(() => {
-		const send = fetch;
-		window.release = window.isHandled = undefined;
-		window.fetch = async (url, request) => {
-			const response = await send(url, request);
-			if (request.method !== %s || window.release) return response;
-			const text = await response.text();
-			await new Promise((resolve) => { window.release = resolve; });
-			response.text = async () => {
-				setTimeout(() => { window.isHandled = true; });
-				return text;
-			};
-			return response;
+	b.do(`window.release = window.isHandled = undefined`)
+	b.intercept(`
+		const response = await send(url, request);
+		if (request.method !== %s || window.release) return response;
+		const text = await response.text();
+		await new Promise((resolve) => { window.release = resolve; });
+		response.text = async () => {
+			setTimeout(() => { window.isHandled = true; });
+			return text;
 		};
-	})()`, method)
+		return response;`, method)
 }
 
 func (b *tab) expectHeld() {
@@ -85,7 +78,10 @@ func (b *tab) saved(status string) {
 	b.expectStatus(status)
 }
 
+// TestEdit_Fields changes fields. URLs are replaced only if the user asks for it, and the masked ones
+// are not sent.
 func TestEdit_Fields(t *testing.T) {
+	const urls = "Custom RPC URLs"
 	b := openFull(t, "evm")
 	b.edit()
 	expect(b, "= 100 gwei", humanOf, []string{policies, "Gas price cap (wei)"})
@@ -100,112 +96,23 @@ func TestEdit_Fields(t *testing.T) {
 	b.expectTitle("New name")
 	expect(b, "one-title", `document.activeElement.id`)
 
-	got := b.server.stored("evm")
-	if got.Name != "New name" || got.NotificationID != "" {
+	if got := b.server.stored("evm"); got.Name != "New name" || got.NotificationID != "" {
 		t.Errorf("the relayer is %+v", got)
 	}
-	const want = `{"gas_price_cap":1000000000000000000000,"min_balance":500000000000000000,"private_transactions":true}`
-	if string(got.Policies) != want {
-		t.Errorf("the policies are %s, want %s", got.Policies, want)
-	}
-}
+	b.expectPolicies("evm", `{"gas_price_cap":1000000000000000000000,"min_balance":500000000000000000,"private_transactions":true}`)
 
-// TestEdit_UnchangedFieldsNotSent checks that a field that the user did not touch keeps
-// a value that another client stored, also without a conflict.
-func TestEdit_UnchangedFieldsNotSent(t *testing.T) {
-	b := openFull(t, "evm")
-	b.do(`(() => { const send = fetch; window.fetch = (url, request) => { window.body = request.body ?? window.body; return send(url, request); }; })()`)
-	for _, id := range []string{"evm", "solana", "stellar"} {
-		b.goTo("relayer="+id, "Full "+id)
-		b.do(`window.body = undefined`)
-		before := b.server.stored(id)
-		b.edit()
-		b.saved("Nothing was changed")
-		b.edit()
-		b.fill("other", "Notification ID")
-		b.saved("Full " + id + " was changed")
-		expect(b, `{"notification_id":"other"}`, `window.body`)
-		after := b.server.stored(id)
-		if string(after.Policies) != string(before.Policies) || string(after.CustomRPCURLs) != string(before.CustomRPCURLs) {
-			t.Errorf("%s: the relayer is\n%s, want\n%s", id, after.Policies, before.Policies)
-		}
-	}
-}
-
-// openOne creates a relayer and opens its form. The page does not follow changes.
-func openOne(t *testing.T, networkType, policies string) *tab {
-	t.Helper()
-	b := open(t)
-	b.blockFeed()
-	b.enter("Relayers")
-	b.openNext(networkType, policies)
-	return b
-}
-
-// openNext creates a relayer whose ID is its network type, and opens its form.
-func (b *tab) openNext(networkType, policies string) {
-	b.t.Helper()
-	b.server.do("POST", collection, fmt.Sprintf(`{"id":%[1]q,"name":"Full %[1]s","network":"testnet","network_type":%[1]q,"paused":false,"signer_id":"s","policies":%[2]s}`, networkType, policies), http.StatusCreated)
-	b.goTo("relayer="+networkType, "Full "+networkType)
-	b.edit()
-}
-
-func (b *tab) expectPolicies(id, want string) {
-	b.t.Helper()
-	if got := string(b.server.stored(id).Policies); got != want {
-		b.t.Errorf("the policies are %s, want %s", got, want)
-	}
-}
-
-// TestEdit_Stored checks that no empty object remains, which network rules could reject, that what
-// the user does not change stays exactly as it is, and that pasted lists of addresses are split.
-func TestEdit_Stored(t *testing.T) {
-	b := openOne(t, "stellar", `{"max_fee":1,"swap_config":{"strategies":["soroswap"]}}`)
-	b.fill("", policies, "Swap config", "Strategies")
-	b.saved("Full stellar was changed")
-	b.expectPolicies("stellar", `{"max_fee":1}`)
-	b.edit()
-	b.fill("", policies, "Max fee (stroops)")
-	b.saved("Full stellar was changed")
-	b.expectPolicies("stellar", `{}`)
-
-	b.openNext("solana", `{"allowed_tokens":[{"mint":"a","symbol":"","swap_config":{}},{"mint":"b","swap_config":{"min_amount":1}}]}`)
-	b.fill("B", policies, "Allowed tokens", "Token 2", "Symbol")
-	b.fill("", policies, "Allowed tokens", "Token 2", "Swap config", "Min amount (smallest units)")
-	b.saved("Full solana was changed")
-	b.expectPolicies("solana", `{"allowed_tokens":[{"mint":"a","symbol":"","swap_config":{}},{"mint":"b","symbol":"B"}],"fee_payment_strategy":"user"}`)
-
-	b.openNext("evm", `{"min_balance":5,"whitelist_receivers":["one, stored","","two\nlines"]}`)
-	b.fill("6", policies, "Min balance (wei)")
-	b.saved("Full evm was changed")
-	b.expectPolicies("evm", `{"min_balance":6,"whitelist_receivers":["one, stored","","two\nlines"]}`)
-	b.edit()
-	b.fill("0x1, 0x2 0x3\t0x4,\n,\n0x5", policies, "Whitelist receivers")
-	b.saved("Full evm was changed")
-	b.expectPolicies("evm", `{"min_balance":6,"whitelist_receivers":["0x1","0x2","0x3","0x4","0x5"]}`)
-}
-
-// TestEdit_URLs checks that the URLs are replaced only if the user asks for it, and
-// that the masked ones are not sent.
-func TestEdit_URLs(t *testing.T) {
-	const urls = "Custom RPC URLs"
-	b := openFull(t, "evm")
 	b.edit()
 	b.fill("50", urls, "Endpoint 1", "Weight")
 	b.press("Save")
 	b.expectError("must be the full URL, not the masked one that responses show", urls, "Endpoint 1", "URL *")
 	b.fill("wss://new.example/KEY", urls, "Endpoint 1", "URL *")
 	b.press(urls, "Endpoint 2", "Remove endpoint 2")
-	b.saved("Full evm was changed")
-	if got := string(b.server.stored("evm").CustomRPCURLs); got != `[{"url":"wss://new.example/***","weight":50}]` {
-		t.Errorf("the URLs are %s", got)
-	}
+	b.saved("New name was changed")
+	b.expectURLs(`[{"url":"wss://new.example/***","weight":50}]`)
 	b.edit()
 	b.press(urls, "Endpoint 1", "Remove endpoint 1")
-	b.saved("Full evm was changed")
-	if got := b.server.stored("evm").CustomRPCURLs; got != nil {
-		t.Errorf("the URLs are %s", got)
-	}
+	b.saved("New name was changed")
+	b.expectURLs("")
 	b.edit()
 	b.press(urls, "Add an endpoint")
 	b.fill("https://again.example", urls, "Endpoint 1", "URL *")
@@ -213,17 +120,15 @@ func TestEdit_URLs(t *testing.T) {
 	b.press("Save")
 	b.expectErrorStart("Host must not be", urls, "Endpoint 1", "Headers")
 	b.fill("X-Api-Key=Secret-4b1d", urls, "Endpoint 1", "Headers")
-	b.saved("Full evm was changed")
-	if got := string(b.server.stored("evm").CustomRPCURLs); got != `[{"url":"https://again.example","weight":100,"headers":{"X-Api-Key":"***"}}]` {
-		t.Errorf("the URLs are %s", got)
-	}
+	b.saved("New name was changed")
+	b.expectURLs(`[{"url":"https://again.example","weight":100,"headers":{"X-Api-Key":"***"}}]`)
 	b.expectText("X-Api-Key")
 	expect(b, false, `document.body.outerHTML.includes('Secret-4b1d')`)
 }
 
-// TestEdit_Cancel checks that "Cancel" discards what was entered, and that the problems of a save are
-// shown even if the user has opened another view.
-func TestEdit_Cancel(t *testing.T) {
+// TestEdit_Unchanged checks that fields that the user did not touch are not sent, that "Cancel" discards
+// what was entered, and that the problems of a save are shown even if the user has opened another view.
+func TestEdit_Unchanged(t *testing.T) {
 	b := openFull(t, "evm")
 	b.edit()
 	b.fill("Unsaved", "Name *")
@@ -245,6 +150,112 @@ func TestEdit_Cancel(t *testing.T) {
 	b.expectText(unsavedNote)
 	b.press("Cancel")
 	b.expectTitle("Full evm")
+	b.intercept(`window.body = request.body ?? window.body; return send(url, request);`)
+	for _, id := range []string{"evm", "solana", "stellar"} {
+		b.goTo("relayer="+id, "Full "+id)
+		b.do(`window.body = undefined`)
+		before := b.server.stored(id)
+		b.edit()
+		b.saved("Nothing was changed")
+		b.edit()
+		b.fill("other", "Notification ID")
+		b.saved("Full " + id + " was changed")
+		expect(b, `{"notification_id":"other"}`, `window.body`)
+		after := b.server.stored(id)
+		if string(after.Policies) != string(before.Policies) || string(after.CustomRPCURLs) != string(before.CustomRPCURLs) {
+			t.Errorf("%s: the relayer is\n%s, want\n%s", id, after.Policies, before.Policies)
+		}
+	}
+}
+
+// openNext creates a relayer whose ID is its network type, and opens its form.
+func (b *tab) openNext(networkType, policies string) {
+	b.t.Helper()
+	b.server.do("POST", collection, fmt.Sprintf(`{"id":%[1]q,"name":"Full %[1]s","network":"testnet","network_type":%[1]q,"paused":false,"signer_id":"s","policies":%[2]s}`, networkType, policies), http.StatusCreated)
+	b.goTo("relayer="+networkType, "Full "+networkType)
+	b.edit()
+}
+
+func (b *tab) expectPolicies(id, want string) {
+	b.t.Helper()
+	if got := string(b.server.stored(id).Policies); got != want {
+		b.t.Errorf("the policies are %s, want %s", got, want)
+	}
+}
+
+func (b *tab) expectURLs(want string) {
+	b.t.Helper()
+	if got := string(b.server.stored("evm").CustomRPCURLs); got != want {
+		b.t.Errorf("the URLs are %s, want %s", got, want)
+	}
+}
+
+// TestEdit_Stored checks that no empty object remains, which network rules could reject, that what
+// the user does not change stays exactly as it is, and that pasted lists of addresses are split. A group
+// whose last field the user clears keeps the fields that another client has set meanwhile. A problem of
+// the settings names its path, and a member or a label that is left out is removed.
+func TestEdit_Stored(t *testing.T) {
+	b := open(t)
+	b.blockFeed()
+	b.enter("Relayers")
+	b.openNext("stellar", `{"max_fee":1,"swap_config":{"strategies":["soroswap"]}}`)
+	b.fill("", policies, "Swap config", "Strategies")
+	b.saved("Full stellar was changed")
+	b.expectPolicies("stellar", `{"max_fee":1}`)
+	b.edit()
+	b.fill("", policies, "Max fee (stroops)")
+	b.saved("Full stellar was changed")
+	b.expectPolicies("stellar", `{}`)
+	b.server.do("PATCH", collection+"/stellar", `{"policies":{"swap_config":{"strategies":["soroswap"]}}}`, http.StatusOK)
+	b.edit()
+	b.fill("", policies, "Swap config", "Strategies")
+	b.server.do("PATCH", collection+"/stellar", `{"policies":{"max_fee":5,"swap_config":{"min_balance_threshold":7}}}`, http.StatusOK)
+	b.press("Save")
+	b.expectConflict("max fee not set → 0.0000005 XLM; swap config min balance threshold not set → 0.0000007 XLM")
+	b.saved("Full stellar was changed")
+	b.expectPolicies("stellar", `{"max_fee":5,"swap_config":{"min_balance_threshold":7}}`)
+
+	b.openNext("solana", `{"allowed_tokens":[{"mint":"a","symbol":"","swap_config":{}},{"mint":"b","swap_config":{"min_amount":1}}]}`)
+	b.fill("B", policies, "Allowed tokens", "Token 2", "Symbol")
+	b.fill("", policies, "Allowed tokens", "Token 2", "Swap config", "Min amount (smallest units)")
+	b.saved("Full solana was changed")
+	b.expectPolicies("solana", `{"allowed_tokens":[{"mint":"a","symbol":"","swap_config":{}},{"mint":"b","symbol":"B"}],"fee_payment_strategy":"user"}`)
+
+	b.openNext("evm", `{"min_balance":5,"whitelist_receivers":["one, stored","","two\nlines"]}`)
+	b.fill("6", policies, "Min balance (wei)")
+	b.saved("Full evm was changed")
+	b.expectPolicies("evm", `{"min_balance":6,"whitelist_receivers":["one, stored","","two\nlines"]}`)
+	b.edit()
+	b.fill("0x1, 0x2 0x3\t0x4,\n,\n0x5", policies, "Whitelist receivers")
+	b.saved("Full evm was changed")
+	b.expectPolicies("evm", `{"min_balance":6,"whitelist_receivers":["0x1","0x2","0x3","0x4","0x5"]}`)
+
+	b.edit()
+	b.fill(`{"max_in_flight": 8, "exact": 18446744073709551616, "odd": {"deep": [1`, "Settings (JSON)")
+	b.press("Save")
+	b.expectErrorStart("must be", "Settings (JSON)")
+	for _, settings := range []string{`{"exact":18446744073709551616,"max_in_flight":8,"odd":{"deep":[1]}}`, `{"_seconds":1,"max_in_flight":8,"odd":{}}`, `{"max_in_flight":9}`} {
+		b.fill(settings, "Settings (JSON)")
+		b.saved("Full evm was changed")
+		b.edit()
+		expect(b, settings, findControl+`.value.replace(/\s/g, '')`, []string{"Settings (JSON)"})
+	}
+	b.press("Cancel")
+	b.expectTitle("Full evm")
+	expect(b, "setting _seconds 1 → not set; setting max_in_flight 8 → 9 by api-key", historyRows+`[0]`)
+
+	b.server.do("PATCH", collection+"/evm", `{"labels":{"team":"risk","tier":"1"}}`, http.StatusOK)
+	b.edit()
+	expect(b, "team=risk\ntier=1", findControl+`.value`, []string{"Labels"})
+	b.fill("team=payments\n\nteam=again\napp.kubernetes.io/name", "Labels")
+	b.press("Save")
+	b.expectErrorStart("team (again) must have a key of 1 to 63 characters", "Labels")
+	b.fill("team=payments\n\napp.kubernetes.io/name", "Labels")
+	b.server.do("PATCH", collection+"/evm", `{"labels":{"a.b/c":"new"}}`, http.StatusOK)
+	b.press("Save")
+	b.expectConflict("label a.b/c not set → \u2068new\u2069")
+	b.saved("Full evm was changed")
+	expect(b, []string{"a.b/c=new", "app.kubernetes.io/name=", "team=payments"}, `[...document.querySelectorAll('#one-cards .chip')].map((chip) => chip.textContent)`)
 }
 
 // expectConflict waits for the note that another client has changed the relayer in the form.
@@ -286,18 +297,6 @@ func TestConflict(t *testing.T) {
 	}
 }
 
-// TestConflict_ClearedGroup checks that a group whose last field the user clears keeps
-// the fields that another client has set meanwhile.
-func TestConflict_ClearedGroup(t *testing.T) {
-	b := openOne(t, "stellar", `{"swap_config":{"strategies":["soroswap"]}}`)
-	b.fill("", policies, "Swap config", "Strategies")
-	b.server.do("PATCH", collection+"/stellar", `{"policies":{"max_fee":5,"swap_config":{"min_balance_threshold":7}}}`, http.StatusOK)
-	b.press("Save")
-	b.expectConflict("max fee not set → 0.0000005 XLM; swap config min balance threshold not set → 0.0000007 XLM")
-	b.saved("Full stellar was changed")
-	b.expectPolicies("stellar", `{"max_fee":5,"swap_config":{"min_balance_threshold":7}}`)
-}
-
 // TestPause_Unconditional checks that a pause does not need the current revision, and that a
 // resume and a delete do: the dialog says who changed the relayer, and can be confirmed again.
 func TestPause_Unconditional(t *testing.T) {
@@ -332,42 +331,4 @@ func TestPause_Unconditional(t *testing.T) {
 	b.act("Pause")
 	b.expectTitle("There is no relayer stellar")
 	b.expectDialog("")
-}
-
-// TestEdit_Labels adds, changes and removes labels, and keeps those that another client has set.
-func TestEdit_Labels(t *testing.T) {
-	const labels, chips = "Labels", `[...document.querySelectorAll('#one-cards .chip')].map((chip) => chip.textContent)`
-	b := openTeams(t)
-	b.goTo("relayer=r2", "Relayer 2")
-	b.edit()
-	expect(b, "team=risk\ntier=1", findControl+`.value`, []string{labels})
-	b.fill("team=payments\n\nteam=again\napp.kubernetes.io/name", labels)
-	b.press("Save")
-	b.expectErrorStart("team (again) must have a key of 1 to 63 characters", labels)
-	b.fill("team=payments\n\napp.kubernetes.io/name", labels)
-	b.server.do("PATCH", collection+"/r2", `{"labels":{"a.b/c":"new"}}`, http.StatusOK)
-	b.press("Save")
-	b.expectConflict("label a.b/c not set → \u2068new\u2069")
-	b.saved("Relayer 2 was changed")
-	expect(b, []string{"a.b/c=new", "app.kubernetes.io/name=", "team=payments"}, chips)
-}
-
-// TestEdit_Settings edits the settings of the host: a problem names its path, and a member that is
-// left out is removed.
-func TestEdit_Settings(t *testing.T) {
-	b := openOne(t, "evm", `{}`)
-	b.fill(`{"max_in_flight": 8, "exact": 18446744073709551616, "odd": {"deep": [1`, "Settings (JSON)")
-	b.press("Save")
-	b.expectErrorStart("must be", "Settings (JSON)")
-	b.fill(`{"max_in_flight": 8, "exact": 18446744073709551616, "odd": {"deep": [1]}}`, "Settings (JSON)")
-	b.saved("Full evm was changed")
-	b.edit()
-	expect(b, `{"exact":18446744073709551616,"max_in_flight":8,"odd":{"deep":[1]}}`, findControl+`.value.replace(/\s/g, '')`, []string{"Settings (JSON)"})
-	b.fill(`{"max_in_flight": 8, "odd": {}, "_seconds": 1}`, "Settings (JSON)")
-	b.saved("Full evm was changed")
-	b.edit()
-	expect(b, `{"_seconds":1,"max_in_flight":8,"odd":{}}`, findControl+`.value.replace(/\s/g, '')`, []string{"Settings (JSON)"})
-	b.fill(`{"max_in_flight": 9}`, "Settings (JSON)")
-	b.saved("Full evm was changed")
-	expect(b, "setting _seconds 1 → not set; setting max_in_flight 8 → 9 by api-key", historyRows+`[0]`)
 }
