@@ -265,7 +265,6 @@ function signOut(why) {
     for (const { name, value } of attributes) element.setAttribute(name, value);
     element.replaceChildren(...children);
     if (element.matches('input:not([type=checkbox])')) element.value = '';
-    if (element.matches('select')) element.selectedIndex = 0;
   }
   showName();
   forgetSuggestions();
