@@ -55,11 +55,8 @@ func (m machine) replace(name string, lines ...string) {
 	m.t.Helper()
 	path := filepath.Join(m.outside, name)
 	writeTokens(m.t, path+".next", lines...)
-	for _, err := range []error{m.own(path + ".next"), os.Rename(path+".next", path)} {
-		if err != nil {
-			m.t.Fatal(err)
-		}
-	}
+	must(m.t, m.own(path+".next"))
+	must(m.t, os.Rename(path+".next", path))
 }
 
 // day is what an operator does in a day. It ends with a copy in PostgreSQL, if there is one.

@@ -2,8 +2,10 @@ package main
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -41,12 +43,13 @@ deleted keeps its history for as long as the database retains it.`}
 			var page []relayer.Change
 			page, query.Before, err = registry.History(command.Context(), query)
 			for _, c := range page {
-				if c.Info.Action == relayer.ActionCreate && c.Relayer != nil && c.Relayer.Paused { // it counts as a pause
-					c.Info.Changed = []string{"paused"}
+				changed := c.Info.Changed
+				if c.Info.Action == relayer.ActionCreate && c.Relayer != nil && c.Relayer.Paused {
+					changed = []string{"paused"} // it counts as a pause
 				}
-				if limit > 0 && (field == "" || slices.Contains(c.Info.Changed, field)) {
+				if limit > 0 && (field == "" || slices.Contains(changed, field)) {
 					limit--
-					err = cmp.Or(err, printChange(out, c, isJSON))
+					err = cmp.Or(err, printChange(out, c, changed, isJSON))
 				}
 			}
 		}
@@ -63,4 +66,42 @@ deleted keeps its history for as long as the database retains it.`}
 	from.addFlags(command)
 	command.MarkFlagsMutuallyExclusive("db", "server")
 	return command
+}
+
+// printChange prints a line of JSON, or a row of a table.
+func printChange(out io.Writer, c relayer.Change, changed []string, isJSON bool) error {
+	if isJSON {
+		return json.NewEncoder(printableJSON{out}).Encode(struct {
+			relayer.ChangeInfo
+			ID      string           `json:"id"`
+			Relayer *relayer.Relayer `json:"relayer"`
+		}{c.Info, c.ID, c.Relayer})
+	}
+	if i := slices.Index(changed, "paused"); i >= 0 && c.Relayer != nil {
+		changed[i] = fmt.Sprint("paused=", c.Relayer.Paused)
+	}
+	row := []string{c.Info.Time.Local().Format(time.DateTime), fmt.Sprint(c.Info.Revision), c.ID, c.Info.Actor, string(c.Info.Action)}
+	row = append(row, strings.Join(changed, " "), c.Info.Reason)
+	for i, text := range row {
+		row[i] = printable(cmp.Or(text, "-"))
+	}
+	_, err := fmt.Fprintln(out, strings.Join(row, "\t"))
+	return err
+}
+
+// parseSince returns the zero time for the empty text.
+func parseSince(text string, now time.Time) (at time.Time, err error) {
+	if text == "" {
+		return at, nil
+	}
+	if ago, err := time.ParseDuration(strings.TrimSuffix(text, " ago")); err == nil && ago >= 0 {
+		return now.Add(-ago), nil
+	}
+	today := now.Format(time.DateOnly + " ")
+	for layout, full := range map[string]string{time.RFC3339: text, time.DateTime: text, time.DateOnly: text, "2006-01-02 15:04": today + text} {
+		if at, err := time.ParseInLocation(layout, full, now.Location()); err == nil {
+			return at, nil
+		}
+	}
+	return at, fmt.Errorf("--since %q must be a time such as 14:00, 2026-01-02 or 2026-01-02T14:00:00Z, or a duration such as 2h or 2h ago", text)
 }

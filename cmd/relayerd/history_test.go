@@ -77,15 +77,17 @@ func expectHistory(t *testing.T, command []string) {
 	if strings.Join(strings.Fields(lines[1])[2:], " ") != "5 c - create paused=true -" || strings.Join(strings.Fields(lines[2])[2:], " ") != "3 a alice update name paused=true incident 42" {
 		t.Errorf("printed %q", lines)
 	}
-	decoder := json.NewDecoder(strings.NewReader(expect(t, 0, append(command[:len(command):len(command)], "b", "--json")...).stdout))
-	for i, want := range []string{"delete", "create"} {
+	decoder := json.NewDecoder(strings.NewReader(expect(t, 0, append(command[:len(command):len(command)], "--json")...).stdout))
+	for _, want := range []string{"5 c create [] true", "4 b delete [] false", "3 a update [name paused] true"} { // as in the API
 		var entry struct {
 			Revision   uint64
 			ID, Action string
+			Changed    []string
 			Relayer    *struct{ Name string }
 		}
-		if err := decoder.Decode(&entry); err != nil || entry.ID != "b" || entry.Action != want || (entry.Relayer == nil) != (want == "delete") {
-			t.Errorf("entry %d is %+v, error %v, want %s", i, entry, err, want)
+		err := decoder.Decode(&entry)
+		if got := fmt.Sprint(entry.Revision, " ", entry.ID, " ", entry.Action, " ", entry.Changed, " ", entry.Relayer != nil); err != nil || got != want {
+			t.Errorf("entry %q, error %v, want %q", got, err, want)
 		}
 	}
 }

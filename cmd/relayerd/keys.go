@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -263,12 +264,12 @@ func (k *keyFlags) countUnder(ctx context.Context) (count int, err error) {
 		return 0, err
 	}
 	if k.target.server != "" {
-		downloaded, remove, err := k.target.download(ctx, k.path)
+		path, err := k.target.download(ctx, k.path)
 		if err != nil {
 			return 0, err
 		}
-		defer remove()
-		k.db = downloaded
+		defer func() { _ = os.Remove(path) }()
+		k.db = database{"--server", path}
 	}
 	store, err := k.db.open(ctx)
 	if err != nil {

@@ -6,11 +6,9 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,7 +18,6 @@ import (
 	"runtime/debug"
 	"strings"
 	"syscall"
-	"time"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -194,33 +191,12 @@ func printable(text string) string {
 type printableJSON struct{ io.Writer }
 
 func (w printableJSON) Write(data []byte) (int, error) {
+	var escaped strings.Builder
 	for line := range strings.Lines(string(data)) {
-		if _, err := io.WriteString(w.Writer, printable(strings.TrimSuffix(line, "\n"))+"\n"); err != nil {
-			return 0, err
-		}
+		escaped.WriteString(printable(strings.TrimSuffix(line, "\n")) + "\n")
 	}
-	return len(data), nil
-}
-
-// printChange prints a line of JSON, or a row of a table.
-func printChange(out io.Writer, c relayer.Change, isJSON bool) error {
-	if isJSON {
-		return json.NewEncoder(printableJSON{out}).Encode(struct {
-			relayer.ChangeInfo
-			ID      string           `json:"id"`
-			Relayer *relayer.Relayer `json:"relayer"`
-		}{c.Info, c.ID, c.Relayer})
-	}
-	changed := " " + strings.Join(c.Info.Changed, " ")
-	if c.Relayer != nil { // the name of the field does not say which state it has
-		changed = strings.Replace(changed, " paused", fmt.Sprint(" paused=", c.Relayer.Paused), 1)
-	}
-	_, err := fmt.Fprintf(out, "%s\t%d", c.Info.Time.Local().Format(time.DateTime), c.Info.Revision)
-	for _, text := range []string{c.ID, c.Info.Actor, string(c.Info.Action), strings.TrimSpace(changed), c.Info.Reason} {
-		fmt.Fprint(out, "\t", printable(cmp.Or(text, "-")))
-	}
-	fmt.Fprintln(out)
-	return err
+	_, err := io.WriteString(w.Writer, escaped.String())
+	return len(data), err
 }
 
 func relayers(count int) string {

@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -105,21 +104,20 @@ func (t *target) trustAuthority() error {
 	return nil
 }
 
-// download writes a backup of the server to a new file next to path. It returns the file and a
-// function that removes it.
-func (t *target) download(ctx context.Context, path string) (downloaded database, remove func(), err error) {
+// download writes a backup of the server to a new file next to path, and returns the path of that file.
+func (t *target) download(ctx context.Context, path string) (string, error) {
 	if _, err := t.open(); err != nil { // checks the flags
-		return downloaded, nil, err
+		return "", err
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(t.server, "/")+backupPath, nil)
 	if err != nil {
-		return downloaded, nil, errors.New("--server must be the URL of a server")
+		return "", errors.New("--server must be the URL of a server")
 	}
 	request.Header.Set("Authorization", "Bearer "+t.apiKey)
 	// A redirect would send the token to another server: RoundTrip follows none.
 	response, err := t.transport.RoundTrip(request)
 	if err != nil {
-		return downloaded, nil, fmt.Errorf("--server: %w", err)
+		return "", fmt.Errorf("--server: %w", err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
@@ -129,19 +127,18 @@ func (t *target) download(ctx context.Context, path string) (downloaded database
 		} else if response.StatusCode < http.StatusInternalServerError {
 			advice = "the token in API_KEY needs the role backup, and the server a database file; use pg_dump for PostgreSQL"
 		}
-		return downloaded, nil, fmt.Errorf("--server: status %s: %s", response.Status, advice)
+		return "", fmt.Errorf("--server: status %s: %s", response.Status, advice)
 	}
 	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".download*")
 	if err != nil {
-		return downloaded, nil, err
+		return "", err
 	}
-	remove = func() { _ = os.Remove(file.Name()) }
 	_, err = io.Copy(file, response.Body)
 	if err = errors.Join(err, file.Close()); err != nil {
-		remove()
-		return downloaded, nil, fmt.Errorf("--server: the backup is incomplete: %w", err)
+		_ = os.Remove(file.Name())
+		return "", fmt.Errorf("--server: the backup is incomplete: %w", err)
 	}
-	return database{"--server", file.Name()}, remove, nil
+	return file.Name(), nil
 }
 
 // orDatabase opens a database if no server is named.
@@ -156,23 +153,6 @@ func (t *target) orDatabase(ctx context.Context, db database) (registry relayer.
 	}
 	registry, err = relayer.New(store)
 	return registry, func() { _ = store.Close() }, err // nothing was written
-}
-
-// parseSince returns the zero time for the empty text.
-func parseSince(text string, now time.Time) (at time.Time, err error) {
-	if text == "" {
-		return at, nil
-	}
-	if ago, err := time.ParseDuration(strings.TrimSuffix(text, " ago")); err == nil && ago >= 0 {
-		return now.Add(-ago), nil
-	}
-	today := now.Format(time.DateOnly + " ")
-	for layout, full := range map[string]string{time.RFC3339: text, time.DateTime: text, time.DateOnly: text, "2006-01-02 15:04": today + text} {
-		if at, err := time.ParseInLocation(layout, full, now.Location()); err == nil {
-			return at, nil
-		}
-	}
-	return at, fmt.Errorf("--since %q must be a time such as 14:00, 2026-01-02 or 2026-01-02T14:00:00Z, or a duration such as 2h or 2h ago", text)
 }
 
 // newBulkCommands returns the commands pause and resume, which change all relayers of a selection.

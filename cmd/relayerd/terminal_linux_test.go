@@ -32,26 +32,21 @@ func openTerminal(t *testing.T) (terminal, screen *os.File) {
 func TestApply_Confirmation(t *testing.T) {
 	t.Parallel()
 	url, file := emptyServer(t), newFile(t, publicConfig)
-	for _, c := range []struct {
-		answer string
-		status int
-		output string
-	}{
-		{"\n", 1, "relayerd: not confirmed: nothing was changed"},
-		{"y\n", 1, "relayerd: not confirmed: nothing was changed"},
-		{"\x04", 1, "relayerd: not confirmed: nothing was changed"}, // end of input
-		{"yes\n", 0, "2 created, 0 updated, 0 deleted"},
+	for answer, want := range map[string]string{
+		"\n":    "relayerd: not confirmed: nothing was changed",
+		"y\n":   "relayerd: not confirmed: nothing was changed",
+		"\x04":  "relayerd: not confirmed: nothing was changed", // end of input
+		"yes\n": "2 created, 0 updated, 0 deleted",
 	} {
 		terminal, screen := openTerminal(t)
 		command := program(token, "apply", "--server", url, "-f", file)
 		var output bytes.Buffer
 		command.Stdin, command.Stdout, command.Stderr = terminal, &output, &output
-		if _, err := screen.WriteString(c.answer); err != nil {
-			t.Fatal(err)
-		}
-		_ = command.Run()
-		if command.ProcessState.ExitCode() != c.status || !strings.Contains(output.String(), "Make these changes? Type yes: ") || !strings.Contains(output.String(), c.output) {
-			t.Errorf("answer %q: exit status %d, output %s", c.answer, command.ProcessState.ExitCode(), &output)
+		_, err := screen.WriteString(answer)
+		must(t, err)
+		isApplied := command.Run() == nil
+		if isApplied != (answer == "yes\n") || !strings.Contains(output.String(), "Make these changes? Type yes: ") || !strings.Contains(output.String(), want) {
+			t.Errorf("answer %q: exit status %d, output %s", answer, command.ProcessState.ExitCode(), &output)
 		}
 		expectNoPassword(t, output.String())
 	}
