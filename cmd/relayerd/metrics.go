@@ -62,7 +62,7 @@ func (s *server) countRelayers() error {
 	var mu sync.Mutex
 	var counted time.Time
 	var counts map[[3]string]float64
-	return s.metrics.Register(promclient.CollectorFunc(func(collected chan<- promclient.Metric) {
+	return s.metrics.Register(describedCollector{desc, func(collected chan<- promclient.Metric) {
 		mu.Lock()
 		defer mu.Unlock()
 		if time.Since(counted) >= countInterval {
@@ -71,8 +71,17 @@ func (s *server) countRelayers() error {
 		for state, count := range counts {
 			collected <- promclient.MustNewConstMetric(desc, promclient.GaugeValue, count, state[:]...)
 		}
-	}))
+	}})
 }
+
+// describedCollector is a collector that does not collect when it is registered: a start of the server
+// does not wait for the numbers of relayers.
+type describedCollector struct {
+	desc *promclient.Desc
+	promclient.CollectorFunc
+}
+
+func (c describedCollector) Describe(descriptions chan<- *promclient.Desc) { descriptions <- c.desc }
 
 // countByState returns NaN while the store is unavailable. It waits for it once: a scrape must not take
 // as long as all counts.

@@ -17,6 +17,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	promclient "github.com/prometheus/client_golang/prometheus"
+
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/bolt"
 )
@@ -97,6 +99,11 @@ func TestMetrics_Relayers(t *testing.T) {
 		}
 		server.stop()
 	}
+}
+
+// A start does not wait for the numbers of relayers: each use of this store would panic.
+func TestMetrics_RegisterWithoutReading(t *testing.T) {
+	must(t, (&server{metrics: promclient.NewRegistry(), store: struct{ openedStore }{}}).countRelayers())
 }
 
 // Metrics need a token that may list all relayers, or an address of their own, which has nothing else.
@@ -196,10 +203,9 @@ func TestReadiness_Interval(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		ready := readiness(ctx, store)
 		for i, c := range []struct {
-			err   error
-			sleep time.Duration
-			want  int
-			asked int
+			err         error
+			sleep       time.Duration
+			want, asked int
 		}{
 			{nil, 0, http.StatusOK, 1},
 			{relayer.ErrUnavailable, 0, http.StatusOK, 1},

@@ -102,6 +102,13 @@ func checkAddress(networkType relayer.NetworkType, address string) error {
 	return request.Validate(context.Background(), relayer.WithNetworkRules(), relayer.WithAddressResolver(resolve))
 }
 
+// noLoader is a [jsonschema.URLLoader]: a schema is one file.
+type noLoader struct{}
+
+func (noLoader) Load(string) (any, error) {
+	return nil, errors.New("the schema must not refer to other documents")
+}
+
 // settingsRule returns the option that checks new and changed settings by the JSON Schema of the
 // file. It reports every problem.
 func settingsRule(file string) (option relayer.Option, err error) {
@@ -115,7 +122,7 @@ func settingsRule(file string) (option relayer.Option, err error) {
 		return option, fmt.Errorf("%s: %s: must be a JSON Schema: %w", flag, file, err)
 	}
 	compiler := jsonschema.NewCompiler()
-	compiler.UseLoader(jsonschema.SchemeURLLoader{}) // it loads nothing: a schema is one file
+	compiler.UseLoader(noLoader{})
 	compiler.AssertFormat()
 	var schema *jsonschema.Schema
 	if err = compiler.AddResource(name, document); err == nil {

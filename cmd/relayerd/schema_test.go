@@ -49,14 +49,14 @@ func TestSettingsSchema(t *testing.T) {
 	for _, patch := range []string{`{"settings":{"mode":null,"max_in_flight":7}}`, `{"paused":true}`, `{"settings":null}`} {
 		server.expect("PATCH", one, token, patch, http.StatusOK)
 	}
-	for name, text := range map[string]string{
-		"not JSON":     `{"type":`,
-		"not a schema": `{"type":"strange"}`,
-		"another file": `{"$ref":"file:///etc/hostname"}`,
-		"the network":  `{"$ref":"http://127.0.0.1:1/schema.json"}`,
+	for text, want := range map[string]string{
+		`{"type":`:                        "must be a JSON Schema: ",
+		`{"type":"strange"}`:              "relayerd: --settings-schema: ",
+		`{"$ref":"file:///etc/hostname"}`: "the schema must not refer to other documents",
+		`{"$ref":"http://127.0.0.1:1/a"}`: "the schema must not refer to other documents",
 	} {
-		t.Run(name, func(t *testing.T) {
-			expectFailure(t, "relayerd: --settings-schema: ", "serve", "--addr", "127.0.0.1:0", "--db", "memory", "--settings-schema", newFile(t, text))
+		t.Run(text, func(t *testing.T) {
+			expectFailure(t, want, "serve", "--addr", "127.0.0.1:0", "--db", "memory", "--settings-schema", newFile(t, text))
 		})
 	}
 }
