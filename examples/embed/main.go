@@ -67,8 +67,7 @@ func newService(manager *relayer.Manager) (http.Handler, error) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /hello", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) })
 	// Browsers send the login with requests of other sites too.
-	registry := http.NewCrossOriginProtection().Handler(requireLogin(http.StripPrefix("/registry", api)))
-	mux.Handle("/registry/", registry)
+	mux.Handle("/registry/", http.NewCrossOriginProtection().Handler(requireLogin(http.StripPrefix("/registry", api))))
 	mux.Handle("/admin/", requireLogin(http.StripPrefix("/admin", page.Handler("/registry/api/v1", page.TrustHost()))))
 	return mux, err
 }

@@ -49,9 +49,6 @@ func main() {
 	}
 }
 
-// maxAge is the age of the view from which on no job is accepted: a pause may be missing.
-const maxAge = 30 * time.Second
-
 func run(ctx context.Context, registry relayer.Registry, jobs io.Reader, decisions io.Writer) error {
 	view, err := mirror.Open(ctx, registry, relayer.Selector{})
 	if err != nil {
@@ -90,7 +87,8 @@ func parse(line []byte) (j job, err error) {
 
 // check returns why the relayer must not send the transaction, or nil.
 func check(ctx context.Context, view *mirror.Mirror, j job) error {
-	if age := time.Since(view.CaughtUp()); age > maxAge { // before Get
+	// An older view may miss a pause. Its age is read before Get.
+	if age := time.Since(view.CaughtUp()); age > 30*time.Second {
 		return fmt.Errorf("the view of the registry is %v old", age.Round(time.Second))
 	}
 	r, err := view.Get(ctx, j.Relayer)

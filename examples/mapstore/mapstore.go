@@ -3,9 +3,9 @@
 package mapstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"slices"
 	"sync"
@@ -25,17 +25,12 @@ type Store struct {
 	changes storeutil.Feed
 }
 
-var _ relayer.Store = (*Store)(nil)
-
 // Create adds a record. It returns [relayer.ErrExists] or [relayer.ErrClaimed].
 func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := ctx.Err(); err != nil {
-		return relayer.Record{}, err
-	}
-	if _, isTaken := s.records[rec.ID]; isTaken {
-		return relayer.Record{}, relayer.ErrExists
+	if _, err := s.find(ctx, rec.ID); !errors.Is(err, relayer.ErrNotFound) {
+		return relayer.Record{}, cmp.Or(err, relayer.ErrExists)
 	}
 	rec.Sequence = s.last + 1
 	return s.put(rec, relayer.RecordChange{Kind: relayer.ChangeCreated})
@@ -65,10 +60,9 @@ func (s *Store) Delete(ctx context.Context, id string, revision uint64, note []b
 	delete(s.records, id)
 	delete(s.claims, old.Claim)
 	s.order = slices.DeleteFunc(s.order, func(other string) bool { return other == id })
-	change := relayer.RecordChange{Kind: relayer.ChangeDeleted, Record: old, OldTerms: old.Terms, OldText: old.Text}
 	s.last++
-	change.Record.Revision, change.Record.Note = s.last, note
-	s.changes.Publish(change)
+	old.Revision, old.Note = s.last, note
+	s.changes.Publish(relayer.RecordChange{Kind: relayer.ChangeDeleted, Record: old, OldTerms: old.Terms, OldText: old.Text})
 	return nil
 }
 
@@ -149,7 +143,7 @@ func (s *Store) Watch(ctx context.Context, after string) iter.Seq2[relayer.Recor
 	return s.changes.Watch(ctx, after)
 }
 
-// History returns an error that matches [errors.ErrUnsupported]: this store retains none.
+// History returns [errors.ErrUnsupported]: this store retains none.
 func (s *Store) History(context.Context, relayer.HistoryQuery) ([]relayer.RecordChange, error) {
-	return nil, fmt.Errorf("mapstore: history: %w", errors.ErrUnsupported)
+	return nil, errors.ErrUnsupported
 }
