@@ -39,7 +39,8 @@ func (u RPCURL) IsMasked() bool {
 	if err != nil {
 		return false
 	}
-	return strings.HasSuffix("/"+parsed.Path, mask.Path) || parsed.RawQuery == mask.Hidden || parsed.User.Username() == mask.Hidden || slices.Contains(strings.Split(parsed.Hostname(), "."), mask.Hidden)
+	isHostMasked := slices.Contains(strings.Split(parsed.Hostname(), "."), mask.Hidden)
+	return isHostMasked || parsed.RawQuery == mask.Hidden || parsed.User.Username() == mask.Hidden || strings.HasSuffix("/"+parsed.Path, mask.Path)
 }
 
 // canonicalURL returns the same text for equivalent notations of a URL, or "" if it has

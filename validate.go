@@ -447,9 +447,13 @@ func (s *settings) checkSettings(raw json.RawMessage, found *problems) {
 	}
 }
 
-// userInformation matches a URL with user information, also with an unescaped password that has a
-// slash: then what seems to be a port is no number.
-var userInformation = regexp.MustCompile(`(?s)://(?:[^/?#]*@|(?:[^[/?#:][^/?#:]*)?:(?:[0-9]*[^0-9/?#]|[0-9]{6}).*@)`)
+// userInformation matches a URL with user information. An unescaped password with a slash ends the
+// authority early: then what seems to be a port is no number below 70000, and an @ follows.
+var userInformation = regexp.MustCompile(`(?s)://(?:` +
+	`[^/?#]*@|` +
+	`(?:[^[/?#:][^/?#:]*)?:` + // a user, or a host other than an IPv6 address
+	`(?:[0-9]*[^0-9/?#]|[7-9][0-9]{4}|[0-9]{6})` + // no port
+	`.*@)`)
 
 // settingsTextProblem returns why a text cannot be in settings, or "".
 func settingsTextProblem(text string) string {
@@ -566,7 +570,7 @@ func shapeProblem(t reflect.Type, err error) string {
 	switch zero := reflect.Zero(t); {
 	case hasOwnDecoder(t):
 		return "is not valid: " + mask.Text(err.Error())
-	case t == reflect.TypeFor[[]byte]():
+	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
 		return "must be a string in base64"
 	case zero.CanUint():
 		return fmt.Sprintf("must be a whole number from 0 to %d%s", uint64(math.MaxUint64)>>(64-t.Bits()), notation)

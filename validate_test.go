@@ -622,8 +622,10 @@ type common struct {
 
 type contract struct {
 	Address string `json:"address" validate:"required"`
-	Key     []byte `json:"key"`
+	Key     key    `json:"key"`
 }
+
+type key []byte
 
 func withSettings(id, settings string) relayer.CreateRequest {
 	req := minimal(id)
@@ -686,6 +688,7 @@ func TestSettings_Refused(t *testing.T) {
 		`{"a":"x https://a.example/ https://u:KEY@b/"}`:                     "settings.a",
 		`{"a":"postgres://u:KEY/w@h/db"}`:                                   "settings.a",
 		`{"a":"postgres://u:KEY?w@h/db"}`:                                   "settings.a",
+		`{"a":"postgres://u:77777/KEY@h/db"}`:                               "settings.a",
 		`{"a":"` + text + `x"}`:                                             "settings",
 		`{"a":` + strings.Repeat("[", 32) + strings.Repeat("]", 32) + `}`:   "settings",
 		`{"a":` + strings.Repeat("[", 900) + strings.Repeat("]", 900) + `}`: "settings",
@@ -765,6 +768,10 @@ func TestWithSettings(t *testing.T) {
 			_, err = m.Patch(ctx, "none", []byte(`{"settings":`+settings+`}`))
 			wantFields(t, fieldErrors(t, err), want...)
 		})
+	}
+	problems := problemsOf(t, evmBody(`"settings":{"contracts":[{"address":"a","key":5}]}`), relayer.WithSettings[engineSettings]())
+	if len(problems) != 1 || problems[0].Message != "must be a string in base64" {
+		t.Errorf("problems %q", problems)
 	}
 	// A patch is checked with what it is merged into.
 	if _, err := m.Patch(ctx, "r", []byte(`{"settings":{"contracts":[],"mode":null,"max_in_flight":100}}`)); err != nil {

@@ -131,9 +131,9 @@ func maskRest(rest string) string {
 	return Host(authority) + path
 }
 
-// host matches a host with an optional port. A port that is not a number is the start of
-// a password.
-var host = regexp.MustCompile(`^(?:\[[0-9A-Fa-f:.%a-z]+\]|[\pL\pN._~*。．｡-]+)(?::[0-9]{0,5})?$`)
+// host matches a host with an optional port. A port that is not a number below 70000 is the start
+// of a password.
+var host = regexp.MustCompile(`^(?:\[[0-9A-Fa-f:.%a-z]+\]|[\pL\pN._~*。．｡-]+)(?::[0-6]?[0-9]{0,4})?$`)
 
 var (
 	// credentials matches user information with a password, and the rest of the token.

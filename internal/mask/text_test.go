@@ -30,6 +30,7 @@ func TestText(t *testing.T) {
 		"https://us/KEY:KEY@h.example/":                                            "https://us/***",
 		"https://user:KEY/KEY@h.example/":                                          "https://***",
 		"https://h.example:KEY":                                                    "https://***",
+		"https://user:77777/KEY@h.example":                                         "https://***",
 		`parse "https://u:KEY/KEY@h.example": invalid port ":KEY\"KEY" after host`: `parse "https://***": invalid port ":***" after host`,
 		"https://h.example?KEY and https://i.example#KEY":                          "https://h.example/*** and https://i.example/***",
 		"(see https://h.example/KEY)":                                              "(see https://h.example/***)",
