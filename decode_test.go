@@ -275,7 +275,7 @@ func TestDecode_InvalidText(t *testing.T) {
 	const token = `"policies":{"allowed_tokens":[{"mint":"m","symbol":%s}],"allowed_accounts":["ok",%s],"swap_config":{"cron_schedule":%s}}`
 	for _, bad := range []string{
 		`"\u0000"`, `"a\u0000b"`, `"\ud800"`, `"\udc00"`, `"\uDBFF"`, `"\uDFFFx"`, `"\ud800\ud800\udc00"`, `"\udc00\ud800"`, `"\ud800\n\udc00"`,
-		`"\ud800x\udc00"`, `"\ud800\\udc00"`, `"\ud83d\ude00\ud83d"`,
+		`"\ud800x\udc00"`, `"\ud800\\udc00"`, `"\ud83d\ude00\ud83d"`, `"\ufffd\ud800"`, `"\\ufffd\ud800"`, "\"\uFFFD\\ud800\"",
 	} {
 		t.Run(bad, func(t *testing.T) {
 			for _, field := range []string{"name", "network", "network_type", "signer_id"} {

@@ -689,6 +689,7 @@ func TestSettings_Refused(t *testing.T) {
 		`{"a":"postgres://u:KEY/w@h/db"}`:                                   "settings.a",
 		`{"a":"postgres://u:KEY?w@h/db"}`:                                   "settings.a",
 		`{"a":"postgres://u:77777/KEY@h/db"}`:                               "settings.a",
+		`{"` + text[:300] + `":{"b":1,"b":1}}`:                              "settings.….b",
 		`{"a":"` + text + `x"}`:                                             "settings",
 		`{"a":` + strings.Repeat("[", 32) + strings.Repeat("]", 32) + `}`:   "settings",
 		`{"a":` + strings.Repeat("[", 900) + strings.Repeat("]", 900) + `}`: "settings",

@@ -259,7 +259,14 @@ func (v Value) object(target reflect.Value) {
 	}
 }
 
+// maxPath is the length of a path from which on … replaces names: otherwise the time to build the
+// paths of the members of an object would grow with the product of their number and the length.
+const maxPath = 256
+
 func (v Value) member(name string, data []byte) Value {
+	if v.path != "" && len(v.path)+len(name) > maxPath {
+		name = "…"
+	}
 	return Value{v.decoder, data, Join(v.path, name), v.isPatch}
 }
 
