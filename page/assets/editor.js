@@ -109,12 +109,11 @@ function refuse(mine, refusal) {
   const others = form.showErrors(problems);
   if (isShown(mine)) write('edit-note', title + (others.length > 0 ? ': ' + textOfProblems(others) : '. The fields show why.'));
   else say(title + ': ' + textOfProblems(problems));
-  return undefined;
 }
 
 async function showConflict(mine) {
   const { data, etag, change } = await callOne(mine.id);
-  const what = shortened(differences(mine.stored, data).join('; '), 300) || 'no visible field';
+  const what = shortened(differences(mine.stored, data).map((text) => shortened(text, 100)).join('; '), 300) || 'no visible field';
   const note = 'Another client changed this relayer: ' + sentenceOf(change) + ' (' + what + '). Your changes are not saved. Save again to apply them to the current revision.';
   Object.assign(mine, { stored: data, etag, note });
   if (isShown(mine)) write('edit-note', note);

@@ -15,9 +15,11 @@ export function nameOf({ name }) {
   return isBlank ? '(blank name)' : name;
 }
 
+// Returns the beginning of a text that is too long. An isolate that it cuts ends with it.
 export function shortened(text, most) {
-  const characters = [...text];
-  return characters.slice(0, most).join('') + (characters.length > most ? '…' : '');
+  const cut = [...text].slice(0, most).join('');
+  if (cut === text) return text;
+  return cut + (cut.lastIndexOf('\u2068') > cut.lastIndexOf('\u2069') ? '…\u2069' : '…');
 }
 
 // Returns a text as a part of a sentence: short, and isolated if it may be written from right

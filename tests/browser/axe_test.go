@@ -131,6 +131,7 @@ func TestAccessibility_Views(t *testing.T) {
 			check("dark", 1280, true, "color-contrast")
 			b.hover()
 		}
+		expect(b, false, `document.body.innerText.includes('\ufffd')`) // a cut isolate
 		b.expectNarrow(view)
 		b.do(`document.documentElement.style.fontSize = ''`)
 		b.run(chromedp.EmulateViewport(1280, 844))
