@@ -64,7 +64,7 @@ func WithTokenFunc(token func(ctx context.Context) (string, error)) Option {
 
 // WithHTTPClient sends requests with a copy of the given client, for example for a
 // client certificate or a proxy. Redirects are never followed: they would send the token
-// or RPC URLs elsewhere. Its Timeout is a maximum of [WithTimeout].
+// or RPC URLs elsewhere. A shorter Timeout of the client replaces that of [WithTimeout].
 func WithHTTPClient(client *http.Client) Option {
 	return option(client != nil, "the HTTP client is nil", func(c *Client) { c.http = client })
 }
@@ -76,7 +76,7 @@ func WithInsecureHTTP() Option {
 }
 
 // WithTimeout sets the maximum duration of one request, from its start to the end of its
-// response, which is that of the headers for Watch. The default is 30 s.
+// response, or of the header of a stream. The default is 30 s.
 func WithTimeout(timeout time.Duration) Option {
 	return option(timeout > 0, "the timeout must be more than 0", func(c *Client) { c.timeout = timeout })
 }

@@ -163,10 +163,15 @@ func (w *watcher) open(ctx context.Context, timeout time.Duration) (*eventStream
 	}
 	defer cancel(nil)
 	if failed == nil {
+		if received.StatusCode == http.StatusOK && !hasMediaType(received.Header, "application/json") {
+			_ = received.Body.Close() // it may have no end
+			received.Body = http.NoBody
+		}
 		var resp *response
 		if resp, failed = c.readResponse(ctx, req, received); failed == nil {
 			failed = resp.failure()
-			failed.isTemporary = resp.status == http.StatusTooManyRequests || resp.status/100 == 5 && !resp.isUnsupported()
+			failed.isTemporary = resp.status == http.StatusTooManyRequests || resp.status == http.StatusRequestTimeout ||
+				resp.status/100 == 5 && !resp.isUnsupported()
 		}
 	}
 	// A load balancer responds while the server restarts.

@@ -664,7 +664,7 @@ func TestWatch_Rejected(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			for _, steps := range [][]step{{test.step}, {busy, fail(429, ""), html(502), fail(500, ""), reset, truncated(503), blocked, test.step}} {
+			for _, steps := range [][]step{{test.step}, {busy, fail(429, ""), html(408), html(502), fail(500, ""), reset, truncated(503), blocked, test.step}} {
 				synctest.Test(t, func(t *testing.T) {
 					c, s := scripted(t, nil, steps...)
 					start := time.Now()
@@ -765,6 +765,23 @@ func TestWatch_EndlessFailure(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A page in place of a stream is not read: it may have no end.
+func TestWatch_EndlessPage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		c, s := scripted(t, nil, func(r *http.Request) (*http.Response, error) {
+			resp, err := html(200)(r)
+			resp.Body = io.NopCloser(&drippingReader{ctx: r.Context()})
+			return resp, err
+		})
+		wantFailure(t, c.Watch(ctx, relayer.WatchQuery{}), nil, "text/html")
+		if len(s.seen) != 1 {
+			t.Errorf("%d requests", len(s.seen))
+		}
+	})
 }
 
 // drippingReader sends a byte every second until its request ends, but not for ever if a
