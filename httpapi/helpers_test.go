@@ -497,10 +497,10 @@ func newRequest(ctx context.Context, method, path, body string, headers ...heade
 	return request
 }
 
-// serveHTTP calls the handler without a network.
+// serveHTTP calls the handler without a network, and records the exchange.
 func serveHTTP(ctx context.Context, handler http.Handler, method, path, body string, headers ...header) *httptest.ResponseRecorder {
 	recorder := httptest.NewRecorder()
-	handler.ServeHTTP(recorder, newRequest(ctx, method, path, body, headers...))
+	recorded(handler).ServeHTTP(recorder, newRequest(ctx, method, path, body, headers...))
 	return recorder
 }
 

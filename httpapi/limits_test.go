@@ -182,11 +182,17 @@ func TestMaxInFlight_Default(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		for _, r := range everyRequest {
-			got := serveHTTP(t.Context(), handler, r.method, r.path, r.body)
+		refuses := func(method, path, body string) {
+			got := serveHTTP(t.Context(), handler, method, path, body)
 			if got.Code != http.StatusServiceUnavailable || got.Header().Get("Retry-After") != "1" {
-				t.Errorf("above the limit, %s %s returned %d %v", r.method, r.path, got.Code, got.Header())
+				t.Errorf("above the limit, %s %s returned %d %v", method, path, got.Code, got.Header())
 			}
+		}
+		for _, r := range everyRequest {
+			refuses(r.method, r.path, r.body)
+		}
+		for _, method := range []string{"GET", "HEAD", "PUT"} {
+			refuses(method, openAPI, "")
 		}
 		close(release)
 		waiting.Wait()

@@ -18,8 +18,8 @@ import (
 // the limits of the server refuse, with the request ID of the response. Refusals of an Authorizer
 // are logged with their number, at most once a second for each actor and action. Those of a limit
 // are logged at most once a minute for each limit and actor, and [API.Refusals] counts them. The
-// 503 of [API.Drain] are not logged. Tokens, RPC URLs and bodies are never logged. A panic in the logger's handler is
-// recovered and does not change the response.
+// 503 of [API.Drain] are not logged. Tokens, RPC URLs and bodies are never logged. A panic in the
+// logger's handler is recovered and does not change the response.
 func WithLogger(logger *slog.Logger) Option {
 	return Option{func(s *settings) error { return set(&s.logger, logger, logger != nil, "logger is nil") }}
 }

@@ -29,7 +29,7 @@ func TestLog_Requests(t *testing.T) {
 	for text := range strings.Lines(log.String()) {
 		line := parse(t, text)
 		for _, member := range []string{"request_id", "bytes", "took"} {
-			if value := fmt.Sprint(line[member]); value == "" || value == "0" {
+			if value := fmt.Sprint(line[member]); value == "<nil>" || value == "" || value == "0" {
 				t.Errorf("%s is %q in %s", member, value, text)
 			}
 		}
