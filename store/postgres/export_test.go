@@ -60,5 +60,11 @@ func Options(all ...Option) Option {
 	}}
 }
 
+// Feed is the memory of the changes.
+type Feed = feed
+
+// Add adds changes that were read.
+func (f *Feed) Add(changes ...relayer.RecordChange) { f.add(batch{changes: changes}) }
+
 // SizeInFeed returns what a change counts in the memory of the feed.
 func SizeInFeed(change relayer.RecordChange) int { return feedSize(change) }

@@ -333,10 +333,14 @@ func (f *feed) add(found batch) {
 	for _, c := range found.changes {
 		f.bytes += feedSize(c)
 	}
-	for len(f.recent) > maxFeedChanges || f.bytes > maxFeedBytes {
+	if len(f.recent) <= maxFeedChanges && f.bytes <= maxFeedBytes {
+		return
+	}
+	for len(f.recent) > maxFeedChanges/2 || f.bytes > maxFeedBytes/2 {
 		f.bytes -= feedSize(f.recent[0])
 		f.base, f.recent = f.recent[0].Position, f.recent[1:]
 	}
+	f.recent = slices.Clone(f.recent) // the array would keep what is dropped in memory
 }
 
 // lastPosition returns the position of the last change.

@@ -8,10 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -504,6 +507,25 @@ func TestFeed_Memory(t *testing.T) {
 		if got := postgres.SizeInFeed(change); got < len(long) || got > 2*len(long) {
 			t.Errorf("%s of %d bytes: %d bytes", name, len(long), got)
 		}
+	}
+}
+
+// TestFeed_DroppedChanges: large changes that the feed has dropped are not kept behind small ones.
+func TestFeed_DroppedChanges(t *testing.T) {
+	feed, added := new(postgres.Feed), []weak.Pointer[byte]{}
+	for range 3000 {
+		feed.Add(relayer.RecordChange{})
+	}
+	for range 60 {
+		document := make([]byte, 1<<20)
+		added = append(added, weak.Make(&document[0]))
+		feed.Add(relayer.RecordChange{Record: relayer.Record{Document: document}})
+	}
+	runtime.GC()
+	kept := len(slices.DeleteFunc(added, func(p weak.Pointer[byte]) bool { return p.Value() == nil }))
+	runtime.KeepAlive(feed)
+	if kept < 8 || kept > 17 {
+		t.Errorf("%d MiB are in memory, want 8 to 16", kept)
 	}
 }
 
