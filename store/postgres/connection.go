@@ -96,6 +96,9 @@ func (c *connections) probe(ctx, waiting context.Context, late error) (*pooled, 
 			case <-waiting.Done():
 				return nil, cmp.Or(ctx.Err(), c.prober.lastFailure(), late)
 			}
+			if isProber = c.prober.lastFailure() != nil; !isProber {
+				<-c.prober.lock // another caller has found a primary
+			}
 		}
 		found, err := c.acquirePrimary(waiting)
 		switch {
