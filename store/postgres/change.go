@@ -84,8 +84,8 @@ func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record,
 	return rec, nil
 }
 
-// askCreate adds the statement that creates a record: with a given revision, which makes no
-// change, or with the next one.
+// askCreate adds the statement that creates a record. A record with a given revision is one of an
+// import, and adds no row to the table changes.
 func (s *Store) askCreate(batch *pgx.Batch, rec relayer.Record, given *int64) {
 	batch.Queue(s.in(sqlCreate), rec.ID, claimParameter(rec.Claim), notNull(rec.Terms), rec.Text, notNull(rec.Note), notNull(rec.Document), notNull(rec.Private), given)
 }

@@ -130,4 +130,5 @@ func TestList_Queries(t *testing.T) {
 			}
 		}
 	}
+	wantConsistent(t, store)
 }

@@ -22,8 +22,8 @@
 // # Reads
 //
 // A page, its total and the position of the feed come from one snapshot. A page costs the same
-// after any sequence number, and at an offset up to a millisecond more for a million relayers. A search reads the texts of what the other conditions select. Reads and writes
-// use the primary only.
+// after any sequence number, and at an offset up to a millisecond more for a million relayers. A
+// search reads the texts of what the other conditions select. Reads and writes use the primary only.
 //
 // # Failures
 //

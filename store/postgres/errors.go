@@ -71,12 +71,11 @@ func isFault(err error) bool {
 		return !slices.ContainsFunc(passing, func(code string) bool { return strings.HasPrefix(refusal.Code, code) })
 	}
 	_, isUnreadable := errors.AsType[pgx.ScanArgError](err)
-	return isUnreadable || isDropped(err)
+	return isUnreadable || mustRollBack(err)
 }
 
-// isDropped reports whether the transaction must be rolled back because of what the server has, or
-// has not, stored.
-func isDropped(err error) bool {
+// mustRollBack reports whether the statements succeeded, but stored only a part of a write.
+func mustRollBack(err error) bool {
 	_, isRefused := errors.AsType[importRefusal](err)
 	return isRefused || errors.Is(err, errDropped)
 }
@@ -109,7 +108,7 @@ func hasCode(err error, codes ...string) bool {
 // that it has lost.
 func isRefusal(err error) bool {
 	refusal, ok := errors.AsType[*pgconn.PgError](err)
-	return isDropped(err) || ok && severity(refusal) == "ERROR" &&
+	return mustRollBack(err) || ok && severity(refusal) == "ERROR" &&
 		!strings.HasPrefix(refusal.Code, connectionException) && refusal.Code != completionUnknown
 }
 

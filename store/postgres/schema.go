@@ -197,7 +197,7 @@ RETURNS TABLE (total bigint, last_number bigint, last_changed_at bigint, $record
 LANGUAGE plpgsql STABLE $settings AS $body$
 #variable_conflict use_column
 DECLARE
-	node bigint := 0;
+	first_chunk bigint := 0;
 	live bigint;
 	passed bigint := 0;
 BEGIN
@@ -209,7 +209,7 @@ BEGIN
 		RETURN;
 	END IF;
 	IF after = 0 THEN
-		FOR node, live IN
+		FOR first_chunk, live IN
 			SELECT p.chunk, bit_count(p.bits) FROM $schema.postings p WHERE p.term = '' ORDER BY p.chunk
 		LOOP
 			EXIT WHEN first < passed + live;
@@ -218,7 +218,7 @@ BEGIN
 	END IF;
 	RETURN QUERY
 		SELECT total, last_number, last_changed_at, $columns
-		FROM $schema.relayers r WHERE r.sequence >= greatest(node << 9, after + 1)
+		FROM $schema.relayers r WHERE r.sequence >= greatest(first_chunk << 9, after + 1)
 		ORDER BY r.sequence OFFSET first - passed LIMIT most;
 	IF NOT FOUND THEN
 		RETURN NEXT;
