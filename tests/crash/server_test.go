@@ -64,13 +64,13 @@ func killSession(t *testing.T, server *pgserver.Server) {
 // of the stores. The server then carries out requests whose client has left.
 func TestPostgres_ServerHangs(t *testing.T) {
 	server := pgserver.Start(t)
-	timeouts := []postgres.Option{postgres.WithTimeout(100 * time.Millisecond), postgres.WithConnectTimeout(100 * time.Millisecond)}
+	timeouts := []postgres.Option{postgres.WithTimeout(500 * time.Millisecond), postgres.WithConnectTimeout(5 * time.Second)}
 	pgtest.Open(t, server.ConnString()) // creating the schema can take longer than these timeouts
 	surviveFaults(t, server, openTwo(t, server.ConnString(), timeouts...), func(round int) {
 		if err := server.Pause(); err != nil {
 			t.Fatalf("round %d: %v", round, err)
 		}
-		time.Sleep(upTo(400 * time.Millisecond))
+		time.Sleep(upTo(1500 * time.Millisecond))
 		if err := server.Continue(); err != nil {
 			t.Fatalf("round %d: %v", round, err)
 		}
