@@ -571,6 +571,17 @@ func TestDocuments_ContradictsPrivatePart(t *testing.T) {
 	}
 }
 
+// A second list that shows the same masks hides the full URLs from decoders that ignore case.
+func TestDocuments_SecondMaskedList(t *testing.T) {
+	s := newSealed(t)
+	rec := storedRecord(t, s.store, "a")
+	list := member(t, rec.Document, "custom_rpc_urls")
+	rec.Document = append(bytes.TrimSuffix(rec.Document, []byte("}")), `,"Custom_RPC_URLs":`+list+`}`...)
+	must(s.store.Update(t.Context(), rec))(t)
+	read := must(s.Documents().WithFullURLs().Get(t.Context(), "a"))(t)
+	expectCorrupt(t, "Get", rec, read.SealError)
+}
+
 // FuzzSealedPart stores any bytes as the private part of a relayer.
 func FuzzSealedPart(f *testing.F) {
 	s := newSealed(f)
