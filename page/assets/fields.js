@@ -66,9 +66,9 @@ function fieldOf(name, given, required, above) {
   return { ...field, kind: 'json' };
 }
 
-// Returns the fields of a relayer, and those of its policy. An unknown type has none.
-export const relayerFields = (type) => byType[type] ?? byType[networkTypes()[0]].filter(({ name }) => name !== 'policies');
-export const policyFields = (type) => relayerFields(type).find(({ name }) => name === 'policies')?.fields ?? [];
+// Returns the fields of a relayer, and those of its policy.
+export const relayerFields = (type) => byType[type];
+export const policyFields = (type) => relayerFields(type).find(({ name }) => name === 'policies').fields;
 const spelling = { policies: 'policy', id: 'ID', eip1559: 'EIP-1559', rpc: 'RPC', url: 'URL', urls: 'URLs', tx: 'transaction' };
 
 export function titleOf({ name, title }) {

@@ -300,6 +300,10 @@ func TestList_Paging(t *testing.T) {
 	b.expectText("Page 9 is empty. There are 170 relayers.")
 	b.press("Previous")
 	expect(b, all[150:], rowIDs)
+	b.goTo("page=2&state=disabled", "Relayers")
+	b.expectText("Page 2 is empty. There are 34 relayers.")
+	b.press("Previous")
+	expect(b, want["disabled"], rowIDs)
 	b.goTo("page=many", "Relayers")
 	expect(b, all[:50], rowIDs)
 }
