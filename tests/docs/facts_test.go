@@ -80,5 +80,5 @@ func TestPages_LogLines(t *testing.T) {
 		}
 	}
 	differences(t, documented, set(`(?:logger\.(?:Warn|Error)\(|slog\.Level(?:Warn|Error), |level, )"([^"]+)"`,
-		code(t, false, ".", "cmd/relayerd", "httpapi", "store/bolt")))
+		code(t, false, ".", "cmd/relayerd", "httpapi", "store/bolt", "store/postgres")))
 }
