@@ -22,9 +22,13 @@
 //
 // [Manager.Update], [Manager.Patch] and [Manager.Delete] change and remove a relayer.
 // [Manager.Pause] is the switch of the operator, and [Manager.Disable] is the switch of the
-// host application; they are independent. [Manager.Watch] returns the changes as they are
-// made, including the changes of other writers to the same store. Every write takes options:
-// [IfRevision] makes it conditional, and [DryRun] only checks it.
+// host application; they are independent. Writes take options: [IfRevision] makes a change
+// conditional, and [DryRun] only checks it.
+//
+// [Manager.PauseAll] pauses a selection in an emergency. [Manager.ResumeAll] with [PausedBy]
+// resumes exactly what it paused. [Manager.Watch] returns the changes as they are made,
+// including the changes of other writers to the same store, and [Manager.History] those of
+// before.
 //
 // [Registry] is the interface of a Manager and of the client of package client.
 //
@@ -36,13 +40,13 @@
 // can be changed after the call. What it returns belongs to the caller, and a change of it has
 // no effect on what is stored. The exceptions are a [Document], whose JSON is shared with the
 // store, and what hooks get: an [Operation] and its slices are shared by all observers and must
-// not be modified. The relayers that an admission gets are copies. A [Store] and its callers
-// share the bytes, terms and text of a [Record], which are read-only.
+// not be modified. A [Store] and its callers share the bytes, terms and text of a [Record],
+// which are read-only.
 //
 // # Selectors and views
 //
 // A [Selector] selects relayers by their fields and [Relayer.Labels], in [Manager.List],
-// [Manager.All] and [Manager.Watch]. A follower of a selection gets a relayer that begins
+// [Manager.All] and [Manager.Watch]. A watch of a selection returns a relayer that begins
 // to match as created, and one that ceases to match as deleted.
 //
 // [Manager.Within] returns a view of a selection. To the view, the other relayers do not
@@ -92,8 +96,8 @@
 // shows only scheme, host and port. [RPCURL.Unmasked] is the full URL, for host code that
 // connects to it. A masked URL is never stored. A [Record] has the full URLs in a separate
 // part; the response form of a relayer has only the masked ones. No error text contains a
-// full URL: URLs in the errors of hooks, and in a [DisabledReason], are masked. Only the error
-// of the function that [Manager.Update] calls is returned unchanged.
+// full URL: URLs in the errors of hooks, and in a [DisabledReason], are masked. Only URLs in the
+// error of the function that [Manager.Update] calls are not.
 // Package store/sealed encrypts the full URLs in the store.
 //
 // # Errors

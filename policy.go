@@ -29,7 +29,7 @@ const (
 //
 // Every field of a policy is optional. Nil means not set, which is different from zero,
 // false and an empty list. A field that is not set limits nothing, and leaves a choice to the
-// engine. A literal for a pointer field is new(value), as in MinBalance: new(int64(0)).
+// engine. A literal for a pointer field is new(value), as in EIP1559Pricing: new(false).
 //
 // Other packages cannot implement it, so that later versions may add methods.
 type Policy interface {

@@ -26,14 +26,14 @@ import (
 // and safe for concurrent use.
 //
 // It consists of terms, which must all hold. A term has a key and values, and holds if the
-// field has one of the values. The keys are
+// field has one of the values. [ParseSelector] and [Selector.Where] build one. The keys are
 //
 //	id network network_type signer_id notification_id paused system_disabled
 //
 // and label.KEY for the label KEY. A value must be equal to the field; those of paused and
 // system_disabled are true and false. The term of the key search holds if the ID or the
-// first 900 bytes of the name contain one of its values, in any letter case. It has at most
-// 8 values of at most 128 characters, and a selector has one such term at most.
+// first 900 bytes of the name contain one of its values, in any letter case. A search has at most
+// 8 values of at most 128 characters, and a selector has one search at most.
 //
 // A Selector with an unknown key or a value that the field cannot have is invalid: it
 // selects nothing, and every operation that gets it returns [Selector.Err].

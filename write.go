@@ -18,9 +18,9 @@ import (
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
-// Create adds a relayer and returns it as stored. It returns a
-// [*ValidationError] with every problem of the request, and [ErrExists] if the ID
-// is taken. When it returns nil, the relayer is as durable as the store makes it.
+// Create adds a relayer and returns it as stored. It returns a [*ValidationError] with
+// every problem of an invalid request, or [ErrExists] if the ID is taken. With a nil error the
+// relayer is as durable as the store makes it.
 func (m *Manager) Create(ctx context.Context, req CreateRequest, options ...WriteOption) (*Relayer, error) {
 	read := func(*problems) *Relayer { return newRelayer(req) }
 	return write(ctx, m, ActionCreate, req.ID, options, m.writtenRelayerOf, m.creation(read))
@@ -123,12 +123,12 @@ type BulkResult struct {
 	Failed map[string]error
 }
 
-// PauseAll pauses every relayer that the selector selects. Each is a change of its own, like
-// [Manager.Pause], with the same request ID and reason: that of the [Actor], or a generated one.
-// A relayer that is created, deleted, or moved into or out of the selection meanwhile is either
-// changed or not. Other writes go on meanwhile, because each change is stored on its own.
+// PauseAll pauses every relayer that the selector selects. [Manager.ResumeAll] with [PausedBy]
+// undoes exactly that. Each is a change of its own, like [Manager.Pause], with the same [Reason] and
+// request ID: that of the [Actor], or a generated one. A relayer that is created, deleted, or moved
+// into or out of the selection meanwhile may be paused or not. Other writes go on meanwhile.
 //
-// The zero Selector is a [*ValidationError] unless [AllRelayers] is given, and so is [IfRevision].
+// The zero Selector is a [*ValidationError] unless [AllRelayers] is given. [IfRevision] always is.
 // A relayer that cannot be changed is in [BulkResult.Failed], and the others are changed. If the
 // store fails, ctx ends, or more than 10,000 relayers fail, PauseAll ends with an error and with
 // the result until then; it matches [ErrOutcomeUnknown] if relayers have been changed. A
@@ -176,7 +176,7 @@ func (m *Manager) setAll(ctx context.Context, action Action, selector Selector, 
 	case action == ActionPause && settings.PausedBy != "":
 		err = settings.checkPausedBy()
 	case selector.IsZero() && !settings.All:
-		err = invalid("", "at least one filter, or all=true, is required")
+		err = invalid("", "at least one filter is required, or all=true (in Go AllRelayers)")
 	}
 	if err != nil {
 		return BulkResult{}, operationError(action, "", err)

@@ -84,7 +84,7 @@ func TestPause_Selection(t *testing.T) {
 
 func TestPause_BadRequest(t *testing.T) {
 	s := serveTeams(t)
-	required := relayer.FieldError{Message: "at least one filter, or all=true, is required"}
+	required := relayer.FieldError{Message: "at least one filter is required, or all=true (in Go AllRelayers)"}
 	for query, problem := range map[string]relayer.FieldError{
 		"":                               required,
 		"?all=false":                     required,
