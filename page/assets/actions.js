@@ -106,18 +106,16 @@ export const actions = {
     (etag) => ({ method: 'DELETE', etag })),
 };
 
-// Actions of many.
-
 const countOf = (number) => number + (number === 1 ? ' relayer' : ' relayers');
 // Opens the dialog for the relayers that filters select. The server changes them all in one
 // request, which is harmless to repeat.
-export function openBulk({ action: name, filters, about, rows, count }) {
+export function openBulk({ action: name, filters, about, text, rows, count }) {
   const [verb, done] = name === 'pause' ? ['Pause', 'paused'] : ['Resume', 'resumed'];
   const names = rows.slice(0, count).map(({ relayer }) => nameInSentence(relayer) + ' (' + relayer.id + ')');
   if (count > names.length) names.push('and ' + (count - names.length) + ' more');
   open({
     verb, done, names, title: verb + ' ' + countOf(count) + '?', doing: name + ' relayers',
-    text: about ? 'Selected by ' + inSentence(about) + '.' : 'Nothing is filtered: these are all that you can see.',
+    text: text ?? (about ? 'Selected by ' + inSentence(about) + '.' : 'Nothing is filtered: these are all that you can see.'),
     async send(reason) {
       const query = new URLSearchParams(filters);
       if (!about) query.set('all', 'true');

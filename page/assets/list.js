@@ -93,7 +93,9 @@ function offersOf({ filters, data, unpaused, total }) {
   const selected = within(filters, states[state] ?? []) ?? filters;
   const about = print(selected);
   const offers = [];
-  const offer = (title, change) => offers.push(make('button', { type: 'button', onclick: () => openBulk({ about, filters: selected, ...change }) }, title + '…'));
+  // A search that was typed and not entered is entered: the offer is for other relayers.
+  const choose = (change) => (byId('search').value.trim() === shownText().trim() ? openBulk({ about, filters: selected, ...change }) : byId('search-form').requestSubmit());
+  const offer = (title, change) => offers.push(make('button', { type: 'button', onclick: () => choose(change) }, title + '…'));
   const count = state === 'active' ? total : state ? 0 : unpaused;
   if (may('pause') && count > 0) offer('Pause these ' + count, { action: 'pause', rows: data.filter(({ relayer }) => !relayer.paused), count });
   if (!may('resume')) return offers;
@@ -102,7 +104,7 @@ function offersOf({ filters, data, unpaused, total }) {
   for (const rows of sets) {
     const { time, actor, request_id: request } = rows[0].change.paused_by;
     const title = 'Resume what was paused at ' + shortTime(time) + (actor ? ' by ' + inSentence(actor) : '') + ' (' + rows.length + (isPart ? '+' : '') + ')';
-    offer(title, { action: 'resume', filters: new URLSearchParams([...selected, ['paused_by', request]]), rows, count: rows.length });
+    offer(title, { action: 'resume', filters: new URLSearchParams([...selected, ['paused_by', request]]), rows, count: rows.length, text: 'What was paused otherwise stays paused.' });
   }
   if (state === 'paused' && total > 1 && sets[0]?.length !== total) offer('Resume these ' + total, { action: 'resume', rows: data, count: total });
   return offers;
