@@ -121,6 +121,8 @@ func (v view) History(ctx context.Context, query HistoryQuery) ([]RecordChange, 
 	changes, err := v.Store.History(ctx, query)
 	for i, c := range changes {
 		changes[i] = v.selector.pastChangeOf(c)
+		// Sealing under another key repeats the note of a change that may have moved the relayer here.
+		changes[i].Record.Note = v.scope.withoutMove(changes[i].Record.Note)
 	}
 	return changes, err
 }
