@@ -120,7 +120,6 @@ func TestIncident_Offers(t *testing.T) {
 	b.expectStatus("4 relayers paused, 2 already")
 	b.server.expectPaused("r1", "r2", "r3", "r4", "r5", "r6")
 	expect(b, []string{"Resume what was paused at TIME by alice (4)…"}, offers)
-
 	b.loseResponse()
 	b.pressOffer("Resume what")
 	b.press("Resume")

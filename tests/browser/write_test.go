@@ -33,17 +33,18 @@ func (b *tab) blockFeed() {
 // calls release. isHandled becomes true after the page has handled it.
 func (b *tab) holdResponse(method string) {
 	b.t.Helper()
-	b.do(`window.release = window.isHandled = undefined`)
+	b.do(`window.release = window.isHandled = undefined; window.holding = %s`, method)
 	b.intercept(`
 		const response = await send(url, request);
-		if (request.method !== %s || window.release) return response;
+		if (request.method !== window.holding) return response;
+		window.holding = undefined;
 		const text = await response.text();
 		await new Promise((resolve) => { window.release = resolve; });
 		response.text = async () => {
 			setTimeout(() => { window.isHandled = true; });
 			return text;
 		};
-		return response;`, method)
+		return response;`)
 }
 
 func (b *tab) expectHeld() {
