@@ -178,7 +178,7 @@ type WriteOption struct {
 // other revisions.
 func IfRevision(revisions ...uint64) WriteOption {
 	if slices.Contains(revisions, 0) {
-		return WriteOption{func(*WriteSettings) {}, ErrNoRevision}
+		return WriteOption{err: ErrNoRevision}
 	}
 	revisions = append([]uint64{}, revisions...) // never nil
 	return WriteOption{set: func(s *WriteSettings) {
@@ -221,7 +221,7 @@ func PausedBy(requestID string) WriteOption {
 // change_reason. What is longer with masked URLs is cut off. Of several reasons the last counts.
 func Reason(text string) WriteOption {
 	if problem := reasonProblem(text); problem != "" {
-		return WriteOption{func(*WriteSettings) {}, invalid("change_reason", problem)}
+		return WriteOption{err: invalid("change_reason", problem)}
 	}
 	masked := []rune(mask.Text(text)) // it is logged and kept in the history
 	return WriteOption{set: func(s *WriteSettings) { s.Reason = string(masked[:min(len(masked), maxReasonLength)]) }}

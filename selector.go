@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"iter"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -349,14 +348,22 @@ func (s Selector) selectsNothing() bool {
 	return s.err != nil || slices.ContainsFunc(s.terms, func(t selectorTerm) bool { return len(t.values) == 0 })
 }
 
-// reserved matches what is percent-encoded in a value: also all spaces and control characters.
-var reserved = regexp.MustCompile(`[%,|\pZ\p{Cc}]`)
+// isReserved reports whether a character is percent-encoded in a value.
+func isReserved(r rune) bool {
+	return strings.ContainsRune("%,|", r) || unicode.IsSpace(r) || unicode.IsControl(r)
+}
 
 func encodeValue(value string) string {
-	if !reserved.MatchString(value) {
-		return value // as most values, without an allocation
+	var text strings.Builder
+	for {
+		i := strings.IndexFunc(value, isReserved)
+		if i < 0 {
+			return text.String() + value
+		}
+		_, size := utf8.DecodeRuneInString(value[i:])
+		text.WriteString(value[:i] + url.PathEscape(value[i:i+size]))
+		value = value[i+size:]
 	}
-	return reserved.ReplaceAllStringFunc(value, url.PathEscape)
 }
 
 // Matches reports whether the selector selects the relayer.
@@ -367,6 +374,10 @@ func (s Selector) Matches(r *Relayer) bool {
 func (t selectorTerm) matches(r *Relayer) bool {
 	if t.key == keySearch {
 		return containsAny(searchText(r), t.folded)
+	}
+	if label, isLabel := strings.CutPrefix(t.key, labelPrefix); isLabel { // without the allocations of a key
+		value, isSet := r.Labels[label]
+		return isSet && slices.Contains(t.values, value)
 	}
 	key, _ := selectorKeyNamed(t.key)
 	value, isSet := key.value(r)

@@ -3,6 +3,7 @@ package mask
 import (
 	"regexp"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -18,12 +19,20 @@ import (
 // Masked text stays as it is.
 func Text(text string) string {
 	text = invalidPort.ReplaceAllString(text, "${1}"+Hidden)
-	text = token.ReplaceAllStringFunc(text, maskToken)
-	return hostName.ReplaceAllStringFunc(text, Host)
+	var out strings.Builder
+	for text != "" {
+		end := strings.IndexFunc(text, isSeparator)
+		if end < 0 {
+			end = len(text)
+		}
+		_, size := utf8.DecodeRuneInString(text[end:]) // of the separator
+		out.WriteString(maskToken(text[:end]) + text[end:end+size])
+		text = text[end+size:]
+	}
+	return hostName.ReplaceAllStringFunc(out.String(), Host)
 }
 
-// token matches a text without spaces and control characters.
-var token = regexp.MustCompile(`[^\pZ\p{Cc}]+`)
+func isSeparator(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
 
 // hostName matches a name of at least three labels.
 var hostName = regexp.MustCompile(`[\pL\pN_-]+(?:[.。．｡][\pL\pN_-]+){2,}`)
