@@ -27,8 +27,8 @@
 //
 // [Manager.PauseAll] pauses a selection in an emergency. [Manager.ResumeAll] with [PausedBy]
 // resumes exactly what it paused. [Manager.Watch] returns the changes as they are made,
-// including the changes of other writers to the same store, and [Manager.History] those of
-// before.
+// including the changes of other writers to the same store, and [Manager.History] returns
+// earlier changes.
 //
 // [Registry] is the interface of a Manager and of the client of package client.
 //

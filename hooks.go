@@ -122,6 +122,7 @@ func observe[T any](ctx context.Context, observers []Observer, action Action, id
 			ctx = observed
 		}
 		if end != nil {
+			// A captured variable would be on the heap, even without observers.
 			defer func(outcome *error) { end(*outcome) }(outcome)
 		}
 	}

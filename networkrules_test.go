@@ -68,7 +68,7 @@ func TestNetworkRules(t *testing.T) {
 		{&SolanaPolicy{DisallowedAccounts: []string{wrappedSOL, "x"}}, []string{"disallowed_accounts[1]" + notSolana}},
 		{&SolanaPolicy{AllowedAccounts: good, DisallowedAccounts: empty}, nil},
 		{&SolanaPolicy{AllowedAccounts: empty, DisallowedAccounts: good}, nil},
-		// The problem of the list hides that of its element.
+		// The problem of the list hides the problem of its element.
 		{&SolanaPolicy{AllowedAccounts: good, DisallowedAccounts: []string{"x"}}, []string{exclusive}},
 
 		{&SolanaPolicy{FeeMarginPercentage: new(0.0)}, nil},

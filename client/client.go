@@ -64,7 +64,7 @@ func WithTokenFunc(token func(ctx context.Context) (string, error)) Option {
 
 // WithHTTPClient sends requests with a copy of the given client, for example for a
 // client certificate or a proxy. Redirects are never followed: they would send the token
-// or RPC URLs elsewhere. A shorter Timeout of the client replaces that of [WithTimeout].
+// or RPC URLs to another server. If the client has a shorter Timeout than [WithTimeout], it applies.
 func WithHTTPClient(client *http.Client) Option {
 	return option(client != nil, "the HTTP client is nil", func(c *Client) { c.http = client })
 }

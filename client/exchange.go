@@ -101,8 +101,8 @@ func (c *Client) attempt(ctx context.Context, req *request) (*response, *failure
 	}
 }
 
-// send sends the request until the context limited is done, which is part of that of the call. An
-// error of the caller's context is returned as such.
+// send sends the request. Both contexts end it: ctx is the context of the call, and limited adds the
+// time limit of the request. An error of ctx is returned as such.
 func (c *Client) send(ctx, limited context.Context, req *request) (*http.Response, *failure) {
 	failed := &failure{isTemporary: true, isUnknown: true}
 	sent, err := req.http(httptrace.WithClientTrace(limited, &httptrace.ClientTrace{

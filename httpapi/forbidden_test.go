@@ -42,7 +42,7 @@ func TestForbidden_Log(t *testing.T) {
 		log, expect, drain := newForbidding(t)
 		nextSecond := func() {
 			time.Sleep(time.Second + 1)
-			synctest.Wait() // the timers that ended run beside the test
+			synctest.Wait() // until the functions of the timers have returned
 		}
 		for _, c := range []struct{ method, path, want string }{
 			{"GET", collection + "?rpc_urls=full", `route="GET /api/v1/relayers" action=reveal relayer_id=""`},

@@ -133,7 +133,7 @@ func entityTag(revision uint64) string { return `"` + strconv.FormatUint(revisio
 // wildcard matches every revision. A * among tags has no meaning.
 var wildcard = []string{"*"}
 
-// conditions returns the condition of If-Match: one of the listed revisions, or none
+// conditions returns the condition of If-Match: one of the listed revisions, or no condition
 // for *. A tag that is weak or not created by this package matches no revision (RFC
 // 9110 section 13.1.1).
 func conditions(header http.Header) []relayer.WriteOption {

@@ -105,8 +105,8 @@ func (c *verifiedCopy) run(ctx context.Context) error {
 	return err
 }
 
-// addAll adds the relayers that an earlier run has not copied, and verifies all. It logs the begin and
-// the end of each stage, and a line each second.
+// addAll copies the relayers that an earlier run has not copied, and verifies all relayers. It logs the
+// start and the end of each stage, and a line each second.
 func (c *verifiedCopy) addAll(ctx context.Context, source relayer.Store) error {
 	destination, err := c.to.forCommand(ctx)
 	if err != nil {

@@ -84,9 +84,9 @@ const (
 	requestTimeout = time.Second
 )
 
-// serveUntil handles requests until ctx is done, and fails none that the server has accepted. Then the
-// server accepts connections for the delay, so that load balancers see that it is not ready. After it,
-// the server waits for the running requests, and closes the connections that are left.
+// serveUntil handles requests until ctx is done, and every request that it has accepted. During the
+// delay it still accepts connections, and load balancers see that it is not ready. After the delay it
+// waits for the running requests, and closes the connections that are left.
 func serveUntil(ctx context.Context, s *http.Server, listener net.Listener, delay time.Duration, logger *slog.Logger) error {
 	s.Handler = closingConnections(ctx, s.Handler)
 	failed := make(chan error, 1)

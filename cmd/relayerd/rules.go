@@ -20,7 +20,7 @@ import (
 	"github.com/go-relayer/relayer/rpcguard"
 )
 
-// openRules adds the options of the rules to those of the Manager.
+// openRules adds the rules to the options of the Manager.
 func (s *server) openRules(ctx context.Context) error {
 	add := func(option relayer.Option) { s.managerOptions = append(s.managerOptions, option) }
 	if s.networkRules {

@@ -107,10 +107,9 @@ const (
 		FROM $schema.changes AS last WHERE last.number = current_setting('relayer.last_revision')::bigint
 		RETURNING pruned`
 
-	// The commit must not end by
-	// the timeout of the server, which would report success without having waited for
-	// the synchronous standby. While the queue of notifications is full, it would refuse the
-	// commit, and none is sent: watchers poll.
+	// The statement timeout of the server must not end the commit: the server would report
+	// success without having waited for the synchronous standby. While the queue of notifications
+	// is full, the server would refuse the commit, so no notification is sent, and watchers poll.
 	sqlFinish = `
 		WITH flipped AS (
 			INSERT INTO $schema.postings (term, chunk, bits)
@@ -179,8 +178,8 @@ const (
 		)
 		UPDATE $schema.pruning SET displaced = last.number FROM (SELECT max(number) AS number FROM passed) AS last WHERE last.number > 0`
 
-	// The feed needs the changes that it has not lost. Without a history no other is
-	// kept, whatever its time is.
+	// The feed needs the changes that it has not lost. Without a history, no other change is
+	// kept, regardless of its time.
 	sqlPruneHistory = `
 		WITH ` + oldest + `, last AS (
 			SELECT number FROM oldest

@@ -154,9 +154,8 @@ func (p *prober) isSurveyDue() bool {
 
 // whilePrimary returns a context that ends with the timeout, or once the server of a
 // connection is known to be a former primary. If the server takes longer than the
-// interval, as a commit whose standbys follow another server, the others are surveyed, once in
-// a surveyInterval.
-// The caller calls stop.
+// interval, as a commit whose standbys follow another server, the other servers are surveyed,
+// once in a surveyInterval. The caller calls stop.
 func (c *connections) whilePrimary(conn *pgconn.PgConn, timeout, interval time.Duration) (ctx context.Context, stop func()) {
 	unlimited, cancelCause := context.WithCancelCause(context.Background())
 	ctx, cancel := context.WithTimeout(unlimited, timeout)

@@ -315,7 +315,7 @@ type Counts struct {
 // Count counts the private parts of all relayers by the key that sealed them, without opening
 // them. A relayer without RPC URLs has none. It returns the counts with an error that matches
 // [relayer.ErrSealed], and names both fingerprints, if a part is under a key that the keys do
-// not have, but of which they have the ID: the keys are probably those of another database.
+// not have, although they have its ID: the keys probably belong to another database.
 // Call it before a Manager uses new keys. If relayers are damaged, it returns the counts of the
 // others with an error that matches [relayer.ErrCorrupt].
 func (s *Store) Count(ctx context.Context) (Counts, error) {

@@ -9,7 +9,7 @@ import (
 
 // operation is a method of a path. Responses are a status and, unless the status has only one,
 // the name of its response. Each operation has 401, 500 and 503 too, unless it is public. The
-// parameter filters stands for those of the selector.
+// parameter filters is replaced by the filters of the selector.
 type operation struct {
 	Method, Path, ID, Tag string
 	Summary, Description  string
@@ -139,9 +139,9 @@ func (d *document) paths() object {
 // answer is a response. Its examples are in examples.json, by its name.
 type answer struct {
 	Name, Description string
-	Schema            string   // none: without content
+	Schema            string   // empty: without content
 	Message           object   // the rule of the message of a failure
-	Headers           []string // besides those of every response
+	Headers           []string // in addition to the headers of every response
 }
 
 func (a answer) render(d *document) object {

@@ -11,7 +11,7 @@ import (
 // endWithParent ends the command when this process ends.
 func endWithParent(attributes *syscall.SysProcAttr) { attributes.Pdeathsig = syscall.SIGINT }
 
-// parent returns the directory for those of servers.
+// parent returns the directory in which the directories of servers are created.
 func parent() string {
 	const memory, room = "/dev/shm", 8 << 30
 	var of syscall.Statfs_t
