@@ -32,21 +32,23 @@ func openTerminal(t *testing.T) (terminal, screen *os.File) {
 func TestApply_Confirmation(t *testing.T) {
 	t.Parallel()
 	url, file := emptyServer(t), newFile(t, publicConfig)
-	for answer, want := range map[string]string{
-		"\n":    "relayerd: not confirmed: nothing was changed",
-		"y\n":   "relayerd: not confirmed: nothing was changed",
-		"\x04":  "relayerd: not confirmed: nothing was changed", // end of input
-		"yes\n": "2 created, 0 updated, 0 deleted",
+	refused := "relayerd: not confirmed: nothing was changed"
+	// The confirmed answer comes last: after it there is no difference to ask about.
+	for _, test := range []struct{ answer, want string }{
+		{"\n", refused},
+		{"y\n", refused},
+		{"\x04", refused}, // end of input
+		{"yes\n", "2 created, 0 updated, 0 deleted"},
 	} {
 		terminal, screen := openTerminal(t)
 		command := program(token, "apply", "--server", url, "-f", file)
 		var output bytes.Buffer
 		command.Stdin, command.Stdout, command.Stderr = terminal, &output, &output
-		_, err := screen.WriteString(answer)
+		_, err := screen.WriteString(test.answer)
 		must(t, err)
 		isApplied := command.Run() == nil
-		if isApplied != (answer == "yes\n") || !strings.Contains(output.String(), "Make these changes? Type yes: ") || !strings.Contains(output.String(), want) {
-			t.Errorf("answer %q: exit status %d, output %s", answer, command.ProcessState.ExitCode(), &output)
+		if isApplied != (test.answer == "yes\n") || !strings.Contains(output.String(), "Make these changes? Type yes: ") || !strings.Contains(output.String(), test.want) {
+			t.Errorf("answer %q: exit status %d, output %s", test.answer, command.ProcessState.ExitCode(), &output)
 		}
 		expectNoPassword(t, output.String())
 	}
