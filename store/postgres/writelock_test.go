@@ -9,9 +9,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/go-relayer/relayer"
@@ -287,18 +289,34 @@ func TestErrors_QuoteNoData(t *testing.T) {
 	wantNoDriver(t, "Create", err)
 }
 
-// TestWriteLock_RoleTimeouts: the timeouts of the role do not shorten the wait for the
-// write lock.
-func TestWriteLock_RoleTimeouts(t *testing.T) {
+// TestWriteLock_SessionTimeouts: the timeouts of the session do not shorten the wait for the
+// write lock. They are set for this write only, whose statements are prepared: those of Open can
+// take longer on a busy machine.
+func TestWriteLock_SessionTimeouts(t *testing.T) {
 	t.Parallel()
-	const timeout = 2 * time.Second
-	schema := schemaName()
-	admin := newPool(t, server.ConnString())
-	store := openAt(t, asRole(t, map[string]string{"statement_timeout": timeout.String(), "lock_timeout": timeout.String()}), postgres.WithSchema(schema))
+	schema, admin := schemaName(), newPool(t, server.ConnString())
+	var isLimited atomic.Bool
+	store := openOn(t, newPoolWith(t, server.ConnString(), func(config *pgxpool.Config) {
+		config.MaxConns = 1
+		config.PrepareConn = func(ctx context.Context, conn *pgx.Conn) (bool, error) {
+			if !isLimited.Load() {
+				return true, nil
+			}
+			_, err := conn.Exec(ctx, `SET statement_timeout = '2s'; SET lock_timeout = '1ms'`)
+			return true, err
+		}
+	}), postgres.WithSchema(schema))
+	create(t, store, record("one"))
+	isLimited.Store(true)
 	release := holdWriteLock(t, admin, schema)
-	created := inBackground(func() error { _, err := store.Create(t.Context(), record("one")); return err })
-	awaitWaiting(t, admin, schema, 1)
-	time.Sleep(2 * timeout)
+	created := inBackground(func() error { _, err := store.Create(t.Context(), record("two")); return err })
+	eventually(t, "the write has waited for longer than the timeouts", func() bool {
+		if len(created) > 0 {
+			t.Fatalf("the write ended with the error %v", <-created)
+		}
+		return queryOne[bool](t, admin, `
+			SELECT count(*) > 0 FROM pg_locks WHERE NOT granted AND clock_timestamp() - waitstart > '2.5s' AND `+isWriteLock, schema)
+	})
 	release()
 	if err := <-created; err != nil {
 		t.Error(err)
