@@ -109,6 +109,11 @@ func TestPause_BadRequest(t *testing.T) {
 	}
 	got := s.do("POST", resume+"?all=true&paused_by=", "")
 	wantProblem(t, got, "paused_by", "must not be empty")
+	for _, impossible := range []string{strings.Repeat("x", 129), "a%0Ab", "%ff"} {
+		got := s.do("POST", resume+"?all=true&paused_by="+impossible, "")
+		wantFailure(t, got, http.StatusBadRequest, "Bad Request")
+		wantProblem(t, got, "paused_by", "must be at most 128 bytes of UTF-8 without control characters")
+	}
 	got = s.do("POST", pause+"?all=true&paused_by=request-1", "")
 	wantProblem(t, got, "paused_by", "is only possible for a resume of several relayers")
 	got = s.do("POST", pause+"?all=true", "", with("If-Match", `"1"`))

@@ -251,7 +251,7 @@ func TestRequestID(t *testing.T) {
 		}
 	}
 	seen := map[string]bool{}
-	for _, ids := range [][]string{nil, {""}, {"a b"}, {"a\"b"}, {"é"}, {"<script>"}, {strings.Repeat("x", 129)}, {"a", "b"}} {
+	for _, ids := range [][]string{nil, {""}, {"a b"}, {"a\"b"}, {"é"}, {"<script>"}, {strings.Repeat("x", 129)}, {"a", "b"}, {"https://rpc.example/key"}} {
 		got := s.do("GET", collection, "", with("X-Request-Id", ids...)).header["X-Request-Id"]
 		if len(got) != 1 || seen[got[0]] || len(ids) == 1 && got[0] == ids[0] {
 			t.Errorf("sent %q, got %q", ids, got)

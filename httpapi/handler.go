@@ -119,7 +119,8 @@ func isRequestID(id string) bool {
 		isAlphanumeric := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
 		return !isAlphanumeric && !strings.ContainsRune("-_.:/+=@", r)
 	}
-	return id != "" && len(id) <= 128 && !strings.ContainsFunc(id, isOther)
+	isURL := strings.Contains(id, "://") // which may have a secret
+	return id != "" && len(id) <= 128 && !isURL && !strings.ContainsFunc(id, isOther)
 }
 
 // acquireInFlight counts the request in the share of the caller. If the share is used up, it
