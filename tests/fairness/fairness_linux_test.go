@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -189,8 +190,8 @@ func (s size) begin(t *testing.T, manager *relayer.Manager, actor string) (*atta
 	server := httptest.NewServer(c.measure(api))
 	t.Cleanup(server.Close)
 	t.Cleanup(api.Drain)
-	a := &attacker{url: server.URL, token: attackerToken, relayers: s.relayers, client: s.client(t)}
-	c.attacker = attacker{url: server.URL, token: callerToken, client: s.client(t)}
+	a := &attacker{url: server.URL, token: attackerToken, relayers: s.relayers, client: s.client(t, net.IPv4(127, 0, 0, 1))}
+	c.attacker = attacker{url: server.URL, token: callerToken, client: s.client(t, net.IPv4(127, 0, 0, 2))}
 	for range s.quietRounds {
 		c.round(t.Context())
 	}
@@ -201,8 +202,11 @@ func (s size) begin(t *testing.T, manager *relayer.Manager, actor string) (*atta
 	return a, c
 }
 
-func (s size) client(t *testing.T) *http.Client {
-	transport := &http.Transport{MaxIdleConnsPerHost: s.workers}
+// client sends requests from the address. Before authentication, the requests of one address
+// share a limit, so the attacker and the caller have different addresses.
+func (s size) client(t *testing.T, address net.IP) *http.Client {
+	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: address}}
+	transport := &http.Transport{MaxIdleConnsPerHost: s.workers, DialContext: dialer.DialContext}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport}
 }
