@@ -10,7 +10,12 @@ import (
 	"time"
 )
 
+// listReads is the number of requests for lists that have ended. The page reads a list with four.
+const listReads = `performance.getEntriesByType('resource').filter((read) => read.name.includes('?changes=')).length`
+
 // follow opens a view of a server with three relayers, and waits until the page follows the changes.
+// It reads a list again when the stream begins and after its resync event. A relayer that is paused
+// while the page reads the active and the paused relayers can be in neither list.
 func follow(b *tab, hash, title string) *tab {
 	b.t.Helper()
 	for i := 1; i <= 3; i++ {
@@ -19,6 +24,9 @@ func follow(b *tab, hash, title string) *tab {
 	b.goTo(hash, "Sign in")
 	b.enter(title)
 	expect(b, "Live", `document.getElementById('live').textContent`)
+	if title == "Relayers" {
+		expect(b, true, listReads+` >= 12`)
+	}
 	return b
 }
 

@@ -146,8 +146,9 @@ func (b *tab) do(expression string, args ...any) {
 	evaluate[chromedp.Void](b, expression, args...)
 }
 
-// expect waits until an expression has the value, in this page or in the next one. The
-// page itself compares the values again and again, because a message takes much longer.
+// expect waits until an expression has the value, in this page or in the next one. An exception is
+// a value too: an element may not exist yet. The page itself compares the values again and again,
+// because a message takes much longer.
 func expect[T any](b *tab, want T, expression string, args ...any) {
 	b.t.Helper()
 	wanted, err := json.Marshal(want)
@@ -158,7 +159,12 @@ func expect[T any](b *tab, want T, expression string, args ...any) {
 	script := fmt.Sprintf(`(async () => {
 		const want = JSON.stringify(%s);
 		for (const start = performance.now(); ; await new Promise((next) => setTimeout(next, %d))) {
-			const got = JSON.stringify(%s);
+			let got;
+			try {
+				got = JSON.stringify(%s);
+			} catch (error) {
+				got = String(error);
+			}
 			if (got === want) return '';
 			if (performance.now() - start > 1000) return String(got);
 		}
