@@ -402,13 +402,15 @@ func checkSession(ctx context.Context, conn *conn) error {
 }
 
 // shape fails if tables or functions are missing, or if the tables belong to something else that
-// also has a table state.
+// also has a table state. It does not join them: the planner would try every order of the join.
 const shape = `
-	SELECT state.total, pruning.history_changes, relayers.note, postings.bits, changes.elsewhere
-	FROM $schema.state, $schema.pruning, $schema.relayers, $schema.postings, $schema.changes,
-		$schema.relayer(''), $schema.page(0, 0, 0), $schema.selection('{}', '{}', '{}', 0, NULL, 0, 0, 0),
-		$schema.last_change(), $schema.changes_after(0, 0), $schema.history('', 0, 0)
-	WHERE false`
+	SELECT (SELECT total FROM $schema.state WHERE false), (SELECT history_changes FROM $schema.pruning WHERE false),
+		(SELECT note FROM $schema.relayers WHERE false), (SELECT bits FROM $schema.postings WHERE false),
+		(SELECT elsewhere FROM $schema.changes WHERE false),
+		EXISTS (SELECT FROM $schema.relayer('') WHERE false), EXISTS (SELECT FROM $schema.page(0, 0, 0) WHERE false),
+		EXISTS (SELECT FROM $schema.selection('{}', '{}', '{}', 0, NULL, 0, 0, 0) WHERE false),
+		EXISTS (SELECT FROM $schema.last_change() WHERE false), EXISTS (SELECT FROM $schema.changes_after(0, 0) WHERE false),
+		EXISTS (SELECT FROM $schema.history('', 0, 0) WHERE false)`
 
 type querier interface {
 	QueryRow(ctx context.Context, sql string, arguments ...any) pgx.Row
