@@ -51,9 +51,13 @@ of both databases first. Sealed RPC URLs are copied as they are.`,
 		}, from: database{flag: "--from"}, to: database{flag: "--to"}},
 	} {
 		c.Example = "  relayerd " + c.Use + " " + c.Example
+		usage := "database `file` that no server has open"
+		if c.ofPostgres == "" {
+			usage += ", or a postgres:// URL"
+		}
 		for _, d := range []*database{&c.from, &c.to} {
 			if flag := strings.TrimPrefix(d.flag, "--"); flag != "" {
-				c.Flags().StringVar(&d.name, flag, d.name, "database `file` that no server has open; copy also takes a postgres:// URL")
+				c.Flags().StringVar(&d.name, flag, d.name, usage)
 				if d.name == "" {
 					_ = c.MarkFlagRequired(flag)
 				}
