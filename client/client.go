@@ -35,15 +35,15 @@ var _ relayer.Registry = (*Client)(nil)
 
 // Option configures the client that [New] returns. The zero Option is invalid.
 type Option struct {
-	apply   func(*Client)
-	problem string // of the argument, or ""
+	set func(*Client)
+	err error // if an argument is invalid
 }
 
-func option(isValid bool, problem string, apply func(*Client)) Option {
-	if isValid {
-		problem = ""
+func option(isValid bool, problem string, set func(*Client)) Option {
+	if !isValid {
+		return Option{err: errors.New("client: " + problem)}
 	}
-	return Option{apply, problem}
+	return Option{set: set}
 }
 
 const badToken = "the token must not be empty or have spaces, control or non-ASCII characters"
@@ -90,6 +90,12 @@ func WithRetries(maxAttempts int, maxTime time.Duration) Option {
 	})
 }
 
+// WithFullRPCURLs makes Get, List, All and Watch return relayers with their full RPC URLs,
+// which the server must permit (see [Client.RPCURLs]). The URLs of a relayer that the server
+// cannot open are masked ([relayer.RPCURL.IsMasked] is true), and RPCURLs returns the error.
+// Those that writes return are masked.
+func WithFullRPCURLs() Option { return option(true, "", func(c *Client) { c.fullURLs = true }) }
+
 // New returns a client of the server at baseURL, which is the URL above /api/v1, such as
 // https://relayers.example or https://example.com/prefix. Without [WithToken] or
 // [WithTokenFunc] it sends no token, for servers that authenticate clients otherwise, for
@@ -107,13 +113,10 @@ func New(baseURL string, options ...Option) (*Client, error) {
 		hasDryRuns:       new(atomic.Bool),
 	}
 	for _, option := range options {
-		if option.apply == nil {
-			option.problem = "an option is empty"
+		if option.set == nil {
+			return nil, cmp.Or(option.err, errors.New("client: an option is empty"))
 		}
-		if option.problem != "" {
-			return nil, errors.New("client: " + option.problem)
-		}
-		option.apply(c)
+		option.set(c)
 	}
 	base, err := parseBase(baseURL, c.insecureHTTP)
 	if err != nil {
@@ -148,18 +151,4 @@ func parseBase(text string, insecureHTTP bool) (string, error) {
 		return "", errors.New("client: the base URL must be https, because the token is sent to another host: see WithInsecureHTTP")
 	}
 	return strings.TrimRight(parsed.String(), "/"), nil
-}
-
-// Get returns the relayer, or [relayer.ErrNotFound].
-func (c *Client) Get(ctx context.Context, id string) (*relayer.Relayer, error) {
-	r, err := c.read(ctx, id, c.fullURLs, c.newAttempts())
-	return named(relayer.ActionGet, id, r, err)
-}
-
-func (c *Client) read(ctx context.Context, id string, fullURLs bool, attempts *attempts) (*relayer.Relayer, error) {
-	if !relayer.IsID(id) {
-		return nil, relayer.ErrNotFound
-	}
-	r, failed := do(ctx, c, newRequest(http.MethodGet, id, "", nil).withURLs(fullURLs), attempts, (*response).single)
-	return r, failed.cause()
 }

@@ -26,15 +26,12 @@
 //
 // # Lost responses
 //
-// A write whose response was lost may have taken effect: also one on a connection that is open
-// when the server dies. All attempts of a write have the same X-Request-Id, which the server
-// stores with the change. The client looks for it in the last change of the relayer, then in its
-// history:
-//
-//   - If it is there, the write has succeeded, and the result is the relayer as it was then.
-//   - If it is not there, and a condition no longer holds, the result is [relayer.ErrConflict],
-//     [relayer.ErrExists] or [relayer.ErrNotFound].
-//   - Otherwise the client sends the write again.
+// A write whose response was lost may have taken effect. All attempts of a write have the same
+// X-Request-Id, which the server stores with the change. The client looks for it in the last change
+// of the relayer, then in its history. If it is there, the write has succeeded, and the result is
+// the relayer as it was then. If it is not, and a condition no longer holds, the result is
+// [relayer.ErrConflict], [relayer.ErrExists] or [relayer.ErrNotFound]. Otherwise the client sends
+// the write again.
 //
 // A lost request may arrive later, even after the call, and then repeats a write that has no
 // condition. A write with [relayer.IfRevision] takes effect once, and so does a create unless
@@ -46,11 +43,8 @@
 //
 // # Errors
 //
-// Failures match the errors of package relayer: [relayer.ErrNotFound],
-// [relayer.ErrExists], [relayer.ErrConflict], [*relayer.ValidationError],
-// [relayer.ErrUnavailable] and [relayer.ErrOutcomeUnknown]. Those of HTTP are
-// [ErrUnauthorized] and [ErrForbidden]. Every failed response, except that of
-// a write whose outcome is unknown, is also a [*ResponseError] with its status and request
-// ID. Errors name the operation and the ID of the relayer. No error contains the token, a
+// Failures match the errors of package relayer, and [ErrUnauthorized] or [ErrForbidden]. Every
+// failed response, except that of a write whose outcome is unknown, is also a [*ResponseError].
+// Errors name the operation and the ID of the relayer. No error contains the token, a
 // full RPC URL, or the body of a response that is not one of the API.
 package client

@@ -14,11 +14,15 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/internal/mask"
 	"github.com/go-relayer/relayer/internal/wire"
 )
 
-const collectionPath = "/api/v1/relayers"
+const (
+	collectionPath   = "/api/v1/relayers"
+	rpcURLsParameter = "rpc_urls"
+)
 
 // request is an HTTP request, which may be sent several times, always with the same ID.
 type request struct {
@@ -33,7 +37,6 @@ type request struct {
 	isRepeatable bool // even if its outcome is unknown
 	isDryRun     bool
 	isDelete     bool
-	isOptional   bool // some servers do not offer the operation
 
 	revisions []uint64 // of the condition; nil is no condition
 	since     uint64   // the changes up to this revision are known, and none is the write
@@ -43,8 +46,8 @@ type request struct {
 	isLost bool      // the server may have processed an attempt
 }
 
-// newRequest returns a request about one relayer, or about the collection if id is empty. What
-// is below them is optional for a server.
+// newRequest returns a request about one relayer, or about the collection if id is empty, or about
+// what is below them.
 func newRequest(method, id, below string, body []byte) *request {
 	path := collectionPath
 	if id != "" {
@@ -54,8 +57,16 @@ func newRequest(method, id, below string, body []byte) *request {
 	return &request{
 		method: method, path: path + below, query: url.Values{"changes": {"true"}}, id: id, body: body, requestID: requestID,
 		header:       http.Header{"Accept": {"application/json"}, "X-Request-Id": {requestID}},
-		isRepeatable: method == http.MethodGet, isDelete: method == http.MethodDelete && below == "", isOptional: below != "",
+		isRepeatable: method == http.MethodGet, isDelete: method == http.MethodDelete && below == "",
 	}
+}
+
+// withURLs returns a read that asks for full RPC URLs, or not.
+func (r *request) withURLs(full bool) *request {
+	if full {
+		r.query.Set(rpcURLsParameter, "full")
+	}
+	return r
 }
 
 func (r *request) String() string { return r.method + " " + r.path }
@@ -65,11 +76,37 @@ func (r *request) errorf(format string, values ...any) error {
 	return fmt.Errorf("%s (request %s): "+format, append([]any{r, r.requestID}, values...)...)
 }
 
-// set adds a header unless the value is empty.
-func (r *request) set(name, value string) {
-	if value != "" {
-		r.header.Set(name, value)
+// setOptions adds the conditions, the reason and the dry run of a write.
+func (r *request) setOptions(settings relayer.WriteSettings) {
+	if settings.Revisions != nil {
+		r.header.Set("If-Match", ifMatch(settings.Revisions))
 	}
+	if settings.Reason != "" {
+		r.header.Set("X-Change-Reason", settings.Reason)
+	}
+	if settings.DryRun {
+		r.query.Set("dry_run", "true")
+		r.isRepeatable, r.isDryRun = true, true
+	}
+}
+
+// nonempty returns the parameters of a query that have a value.
+func nonempty(parameters map[string]string) url.Values {
+	query := url.Values{}
+	for name, value := range parameters {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	return query
+}
+
+// optional returns the text of a value, or "" for the zero value.
+func optional[T comparable](value T, text string) string {
+	if value == *new(T) {
+		return ""
+	}
+	return text
 }
 
 func (r *request) http(ctx context.Context, c *Client) (*http.Request, error) {
@@ -114,10 +151,10 @@ func (r *request) sanitize(text string) string {
 	return text
 }
 
-// ifMatch returns the value of If-Match for the revisions, or "" for nil. Revision 0, which
-// no relayer has, stands for an empty list.
+// ifMatch returns the value of If-Match for the revisions. Revision 0, which no relayer has,
+// stands for an empty list.
 func ifMatch(revisions []uint64) string {
-	if revisions != nil && len(revisions) == 0 {
+	if len(revisions) == 0 {
 		return `"0"`
 	}
 	var tags []string

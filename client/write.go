@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
-	"net/url"
 	"slices"
 	"time"
 
@@ -28,11 +28,7 @@ import (
 // creates it again.
 func (c *Client) Create(ctx context.Context, req relayer.CreateRequest, options ...relayer.WriteOption) (*relayer.Relayer, error) {
 	if req.ID == "" {
-		generated, err := uuid.NewV7()
-		if err != nil {
-			return named[*relayer.Relayer](relayer.ActionCreate, "", nil, fmt.Errorf("generating an ID: %w", err))
-		}
-		req.ID = generated.String()
+		req.ID = uuid.Must(uuid.NewV7()).String() // crypto/rand never fails
 	}
 	return perform(relayer.ActionCreate, req.ID, options, func(settings relayer.WriteSettings) (*relayer.Relayer, error) {
 		if wire.CheckPolicy(req.Policy, req.NetworkType) != nil { // the JSON of an empty policy does not show its type
@@ -181,16 +177,13 @@ func (c *Client) Resume(ctx context.Context, id string, options ...relayer.Write
 // PauseAll pauses relayers like [relayer.Manager.PauseAll]. It sends the request again if the
 // response is lost, with the same request ID, so the counts include all attempts. An
 // error matches [relayer.ErrOutcomeUnknown] if relayers may have been changed: call PauseAll
-// again. The result then has the request ID only. An error matches
-// [errors.ErrUnsupported] if the server does not offer the operation.
-//
-// The server goes on after the end of ctx, or of [WithTimeout].
+// again. The result then has the request ID only. The server goes on after the end of ctx, or of
+// [WithTimeout].
 func (c *Client) PauseAll(ctx context.Context, selector relayer.Selector, options ...relayer.WriteOption) (relayer.BulkResult, error) {
 	return c.setAll(ctx, relayer.ActionPause, selector, options)
 }
 
-// ResumeAll resumes relayers like [relayer.Manager.ResumeAll]. It returns the errors of
-// [Client.PauseAll].
+// ResumeAll resumes relayers like [relayer.Manager.ResumeAll], with the errors of [Client.PauseAll].
 func (c *Client) ResumeAll(ctx context.Context, selector relayer.Selector, options ...relayer.WriteOption) (relayer.BulkResult, error) {
 	return c.setAll(ctx, relayer.ActionResume, selector, options)
 }
@@ -201,21 +194,16 @@ func (c *Client) setAll(ctx context.Context, action relayer.Action, selector rel
 		return named(action, "", result, err)
 	}
 	req := newRequest(http.MethodPost, "", ":"+string(action), nil)
-	req.query, req.isRepeatable = url.Values{}, true
+	req.query = nonempty(map[string]string{"all": optional(settings.All, "true"), "paused_by": settings.PausedBy})
 	addFilters(req.query, selector)
-	for name, value := range map[string]string{"all": optional(settings.All, "true"), "dry_run": optional(settings.DryRun, "true"), "paused_by": settings.PausedBy} {
-		if value != "" {
-			req.query.Set(name, value)
-		}
-	}
-	req.set("If-Match", ifMatch(settings.Revisions))
-	req.set("X-Change-Reason", settings.Reason)
+	req.setOptions(settings)
+	req.isRepeatable = true
 	result, failed := do(ctx, c, req, c.newAttempts(), (*response).bulk)
-	_, err = named(action, "", result, failed.cause())
+	err = failed.cause()
 	if failed != nil && req.isLost && !settings.DryRun {
-		result.RequestID = req.requestID
-		_, err = named(action, "", result, unknownOutcome(ctx, failed.err))
+		result.RequestID, err = req.requestID, unknownOutcome(ctx, err)
 	}
+	_, err = named(action, "", result, err)
 	return result, err
 }
 
@@ -234,9 +222,8 @@ func (p *response) bulk() (result relayer.BulkResult, err error) {
 	return result, nil
 }
 
-// Disable sets SystemDisabled and DisabledReason like [relayer.Manager.Disable]. It returns an
-// error that matches [errors.ErrUnsupported] if the host has not enabled the operation (see
-// httpapi.WithEngineOperations).
+// Disable sets SystemDisabled and DisabledReason like [relayer.Manager.Disable], if the host has
+// enabled it (see httpapi.WithEngineOperations).
 func (c *Client) Disable(ctx context.Context, id string, reason relayer.DisabledReason, options ...relayer.WriteOption) (*relayer.Relayer, error) {
 	body, err := strictjson.Encode(reason)
 	if err != nil {
@@ -245,8 +232,7 @@ func (c *Client) Disable(ctx context.Context, id string, reason relayer.Disabled
 	return c.change(ctx, relayer.ActionDisable, http.MethodPut, id, "/disabled_reason", body, options)
 }
 
-// Enable resets SystemDisabled and removes DisabledReason. Errors are those of
-// [Client.Disable].
+// Enable resets SystemDisabled and removes DisabledReason, under the condition of [Client.Disable].
 func (c *Client) Enable(ctx context.Context, id string, options ...relayer.WriteOption) (*relayer.Relayer, error) {
 	return c.change(ctx, relayer.ActionEnable, http.MethodDelete, id, "/disabled_reason", nil, options)
 }
@@ -257,4 +243,134 @@ func (c *Client) Enable(ctx context.Context, id string, options ...relayer.Write
 func (c *Client) Delete(ctx context.Context, id string, options ...relayer.WriteOption) error {
 	_, err := c.change(ctx, relayer.ActionDelete, http.MethodDelete, id, "", nil, options)
 	return err
+}
+
+// write sends a change of one relayer until its outcome is known, or the attempts are exhausted.
+func (c *Client) write(ctx context.Context, w *request, settings relayer.WriteSettings) (*relayer.Relayer, error) {
+	if w.revisions = settings.Revisions; w.revisions != nil {
+		w.since = slices.Min(append(slices.Clone(w.revisions), math.MaxUint64))
+	}
+	if settings.DryRun {
+		if err := c.requireDryRuns(ctx); err != nil {
+			return nil, err
+		}
+	}
+	w.setOptions(settings)
+	attempts := c.newAttempts()
+	for {
+		r, failed := do(ctx, c, w, attempts, (*response).single)
+		if failed == nil {
+			return r, nil
+		}
+		if w.isDryRun || !w.isLost && !w.mayBeDuplicate(failed.err) {
+			return nil, failed.err
+		}
+		own, err := c.settle(ctx, w, attempts)
+		isRejection := !failed.isTemporary && !failed.isUnknown
+		switch {
+		case err == nil:
+			return own, nil
+		case !w.isLost:
+			return nil, failed.err
+		case errors.Is(err, errUndecided):
+			return nil, unknownOutcome(ctx, fmt.Errorf("%w; %w", failed.err, err))
+		case err != errPending:
+			return nil, err
+		case isRejection && failed.isOfServer: // it would also reject the lost attempt
+			return nil, failed.err
+		case isRejection || !attempts.next(ctx, failed.wait):
+			return nil, unknownOutcome(ctx, failed.err)
+		}
+	}
+}
+
+// requireDryRuns returns an error unless the server has dry runs: one that ignores the query
+// parameter, like OpenZeppelin Relayer, would carry out the write. A server with dry runs has the
+// path of permissions too.
+func (c *Client) requireDryRuns(ctx context.Context) error {
+	if c.hasDryRuns.Load() {
+		return nil
+	}
+	probe := newRequest(http.MethodGet, "", "", nil)
+	probe.path = "/api/v1/access"
+	_, failed := do(ctx, c, probe, c.newAttempts(), func(*response) (bool, error) { return true, nil })
+	c.hasDryRuns.Store(failed == nil)
+	return failed.cause()
+}
+
+// mayBeDuplicate reports whether a rejection may be the effect of the write itself: a proxy may
+// send a request twice and return the second response.
+func (r *request) mayBeDuplicate(err error) bool {
+	return errors.Is(err, relayer.ErrExists) || errors.Is(err, relayer.ErrConflict) || errors.Is(err, relayer.ErrNotFound) && r.isDelete
+}
+
+var (
+	errPending   = errors.New("the write has had no effect, and can be sent again")
+	errUndecided = errors.New("the server does not show the outcome")
+)
+
+// settle looks for the request ID of the write in the last change of the relayer, then in its
+// history. If the write has had an effect, it returns the relayer as it was then. Otherwise it
+// returns errPending, an error that matches errUndecided, or the error of the write.
+func (c *Client) settle(ctx context.Context, w *request, attempts *attempts) (*relayer.Relayer, error) {
+	lookUp := c.newAttempts()
+	lookUp.lastEnd = attempts.lastEnd
+	current, err := c.read(ctx, w.id, false, lookUp)
+	switch {
+	case err == nil && current.LastChange.RequestID == w.requestID:
+		return current, nil
+	case err != nil && !errors.Is(err, relayer.ErrNotFound):
+		return nil, fmt.Errorf("%w: reading it back: %w", errUndecided, err)
+	}
+	own, err := c.findChange(ctx, w, lookUp)
+	isCreate := w.method == http.MethodPost
+	switch {
+	case own != nil && own.Relayer == nil && !w.isDelete:
+		return nil, fmt.Errorf("%w: the history does not show the relayer", errUndecided)
+	case own != nil:
+		return own.Relayer, nil
+	case err != nil && !errors.Is(err, errors.ErrUnsupported):
+		return nil, fmt.Errorf("%w: reading the history: %w", errUndecided, err)
+	case current == nil && isCreate, current != nil && slices.Contains(w.revisions, current.Revision):
+		return nil, errPending
+	case err != nil:
+		return nil, fmt.Errorf("%w: it has no history that shows it: %w", errUndecided, err)
+	case current == nil:
+		return nil, relayer.ErrNotFound
+	case isCreate:
+		return nil, relayer.ErrExists
+	case w.revisions != nil:
+		return nil, relayer.ErrConflict
+	}
+	w.since = current.Revision
+	return nil, errPending
+}
+
+// findChange returns the change with the request ID of the write, or nil if the history has none.
+// A proxy that replaces request IDs makes a history useless.
+func (c *Client) findChange(ctx context.Context, w *request, attempts *attempts) (*relayer.Change, error) {
+	query := relayer.HistoryQuery{ID: w.id, Limit: allPage}
+	for {
+		page, err := c.history(ctx, query, attempts)
+		switch {
+		case errors.Is(err, relayer.ErrNotFound):
+			return nil, nil
+		case err != nil:
+			return nil, err
+		case !page.hasRequestIDs:
+			return nil, errors.ErrUnsupported
+		}
+		for _, past := range page.changes {
+			if past.Info.RequestID == w.requestID {
+				return &past, nil
+			}
+			if past.Info.Revision <= w.since {
+				return nil, nil
+			}
+		}
+		// A duplicate of a write that was rejected is among the newest changes.
+		if query.Before = page.next; page.next == 0 || !w.isLost && w.since == 0 {
+			return nil, nil
+		}
+	}
 }
