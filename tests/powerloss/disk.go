@@ -14,8 +14,8 @@ import (
 type disk struct {
 	random *rand.Rand
 
-	// lies makes every sync report success and store nothing.
-	lies bool
+	// lies are the kinds of syncs that report success and store nothing.
+	lies []kind
 
 	// kill kills the process that uses the disk.
 	kill func()
@@ -75,6 +75,8 @@ func (d *disk) change(k kind, apply func()) error {
 		return nil
 	case failSync:
 		return errMarkedClean
+	case dropSync:
+		return errDropped
 	case cutPower:
 		// The cut can come before the change or after it.
 		if d.random.IntN(2) == 0 {
@@ -146,7 +148,7 @@ func (d *disk) syncNames() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.change(syncingNames, func() {
-		if d.lies {
+		if slices.Contains(d.lies, syncingNames) {
 			return
 		}
 		d.syncedNames = maps.Clone(d.names)
@@ -182,13 +184,17 @@ func (d *disk) sync(number inode) error {
 		k = syncingHeader
 	}
 	err := d.change(k, func() {
-		if !d.lies {
+		if !slices.Contains(d.lies, k) {
 			f.sync()
 		}
 	})
-	if err == errMarkedClean {
+	switch err {
+	case errMarkedClean:
 		f.markClean()
 		return syscall.EIO
+	case errDropped:
+		f.markClean()
+		return nil
 	}
 	return err
 }

@@ -169,25 +169,29 @@ func TestDisk_FileSyncLeavesNamesUnsynced(t *testing.T) {
 	wantNames(t, d, "", "file")
 }
 
-func TestDisk_FailedSync(t *testing.T) {
-	d, number := storedFile(t, []byte("a"))
-	d.arm(plan{{syncingHeader, 1, failSync}})
-	wantNoError(t, d.write(number, 0, []byte("b")))
-	if err := d.sync(number); err != syscall.EIO {
-		t.Fatalf("the error of a failed sync is %v", err)
+// TestDisk_MarkedClean: after a sync that failed or was dropped, readers see the change, and no later
+// sync stores it.
+func TestDisk_MarkedClean(t *testing.T) {
+	for fault, want := range map[fault]error{failSync: syscall.EIO, dropSync: nil} {
+		d, number := storedFile(t, []byte("a"))
+		d.arm(plan{{syncingHeader, 1, fault}})
+		wantNoError(t, d.write(number, 0, []byte("b")))
+		if err := d.sync(number); err != want {
+			t.Fatalf("the error of the sync is %v, want %v", err, want)
+		}
+		if visible, err := d.read(number, 0, make([]byte, 1)); err != nil || string(visible) != "b" {
+			t.Errorf("readers see %q, error %v", visible, err)
+		}
+		wantNoError(t, d.sync(number))
+		wantContents(t, d, "a")
+		wantNoError(t, d.write(number, 0, []byte("b")), d.sync(number))
+		wantContents(t, d, "b")
 	}
-	if visible, err := d.read(number, 0, make([]byte, 1)); err != nil || string(visible) != "b" {
-		t.Errorf("readers see %q, error %v", visible, err)
-	}
-	wantNoError(t, d.sync(number))
-	wantContents(t, d, "a")
-	wantNoError(t, d.write(number, 0, []byte("b")), d.sync(number))
-	wantContents(t, d, "b")
 }
 
 func TestDisk_LyingSync(t *testing.T) {
 	d, number := storedFile(t, []byte("a"))
-	d.lies = true
+	d.lies = []kind{syncingHeader}
 	wantNoError(t, d.write(number, 0, []byte("b")), d.sync(number))
 	wantContents(t, d, "a", "b")
 }

@@ -4,7 +4,7 @@
 // to a store on it until the power is cut. Every acknowledged write must then be
 // there, whole.
 //
-// It runs on Linux. A test run makes 15 cuts of each kind; more, or the same again:
+// It runs on Linux. A test run makes 3 cuts of each kind; more, or the same again:
 //
 //	go -C tests test ./powerloss -powerloss.rounds=1000 -powerloss.seed=1
 package powerloss

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/tests/internal/child"
 )
 
@@ -21,9 +22,8 @@ type finding struct {
 	Error string
 	Held  map[string]int // the version of each relayer by ID
 
-	HasHistory bool
-	History    []change // since the examination before
-	Revision   uint64   // of the latest of them
+	History  []change // since the examination before
+	Revision uint64   // of the latest of them
 }
 
 // The time that a child has until the power cut, and for an examination.
@@ -35,7 +35,7 @@ const (
 // examine opens a store after a power cut and reports its content. A child does
 // this, because a damaged file can crash or hang the process.
 func examine(t task) {
-	store, err := openSound(t.Store, t.Path)
+	store, err := bolt.Open(context.Background(), t.Path)
 	if err != nil {
 		report(failedReopen, err)
 		return

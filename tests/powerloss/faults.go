@@ -20,6 +20,7 @@ const (
 	cutPower
 	killProcess // the process dies before the change; the disk remains on
 	failSync    // the sync fails, and the unsynced changes are marked clean
+	dropSync    // the same, but the sync reports success
 )
 
 // step injects a fault at the nth change of a kind.

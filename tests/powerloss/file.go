@@ -8,8 +8,12 @@ import (
 	"slices"
 )
 
-// errMarkedClean reports a failed sync whose changes are marked clean.
-var errMarkedClean = errors.New("sync failed")
+// A sync that stores nothing marks the changes clean. It fails with errMarkedClean, and reports
+// success with errDropped.
+var (
+	errMarkedClean = errors.New("sync failed")
+	errDropped     = errors.New("sync dropped")
+)
 
 // sectorSize is the unit in which the disk stores data.
 const sectorSize = 512

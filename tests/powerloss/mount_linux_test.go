@@ -20,7 +20,7 @@ import (
 func TestMount_Coherent(t *testing.T) {
 	d := emptyDisk()
 	m := mountOrSkip(t, d)
-	p := child.Start(t, task{Store: mountProbe, Path: m.directory})
+	p := child.Start(t, task{Work: probing, Path: m.directory})
 	_, err := child.Follow(p, func(event) {})
 	wantNoError(t, err, m.unmount())
 	if names := d.list(); !slices.Equal(names, []string{"linked", "renamed"}) {
@@ -32,9 +32,7 @@ func TestMount_Coherent(t *testing.T) {
 	}
 }
 
-// mountProbe is the task of the child of TestMount_Coherent.
 const (
-	mountProbe  = "probe of the mount"
 	probeWrites = 50
 	probeSize   = 64 << 10
 )

@@ -10,8 +10,9 @@ import (
 	"time"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/store/transfer"
+	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/tests/internal/child"
+	"github.com/go-relayer/relayer/tests/internal/faulty"
 	"github.com/go-relayer/relayer/tests/internal/ledger"
 )
 
@@ -33,16 +34,20 @@ type worker struct {
 	process int
 	random  *rand.Rand
 	manager *relayer.Manager
-	store   relayer.Store
+	store   *bolt.Store
 	own     []string
 	version int
 }
 
 // write runs the workers until one fails.
 func write(t task) error {
-	store, err := openStore(t.Store, t.Path)
+	durable, err := bolt.Open(context.Background(), t.Path)
 	if err != nil {
 		return err
+	}
+	var store relayer.Store = durable
+	if t.Early {
+		store = faulty.NewEarly(durable)
 	}
 	manager, err := newManager(store)
 	if err != nil {
@@ -60,10 +65,10 @@ func write(t task) error {
 			process: t.Process,
 			random:  rand.New(rand.NewPCG(t.Seed, uint64(number))),
 			manager: manager,
-			store:   store,
+			store:   durable,
 			own:     owned[number],
 		}
-		go func() { failed <- w.run(t.Store == earlyStore) }()
+		go func() { failed <- w.run(t.Early) }()
 	}
 	return <-failed
 }
@@ -157,7 +162,7 @@ func (w *worker) importMany() error {
 		return err
 	}
 	step, err := w.do(event{Keys: ids, Value: version, IsImport: true}, func(ctx context.Context) error {
-		return w.store.(transfer.Importer).Import(ctx, records)
+		return w.store.Import(ctx, records)
 	})
 	if step == ledger.Done {
 		w.own = append(w.own, ids...)

@@ -31,12 +31,19 @@ func killedBeforeDirectorySync(r *round) {
 // first commits.
 func killedBeforeHeaderSync(r *round) {
 	r.write(func() {
-		r.disk.arm(plan{
-			{syncingHeader, 1 + r.random.IntN(20), killProcess},
-			{anyKind, 1 + r.random.IntN(12), cutPower},
-		})
+		p := plan{{syncingHeader, 1 + r.random.IntN(20), killProcess}}
+		r.disk.arm(r.withRewrite(p, step{anyKind, 1 + r.random.IntN(12), cutPower}))
 	})
 	r.write(func() {})
+}
+
+// withRewrite adds the next step to a plan, at the end of which the store writes both headers
+// again. A control drops their sync.
+func (r *round) withRewrite(p plan, next step) plan {
+	if r.dropsRewrite {
+		p = append(p, step{syncingHeader, 1, dropSync})
+	}
+	return append(p, next)
 }
 
 // failedHeaderSync makes the sync of a header fail. The disk marks the header
@@ -49,6 +56,6 @@ func failedHeaderSync(r *round) {
 		if r.random.IntN(2) == 0 {
 			p = append(p, step{syncingHeader, 1, failSync})
 		}
-		r.disk.arm(append(p, step{anyKind, 1 + r.random.IntN(20), cutPower}))
+		r.disk.arm(r.withRewrite(p, step{anyKind, 1 + r.random.IntN(20), cutPower}))
 	})
 }

@@ -8,49 +8,11 @@ import (
 	"fmt"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/store/bolt"
-	"github.com/go-relayer/relayer/store/transfer"
-	"github.com/go-relayer/relayer/tests/internal/faulty"
 	"github.com/go-relayer/relayer/tests/internal/ledger"
-)
-
-// The stores under test.
-const (
-	boltStore      = "store/bolt"
-	earlyStore     = "store/bolt, acknowledging early"
-	engineStore    = "bbolt"
-	unsyncedEngine = "bbolt without sync"
 )
 
 // fileName is the name of the store's file on the disk.
 const fileName = "relayers.db"
-
-type checkedStore interface {
-	relayer.Store
-	transfer.Importer
-	transfer.Checker
-	Close() error
-}
-
-// openStore opens the store for a child.
-func openStore(kind, path string) (relayer.Store, error) {
-	if kind == earlyStore {
-		store, err := bolt.Open(context.Background(), path)
-		return faulty.NewEarly(store), err
-	}
-	return openSound(kind, path)
-}
-
-// openSound opens the store with syncs, as it is opened after a power cut.
-func openSound(kind, path string) (checkedStore, error) {
-	switch kind {
-	case boltStore, earlyStore:
-		return bolt.Open(context.Background(), path)
-	case engineStore, unsyncedEngine:
-		return openEngine(path, kind == engineStore)
-	}
-	return nil, fmt.Errorf("no store %q", kind)
-}
 
 // readVersions returns the version of each relayer in the store, by ID. It is
 // damagedVersion if the record matches no version.
@@ -89,13 +51,10 @@ type change = ledger.Change[int]
 // recentChanges is more than a round makes.
 const recentChanges = 20_000
 
-// readHistory reads the changes of relayers after a revision, unless the store has no history.
+// readHistory reads the changes of relayers after a revision.
 func (f *finding) readHistory(ctx context.Context, store relayer.Store, after uint64) error {
 	entries, err := store.History(ctx, relayer.HistoryQuery{Limit: recentChanges})
-	if errors.Is(err, errors.ErrUnsupported) {
-		return nil
-	}
-	f.HasHistory, f.Revision = true, after
+	f.Revision = after
 	for _, entry := range entries {
 		if entry.Record.ID == afterTheCut || entry.Record.Revision <= after {
 			continue
