@@ -1,6 +1,7 @@
 package relayer
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -157,7 +158,7 @@ func (a *Amount) UnmarshalJSON(data []byte) error {
 	}
 	amount, problem := Amount{}, digitsMessage
 	var text string
-	if json.Unmarshal(data, &text) == nil {
+	if bytes.HasPrefix(data, []byte(`"`)) && json.Unmarshal(data, &text) == nil {
 		amount, problem = amountFromDigits(text)
 	} else if text = string(data); strictjson.IsNumber(text) {
 		amount, problem = amountFromLiteral(text)

@@ -21,6 +21,23 @@ func decodeCreate(data []byte, found *problems) *Relayer {
 	return r
 }
 
+// applyPatch changes a relayer by a merge patch, and modifies nothing that the relayer refers to.
+func applyPatch(r *Relayer, patch []byte, found *problems) {
+	d := newDecoder(found)
+	d.IsPatch = true
+	d.Decode(patch, r)
+	if d.policies == nil {
+		return
+	}
+	policy := newPolicy(r.NetworkType)
+	if policy == nil {
+		found.Add("policies", unknownTypeMessage)
+		return
+	}
+	strictjson.CopyFields(policy, r.Policy)
+	r.Policy = d.decodePolicies(policy)
+}
+
 func (d *decoder) decodeRelayer(data []byte, r *Relayer) {
 	d.Decode(data, r)
 	r.Policy = d.decodePolicies(newPolicy(r.NetworkType))

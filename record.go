@@ -369,7 +369,8 @@ func appendChanged(paths []string, path string, old, changed []byte) []string {
 	if bytes.Equal(old, changed) {
 		return paths
 	}
-	before, after := strictjson.MemberList(old), strictjson.MemberList(changed)
+	var buffers [2][16]strictjson.Member // so that most lists need no memory
+	before, after := strictjson.MemberList(buffers[0][:0], old), strictjson.MemberList(buffers[1][:0], changed)
 	if old != nil && before == nil || changed != nil && after == nil || len(before)+len(after) == 0 {
 		return append(paths, path)
 	}

@@ -47,8 +47,7 @@ func (m *Manager) Create(ctx context.Context, req CreateRequest, options ...Writ
 // contention exhausts the retries. Each is wrapped in an error that names the operation and the
 // ID: match it with [errors.Is].
 func (m *Manager) Update(ctx context.Context, id string, change func(*Relayer) error, options ...WriteOption) (*Relayer, error) {
-	apply := func(r *Relayer, _ *problems) error { return change(r) }
-	return write(ctx, m, ActionUpdate, id, options, m.writtenRelayerOf, m.decoded(apply, true))
+	return write(ctx, m, ActionUpdate, id, options, m.writtenRelayerOf, m.decoded(change, nil))
 }
 
 // Patch changes a relayer by a JSON Merge Patch (RFC 7396), which must be strict JSON, and
@@ -591,9 +590,10 @@ func (m *Manager) checkChanged(r, stored *Relayer, found *problems) {
 
 const unknownTypeMessage = "cannot be changed: this version does not support the network type"
 
-// decoded returns an edit that decodes the relayer, with its full RPC URLs if it opens them. A
-// changed private part is in clear.
-func (m *Manager) decoded(apply func(r *Relayer, found *problems) error, opens bool) edit {
+// decoded returns an edit that decodes the relayer and changes it by a function or, if that is nil,
+// by a merge patch. A patch without RPC URLs does not open them. A changed private part is in clear.
+func (m *Manager) decoded(change func(*Relayer) error, patch []byte) edit {
+	opens := change != nil || strictjson.ValueOf(strictjson.MemberList(nil, patch), []byte(urlsMember)) != nil
 	return func(ctx context.Context, current Record) (Record, error) {
 		// URLs that cannot be opened or are damaged stay as they are stored, unless all are replaced.
 		base, decode, stored, opening := current, unmaskedRelayerOf, (*Relayer)(nil), error(nil)
@@ -610,13 +610,17 @@ func (m *Manager) decoded(apply func(r *Relayer, found *problems) error, opens b
 				return Record{}, err
 			}
 		}
-		r, err := decode(base) // another copy, for the caller
-		if err != nil {
-			return Record{}, err
-		}
-		found := new(problems)
-		if err := apply(r, found); err != nil {
-			return Record{}, err
+		found, r := new(problems), new(*stored)
+		if change == nil {
+			applyPatch(r, patch, found)
+		} else {
+			var err error
+			if r, err = decode(base); err == nil { // it shares no memory with stored
+				err = change(r)
+			}
+			if err != nil {
+				return Record{}, err
+			}
 		}
 		keepsURLs := slices.EqualFunc(r.CustomRPCURLs, stored.CustomRPCURLs, RPCConfig.equals)
 		before := *stored
@@ -659,7 +663,8 @@ func (m *Manager) patched(patch []byte) (Action, edit) {
 	if problem != "" {
 		return ActionUpdate, func(context.Context, Record) (Record, error) { return Record{}, invalid("", "the body "+problem) }
 	}
-	members := strictjson.MemberList(bytes.TrimSpace(patch))
+	patch = bytes.TrimSpace(patch)
+	members := strictjson.MemberList(nil, patch)
 	switch isPaused := string(strictjson.ValueOf(members, []byte("paused"))); {
 	case len(members) == 0:
 		return ActionUpdate, func(_ context.Context, current Record) (Record, error) { return current, nil }
@@ -668,15 +673,5 @@ func (m *Manager) patched(patch []byte) (Action, edit) {
 	case len(members) == 1 && isPaused == "false":
 		return ActionResume, m.setPaused(false)
 	}
-	return ActionUpdate, m.decoded(func(r *Relayer, found *problems) error {
-		d := newDecoder(found)
-		d.IsPatch = true
-		d.Decode(patch, r)
-		if _, isUnknown := r.Policy.(*UnknownPolicy); !isUnknown {
-			d.decodePolicies(r.Policy)
-		} else if d.policies != nil {
-			found.Add("policies", unknownTypeMessage)
-		}
-		return nil
-	}, strictjson.ValueOf(members, []byte(urlsMember)) != nil)
+	return ActionUpdate, m.decoded(nil, patch)
 }

@@ -48,7 +48,8 @@ type Decoder struct {
 
 	// IsPatch decodes a JSON Merge Patch (RFC 7396) into the value that it changes: null
 	// clears a field or removes a member of a map, and lists are replaced whole. Required
-	// fields may be missing, except in objects that the patch adds.
+	// fields may be missing, except in objects that the patch adds. What the value refers to is
+	// replaced, and not modified.
 	IsPatch bool
 
 	// IgnoreUnknown skips members that are not fields.
@@ -322,11 +323,12 @@ func (v Value) field(target reflect.Value, field fieldShape) {
 
 func (v Value) decode(target reflect.Value) {
 	if target.Kind() == reflect.Pointer {
-		if target.IsNil() {
-			target.Set(reflect.New(target.Type().Elem()))
-			v.isPatch = false
+		value := reflect.New(target.Type().Elem())
+		if v.isPatch = v.isPatch && !target.IsNil(); v.isPatch {
+			value.Elem().Set(target.Elem()) // other relayers may refer to the old one
 		}
-		target = target.Elem()
+		target.Set(value)
+		target = value.Elem()
 	}
 	if v.decoder.Hook != nil && v.decoder.Hook(v, target.Addr().Interface()) {
 		return

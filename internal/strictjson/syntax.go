@@ -74,21 +74,20 @@ const NotUTF8Message = "must be UTF-8"
 // Member is a member of an object. Name is its text, and Value its JSON.
 type Member struct{ Name, Value []byte }
 
-// MemberList returns the members of an object of a checked document, in the order in which they
-// are written. It is nil for what is no object.
-func MemberList(object []byte) []Member {
+// MemberList appends the members of an object of a checked document to list, in the order in which
+// they are written. It returns nil for what is no object.
+func MemberList(list []Member, object []byte) []Member {
 	if len(object) == 0 || object[0] != '{' {
 		return nil
 	}
-	members := make([]Member, 0, 16)
 	c := cursor{data: object, at: 1}
 	for !c.accept('}') {
 		name := nameOf(c.next())
 		c.accept(':')
-		members = append(members, Member{name, c.next()})
+		list = append(list, Member{name, c.next()})
 		c.accept(',')
 	}
-	return members
+	return list
 }
 
 // ValueOf returns the value of a member, or nil.
