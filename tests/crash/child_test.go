@@ -1,8 +1,12 @@
+//go:build unix
+
 package crash
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -12,7 +16,6 @@ import (
 	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/postgres"
 	"github.com/go-relayer/relayer/tests/internal/child"
-	"github.com/go-relayer/relayer/tests/internal/faulty"
 	"github.com/go-relayer/relayer/tests/internal/ledger"
 )
 
@@ -23,15 +26,44 @@ const (
 	postgresStore = "postgres"
 )
 
-// task says which store a child writes to.
+// task is what a child does with a store.
 type task struct {
+	Work   work
 	Round  int
 	Store  string
 	Path   string // of the file, or the connection string
 	Schema string
+
+	// For a child that writes.
+	MayFail bool     // a write can be refused, or its outcome unknown
+	Avoid   []string // IDs of records whose version is not known
+
+	// For a child that examines.
+	TornHeader bool
+	After      uint64 // the revision of the last change that is known
 }
 
-// writeUntilKilled is the work of a child. It returns if a write fails.
+// work is the kind of a task.
+type work int
+
+const (
+	writes   work = iota
+	examines      // what a power cut left
+	probes        // a mount, in the way in which a store uses it
+)
+
+func (w work) carryOut(t task) error {
+	switch w {
+	case examines:
+		examine(t)
+		return nil
+	case probes:
+		return probe(t.Path)
+	}
+	return writeUntilKilled(t)
+}
+
+// writeUntilKilled returns if a write fails.
 func writeUntilKilled(t task) error {
 	child.Send(ledger.Event[int]{Step: opening})
 	store, err := t.open()
@@ -47,11 +79,11 @@ func writeUntilKilled(t task) error {
 	for number := range workers {
 		w := &worker{number: number, round: t.Round, store: store, minRecords: t.minRecords(), note: func(e event) { child.Send(e) }}
 		for _, rec := range existing.Records {
-			if strings.HasPrefix(rec.ID, w.prefix()) {
+			if strings.HasPrefix(rec.ID, w.prefix()) && !slices.Contains(t.Avoid, rec.ID) {
 				w.own = append(w.own, rec)
 			}
 		}
-		go func() { failed <- w.work() }()
+		go func() { failed <- w.work(t.MayFail) }()
 	}
 	return <-failed
 }
@@ -62,7 +94,7 @@ func (t task) open() (relayer.Store, error) {
 		return bolt.Open(context.Background(), t.Path)
 	case earlyStore:
 		store, err := bolt.Open(context.Background(), t.Path)
-		return faulty.NewEarly(store), err
+		return newEarly(store), err
 	case postgresStore:
 		return postgres.Open(context.Background(), t.Path, postgres.WithSchema(t.Schema))
 	}
@@ -78,11 +110,17 @@ func (t task) minRecords() int {
 	return 5
 }
 
-// work writes until a write fails. None should.
-func (w *worker) work() error {
+// work writes until a write fails. None should, unless mayFail is set.
+func (w *worker) work(mayFail bool) error {
 	for {
-		if err := w.write(context.Background()); err != nil {
-			return err
+		err := w.write(context.Background())
+		switch step := ledger.StepOf(err); {
+		case err == nil:
+		case mayFail && (step == ledger.Unknown || errors.Is(err, relayer.ErrUnavailable)):
+			w.noteEnd(step)
+			time.Sleep(time.Millisecond)
+		default:
+			return fmt.Errorf("worker %d: %w", w.number, err)
 		}
 	}
 }
@@ -104,4 +142,27 @@ func run(t *testing.T, given task, step ledger.Step, after time.Duration, note f
 	if err != nil || !killed {
 		t.Fatalf("round %d: the child was not killed: %v", given.Round, err)
 	}
+}
+
+// early acknowledges a create before the store has committed it.
+type early struct {
+	relayer.Store
+	creates chan relayer.Record
+}
+
+// newEarly returns a store that acknowledges a create before it carries it out.
+// Its other methods are those of the store given.
+func newEarly(store relayer.Store) relayer.Store {
+	e := &early{Store: store, creates: make(chan relayer.Record, 1<<20)}
+	go func() {
+		for rec := range e.creates {
+			_, _ = store.Create(context.Background(), rec)
+		}
+	}()
+	return e
+}
+
+func (e *early) Create(_ context.Context, rec relayer.Record) (relayer.Record, error) {
+	e.creates <- rec
+	return rec, nil
 }

@@ -46,7 +46,7 @@ func surviveFaults(t *testing.T, server *pgserver.Server, stores []*postgres.Sto
 		f.quiesce()
 		f.compare(round)
 	}
-	if err := f.known.compareAll(survivorsOn(t, server, "relayer", 0).history); err != nil {
+	if err := f.known.compareAll(survivorsOn(t, server, "relayer", 0).History); err != nil {
 		t.Error(err)
 	}
 	t.Logf("%d rounds: %d writes acknowledged, 0 lost; %d unavailable, none of them carried out; %d of unknown outcome carried out, %d not",
@@ -99,7 +99,7 @@ func (f *fleet) work(w *worker, stop <-chan struct{}) {
 			f.acknowledged[w.number].Add(1)
 		case errors.Is(err, relayer.ErrUnavailable):
 			f.tally.unavailable.Add(1)
-			f.note(event{Event: ledger.Event[int]{Step: ledger.Refused, Writer: w.number}})
+			w.noteEnd(ledger.Refused)
 			pause(f.ctx)
 		case f.ctx.Err() == nil:
 			f.t.Errorf("worker %d: %v", w.number, err)

@@ -1,12 +1,12 @@
+//go:build unix
+
 package crash
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"fmt"
 	"slices"
 
-	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/tests/internal/ledger"
 )
 
@@ -44,9 +44,9 @@ func (r report) String() string { return fmt.Sprintf("%v; wrong: %v", r.Differen
 // it. No process writes.
 func (k *known) compare(left contents) (found report, inFlight, carriedOut int) {
 	k.versions.Interrupt()
-	held := k.held(left.records, &found)
+	held := k.held(left.Records, &found)
 	found.Difference = k.versions.Compare(held)
-	history := k.changes(left.history, &found)
+	history := k.changes(left.History, &found)
 	for _, change := range k.versions.CompareHistory(history, held) {
 		found.wrong = append(found.wrong, fmt.Sprintf("change %v", change))
 	}
@@ -58,18 +58,15 @@ func (k *known) compare(left contents) (found report, inFlight, carriedOut int) 
 
 // held returns the versions of the records. Each record must be as it was written, to the last byte,
 // once, with its acknowledged revision, and after the earlier records of its worker.
-func (k *known) held(left []relayer.Record, found *report) map[string]int {
+func (k *known) held(left []kept, found *report) map[string]int {
 	held, last := make(map[string]int), make(map[int]int)
 	for _, rec := range left {
-		version := versionOf(rec)
 		_, isTwice := held[rec.ID]
-		held[rec.ID] = version
+		held[rec.ID] = rec.Version
 		var worker, number int
 		_, err := fmt.Sscanf(rec.ID, "w%d-%d", &worker, &number)
-		want := content(rec.ID, version)
-		isWhole := rec.Claim == want.Claim && bytes.Equal(rec.Document, want.Document) && bytes.Equal(rec.Private, want.Private)
-		revision, isKnown := k.revisions[ledger.Change[int]{Key: rec.ID, Value: version}]
-		if err != nil || isTwice || !isWhole || number <= last[worker] || isKnown && rec.Revision != revision {
+		revision, isKnown := k.revisions[ledger.Change[int]{Key: rec.ID, Value: rec.Version}]
+		if err != nil || isTwice || !rec.IsWhole || number <= last[worker] || isKnown && rec.Revision != revision {
 			found.wrong = append(found.wrong, fmt.Sprintf("record %s of revision %d", rec.ID, rec.Revision))
 		}
 		last[worker] = number
@@ -77,19 +74,17 @@ func (k *known) held(left []relayer.Record, found *report) map[string]int {
 	return held
 }
 
-// changes returns the changes of the history, newest first. Each must be as it was made, to the last
+// changes returns the changes of the history, oldest first. Each must be as it was made, to the last
 // byte, with its acknowledged revision and a higher one than those before.
-func (k *known) changes(history []relayer.RecordChange, found *report) (changes []ledger.Change[int]) {
-	for _, change := range slices.Backward(history) {
-		e, err := madeBy(change)
-		made := ledger.Change[int]{Key: e.Keys[0], Value: e.Value}
-		revision, isKnown := k.revisions[made]
-		if err != nil || change.Record.Revision <= k.revision || isKnown && revision != change.Record.Revision {
-			found.wrong = append(found.wrong, fmt.Sprintf("change %q of revision %d: %v", change.Record.Note, change.Record.Revision, err))
+func (k *known) changes(history []made, found *report) (changes []ledger.Change[int]) {
+	for _, m := range slices.Backward(history) {
+		revision, isKnown := k.revisions[m.Change]
+		if m.Error != "" || m.Revision <= k.revision || isKnown && revision != m.Revision {
+			found.wrong = append(found.wrong, fmt.Sprintf("change %v of revision %d: %s", m.Change, m.Revision, m.Error))
 		}
-		changes = append(changes, made)
-		k.revision = change.Record.Revision
-		k.history = append(k.history, digest(change))
+		changes = append(changes, m.Change)
+		k.revision = m.Revision
+		k.history = append(k.history, m.digest)
 	}
 	return changes
 }
@@ -98,13 +93,13 @@ func (k *known) changes(history []relayer.RecordChange, found *report) (changes 
 const retained = 100_000
 
 // compareAll compares all changes that a store retains with those that were compared before.
-func (k *known) compareAll(history []relayer.RecordChange) error {
+func (k *known) compareAll(history []made) error {
 	if len(history) < min(retained, len(k.history)) || len(history) > len(k.history) {
 		return fmt.Errorf("the history has %d changes, and %d were compared", len(history), len(k.history))
 	}
-	for i, change := range history {
-		if digest(change) != k.history[len(k.history)-1-i] {
-			return fmt.Errorf("the change of revision %d is another one than before", change.Record.Revision)
+	for i, m := range history {
+		if m.digest != k.history[len(k.history)-1-i] {
+			return fmt.Errorf("the change of revision %d is another one than before", m.Revision)
 		}
 	}
 	return nil

@@ -1,3 +1,5 @@
+//go:build unix
+
 package crash
 
 import (
@@ -9,9 +11,9 @@ import (
 	"github.com/go-relayer/relayer/tests/internal/child"
 )
 
-var rounds = flag.Int("rounds", 3, "kills or cuts of each test")
+var rounds = flag.Int("rounds", 3, "kills, or cuts of connections or of the power, of each test")
 
 func TestMain(m *testing.M) {
-	child.Main(writeUntilKilled)
+	child.Main(func(t task) error { return t.Work.carryOut(t) })
 	goleak.VerifyTestMain(m)
 }

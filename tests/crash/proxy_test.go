@@ -19,17 +19,17 @@ import (
 	"github.com/go-relayer/relayer/store/postgres/pgserver"
 )
 
-// fault is a moment at which the proxy cuts a connection. The request is the one
+// moment is when the proxy cuts a connection. The request is the one
 // that ends a transaction.
-type fault int
+type moment int
 
 const (
-	noFault        fault = iota
-	beforeRequest        // the server receives nothing of the request
-	withinRequest        // the server receives half of the request
-	afterRequest         // the server receives the request and cannot respond
-	beforeResponse       // the server has committed and responded
-	anyMoment            // all connections, at any time
+	never          moment = iota
+	beforeRequest         // the server receives nothing of the request
+	withinRequest         // the server receives half of the request
+	afterRequest          // the server receives the request and cannot respond
+	beforeResponse        // the server has committed and responded
+	anyMoment             // all connections, at any time
 )
 
 // proxy forwards the connections of stores to a server, and cuts them.
@@ -42,8 +42,8 @@ type proxy struct {
 
 	mu     sync.Mutex
 	links  map[*link]bool
-	armed  fault
-	struck chan struct{} // closed when the armed fault has occurred
+	armed  moment
+	struck chan struct{} // closed when the armed cut has occurred
 }
 
 // startProxy listens on a new socket until the test ends.
@@ -103,36 +103,36 @@ func (p *proxy) accept() {
 	}
 }
 
-// inject arms a fault and waits until it has occurred.
-func (p *proxy) inject(f fault) {
+// inject arms a cut and waits until it has occurred.
+func (p *proxy) inject(m moment) {
 	p.t.Helper()
-	if f == anyMoment {
+	if m == anyMoment {
 		p.cutAll()
 		return
 	}
 	struck := make(chan struct{})
 	p.mu.Lock()
-	p.armed, p.struck = f, struck
+	p.armed, p.struck = m, struck
 	p.mu.Unlock()
 	select {
 	case <-struck:
 	case <-time.After(2 * time.Minute):
-		p.t.Fatalf("fault %d does not occur", f)
+		p.t.Fatalf("cut %d does not occur", m)
 	}
 }
 
-// occurring returns the armed fault if it is one of these, and disarms it.
-func (p *proxy) occurring(faults ...fault) fault {
+// occurring returns the armed moment if it is one of these, and disarms it.
+func (p *proxy) occurring(moments ...moment) moment {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, f := range faults {
-		if f == p.armed {
-			p.armed = noFault
+	for _, m := range moments {
+		if m == p.armed {
+			p.armed = never
 			close(p.struck)
-			return f
+			return m
 		}
 	}
-	return noFault
+	return never
 }
 
 func (p *proxy) cutAll() {
@@ -174,7 +174,7 @@ func (l *link) pumpRequests() {
 		if err != nil {
 			return
 		}
-		request, occurring := buffer[:n], noFault
+		request, occurring := buffer[:n], never
 		if l.inTransaction.Load() {
 			occurring = l.proxy.occurring(beforeRequest, withinRequest, afterRequest)
 		}
@@ -184,7 +184,7 @@ func (l *link) pumpRequests() {
 		case withinRequest:
 			request = request[:n/2]
 		}
-		if _, err := l.server.Write(request); err != nil || occurring != noFault {
+		if _, err := l.server.Write(request); err != nil || occurring != never {
 			return
 		}
 	}

@@ -83,8 +83,8 @@ func TestPostgres_ConnectionsCut(t *testing.T) {
 	server := pgserver.Start(t)
 	p := startProxy(t, server)
 	f := surviveFaults(t, server, openTwo(t, p.connString(server)), func(int) {
-		for _, moment := range []fault{beforeRequest, withinRequest, afterRequest, beforeResponse, anyMoment} {
-			p.inject(moment)
+		for _, at := range []moment{beforeRequest, withinRequest, afterRequest, beforeResponse, anyMoment} {
+			p.inject(at)
 			time.Sleep(upTo(20 * time.Millisecond))
 		}
 	})

@@ -1,15 +1,20 @@
+//go:build unix
+
 package crash
 
 import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/transfer"
 	"github.com/go-relayer/relayer/tests/internal/ledger"
 )
 
@@ -85,7 +90,11 @@ func (w *worker) write(ctx context.Context) error {
 	w.version++
 	e := event{Event: ledger.Event[int]{Step: ledger.Begin, Writer: w.number, Value: w.round*1_000_000 + w.version}}
 	choice := rand.IntN(10)
-	if len(w.own) < w.minRecords || choice < 4 && len(w.own) < 40 {
+	importer, imports := w.store.(transfer.Importer)
+	switch isFew, isMany := len(w.own) < w.minRecords, len(w.own) >= 40; {
+	case !isFew && !isMany && choice == 3 && imports:
+		return w.importSome(ctx, e, importer)
+	case isFew || !isMany && choice < 4:
 		return w.create(ctx, e)
 	}
 	at := rand.IntN(len(w.own))
@@ -97,8 +106,7 @@ func (w *worker) write(ctx context.Context) error {
 }
 
 func (w *worker) create(ctx context.Context, e event) error {
-	w.created++
-	e.Kind, e.Keys = relayer.ChangeCreated, []string{fmt.Sprintf("%s%d", w.prefix(), w.round*1_000_000+w.created)}
+	e.Kind, e.Keys = relayer.ChangeCreated, []string{w.newID()}
 	w.note(e)
 	rec, err := w.store.Create(ctx, e.change().Record)
 	if err != nil {
@@ -109,6 +117,29 @@ func (w *worker) create(ctx context.Context, e event) error {
 	return nil
 }
 
+func (w *worker) newID() string {
+	w.created++
+	return fmt.Sprintf("%s%d", w.prefix(), w.round*1_000_000+w.created)
+}
+
+// importSome adds some records, which is one write.
+func (w *worker) importSome(ctx context.Context, e event, importer transfer.Importer) error {
+	e.IsImport = true
+	records := make([]relayer.Record, 2+rand.IntN(11))
+	for i := range records {
+		records[i] = content(w.newID(), e.Value)
+		records[i].Revision = 1
+		e.Keys = append(e.Keys, records[i].ID)
+	}
+	w.note(e)
+	if err := importer.Import(ctx, records); err != nil {
+		return err
+	}
+	w.own = append(w.own, records...)
+	w.noteEnd(ledger.Done)
+	return nil
+}
+
 func (w *worker) update(ctx context.Context, e event, at int) error {
 	e.Kind = relayer.ChangeUpdated
 	w.note(e)
@@ -116,7 +147,7 @@ func (w *worker) update(ctx context.Context, e event, at int) error {
 	rec.Revision = w.own[at].Revision
 	rec, err := w.store.Update(ctx, rec)
 	if err != nil {
-		return err
+		return w.failed(err, at)
 	}
 	w.own[at] = rec
 	w.noteDone(e, rec.Revision)
@@ -127,11 +158,24 @@ func (w *worker) delete(ctx context.Context, e event, at int) error {
 	e.Kind, e.Value = relayer.ChangeDeleted, 0
 	w.note(e)
 	if err := w.store.Delete(ctx, e.Keys[0], w.own[at].Revision, e.change().Record.Note); err != nil {
-		return err
+		return w.failed(err, at)
 	}
 	w.own = append(w.own[:at], w.own[at+1:]...)
 	w.noteDone(e, 0)
 	return nil
+}
+
+// failed drops a record whose version is not known any more. It returns err.
+func (w *worker) failed(err error, at int) error {
+	if errors.Is(err, relayer.ErrOutcomeUnknown) {
+		w.own = slices.Delete(w.own, at, at+1)
+	}
+	return err
+}
+
+// noteEnd notes the end of a write whose revision is not known.
+func (w *worker) noteEnd(step ledger.Step) {
+	w.note(event{Event: ledger.Event[int]{Step: step, Writer: w.number}})
 }
 
 func (w *worker) noteDone(e event, revision uint64) {

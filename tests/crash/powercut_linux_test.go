@@ -1,4 +1,4 @@
-package powerloss
+package crash
 
 import (
 	"maps"

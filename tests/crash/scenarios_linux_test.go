@@ -1,4 +1,4 @@
-package powerloss
+package crash
 
 // inService cuts the power while the store serves.
 func inService(r *round) {

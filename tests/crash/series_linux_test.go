@@ -1,4 +1,4 @@
-package powerloss
+package crash
 
 import (
 	"flag"
@@ -10,34 +10,15 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/tests/internal/child"
 	"github.com/go-relayer/relayer/tests/internal/ledger"
 )
 
-var (
-	rounds = flag.Int("powerloss.rounds", 3, "power cuts of each test")
-	seed   = flag.Uint64("powerloss.seed", uint64(time.Now().UnixNano()), "seed of all random choices")
-)
+// fileName is the name of the store's file on the disk.
+const fileName = "relayers.db"
 
-func TestMain(m *testing.M) {
-	child.Main(carryOut)
-	goleak.VerifyTestMain(m)
-}
-
-// carryOut does the work of a child.
-func carryOut(t task) error {
-	switch t.Work {
-	case probing:
-		return probe(t.Path)
-	case examining:
-		examine(t)
-		return nil
-	}
-	return write(t)
-}
+var seed = flag.Uint64("seed", uint64(time.Now().UnixNano()), "seed of what the disk does")
 
 // series is a number of rounds on one disk. In each round, children write to a store
 // until the power is cut. The next round continues with the result.
@@ -45,7 +26,6 @@ type series struct {
 	t *testing.T
 
 	// What a control breaks.
-	early        bool   // the store acknowledges creates before it commits them
 	lies         []kind // the disk reports success for these syncs and stores nothing
 	dropsRewrite bool   // the disk does so when the store writes both headers again
 
@@ -58,32 +38,31 @@ type series struct {
 	// scenario runs the children of a round.
 	scenario func(*round)
 
-	stored   image               // the disk after the last power cut
-	expected *ledger.Ledger[int] // versions by ID
-	revision uint64              // of the last change that was compared
-	tally    tally
+	stored   image // the disk after the last power cut
+	known    *known
+	tally    damageTally
 	children int
 }
 
-// tally counts the operations of a series and the damage that it found.
-type tally struct {
+// damageTally counts the operations of a series and the damage that it found.
+type damageTally struct {
 	rounds, halfWrites, failedReopens, failedChecks, crashes int
 
 	acknowledged, uncertain, lost int // operations
-	history                       int // changes that the history has not, or should not have
+	wrong                         int // records and changes that differ from what was written, or are missing
 	kept, dropped, torn           int // unsynced sectors
 }
 
-func (c tally) String() string {
+func (c damageTally) String() string {
 	return fmt.Sprintf("%d power cuts; %d operations acknowledged, %d of unknown outcome; %d unsynced sectors kept (%d torn), %d dropped; "+
-		"%d lost, %d wrong in the history, %d half writes, %d failed reopens, %d failed checks, %d crashes (seed %d)",
+		"%d lost, %d wrong, %d half writes, %d failed reopens, %d failed checks, %d crashes (seed %d)",
 		c.rounds, c.acknowledged, c.uncertain, c.kept, c.torn, c.dropped,
-		c.lost, c.history, c.halfWrites, c.failedReopens, c.failedChecks, c.crashes, *seed)
+		c.lost, c.wrong, c.halfWrites, c.failedReopens, c.failedChecks, c.crashes, *seed)
 }
 
 // damage returns the number of faults of the store.
-func (c tally) damage() int {
-	return c.lost + c.history + c.halfWrites + c.failedReopens + c.failedChecks + c.crashes
+func (c damageTally) damage() int {
+	return c.lost + c.wrong + c.halfWrites + c.failedReopens + c.failedChecks + c.crashes
 }
 
 // newSeries returns a series that begins with an empty store.
@@ -190,7 +169,7 @@ func (s *series) run() {
 	}
 }
 
-func (s *series) restart() { s.stored, s.expected, s.revision = s.initial, ledger.New[int](), 0 }
+func (s *series) restart() { s.stored, s.known = s.initial, newKnown() }
 
 // mountOrSkip skips the test if a FUSE file system cannot be mounted. It fails the
 // test if CI is set.
@@ -214,22 +193,24 @@ func (r *round) write(onReady func()) {
 	r.t.Helper()
 	r.children++
 	given := task{
-		Early:   r.early,
+		Round:   r.children,
+		Store:   boltStore,
 		Path:    filepath.Join(r.mount.directory, fileName),
-		Seed:    r.random.Uint64(),
-		Process: r.children,
-		Avoid:   r.expected.Unsettled(),
+		MayFail: true,
+		Avoid:   r.known.versions.Unsettled(),
 	}
 	r.mu.Lock()
 	r.process = child.Start(r.t, given)
 	r.mu.Unlock()
 	late := time.AfterFunc(patienceToWrite, r.kill)
 	killed, err := child.Follow(r.process, func(e event) {
-		if e.Step == ready {
+		switch e.Step {
+		case opening:
+		case ready:
 			onReady()
-			return
+		default:
+			r.known.note(e)
 		}
-		r.expected.Note(e)
 	})
 	switch {
 	case !late.Stop():
@@ -240,7 +221,7 @@ func (r *round) write(onReady func()) {
 	case err != nil || !killed:
 		r.t.Fatalf("power cut %d (seed %d): the child was not killed: %v", r.tally.rounds, *seed, err)
 	}
-	r.expected.Interrupt()
+	r.known.versions.Interrupt()
 }
 
 func (r *round) kill() {
@@ -254,18 +235,18 @@ func (r *round) kill() {
 func (s *series) examine(cut *powerCut) bool {
 	s.t.Helper()
 	before := s.tally
-	s.tally.acknowledged += s.expected.Count(ledger.Done)
-	s.tally.uncertain += s.expected.Count(ledger.Unknown)
+	s.tally.acknowledged += s.known.versions.Count(ledger.Done)
+	s.tally.uncertain += s.known.versions.Count(ledger.Unknown)
 	directory := s.t.TempDir()
 	defer os.RemoveAll(directory)
 	if err := s.stored.save(directory); err != nil {
 		s.t.Fatal(err)
 	}
 	p := child.Start(s.t, task{
-		Work:       examining,
+		Work:       examines,
 		Path:       filepath.Join(directory, fileName),
 		TornHeader: cut.tornHeader,
-		After:      s.revision,
+		After:      s.known.revision,
 	})
 	late := time.AfterFunc(patienceToExamine, p.Kill)
 	killed, err := child.Follow(p, s.note)
@@ -292,26 +273,16 @@ func (s *series) note(f finding) {
 	case failedCheck:
 		s.tally.failedChecks++
 	case holds:
-		found := s.expected.Compare(f.Held)
+		found, _, _ := s.known.compare(f.Left)
 		s.tally.lost += len(found.Lost)
 		s.tally.halfWrites += len(found.Halves) + len(found.Unexpected)
-		if !found.IsEmpty() {
+		s.tally.wrong += len(found.wrong)
+		if !found.isEmpty() {
 			s.report("%v", found)
 		}
-		s.compareHistory(f)
-		s.expected.Adopt(f.Held)
 	}
 	if f.Error != "" {
 		s.report("%s: %s", f.Step, f.Error)
-	}
-}
-
-func (s *series) compareHistory(f finding) {
-	s.t.Helper()
-	s.revision = f.Revision
-	if wrong := s.expected.CompareHistory(f.History, f.Held); len(wrong) > 0 {
-		s.tally.history += len(wrong)
-		s.report("wrong in the history: %v", wrong)
 	}
 }
 

@@ -1,4 +1,4 @@
-package powerloss
+package crash
 
 // kind is a kind of change.
 type kind int

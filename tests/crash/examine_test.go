@@ -1,4 +1,6 @@
-package powerloss
+//go:build unix
+
+package crash
 
 import (
 	"context"
@@ -20,10 +22,7 @@ const (
 type finding struct {
 	Step  string
 	Error string
-	Held  map[string]int // the version of each relayer by ID
-
-	History  []change // since the examination before
-	Revision uint64   // of the latest of them
+	Left  contents
 }
 
 // The time that a child has until the power cut, and for an examination.
@@ -37,35 +36,30 @@ const (
 func examine(t task) {
 	store, err := bolt.Open(context.Background(), t.Path)
 	if err != nil {
-		report(failedReopen, err)
+		sendError(failedReopen, err)
 		return
 	}
 	ctx := context.Background()
 	// Check reports a torn header until it is written again. The header is that of
 	// a commit in flight, so that nothing acknowledged depends on it.
 	if !t.TornHeader {
-		report(failedCheck, store.Check(ctx))
+		sendError(failedCheck, store.Check(ctx))
 	}
-	held, err := readVersions(ctx, store)
+	left, err := contentsOf(ctx, store, t.After)
 	if err != nil {
-		report(failedReopen, err)
+		sendError(failedReopen, err)
 		return
 	}
-	found := finding{Step: holds, Held: held}
-	if err := found.readHistory(ctx, store, t.After); err != nil {
-		report(failedReopen, err)
-		return
-	}
-	child.Send(found)
+	child.Send(finding{Step: holds, Left: left})
 	if err := writeHeaders(ctx, store); err != nil {
-		report(failedReopen, err)
+		sendError(failedReopen, err)
 		return
 	}
-	report(failedCheck, store.Check(ctx))
-	report(failedReopen, store.Close())
+	sendError(failedCheck, store.Check(ctx))
+	sendError(failedReopen, store.Close())
 }
 
-func report(step string, err error) {
+func sendError(step string, err error) {
 	if err != nil {
 		child.Send(finding{Step: step, Error: err.Error()})
 	}

@@ -1,14 +1,28 @@
-package powerloss
+package crash
 
 import "testing"
 
-// The controls break the store or the disk on purpose. Each must be caught.
-
-func TestControl_EarlyAcknowledgement(t *testing.T) {
-	s := newSeries(t, inService)
-	s.early = true
-	s.wantLossCaught()
+func TestPowerLoss_InService(t *testing.T) {
+	newSeries(t, inService).wantNothingLost()
 }
+
+func TestPowerLoss_FirstCreation(t *testing.T) {
+	newCreationSeries(t, firstCreation).wantNothingLost()
+}
+
+func TestPowerLoss_KilledBeforeDirectorySync(t *testing.T) {
+	newCreationSeries(t, killedBeforeDirectorySync).wantNothingLost()
+}
+
+func TestPowerLoss_KilledBeforeHeaderSync(t *testing.T) {
+	newSeries(t, killedBeforeHeaderSync).wantNothingLost()
+}
+
+func TestPowerLoss_FailedHeaderSync(t *testing.T) {
+	newSeries(t, failedHeaderSync).wantNothingLost()
+}
+
+// The controls break the store or the disk on purpose. Each must be caught.
 
 func TestControl_LyingDisk(t *testing.T) {
 	s := newSeries(t, inService)
