@@ -22,15 +22,15 @@ type Result struct {
 // MarshalJSON returns an object with the members id and action, and error, the text of
 // Err, if the change has failed.
 func (r Result) MarshalJSON() ([]byte, error) {
-	form := struct {
+	var failure string
+	if r.Err != nil {
+		failure = r.Err.Error()
+	}
+	return strictjson.Encode(struct {
 		ID     string `json:"id"`
 		Action Action `json:"action"`
 		Error  string `json:"error,omitempty"`
-	}{ID: r.ID, Action: r.Action}
-	if r.Err != nil {
-		form.Error = r.Err.Error()
-	}
-	return strictjson.Encode(form)
+	}{r.ID, r.Action, failure})
 }
 
 // ApplyOptions are options of [Plan.Apply]. The zero value applies the whole plan.
@@ -67,8 +67,8 @@ func (p *Plan) Apply(ctx context.Context, options ApplyOptions) ([]Result, error
 	if err := p.deletesError(); err != nil {
 		return nil, err
 	}
-	changes, deletes := p.pending()
-	results, failures := apply(ctx, changes, reason)
+	deletes := p.with(Delete)
+	results, failures := apply(ctx, p.with(Create, Update), reason)
 	failures = append(p.problems(), failures...)
 	if len(failures) > 0 && len(deletes) > 0 {
 		failures = append(failures, fmt.Errorf("no relayer was deleted because of the failures: %s left to delete", count(len(deletes), "relayer")))
@@ -78,26 +78,18 @@ func (p *Plan) Apply(ctx context.Context, options ApplyOptions) ([]Result, error
 	return append(results, deleted...), errors.Join(append(failures, notDeleted...)...)
 }
 
-func (p *Plan) pending() (changes, deletes []Entry) {
-	for _, entry := range p.entries {
-		switch entry.Action {
-		case Create, Update:
-			changes = append(changes, entry)
-		case Delete:
-			deletes = append(deletes, entry)
-		}
-	}
-	return changes, deletes
+// with returns the entries that have one of the actions.
+func (p *Plan) with(actions ...Action) []Entry {
+	return slices.DeleteFunc(slices.Clone(p.entries), func(e Entry) bool { return !slices.Contains(actions, e.Action) })
 }
 
 // apply makes changes until one of them fails for a reason that concerns all.
 func apply(ctx context.Context, entries []Entry, reason relayer.WriteOption) (results []Result, failures []error) {
 	outcomes := tryAll(ctx, entries, concernsOne, reason)
 	for i, outcome := range outcomes {
-		err := outcome.err
-		results = append(results, Result{ID: entries[i].ID, Action: entries[i].Action, Err: err})
-		if err != nil {
-			failures = append(failures, fmt.Errorf("%s: %w", entries[i].ID, err))
+		results = append(results, Result{ID: entries[i].ID, Action: entries[i].Action, Err: outcome.err})
+		if outcome.err != nil {
+			failures = append(failures, fmt.Errorf("%s: %w", entries[i].ID, outcome.err))
 		}
 	}
 	if rest := len(entries) - len(outcomes); rest > 0 {

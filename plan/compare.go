@@ -36,8 +36,8 @@ func (b *builder) compare(desired, stored *relayer.Relayer) (Entry, error) {
 			return changedBy(b.registry.Create(ctx, req, options...))
 		}}, nil
 	}
-	if problems := fixedProblems(changes); len(problems) > 0 {
-		return Entry{ID: req.ID, Action: Blocked, Problems: problems}, nil
+	if err := fixedError(changes); err != nil {
+		return blocked(req.ID, err), nil
 	}
 	entry := Entry{ID: req.ID, Action: Update, Changes: changes}
 	if _, hasOtherURLs := patch[urlsPath]; len(req.CustomRPCURLs) > 0 && (hasOtherURLs || !isMaskedList(req.CustomRPCURLs)) {
@@ -73,15 +73,15 @@ func (c Change) depth() int {
 	return strings.Count(c.Path, ".")
 }
 
-// fixedProblems returns a problem for each change of a field that cannot be changed.
-func fixedProblems(changes []Change) []relayer.FieldError {
+// fixedError returns a problem for each change of a field that cannot be changed.
+func fixedError(changes []Change) error {
 	var found wire.Problems
 	for _, change := range changes {
 		if slices.Contains([]string{"network", "network_type", "signer_id"}, change.Path) {
 			found.Report(change.Path, strictjson.Immutable, fmt.Sprintf("must not be changed from %s to %s: delete the relayer first", change.Old, change.New))
 		}
 	}
-	return found.Fields()
+	return found.Err()
 }
 
 // relayerOf returns the relayer that a Manager stores for a valid request, with its full RPC URLs.

@@ -160,7 +160,9 @@ var (
 
 // checkChanges tries the changes, and blocks those that the registry rejects.
 func (b *builder) checkChanges(ctx context.Context) error {
-	isRejected := func(err error) bool { return concernsOne(err) || errors.Is(err, relayer.ErrSealed) }
+	isRejected := func(err error) bool {
+		return concernsOne(err) || errors.Is(err, relayer.ErrSealed) || errors.Is(err, relayer.ErrNoRevision)
+	}
 	isTolerated := func(err error) bool { return isRejected(err) || isRefused(err) }
 	for i, tried := range tryAll(ctx, b.entries, isTolerated, relayer.DryRun()) {
 		entry := &b.entries[i]
@@ -169,6 +171,8 @@ func (b *builder) checkChanges(ctx context.Context) error {
 			entry.settle(tried.changed)
 		case errors.Is(err, relayer.ErrExists):
 			*entry = blocked(entry.ID, errHidden)
+		case errors.Is(err, relayer.ErrNoRevision):
+			*entry = blocked(entry.ID, errNoRevision)
 		case isRejected(err):
 			*entry = blocked(entry.ID, err)
 		case isRefused(err):
@@ -234,19 +238,13 @@ func (b *builder) addDesired(req relayer.CreateRequest, stored *relayer.Relayer)
 	if b.Selector.Matches(desired) {
 		entry, err = b.compare(desired, stored)
 	}
-	if entry.Action == Update && stored.Revision == 0 {
-		entry = blocked(desired.ID, errNoRevision)
-	}
 	b.entries = append(b.entries, entry)
 	return err
 }
 
 func (b *builder) addExtra(r *relayer.Relayer) {
 	entry := Entry{ID: r.ID, Action: Extra}
-	switch {
-	case b.Prune && r.Revision == 0:
-		entry = blocked(r.ID, errNoRevision)
-	case b.Prune:
+	if b.Prune {
 		entry.Action = Delete
 		entry.apply = func(ctx context.Context, options ...relayer.WriteOption) ([]string, error) {
 			err := b.registry.Delete(ctx, r.ID, underRevision(r, options)...)
@@ -264,10 +262,7 @@ func underRevision(r *relayer.Relayer, options []relayer.WriteOption) []relayer.
 }
 
 // HasChanges reports whether Apply would change the registry.
-func (p *Plan) HasChanges() bool {
-	changes, deletes := p.pending()
-	return len(changes)+len(deletes) > 0
-}
+func (p *Plan) HasChanges() bool { return len(p.with(Create, Update, Delete)) > 0 }
 
 // Err returns an error for every entry that is [Blocked], which matches [relayer.ErrInvalid],
 // and one if there are more deletes than [Options.MaxDeletes]. It is nil if there are none.
@@ -279,7 +274,7 @@ const defaultMaxDeletes = 10
 
 // deletesError returns an error if the plan deletes too many relayers.
 func (p *Plan) deletesError() error {
-	_, deletes := p.pending()
+	deletes := p.with(Delete)
 	switch most := cmp.Or(p.maxDeletes, defaultMaxDeletes); {
 	case len(deletes) > most:
 		return fmt.Errorf("the plan deletes %s, and the maximum of deletes is %d: nothing is changed", count(len(deletes), "relayer"), most)
@@ -292,10 +287,8 @@ func (p *Plan) deletesError() error {
 
 // problems returns an error for each entry that is Blocked.
 func (p *Plan) problems() (all []error) {
-	for _, entry := range p.entries {
-		if entry.Action == Blocked {
-			all = append(all, fmt.Errorf("%s: %w", entry.ID, &relayer.ValidationError{Fields: slices.Clone(entry.Problems)}))
-		}
+	for _, entry := range p.with(Blocked) {
+		all = append(all, fmt.Errorf("%s: %w", entry.ID, &relayer.ValidationError{Fields: slices.Clone(entry.Problems)}))
 	}
 	return all
 }

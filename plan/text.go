@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"unicode"
@@ -59,11 +60,7 @@ func (e Entry) write(out *strings.Builder) {
 	}
 	out.WriteByte('\n')
 	for _, problem := range e.Problems {
-		out.WriteString("    ")
-		if problem.Field != "" {
-			out.WriteString(printable(problem.Field) + ": ")
-		}
-		out.WriteString(printable(problem.Message) + "\n")
+		fmt.Fprintf(out, "    %s\n", printable(strings.TrimPrefix(problem.Field+": "+problem.Message, ": ")))
 	}
 }
 
@@ -78,12 +75,7 @@ func (e Entry) describe(change Change) string {
 	}
 }
 
-func shown(value string) string {
-	if value == "" {
-		return "(not set)"
-	}
-	return printable(value)
-}
+func shown(value string) string { return printable(cmp.Or(value, "(not set)")) }
 
 // printable replaces characters that could control a terminal.
 func printable(text string) string {

@@ -3,6 +3,7 @@ package plan
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -40,7 +41,7 @@ func Parse(data []byte, lookup func(name string) (value string, ok bool)) (*Conf
 		found.Add("", "the file "+problem)
 		return nil, found.Err()
 	}
-	entries := parseEntries(data, found)
+	entries := relayersOf(data, found)
 	c := &Config{Relayers: check(context.Background(), len(entries), found, func(i int) (req relayer.CreateRequest, err error) {
 		if err = req.UnmarshalJSON(entries[i]); err == nil {
 			err = referred.expand(req.CustomRPCURLs)
@@ -68,19 +69,17 @@ func syntaxProblem(data []byte) string {
 	return problem
 }
 
-// entry is an element of the list of relayers.
-type entry []byte
-
-func parseEntries(data []byte, found *wire.Problems) []entry {
+// relayersOf returns the elements of the list of relayers.
+func relayersOf(data []byte, found *wire.Problems) []json.RawMessage {
 	var file struct {
-		Relayers []entry `json:"relayers"`
+		Relayers []json.RawMessage `json:"relayers"`
 	}
 	decoder := strictjson.Decoder{Problems: &found.Problems, IgnoreUnknown: true, Hook: func(v strictjson.Value, target any) bool {
-		element, isEntry := target.(*entry)
-		if isEntry {
+		element, isElement := target.(*json.RawMessage)
+		if isElement {
 			*element = v.Raw()
 		}
-		return isEntry
+		return isElement
 	}}
 	decoder.Decode(data, &file)
 	if file.Relayers == nil && found.Err() == nil {
@@ -112,4 +111,40 @@ func check(ctx context.Context, count int, found *wire.Problems, read func(i int
 		requests = append(requests, req)
 	}
 	return requests
+}
+
+// Export returns the configuration file of a registry: the relayers that the selector
+// selects, in creation order, with their RPC URLs masked: a hidden path is /***, and hidden
+// user information is ***@. The values of headers are ***. A plan of the file has no changes. A
+// server does not show user information, so the file of a server lacks its mark. If a Manager has
+// sealed URLs, all of them have a mark.
+//
+// A relayer that [Parse] would refuse is an error, which matches [relayer.ErrInvalid]: a
+// newer version has stored it, with a network type or a value that this version does not
+// have. Export it with the newer version, or leave it out with the selector.
+func Export(ctx context.Context, registry relayer.Reader, selector relayer.Selector) ([]byte, error) {
+	relayers := []json.RawMessage{}
+	for r, err := range registry.All(ctx, selector) {
+		if err != nil {
+			return nil, err
+		}
+		req := wire.RequestOf(r)
+		req.CustomRPCURLs = maskedList(r.CustomRPCURLs)
+		if err := req.Validate(ctx); err != nil {
+			return nil, fmt.Errorf("plan: the file cannot have the relayer %s: %w", r.ID, err)
+		}
+		body, err := req.MarshalUnmasked()
+		if err != nil {
+			return nil, err
+		}
+		relayers = append(relayers, body)
+	}
+	var file bytes.Buffer
+	encoder := json.NewEncoder(&file)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	err := encoder.Encode(struct {
+		Relayers []json.RawMessage `json:"relayers"`
+	}{relayers})
+	return file.Bytes(), err
 }

@@ -1,8 +1,11 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
+	"net/url"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,16 +17,47 @@ import (
 	"github.com/go-relayer/relayer/internal/wire"
 )
 
-var reference = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
+const urlsPath = "custom_rpc_urls"
 
-// variables replaces references to environment variables.
+// isMaskedList reports whether a list has masked endpoints, and no hidden part in full.
+func isMaskedList(list []relayer.RPCConfig) bool {
+	return slices.ContainsFunc(list, relayer.RPCConfig.IsMasked) && reflect.DeepEqual(list, maskedList(list))
+}
+
+// maskedList returns endpoints as a file without secrets has them.
+func maskedList(list []relayer.RPCConfig) []relayer.RPCConfig {
+	masked := slices.Clone(list)
+	for i, endpoint := range list {
+		masked[i].URL, masked[i].Headers = maskOf(endpoint.URL), maps.Clone(endpoint.Headers)
+		for name := range endpoint.Headers {
+			masked[i].Headers[name] = mask.Hidden
+		}
+	}
+	return masked
+}
+
+// maskOf returns the masked form of a URL in a file. Responses remove user information,
+// so its loss would not be visible in a file. A URL without a hidden part is itself.
+func maskOf(full relayer.RPCURL) relayer.RPCURL {
+	masked := relayer.RPCURL(full.String())
+	parsed, err := url.Parse(full.Unmasked())
+	switch {
+	case err == nil && parsed.User != nil:
+		return relayer.RPCURL(strings.Replace(string(masked), "://", "://***@", 1))
+	case masked.IsMasked():
+		return masked
+	default:
+		return full
+	}
+}
+
+// variables replaces references to environment variables in the URLs and headers of endpoints.
 type variables struct {
 	lookup func(name string) (value string, ok bool) // nil if references are not replaced
 	names  map[string]bool                           // that are referred to
 }
 
-// expand replaces the references in RPC URLs and headers. It returns a [*relayer.ValidationError]
-// with the texts that cannot be expanded.
+// expand returns a [*relayer.ValidationError] with the texts that cannot be expanded.
 func (v *variables) expand(list []relayer.RPCConfig) error {
 	var found wire.Problems
 	for i := range list {
@@ -52,18 +86,19 @@ func hostOf(url relayer.RPCURL) string {
 	return authority[strings.LastIndex(authority, "@")+1:]
 }
 
+var reference = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
+
 // expandText returns a text with the values of its variables, and why the first variable without
 // a value has none.
 func (v *variables) expandText(text string) (expanded, problem string) {
 	expanded = reference.ReplaceAllStringFunc(text, func(match string) string {
 		name := strings.Trim(match, "${}")
-		v.names[name] = true
-		if v.lookup == nil {
+		if v.names[name] = true; v.lookup == nil {
 			return match
 		}
 		value, why := v.value(name)
-		if why != "" && problem == "" {
-			problem = fmt.Sprintf("refers to the environment variable %s, %s", name, why)
+		if why != "" {
+			problem = cmp.Or(problem, fmt.Sprintf("refers to the environment variable %s, %s", name, why))
 		}
 		return value
 	})
