@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"math"
 	"math/big"
-	"strings"
 	"testing"
 
 	"github.com/go-relayer/relayer"
@@ -69,36 +68,19 @@ func TestAmount_Conversions(t *testing.T) {
 	}
 }
 
-// TestAmount_Cmp compares every two amounts.
-func TestAmount_Cmp(t *testing.T) {
+// TestAmount_CmpAndSub compares every two amounts, and subtracts them.
+func TestAmount_CmpAndSub(t *testing.T) {
 	ladder := amountLadder()
-	for i, low := range ladder {
-		for j, high := range ladder {
-			a, errA := relayer.AmountFromBig(low)
-			b, errB := relayer.AmountFromBig(high)
-			if errA != nil || errB != nil {
-				t.Fatal(errA, errB)
-			}
+	for i, high := range ladder {
+		for j, low := range ladder {
+			a, b := must(relayer.AmountFromBig(high))(t), must(relayer.AmountFromBig(low))(t)
 			if got, want := a.Cmp(b), cmp.Compare(i, j); got != want {
 				t.Errorf("%s.Cmp(%s) = %d, want %d", a, b, got, want)
 			}
 			if (a == b) != (i == j) {
 				t.Errorf("%s == %s is %t", a, b, a == b)
 			}
-		}
-	}
-}
-
-// TestAmount_Sub subtracts every amount from every other.
-func TestAmount_Sub(t *testing.T) {
-	for _, high := range amountLadder() {
-		for _, low := range amountLadder() {
-			a, errA := relayer.AmountFromBig(high)
-			b, errB := relayer.AmountFromBig(low)
-			if errA != nil || errB != nil {
-				t.Fatal(errA, errB)
-			}
-			want, isPositive := new(big.Int).Sub(high, low), high.Cmp(low) >= 0
+			want, isPositive := new(big.Int).Sub(high, low), i >= j
 			if !isPositive {
 				want.SetInt64(0)
 			}
@@ -120,40 +102,12 @@ func TestAmountFromBig_OutOfRange(t *testing.T) {
 	}
 }
 
-func TestParseAmount_Notations(t *testing.T) {
-	rightToWant := rightIntegers(maxAmount)
-	rightToWant["1e18"] = "1000000000000000000"
-	rightToWant["1E+21"] = "1000000000000000000000"
-	rightToWant["1.5e3"] = "1500"
-	rightToWant["0.000000000000000001e18"] = "1"
-	rightToWant["1e77"] = "1" + strings.Repeat("0", 77)
-	rightToWant["1"+strings.Repeat("0", 100)+"e-100"] = "1"
-	for given, want := range rightToWant {
-		if amount, err := relayer.ParseAmount(given); err != nil || amount.String() != want {
-			t.Errorf("ParseAmount(%q) = %s, %v, want %s", given, amount, err, want)
-		}
-	}
-	for _, wrong := range append(wrongIntegers(maxAmount, overMaxAmount),
-		"", " ", "-", "+5", "05", "00", ".5", "5.", "5e", "5e+", "0x10", "1_000", "1,000", "NaN", "Infinity", "null", "nullx", "５", "5 ", " 5", "5\n", "5 5", "5,", "5}", "1e1.5", "--5", "5-",
-		"1.15792089237316195423570985008687907853269984665640564039457584007913129639936e77") {
-		if amount, err := relayer.ParseAmount(wrong); err == nil || amount != (relayer.Amount{}) {
-			t.Errorf("ParseAmount(%q) = %s, %v", wrong, amount, err)
-		}
-	}
-}
-
 // These cases occur only in a decoder.
 func TestAmount_UnmarshalJSON(t *testing.T) {
 	value := struct{ A *relayer.Amount }{new(relayer.MustParseAmount("7"))}
-	for _, wrong := range append([]string{`true`, `{}`, `[5]`, `["5"]`, `0.5`, `-1`, overMaxAmount}, wrongDigits...) {
+	for _, wrong := range []string{`true`, `{}`, `[5]`, `["5"]`, `0.5`, `-1`, overMaxAmount, `""`, `"-1"`, `"1\u0000"`} {
 		if err := json.Unmarshal([]byte(`{"A":`+wrong+`}`), &value); err == nil || *value.A != relayer.MustParseAmount("7") {
 			t.Errorf("%s: %v, amount %s", wrong, err, value.A)
-		}
-	}
-	for right, want := range rightAmounts() {
-		var amount relayer.Amount
-		if err := json.Unmarshal([]byte(right), &amount); err != nil || amount.String() != want {
-			t.Errorf("%s: %v, amount %s, want %s", right, err, amount, want)
 		}
 	}
 	amount := relayer.MustParseAmount("7")

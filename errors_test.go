@@ -32,7 +32,7 @@ func TestValidationError_Text(t *testing.T) {
 func TestError_Text(t *testing.T) {
 	ctx := t.Context()
 	m := registry(t, refuseDelete(errors.New("queue is out of reach: https://queue.example/SECRET")))
-	closed := managerOf(t, &failingStore{Store: memory.New()})
+	closed := managerOf(t, failingAfter(memory.New(), 0))
 	long := strings.Repeat("é", 64)
 	rename := func(r *relayer.Relayer) error { r.Name = "new"; return nil }
 	for _, test := range []struct {
@@ -45,6 +45,7 @@ func TestError_Text(t *testing.T) {
 		{second(m.Update(ctx, "evm", rename, relayer.IfRevision(99))), relayer.ErrConflict, "relayer: update evm: relayer was changed by another writer"},
 		{second(m.Update(ctx, "evm", func(*relayer.Relayer) error { return context.Canceled })), context.Canceled, "relayer: update evm: context canceled"},
 		{second(m.Patch(ctx, "evm", []byte(`{"name":`))), relayer.ErrInvalid, "relayer: update evm: invalid relayer: the body must be valid JSON: the error is at or before line 1, column 8"},
+		{second(m.Patch(ctx, "evm", []byte("{\"name\":\"a\xff\"}"))), relayer.ErrInvalid, "relayer: update evm: invalid relayer: the body must be UTF-8"},
 		{second(m.Patch(ctx, "treasury", patchtest.JSON(map[string]any{"paused": true}))), relayer.ErrNotFound, "relayer: pause treasury: relayer not found"},
 		{second(m.Documents().Patch(ctx, "evm", []byte(`{"name":""}`))), relayer.ErrInvalid, "relayer: update evm: invalid relayer: name must not be empty"},
 		{second(m.Resume(ctx, "evm", relayer.IfRevision(0))), relayer.ErrNoRevision, "relayer: resume evm: relayer has no revision"},
@@ -56,6 +57,8 @@ func TestError_Text(t *testing.T) {
 		{second(m.List(ctx, relayer.ListQuery{Page: -1})), relayer.ErrInvalid, "relayer: list: invalid relayer: page must be 0 or more"},
 		{second(closed.List(ctx, relayer.ListQuery{})), relayer.ErrUnavailable, "relayer: list: disk on fire: store unavailable"},
 		{second(closed.Get(ctx, "a")), relayer.ErrUnavailable, "relayer: get a: disk on fire: store unavailable"},
+		{firstError(closed.All(ctx, relayer.Selector{})), relayer.ErrUnavailable, "relayer: list: disk on fire: store unavailable"},
+		{second(closed.List(ctx, relayer.ListQuery{Selector: mustParse(t, "search=a")})), relayer.ErrUnavailable, "relayer: list: disk on fire: store unavailable"},
 		{firstError(m.Watch(ctx, relayer.WatchQuery{After: "unknown"})), relayer.ErrGap, "relayer: watch: changes were dropped: read all relayers again"},
 		{second(m.Get(ctx, "")), relayer.ErrNotFound, "relayer: get: relayer not found"},
 		{second(m.Get(ctx, "a b\n\x1b")), relayer.ErrNotFound, `relayer: get "a b\n\x1b": relayer not found`},
@@ -64,15 +67,6 @@ func TestError_Text(t *testing.T) {
 		if test.err == nil || test.err.Error() != test.want || test.is != nil && !errors.Is(test.err, test.is) {
 			t.Errorf("error %q, want %q that matches %v", test.err, test.want, test.is)
 		}
-	}
-	closed = managerOf(t, &failingStore{Store: memory.New(), failAt: 0})
-	if err := firstError(closed.All(ctx, relayer.Selector{})); err == nil || err.Error() != "relayer: list: disk on fire: store unavailable" {
-		t.Errorf("All: %v", err)
-	}
-	closed = managerOf(t, &failingStore{Store: memory.New(), failAt: 0})
-	_, err := closed.List(ctx, relayer.ListQuery{Selector: mustParse(t, "search=a")})
-	if err == nil || err.Error() != "relayer: list: disk on fire: store unavailable" {
-		t.Errorf("search: %v", err)
 	}
 }
 

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/big"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,7 +25,7 @@ func FuzzCreateDocument(f *testing.F) {
 		f.Add([]byte(full.document))
 	}
 	f.Add([]byte(evmBody(`"labels":{"team":"payments","a/b.c":"<é>","":1,"x":"\n"}`)))
-	f.Add([]byte(evmBody(`"labels":{"b":"2","a":""}`)))
+	f.Add([]byte(evmBody(`"labels":{"b":"2","B":"1","a/b.c_d-e":"","0":"x","a":"<é&\u2713> %,|="}`)))
 	f.Add([]byte(evmBody(`"policies":{"gas_price_cap":1e999999999,"min_balance":-0.0}`)))
 	f.Add([]byte(evmBody(`"policies":{"gas_price_cap":"007","min_balance":"1e18"}`)))
 	f.Add([]byte(evmBody(`"id":"\ud800"`, `"Name":1`, `"name":null`, `"":[[[]]]`)))
@@ -139,7 +141,11 @@ func disguised(text string) string {
 // FuzzParseAmount compares ParseAmount with arithmetic on rational numbers, and with the
 // JSON decoding of the same number.
 func FuzzParseAmount(f *testing.F) {
-	for _, text := range []string{"0", "5", "5.0", "50e-1", "1e21", "-0", "1e78", "0e99", "1.5", "-1", maxAmount, overMaxAmount, "", "+5", "05", "0x5", "1e", "5 ", "\x005", `"5`, `5"`, `"5"`, `"\u0035"`} {
+	for _, text := range slices.Concat(slices.Collect(maps.Keys(rightAmounts())), wrongIntegers(maxAmount, overMaxAmount), wrongDigits, []string{
+		"1e18", "1E+21", "1.5e3", "0.000000000000000001e18", "1e77", "1" + strings.Repeat("0", 100) + "e-100", "1e1.5", "5e", "5e+", "1e", ".5", "5.",
+		"", " ", "-", "+5", "05", "00", "--5", "5-", "0x10", "1_000", "1,000", "NaN", "Infinity", "null", "nullx", "５", "5 ", " 5", "5\n", "5 5", "5,", "5}", "\x005",
+		"1.15792089237316195423570985008687907853269984665640564039457584007913129639936e77", `"5`, `5"`,
+	}) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

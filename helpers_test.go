@@ -20,11 +20,12 @@ import (
 // newManager returns a Manager on an empty store.
 func newManager(t testing.TB, options ...relayer.Option) *relayer.Manager {
 	t.Helper()
-	m, err := relayer.New(memory.New(), options...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
+	return managerOf(t, memory.New(), options...)
+}
+
+func managerOf(t testing.TB, store relayer.Store, options ...relayer.Option) *relayer.Manager {
+	t.Helper()
+	return must(relayer.New(store, options...))(t)
 }
 
 // minimal returns a request with only the required fields.
@@ -34,11 +35,7 @@ func minimal(id string) relayer.CreateRequest {
 
 func mustCreate(t testing.TB, m *relayer.Manager, req relayer.CreateRequest) *relayer.Relayer {
 	t.Helper()
-	r, err := m.Create(context.Background(), req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return must(m.Create(context.Background(), req))(t)
 }
 
 func mustCreateDocument(t testing.TB, m *relayer.Manager, body string) relayer.Document {
@@ -141,11 +138,7 @@ func contains(problems []relayer.FieldError, part string) bool {
 // storedDocument returns the stored document of a relayer.
 func storedDocument(t testing.TB, m *relayer.Manager, id string) string {
 	t.Helper()
-	document, err := m.Documents().Get(context.Background(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(document.JSON)
+	return string(must(m.Documents().Get(context.Background(), id))(t).JSON)
 }
 
 // parseTree parses JSON without rounding numbers.
@@ -252,10 +245,7 @@ func without(t testing.TB, text, path string) string {
 func eachStore(t *testing.T, run func(t *testing.T, store relayer.Store)) {
 	t.Run("memory", func(t *testing.T) { run(t, memory.New()) })
 	t.Run("bolt", func(t *testing.T) {
-		store, err := bolt.Open(t.Context(), t.TempDir()+"/relayers.db")
-		if err != nil {
-			t.Fatal(err)
-		}
+		store := must(bolt.Open(t.Context(), t.TempDir()+"/relayers.db"))(t)
 		t.Cleanup(func() {
 			if err := store.Close(); err != nil {
 				t.Error(err)
@@ -275,29 +265,41 @@ func registry(t *testing.T, options ...relayer.Option) *relayer.Manager {
 
 func registryOn(t *testing.T, store relayer.Store, options ...relayer.Option) *relayer.Manager {
 	t.Helper()
-	m, err := relayer.New(store, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, networkType := range []relayer.NetworkType{relayer.EVM, relayer.Solana, relayer.Stellar} {
-		_, err := m.Create(t.Context(), relayer.CreateRequest{
-			ID: string(networkType), Name: "n", Network: "testnet", NetworkType: networkType, SignerID: "s-" + string(networkType),
-			CustomRPCURLs: []relayer.RPCConfig{{URL: "https://user:pw@rpc.example/v2/key"}},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+	m := managerOf(t, store, options...)
+	for _, networkType := range relayer.NetworkTypes() {
+		req := withURLs(string(networkType), "https://user:pw@rpc.example/v2/key")
+		req.Network, req.NetworkType, req.SignerID = "testnet", networkType, "s-"+string(networkType)
+		mustCreate(t, m, req)
 	}
 	return m
 }
 
 func mustGet(t testing.TB, m *relayer.Manager, id string) *relayer.Relayer {
 	t.Helper()
-	r, err := m.Get(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
+	return must(m.Get(t.Context(), id))(t)
+}
+
+// allOf returns what All yields. It fails for an error.
+func allOf(t testing.TB, m *relayer.Manager, s relayer.Selector) (all []*relayer.Relayer) {
+	t.Helper()
+	for r, err := range m.All(t.Context(), s) {
+		mustSucceed(t, err)
+		all = append(all, r)
 	}
-	return r
+	return all
+}
+
+func storedRecord(t testing.TB, store relayer.Store, id string) relayer.Record {
+	t.Helper()
+	return must(store.Get(context.Background(), id))(t)
+}
+
+// editRecord changes a stored record without a Manager, as another program would.
+func editRecord(t testing.TB, store relayer.Store, id string, edit func(rec *relayer.Record)) relayer.Record {
+	t.Helper()
+	rec := storedRecord(t, store, id)
+	edit(&rec)
+	return must(store.Update(context.Background(), rec))(t)
 }
 
 // must returns the first result of a call, or a function that fails the test with its error.
@@ -341,6 +343,8 @@ func newFullManager(t testing.TB) *relayer.Manager {
 	return newManager(t, relayer.WithAddressResolver(fixedAddress))
 }
 
+var refuseNothing = relayer.WithAdmission(func(context.Context, relayer.Operation, *relayer.Relayer, *relayer.Relayer) error { return nil })
+
 // requestFor returns the request for a relayer like r.
 func requestFor(r *relayer.Relayer) relayer.CreateRequest {
 	return relayer.CreateRequest{
@@ -360,4 +364,96 @@ func mustSucceed(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// An operation is an operation on one relayer, like the methods of a Manager.
+type operation = func(m *relayer.Manager, ctx context.Context, id string, options ...relayer.WriteOption) (*relayer.Relayer, error)
+
+func patching(patch string) operation {
+	return func(m *relayer.Manager, ctx context.Context, id string, options ...relayer.WriteOption) (*relayer.Relayer, error) {
+		return m.Patch(ctx, id, []byte(patch), options...)
+	}
+}
+
+func patchingDocument(patch string) operation {
+	return func(m *relayer.Manager, ctx context.Context, id string, options ...relayer.WriteOption) (*relayer.Relayer, error) {
+		return nil, second(m.Documents().Patch(ctx, id, []byte(patch), options...))
+	}
+}
+
+func updating(change func(r *relayer.Relayer)) operation {
+	return func(m *relayer.Manager, ctx context.Context, id string, options ...relayer.WriteOption) (*relayer.Relayer, error) {
+		return m.Update(ctx, id, func(r *relayer.Relayer) error { change(r); return nil }, options...)
+	}
+}
+
+func disabling(reason relayer.DisabledReason) operation {
+	return func(m *relayer.Manager, ctx context.Context, id string, options ...relayer.WriteOption) (*relayer.Relayer, error) {
+		return m.Disable(ctx, id, reason, options...)
+	}
+}
+
+func deleting(m *relayer.Manager, ctx context.Context, id string, options ...relayer.WriteOption) (*relayer.Relayer, error) {
+	return nil, m.Delete(ctx, id, options...)
+}
+
+// hooked is a store whose calls begin with before, which can fail them, and end with after,
+// which can replace their errors.
+type hooked struct {
+	relayer.Store
+	before func(ctx context.Context, call, id string) error
+	after  func(ctx context.Context, call string, err error) error
+}
+
+func hook[T any](s hooked, ctx context.Context, call, id string, do func() (T, error)) (result T, err error) {
+	if s.before != nil {
+		if err := s.before(ctx, call, id); err != nil {
+			return result, err
+		}
+	}
+	result, err = do()
+	if s.after != nil {
+		err = s.after(ctx, call, err)
+	}
+	return result, err
+}
+
+func (s hooked) Get(ctx context.Context, id string) (relayer.Record, error) {
+	return hook(s, ctx, "get", id, func() (relayer.Record, error) { return s.Store.Get(ctx, id) })
+}
+
+func (s hooked) List(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
+	return hook(s, ctx, "list", "", func() (relayer.Listing, error) { return s.Store.List(ctx, query) })
+}
+
+func (s hooked) Create(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
+	return hook(s, ctx, "create", rec.ID, func() (relayer.Record, error) { return s.Store.Create(ctx, rec) })
+}
+
+func (s hooked) Update(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
+	return hook(s, ctx, "update", rec.ID, func() (relayer.Record, error) { return s.Store.Update(ctx, rec) })
+}
+
+func (s hooked) Delete(ctx context.Context, id string, revision uint64, note []byte) error {
+	return second(hook(s, ctx, "delete", id, func() (any, error) { return nil, s.Store.Delete(ctx, id, revision, note) }))
+}
+
+// beforeUpdate calls a function before each update of the store.
+func beforeUpdate(store relayer.Store, call func(id string) error) relayer.Store {
+	return hooked{Store: store, before: func(_ context.Context, name, id string) error {
+		if name == "update" {
+			return call(id)
+		}
+		return nil
+	}}
+}
+
+// typical returns a request as deployments have it: an endpoint with a key, a policy and
+// labels.
+func typical(id string) relayer.CreateRequest {
+	req := withURLs(id, "https://eth-sepolia.example/v2/KEY")
+	req.Name, req.NotificationID = "Payments "+id, "alerts"
+	req.Policy = &relayer.EVMPolicy{MinBalance: new(relayer.Gwei(100)), GasPriceCap: new(relayer.Gwei(90)), EIP1559Pricing: new(true)}
+	req.Labels = map[string]string{"team": "payments", "environment": "production"}
+	return req
 }

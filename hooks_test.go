@@ -32,19 +32,13 @@ func TestActor_Context(t *testing.T) {
 
 // An action that this version does not know counts as a write.
 func TestAction_IsWrite(t *testing.T) {
-	reads := []relayer.Action{relayer.ActionGet, relayer.ActionList, relayer.ActionWatch, relayer.ActionReveal}
-	for _, action := range reads {
-		if action.IsWrite() {
-			t.Errorf("%s is a write", action)
-		}
-	}
-	writes := []relayer.Action{
-		relayer.ActionCreate, relayer.ActionUpdate, relayer.ActionPause, relayer.ActionResume, relayer.ActionDisable, relayer.ActionEnable,
-		relayer.ActionDelete, "unknown", "",
-	}
-	for _, action := range writes {
-		if !action.IsWrite() {
-			t.Errorf("%s is a read", action)
+	for action, want := range map[relayer.Action]bool{
+		relayer.ActionGet: false, relayer.ActionList: false, relayer.ActionWatch: false, relayer.ActionReveal: false,
+		relayer.ActionCreate: true, relayer.ActionUpdate: true, relayer.ActionPause: true, relayer.ActionResume: true,
+		relayer.ActionDisable: true, relayer.ActionEnable: true, relayer.ActionDelete: true, "unknown": true, "": true,
+	} {
+		if action.IsWrite() != want {
+			t.Errorf("%q is a write: %t, want %t", action, action.IsWrite(), want)
 		}
 	}
 }
@@ -96,7 +90,7 @@ func TestHook_PanicBeforeCommit(t *testing.T) {
 			return nil
 		}))
 	ctx := t.Context()
-	change := func(r *relayer.Relayer) error { r.Name = "changed"; breakIf(); return nil }
+	change := updating(func(r *relayer.Relayer) { r.Name = "changed"; breakIf() })
 
 	if cause := panicOf(func() { _, _ = m.Create(ctx, minimal("a")) }); cause != "hook broke" {
 		t.Errorf("create: %v", cause)
@@ -107,12 +101,9 @@ func TestHook_PanicBeforeCommit(t *testing.T) {
 	isBroken = false
 	before := mustCreate(t, m, minimal("a"))
 	isBroken = true
-	for name, call := range map[string]func(){
-		"update": func() { _, _ = m.Update(ctx, "a", change) },
-		"delete": func() { _ = m.Delete(ctx, "a") },
-	} {
+	for name, call := range map[string]operation{"update": change, "delete": deleting} {
 		observed = nil
-		if cause := panicOf(call); cause != "hook broke" || observed == nil {
+		if cause := panicOf(func() { _, _ = call(m, ctx, "a") }); cause != "hook broke" || observed == nil {
 			t.Errorf("%s: panic %v, observed as %v", name, cause, observed)
 		}
 	}
@@ -120,48 +111,35 @@ func TestHook_PanicBeforeCommit(t *testing.T) {
 		t.Errorf("after the panics: %v, error %v, want revision %d", r, err, before.Revision)
 	}
 	isBroken = false
-	if _, err := m.Update(ctx, "a", change); err != nil {
-		t.Errorf("update afterwards: %v", err)
-	}
-	if err := m.Delete(ctx, "a"); err != nil {
-		t.Errorf("delete afterwards: %v", err)
+	for _, call := range []operation{change, deleting} {
+		must(call(m, ctx, "a"))(t)
 	}
 }
 
+// TestObserver_Operations calls every operation once or more.
 func TestObserver_Operations(t *testing.T) {
-	type seen struct {
-		kind relayer.Action
-		id   string
-		ok   bool
-	}
-	var got, again []seen
-	record := func(into *[]seen) relayer.Option {
-		return atEnd(func(operation relayer.Operation, err error) {
-			*into = append(*into, seen{operation.Action, operation.ID, err == nil})
+	var got, again []string
+	record := func(into *[]string) relayer.Option {
+		return atEnd(func(o relayer.Operation, err error) {
+			*into = append(*into, fmt.Sprint(o.Action, " ", o.ID, " ", err == nil))
 		})
 	}
 	m := newManager(t, record(&got), record(&again))
 	ctx := t.Context()
-	made := must(m.Create(ctx, relayer.CreateRequest{Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s"}))(t)
-	id := made.ID
+	id := mustCreate(t, m, minimal("")).ID
 	_, _ = m.Documents().Create(ctx, []byte(`{"id":"bad id"}`))
 	_, _ = m.Documents().Create(ctx, []byte(`{`))
 	_, _ = m.Get(ctx, id)
 	_, _ = m.Documents().Get(ctx, "nobody")
 	_, _ = m.List(ctx, relayer.ListQuery{Page: 1, PerPage: 10})
 	_, _ = listDocuments(ctx, m, relayer.ListQuery{})
-	for range m.All(ctx, relayer.Selector{}) {
+	allOf(t, m, relayer.Selector{})
+	for _, call := range []operation{
+		updating(func(*relayer.Relayer) {}), patchingDocument(`{"paused":1}`), (*relayer.Manager).Pause, (*relayer.Manager).Resume,
+		patchingDocument(` { "paused" : true } `), patching(`{"paused":false}`), disabling(relayer.DisabledReason{}), (*relayer.Manager).Enable, deleting, deleting,
+	} {
+		_, _ = call(m, ctx, id)
 	}
-	_, _ = m.Update(ctx, id, func(*relayer.Relayer) error { return nil })
-	_, _ = m.Documents().Patch(ctx, id, []byte(`{"paused":1}`))
-	_, _ = m.Pause(ctx, id)
-	_, _ = m.Resume(ctx, id)
-	_, _ = m.Documents().Patch(ctx, id, []byte(` { "paused" : true } `))
-	_, _ = m.Patch(ctx, id, patchtest.JSON(map[string]any{"paused": false}))
-	_, _ = m.Disable(ctx, id, relayer.DisabledReason{})
-	_, _ = m.Enable(ctx, id)
-	_ = m.Delete(ctx, id)
-	_ = m.Delete(ctx, id)
 	_, _, _ = m.History(ctx, relayer.HistoryQuery{ID: id})
 	_, _ = m.RPCURLs(ctx, id)
 	for range m.Check(ctx) {
@@ -170,47 +148,19 @@ func TestObserver_Operations(t *testing.T) {
 	end()
 	for range m.Watch(ended, relayer.WatchQuery{}) {
 	}
-	want := []seen{
-		{relayer.ActionCreate, id, true},
-		{relayer.ActionCreate, "bad id", false},
-		{relayer.ActionCreate, "", false},
-		{relayer.ActionGet, id, true},
-		{relayer.ActionGet, "nobody", false},
-		{relayer.ActionList, "", true},
-		{relayer.ActionList, "", true},
-		{relayer.ActionList, "", true},
-		{relayer.ActionUpdate, id, true},
-		{relayer.ActionUpdate, id, false},
-		{relayer.ActionPause, id, true},
-		{relayer.ActionResume, id, true},
-		{relayer.ActionPause, id, true},
-		{relayer.ActionResume, id, true},
-		{relayer.ActionDisable, id, false},
-		{relayer.ActionEnable, id, true},
-		{relayer.ActionDelete, id, true},
-		{relayer.ActionDelete, id, false},
-		{relayer.ActionGet, id, true},
-		{relayer.ActionReveal, id, false},
-		{relayer.ActionList, "", true}, // of the check
-	}
+	want := strings.Split(strings.ReplaceAll(`create ID true,create bad id false,create  false,get ID true,get nobody false,list  true,list  true,list  true,`+
+		`update ID true,update ID false,pause ID true,resume ID true,pause ID true,resume ID true,disable ID false,enable ID true,`+
+		`delete ID true,delete ID false,get ID true,reveal ID false,list  true`, "ID", id), ",")
 	if !slices.Equal(got, want) || !slices.Equal(again, want) {
-		t.Errorf("the observers saw\n%v\n%v\nwant\n%v", got, again, want)
+		t.Errorf("the observers saw\n%q\n%q\nwant\n%q", got, again, want)
 	}
-}
-
-// changes is what an observer sees of a write.
-type changes struct {
-	action        relayer.Action
-	old, revision uint64
-	changed       string // with the new value of paused, and the reason
 }
 
 // An observer sees the revisions of a write, and the paths of the fields that it changed.
 func TestObserver_Changes(t *testing.T) {
 	var got relayer.Operation
 	var shown string
-	store := memory.New()
-	m := managerOf(t, sealing(t, store, ringOf(t, "k1")), atEnd(func(operation relayer.Operation, _ error) {
+	m := managerOf(t, sealing(t, memory.New(), ringOf(t, "k1")), atEnd(func(operation relayer.Operation, _ error) {
 		got = operation
 		shown += fmt.Sprintf("%+v\n", operation)
 	}), relayer.WithAdmission(func(_ context.Context, o relayer.Operation, old, _ *relayer.Relayer) error {
@@ -219,75 +169,75 @@ func TestObserver_Changes(t *testing.T) {
 		}
 		return nil
 	}))
-	ctx := t.Context()
-	patch := func(id, patch string) func() error {
-		return func() error { return second(m.Documents().Patch(ctx, id, []byte(patch))) }
-	}
-	const full, other = "https://rpc.example/SECRET", "https://rpc.example/SECRET-2"
-	for _, step := range []struct {
-		name  string
-		write func() error
-		want  changes
-	}{
-		{"create", func() error { return second(m.Create(ctx, withURLs("a", full))) }, changes{relayer.ActionCreate, 0, 1, ""}},
-		{"taken", func() error { _, err := m.Create(ctx, minimal("a")); return isError(err, relayer.ErrExists) }, changes{relayer.ActionCreate, 0, 0, ""}},
-		{"name", patch("a", `{"name":"SECRET-name"}`), changes{relayer.ActionUpdate, 1, 2, "name"}},
-		{"same name", patch("a", `{"name":"SECRET-name"}`), changes{relayer.ActionUpdate, 2, 2, ""}},
-		{"empty", patch("a", `{}`), changes{relayer.ActionUpdate, 2, 2, ""}},
-		{"policies", patch("a", `{"policies":{"gas_price_cap":1,"whitelist_receivers":["SECRET"]},"notification_id":"x"}`), changes{relayer.ActionUpdate, 2, 3, "notification_id policies.gas_price_cap policies.whitelist_receivers"}},
-		{"list", patch("a", `{"policies":{"gas_price_cap":1,"whitelist_receivers":["SECRET","b"]}}`), changes{relayer.ActionUpdate, 3, 4, "policies.whitelist_receivers"}},
-		{"cleared policies", patch("a", `{"policies":null}`), changes{relayer.ActionUpdate, 4, 5, "policies.gas_price_cap policies.whitelist_receivers"}},
-		{"first labels", patch("a", `{"labels":{"team":"SECRET","tier.x":"1"}}`), changes{relayer.ActionUpdate, 5, 6, "labels.team labels.tier.x"}},
-		{"label", patch("a", `{"labels":{"tier.x":null,"zone":"b"}}`), changes{relayer.ActionUpdate, 6, 7, "labels.tier.x labels.zone"}},
-		{"last labels", patch("a", `{"labels":null}`), changes{relayer.ActionUpdate, 7, 8, "labels.team labels.zone"}},
-		{"private part", patch("a", `{"custom_rpc_urls":[{"url":"`+other+`"}]}`), changes{relayer.ActionUpdate, 8, 9, "custom_rpc_urls"}},
-		{"both parts", patch("a", `{"custom_rpc_urls":[{"url":"`+full+`","weight":1}],"name":"n"}`), changes{relayer.ActionUpdate, 9, 10, "custom_rpc_urls name"}},
-		{"weight", patch("a", `{"custom_rpc_urls":[{"url":"`+full+`","weight":2}]}`), changes{relayer.ActionUpdate, 10, 11, "custom_rpc_urls"}},
-		{"no URLs", patch("a", `{"custom_rpc_urls":null}`), changes{relayer.ActionUpdate, 11, 12, "custom_rpc_urls"}},
-		{"pause", func() error { return second(m.Pause(ctx, "a")) }, changes{relayer.ActionPause, 12, 13, "paused paused=true"}},
-		{"resume with a reason", func() error { return second(m.Resume(ctx, "a", relayer.Reason("incident 42"))) }, changes{relayer.ActionResume, 13, 14, "paused paused=false incident 42"}},
-		{"pause and name", patch("a", `{"paused":true,"name":"o"}`), changes{relayer.ActionUpdate, 14, 15, "name paused paused=true"}},
-		{"pause again", func() error { return second(m.Pause(ctx, "a")) }, changes{relayer.ActionPause, 15, 15, ""}},
-		{"disable", func() error {
-			return second(m.Disable(ctx, "a", relayer.DisabledReason{Type: "SECRET-type", Details: "SECRET-details"}))
-		}, changes{relayer.ActionDisable, 15, 16, "disabled_reason.details disabled_reason.type system_disabled"}},
-		{"other reason", func() error {
-			return second(m.Disable(ctx, "a", relayer.DisabledReason{Type: "SECRET-type", Details: "SECRET"}))
-		}, changes{relayer.ActionDisable, 16, 17, "disabled_reason.details"}},
-		{"enable", func() error { return second(m.Enable(ctx, "a")) }, changes{relayer.ActionEnable, 17, 18, "disabled_reason.details disabled_reason.type system_disabled"}},
-		{"empty swap config", func() error {
-			_, err := m.Create(ctx, relayer.CreateRequest{ID: "b", Name: "n", Network: "x", NetworkType: relayer.Stellar, SignerID: "s"})
-			return errors.Join(err, patch("b", `{"policies":{"swap_config":{}}}`)())
-		}, changes{relayer.ActionUpdate, 19, 20, "policies.swap_config"}},
-		{"dry run", func() error {
-			return second(m.Patch(ctx, "a", patchtest.JSON(map[string]any{"name": "other", "paused": true}), relayer.DryRun(), relayer.Reason("see https://a.example/SECRET")))
-		}, changes{relayer.ActionUpdate, 18, 18, " see https://a.example/***"}},
-		{"conflict", func() error { return isError(m.Delete(ctx, "a", relayer.IfRevision(1)), relayer.ErrConflict) }, changes{relayer.ActionDelete, 0, 0, ""}},
-		{"invalid", func() error {
-			return isError(second(m.Documents().Patch(ctx, "a", []byte(`{"name":""}`))), relayer.ErrInvalid)
-		}, changes{relayer.ActionUpdate, 18, 18, ""}},
-		{"refused", func() error { return isError(m.Delete(ctx, "b"), relayer.ErrInvalid) }, changes{relayer.ActionDelete, 20, 20, ""}},
-		{"delete", func() error { return m.Delete(ctx, "a") }, changes{relayer.ActionDelete, 18, 0, ""}},
-		{"unknown", func() error { return isError(m.Delete(ctx, "a"), relayer.ErrNotFound) }, changes{relayer.ActionDelete, 0, 0, ""}},
-		{"create of a paused one", func() error {
-			req := minimal("c")
-			req.Paused = true
-			return second(m.Create(ctx, req))
-		}, changes{relayer.ActionCreate, 0, 22, ""}},
-		{"get", func() error { return second(m.Get(ctx, "b")) }, changes{relayer.ActionGet, 0, 0, ""}},
-	} {
-		if err := step.write(); err != nil {
-			t.Fatalf("%s: %v", step.name, err)
+	create := func(edit func(req *relayer.CreateRequest)) operation {
+		return func(m *relayer.Manager, ctx context.Context, id string, o ...relayer.WriteOption) (*relayer.Relayer, error) {
+			req := withURLs(id, "https://rpc.example/SECRET")
+			edit(&req)
+			return m.Create(ctx, req, o...)
 		}
-		seen := changes{got.Action, got.OldRevision, got.Revision, strings.Join(got.Changed, " ")}
+	}
+	disable := func(details string) operation {
+		return disabling(relayer.DisabledReason{Type: "SECRET-type", Details: details})
+	}
+	endpoint := func(key string, weight int) string {
+		return fmt.Sprintf(`"custom_rpc_urls":[{"url":"https://rpc.example/%s","weight":%d}]`, key, weight)
+	}
+	const disabled = "disabled_reason.details disabled_reason.type system_disabled"
+	for _, step := range []struct {
+		id    string
+		write operation
+		err   error
+		want  string // action, revisions, paths, the new value of paused, and the reason
+	}{
+		{"a", create(func(*relayer.CreateRequest) {}), nil, "create 0 1"},
+		{"a", create(func(*relayer.CreateRequest) {}), relayer.ErrExists, "create 0 0"},
+		{"a", patching(`{"name":"SECRET-name"}`), nil, "update 1 2 name"},
+		{"a", patching(`{"name":"SECRET-name"}`), nil, "update 2 2"},
+		{"a", patching(`{}`), nil, "update 2 2"},
+		{"a", patching(`{"policies":{"gas_price_cap":1,"whitelist_receivers":["SECRET"]},"notification_id":"x"}`), nil,
+			"update 2 3 notification_id policies.gas_price_cap policies.whitelist_receivers"},
+		{"a", patching(`{"policies":{"gas_price_cap":1,"whitelist_receivers":["SECRET","b"]}}`), nil, "update 3 4 policies.whitelist_receivers"},
+		{"a", patching(`{"policies":null}`), nil, "update 4 5 policies.gas_price_cap policies.whitelist_receivers"},
+		{"a", patching(`{"labels":{"team":"SECRET","tier.x":"1"}}`), nil, "update 5 6 labels.team labels.tier.x"},
+		{"a", patching(`{"labels":{"tier.x":null,"zone":"b"}}`), nil, "update 6 7 labels.tier.x labels.zone"},
+		{"a", patching(`{"labels":null}`), nil, "update 7 8 labels.team labels.zone"},
+		{"a", patching(`{` + endpoint("SECRET-2", 100) + `}`), nil, "update 8 9 custom_rpc_urls"},
+		{"a", patching(`{` + endpoint("SECRET", 1) + `,"name":"n"}`), nil, "update 9 10 custom_rpc_urls name"},
+		{"a", patching(`{` + endpoint("SECRET", 2) + `}`), nil, "update 10 11 custom_rpc_urls"},
+		{"a", patching(`{"custom_rpc_urls":null}`), nil, "update 11 12 custom_rpc_urls"},
+		{"a", (*relayer.Manager).Pause, nil, "pause 12 13 paused paused=true"},
+		{"a", withReason((*relayer.Manager).Resume, "incident 42"), nil, "resume 13 14 paused paused=false incident 42"},
+		{"a", patching(`{"paused":true,"name":"o"}`), nil, "update 14 15 name paused paused=true"},
+		{"a", (*relayer.Manager).Pause, nil, "pause 15 15"},
+		{"a", disable("SECRET-details"), nil, "disable 15 16 " + disabled},
+		{"a", disable("SECRET"), nil, "disable 16 17 disabled_reason.details"},
+		{"a", (*relayer.Manager).Enable, nil, "enable 17 18 " + disabled},
+		{"b", create(func(req *relayer.CreateRequest) { req.NetworkType = relayer.Stellar }), nil, "create 0 19"},
+		{"b", patching(`{"policies":{"swap_config":{}}}`), nil, "update 19 20 policies.swap_config"},
+		{"a", withReason(patching(`{"name":"other","paused":true}`), "see https://a.example/SECRET", relayer.DryRun()), nil, "update 18 18 see https://a.example/***"},
+		{"a", withReason(deleting, "", relayer.IfRevision(1)), relayer.ErrConflict, "delete 0 0"},
+		{"a", patching(`{"name":""}`), relayer.ErrInvalid, "update 18 18"},
+		{"b", deleting, relayer.ErrInvalid, "delete 20 20"},
+		{"a", deleting, nil, "delete 18 0"},
+		{"a", deleting, relayer.ErrNotFound, "delete 0 0"},
+		{"c", create(func(req *relayer.CreateRequest) { req.Paused = true }), nil, "create 0 22"},
+		{"b", operationsOn["get"], nil, "get 0 0"},
+	} {
+		if _, err := step.write(m, t.Context(), step.id); !errors.Is(err, step.err) || step.err == nil && err != nil {
+			t.Fatalf("%s: error %v, want %v", step.want, err, step.err)
+		}
+		seen := fmt.Sprint(got.Action, " ", got.OldRevision, " ", got.Revision)
+		for _, path := range got.Changed {
+			seen += " " + path
+		}
 		if got.Paused != nil {
-			seen.changed += fmt.Sprint(" paused=", *got.Paused)
+			seen += fmt.Sprint(" paused=", *got.Paused)
 		}
 		if got.Reason != "" {
-			seen.changed += " " + got.Reason
+			seen += " " + got.Reason
 		}
 		if seen != step.want {
-			t.Errorf("%s: observed %+v, want %+v", step.name, seen, step.want)
+			t.Errorf("observed %q, want %q", seen, step.want)
 		}
 	}
 	if strings.Contains(shown, "SECRET") {
@@ -295,54 +245,24 @@ func TestObserver_Changes(t *testing.T) {
 	}
 }
 
-// isError returns nil if err matches want, and otherwise an error.
-func isError(err, want error) error {
-	if errors.Is(err, want) {
-		return nil
+func withReason(call operation, reason string, more ...relayer.WriteOption) operation {
+	return func(m *relayer.Manager, ctx context.Context, id string, options ...relayer.WriteOption) (*relayer.Relayer, error) {
+		return call(m, ctx, id, append(append(options, relayer.Reason(reason)), more...)...)
 	}
-	return fmt.Errorf("error %w, want %w", err, want)
-}
-
-// contextStore records a value of the contexts that it gets.
-type contextStore struct {
-	relayer.Store
-	seen *[]any
-}
-
-type traceKey struct{}
-
-func (s contextStore) see(ctx context.Context) { *s.seen = append(*s.seen, ctx.Value(traceKey{})) }
-
-func (s contextStore) Get(ctx context.Context, id string) (relayer.Record, error) {
-	s.see(ctx)
-	return s.Store.Get(ctx, id)
-}
-
-func (s contextStore) List(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
-	s.see(ctx)
-	return s.Store.List(ctx, query)
-}
-
-func (s contextStore) Create(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-	s.see(ctx)
-	return s.Store.Create(ctx, rec)
-}
-
-func (s contextStore) Update(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-	s.see(ctx)
-	return s.Store.Update(ctx, rec)
-}
-
-func (s contextStore) Delete(ctx context.Context, id string, revision uint64, note []byte) error {
-	s.see(ctx)
-	return s.Store.Delete(ctx, id, revision, note)
 }
 
 // An observer brackets an operation: later observers, hooks and the store get the context
 // that it returns, and the last that begins ends first.
 func TestObserver_Context(t *testing.T) {
-	var seen, hooks []any
+	type traceKey struct{}
+	seen := make(map[string]int) // per call of the store, and of hooks
 	var order []string
+	see := func(ctx context.Context, call string) error {
+		if seen[call]++; ctx.Value(traceKey{}) != "inner" {
+			t.Errorf("%s in the context of %v", call, ctx.Value(traceKey{}))
+		}
+		return nil
+	}
 	trace := func(name string) relayer.Option {
 		return relayer.WithObserver(func(ctx context.Context, operation *relayer.Operation) (context.Context, func(error)) {
 			order = append(order, fmt.Sprint("begin ", name, " in ", ctx.Value(traceKey{})))
@@ -354,52 +274,40 @@ func TestObserver_Context(t *testing.T) {
 	}
 	nothing := relayer.WithObserver(func(context.Context, *relayer.Operation) (context.Context, func(error)) { return nil, nil })
 	store := memory.New()
-	m := managerOf(t, contextStore{store, &seen}, trace("outer"), nothing, trace("inner"),
-		relayer.WithAddressResolver(func(ctx context.Context, _ relayer.CreateRequest) (string, error) {
-			hooks = append(hooks, ctx.Value(traceKey{}))
-			return "", nil
-		}),
+	registryOn(t, store)
+	m := managerOf(t, hooked{Store: store, before: func(ctx context.Context, call, _ string) error { return see(ctx, call) }}, trace("outer"), nothing, trace("inner"),
+		relayer.WithAddressResolver(func(ctx context.Context, _ relayer.CreateRequest) (string, error) { return "", see(ctx, "resolver") }),
 		relayer.WithAdmission(func(ctx context.Context, _ relayer.Operation, _, _ *relayer.Relayer) error {
-			hooks = append(hooks, ctx.Value(traceKey{}))
-			return nil
+			return see(ctx, "admission")
 		}))
 	ctx := relayer.WithActor(t.Context(), relayer.Actor{ID: "ann"})
-	wantOrder := []string{"begin outer in <nil>", "begin inner in outer", "end inner", "end outer"}
-	for name, operation := range map[string]func() error{
+	calls := map[string]func() error{
 		"create": func() error { return second(m.Create(ctx, minimal(""))) },
 		"list":   func() error { return second(m.List(ctx, relayer.ListQuery{})) },
 		"search": func() error { return second(m.List(ctx, relayer.ListQuery{Selector: mustParse(t, "search=x")})) },
 		"all": func() error {
-			for range m.All(ctx, relayer.Selector{}) {
-			}
+			m.All(ctx, relayer.Selector{})(func(*relayer.Relayer, error) bool { return true })
 			return nil
 		},
-	} {
-		order = nil
-		if err := operation(); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		if !slices.Equal(order, wantOrder) {
-			t.Errorf("%s: %q, want %q", name, order, wantOrder)
-		}
 	}
 	for name, operation := range operationsOn {
-		mustCreate(t, managerOf(t, store), minimal(strings.ReplaceAll(name, " ", "-")))
+		calls[name] = func() error {
+			id := strings.ReplaceAll(name, " ", "-")
+			mustCreate(t, managerOf(t, store), minimal(id))
+			return second(operation(m, ctx, id))
+		}
+	}
+	for name, call := range calls {
 		order = nil
-		if err := operation(ctx, m, strings.ReplaceAll(name, " ", "-")); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		if !slices.Equal(order, wantOrder) {
-			t.Errorf("%s: %q, want %q", name, order, wantOrder)
+		mustSucceed(t, call())
+		if want := []string{"begin outer in <nil>", "begin inner in outer", "end inner", "end outer"}; !slices.Equal(order, want) {
+			t.Errorf("%s: %q, want %q", name, order, want)
 		}
 	}
-	for _, value := range slices.Concat(seen, hooks) {
-		if value != "inner" {
-			t.Fatalf("contexts %v and %v", seen, hooks)
+	for _, call := range []string{"get", "list", "create", "update", "delete", "resolver", "admission"} {
+		if seen[call] == 0 {
+			t.Errorf("%s was not called", call)
 		}
-	}
-	if len(hooks) < 4 || len(seen) < 20 {
-		t.Errorf("%d hooks and %d calls of the store", len(hooks), len(seen))
 	}
 }
 
@@ -409,19 +317,12 @@ func TestObserver_RevisionsOfLostRace(t *testing.T) {
 	other := managerOf(t, store)
 	var got relayer.Operation
 	m := managerOf(t, store, atEnd(func(operation relayer.Operation, _ error) { got = operation }),
-		relayer.WithAdmission(func(ctx context.Context, o relayer.Operation, old, _ *relayer.Relayer) error {
-			if o.Action == relayer.ActionCreate {
-				return nil
-			}
+		relayer.WithAdmission(func(ctx context.Context, _ relayer.Operation, old, _ *relayer.Relayer) error {
 			return second(other.Pause(ctx, old.ID))
 		}))
-	for action, write := range map[relayer.Action]func(r *relayer.Relayer) error{
-		relayer.ActionUpdate: func(r *relayer.Relayer) error {
-			return second(m.Patch(t.Context(), r.ID, patchtest.JSON(map[string]any{"name": "m"}), relayer.IfRevision(r.Revision)))
-		},
-		relayer.ActionDelete: func(r *relayer.Relayer) error { return m.Delete(t.Context(), r.ID, relayer.IfRevision(r.Revision)) },
-	} {
-		err := write(mustCreate(t, m, minimal(string(action))))
+	for action, write := range map[relayer.Action]operation{relayer.ActionUpdate: patching(`{"name":"m"}`), relayer.ActionDelete: deleting} {
+		r := mustCreate(t, other, minimal(string(action)))
+		_, err := write(m, t.Context(), r.ID, relayer.IfRevision(r.Revision))
 		if !errors.Is(err, relayer.ErrConflict) || got.Action != action || got.OldRevision != 0 || got.Revision != 0 {
 			t.Errorf("%s: error %v, action %s, revisions %d and %d, want none", action, err, got.Action, got.OldRevision, got.Revision)
 		}
@@ -438,74 +339,47 @@ func refuseDelete(err error) relayer.Option {
 	})
 }
 
-// recordAdmissions returns an option that appends a text for every admission.
-func recordAdmissions(into *[]string) relayer.Option {
-	return relayer.WithAdmission(func(_ context.Context, o relayer.Operation, old, changed *relayer.Relayer) error {
-		text := func(r *relayer.Relayer) string {
-			if r == nil {
-				return "none"
-			}
-			return fmt.Sprintf("%s/%t", r.Name, r.Paused)
-		}
-		*into = append(*into, fmt.Sprintf("%s %s: %s to %s, dry run %t", o.Action, o.Actor.ID, text(old), text(changed), o.DryRun))
-		return nil
-	})
-}
-
 // An admission sees every write that changes something, except the emergency switches.
 func TestAdmission_Actions(t *testing.T) {
-	var got []string
-	m := newManager(t, recordAdmissions(&got))
-	ctx := relayer.WithActor(t.Context(), relayer.Actor{ID: "ann"})
-	for _, options := range [][]relayer.WriteOption{{relayer.DryRun()}, nil} {
-		must(m.Create(ctx, minimal("a"), options...))(t)
-	}
-	steps := []func(options ...relayer.WriteOption) error{
-		func(o ...relayer.WriteOption) error {
-			return second(m.Update(ctx, "a", func(r *relayer.Relayer) error { r.Name = "b"; return nil }, o...))
-		},
-		func(o ...relayer.WriteOption) error {
-			return second(m.Update(ctx, "a", func(*relayer.Relayer) error { return nil }, o...))
-		},
-		func(o ...relayer.WriteOption) error {
-			return second(m.Patch(ctx, "a", patchtest.JSON(map[string]any{"name": "c"}), o...))
-		},
-		func(o ...relayer.WriteOption) error { return second(m.Documents().Patch(ctx, "a", []byte(`{}`), o...)) },
-		func(o ...relayer.WriteOption) error { return second(m.Pause(ctx, "a", o...)) },
-		func(o ...relayer.WriteOption) error { return second(m.Resume(ctx, "a", o...)) },
-		func(o ...relayer.WriteOption) error { return second(m.Resume(ctx, "a", o...)) },
-		func(o ...relayer.WriteOption) error {
-			return second(m.Documents().Patch(ctx, "a", []byte(`{"paused":true}`), o...))
-		},
-		func(o ...relayer.WriteOption) error {
-			return second(m.Documents().Patch(ctx, "a", []byte(`{"paused":false}`), o...))
-		},
-		func(o ...relayer.WriteOption) error {
-			return second(m.Documents().Patch(ctx, "a", []byte(`{"paused":true,"name":"d"}`), o...))
-		},
-		func(o ...relayer.WriteOption) error {
-			return second(m.Disable(ctx, "a", relayer.DisabledReason{Type: "x"}, o...))
-		},
-		func(o ...relayer.WriteOption) error { return second(m.Enable(ctx, "a", o...)) },
-		func(o ...relayer.WriteOption) error { return m.Delete(ctx, "a", o...) },
-	}
-	for _, step := range steps {
-		for _, options := range [][]relayer.WriteOption{{relayer.DryRun()}, nil} {
-			mustSucceed(t, step(options...))
+	var got, want []string
+	text := func(r *relayer.Relayer) string {
+		if r == nil {
+			return "none"
 		}
+		return fmt.Sprintf("%s/%t", r.Name, r.Paused)
 	}
-	var want []string
-	for _, text := range []string{
-		"create ann: none to n/false",
-		"update ann: n/false to b/false",
-		"update ann: b/false to c/false",
-		"resume ann: c/true to c/false",
-		"resume ann: c/true to c/false",
-		"update ann: c/false to d/true",
-		"enable ann: d/true to d/true",
-		"delete ann: d/true to none",
+	m := newManager(t, relayer.WithAdmission(func(_ context.Context, o relayer.Operation, old, changed *relayer.Relayer) error {
+		got = append(got, fmt.Sprintf("%s %s: %s to %s, dry run %t", o.Action, o.Actor.ID, text(old), text(changed), o.DryRun))
+		return nil
+	}))
+	ctx := relayer.WithActor(t.Context(), relayer.Actor{ID: "ann"})
+	for _, step := range []struct {
+		write operation
+		want  string // of the admission, if there is one
+	}{
+		{func(m *relayer.Manager, ctx context.Context, id string, o ...relayer.WriteOption) (*relayer.Relayer, error) {
+			return m.Create(ctx, minimal(id), o...)
+		}, "create ann: none to n/false"},
+		{updating(func(r *relayer.Relayer) { r.Name = "b" }), "update ann: n/false to b/false"},
+		{updating(func(*relayer.Relayer) {}), ""},
+		{patching(`{"name":"c"}`), "update ann: b/false to c/false"},
+		{patchingDocument(`{}`), ""},
+		{(*relayer.Manager).Pause, ""},
+		{(*relayer.Manager).Resume, "resume ann: c/true to c/false"},
+		{(*relayer.Manager).Resume, ""},
+		{patchingDocument(`{"paused":true}`), ""},
+		{patchingDocument(`{"paused":false}`), "resume ann: c/true to c/false"},
+		{patchingDocument(`{"paused":true,"name":"d"}`), "update ann: c/false to d/true"},
+		{disabling(relayer.DisabledReason{Type: "x"}), ""},
+		{(*relayer.Manager).Enable, "enable ann: d/true to d/true"},
+		{deleting, "delete ann: d/true to none"},
 	} {
-		want = append(want, text+", dry run true", text+", dry run false")
+		for _, options := range [][]relayer.WriteOption{{relayer.DryRun()}, nil} {
+			must(step.write(m, ctx, "a", options...))(t)
+			if step.want != "" {
+				want = append(want, fmt.Sprintf("%s, dry run %t", step.want, options != nil))
+			}
+		}
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("admissions\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -515,16 +389,15 @@ func TestAdmission_Actions(t *testing.T) {
 // All admissions must admit a write, and the first refusal ends it. A refused write stores nothing,
 // and the reason reaches its caller.
 func TestAdmission_Refuse(t *testing.T) {
-	writes := map[relayer.Action]func(ctx context.Context, m *relayer.Manager) error{
-		relayer.ActionCreate: func(ctx context.Context, m *relayer.Manager) error { return second(m.Create(ctx, minimal("new"))) },
-		relayer.ActionUpdate: func(ctx context.Context, m *relayer.Manager) error {
-			return second(m.Patch(ctx, "evm", patchtest.JSON(map[string]any{"name": "x"})))
+	for action, write := range map[relayer.Action]operation{
+		relayer.ActionCreate: func(m *relayer.Manager, ctx context.Context, _ string, _ ...relayer.WriteOption) (*relayer.Relayer, error) {
+			return m.Create(ctx, minimal("new"))
 		},
-		relayer.ActionResume: func(ctx context.Context, m *relayer.Manager) error { return second(m.Resume(ctx, "evm")) },
-		relayer.ActionEnable: func(ctx context.Context, m *relayer.Manager) error { return second(m.Enable(ctx, "evm")) },
-		relayer.ActionDelete: func(ctx context.Context, m *relayer.Manager) error { return m.Delete(ctx, "evm") },
-	}
-	for action, write := range writes {
+		relayer.ActionUpdate: patching(`{"name":"x"}`),
+		relayer.ActionResume: (*relayer.Manager).Resume,
+		relayer.ActionEnable: (*relayer.Manager).Enable,
+		relayer.ActionDelete: deleting,
+	} {
 		for name, refusal := range map[string]error{
 			"refusal":         relayer.Refuse("not now"),
 			"wrapped refusal": fmt.Errorf("because: %w", relayer.Refuse("not now")),
@@ -532,12 +405,9 @@ func TestAdmission_Refuse(t *testing.T) {
 		} {
 			store := memory.New()
 			all := registryOn(t, store)
-			for _, err := range []error{second(all.Pause(t.Context(), "evm")), second(all.Disable(t.Context(), "evm", relayer.DisabledReason{Type: "x"}))} {
-				if err != nil {
-					t.Fatal(err)
-				}
-			}
-			before := storedDocument(t, all, "evm")
+			must(all.Pause(t.Context(), "evm"))(t)
+			must(all.Disable(t.Context(), "evm", relayer.DisabledReason{Type: "x"}))(t)
+			before := recordsOf(t, store)
 			admissions := 0
 			m := managerOf(t, store, refuseNothing, relayer.WithAdmission(func(_ context.Context, o relayer.Operation, _, _ *relayer.Relayer) error {
 				if o.Action != action {
@@ -549,15 +419,15 @@ func TestAdmission_Refuse(t *testing.T) {
 				t.Error("an admission was called after the refusal")
 				return nil
 			}))
-			err := write(t.Context(), m)
+			_, err := write(m, t.Context(), "evm")
 			if admissions != 1 {
 				t.Errorf("%s, %s: %d admissions", action, name, admissions)
 			}
 			if problems := fieldErrors(t, err); len(problems) != 1 || problems[0].Message != "not now" {
 				t.Errorf("%s, %s: %v", action, name, err)
 			}
-			if storedDocument(t, all, "evm") != before || !errors.Is(second(all.Get(t.Context(), "new")), relayer.ErrNotFound) {
-				t.Errorf("%s, %s: stored", action, name)
+			if after := recordsOf(t, store); after != before {
+				t.Errorf("%s, %s: stored\n%s", action, name, after)
 			}
 		}
 	}
@@ -573,50 +443,41 @@ func TestHook_Fault(t *testing.T) {
 		"unknown outcome": relayer.ErrOutcomeUnknown, "corrupt": relayer.ErrCorrupt, "sealed": relayer.ErrSealed, "claimed": relayer.ErrClaimed,
 		"gap": relayer.ErrGap, "invalid": relayer.ErrInvalid, "no revision": relayer.ErrNoRevision, "unknown signer": relayer.ErrUnknownSigner,
 		"unknown format": relayer.ErrUnknownFormat, "newer format": relayer.ErrNewerFormat,
-		"unsupported": errors.ErrUnsupported,
+		"unsupported": errors.ErrUnsupported, "context": context.DeadlineExceeded,
 	}
-	faults := map[string]error{"get of another registry": unknown}
+	faults := map[string]error{
+		"get of another registry": unknown,
+		"ValidationError":         errors.Join(host, &hostError{7}, &relayer.ValidationError{Fields: []relayer.FieldError{{Field: "signer_id", Message: "at " + secretURL}}}),
+	}
 	for name, sentinel := range sentinels {
 		faults[name] = fmt.Errorf("%w: %w", sentinel, errors.Join(host, &hostError{7}))
 	}
 	for name, fault := range faults {
-		calls := 0
-		m := registry(t, relayer.WithAdmission(func(_ context.Context, o relayer.Operation, _, _ *relayer.Relayer) error {
-			if o.Action != relayer.ActionDelete {
-				return nil
-			}
-			calls++
-			return fault
-		}))
-		err := m.Delete(t.Context(), "evm")
-		if err == nil || calls != 1 || !strings.Contains(err.Error(), "delete evm: admission: ") {
-			t.Errorf("%s: %v after %d calls", name, err, calls)
+		resolve := func(context.Context, relayer.CreateRequest) (string, error) { return "", fault }
+		m := registry(t, refuseDelete(fault))
+		errs := map[string]error{
+			"admission": m.Delete(t.Context(), "evm"),
+			"resolver":  second(newManager(t, relayer.WithAddressResolver(resolve)).Create(t.Context(), minimal("new"))),
 		}
-		mustGet(t, m, "evm")
-		wantFault := func(hook string, err error) {
+		delete(errs, map[string]string{"ValidationError": "admission", "unknown signer": "resolver"}[name]) // these have a meaning
+		if mustGet(t, m, "evm"); errs["admission"] != nil && !strings.Contains(errs["admission"].Error(), "delete evm: admission: ") {
+			t.Errorf("%s: %v", name, errs["admission"])
+		}
+		for hook, err := range errs {
 			for other, sentinel := range sentinels {
-				if errors.Is(err, sentinel) {
-					t.Errorf("%s of %s matches %s", name, hook, other)
+				if isContext := other == "context" && name == "context"; errors.Is(err, sentinel) != isContext {
+					t.Errorf("%s of %s matches %s: %t", name, hook, other, !isContext)
 				}
 			}
-			if wantMasked(t, name, err.Error()); name != "get of another registry" && !strings.Contains(err.Error(), "https://***.rpc.example:8545/***") {
-				t.Errorf("%s of %s: %v", name, hook, err)
+			if _, isInvalid := errors.AsType[*relayer.ValidationError](err); isInvalid {
+				t.Errorf("%s of %s is a ValidationError", name, hook)
 			}
-			if typed, ok := errors.AsType[*hostError](err); name != "get of another registry" && (!errors.Is(err, host) || !ok || typed.code != 7) {
-				t.Errorf("%s of %s does not match the error of the host: %v", name, hook, err)
+			wantMasked(t, name, err.Error())
+			typed, ok := errors.AsType[*hostError](err)
+			if isHost := ok && typed.code == 7 && errors.Is(err, host) && strings.Contains(err.Error(), "https://***.rpc.example:8545/***"); isHost != (fault != unknown) {
+				t.Errorf("%s of %s is the error of the host: %t: %v", name, hook, isHost, err)
 			}
 		}
-		wantFault("an admission", err)
-		if name == "unknown signer" {
-			continue // means that the request is invalid
-		}
-		resolve := func(context.Context, relayer.CreateRequest) (string, error) { return "", fault }
-		_, err = newManager(t, relayer.WithAddressResolver(resolve)).Create(t.Context(), minimal("new"))
-		wantFault("a resolver", err)
-	}
-	m := registry(t, refuseDelete(fmt.Errorf("waiting: %w", context.DeadlineExceeded)))
-	if err := m.Delete(t.Context(), "evm"); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("deadline: %v", err)
 	}
 }
 
@@ -637,11 +498,10 @@ func TestAdmission_Copies(t *testing.T) {
 		return nil
 	})
 	m := newManager(t, spoil, spoil)
-	req := minimal("a")
+	req := withURLs("a", "https://rpc.example/key")
 	req.Labels = map[string]string{"team": "payments"}
-	req.CustomRPCURLs = []relayer.RPCConfig{{URL: "https://rpc.example/key"}}
 	created := mustCreate(t, m, req)
-	updated := must(m.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"name": "new"})))(t)
+	updated := must(m.Patch(t.Context(), "a", []byte(`{"name":"new"}`)))(t)
 	for name, r := range map[string]*relayer.Relayer{"created": created, "updated": updated, "stored": mustGet(t, m, "a")} {
 		if strings.Contains(fmt.Sprint(r), "spoiled") || strings.Contains(fmt.Sprint(r), "private") || r.CustomRPCURLs[0].URL != "https://rpc.example/key" {
 			t.Errorf("%s: %v", name, r)
@@ -651,26 +511,21 @@ func TestAdmission_Copies(t *testing.T) {
 
 // Old and New have the full RPC URLs, or masked ones if they are sealed.
 func TestAdmission_RPCURLs(t *testing.T) {
-	for name, c := range map[string]struct {
-		store relayer.Store
-		want  bool // masked
-	}{"clear": {memory.New(), false}, "sealed": {sealing(t, memory.New(), ringOf(t, "k1")), true}} {
+	for isSealed, store := range map[bool]relayer.Store{false: memory.New(), true: sealing(t, memory.New(), ringOf(t, "k1"))} {
 		calls := 0
-		m := managerOf(t, c.store, relayer.WithAdmission(func(_ context.Context, o relayer.Operation, old, changed *relayer.Relayer) error {
+		m := managerOf(t, store, relayer.WithAdmission(func(_ context.Context, o relayer.Operation, old, changed *relayer.Relayer) error {
 			for _, r := range []*relayer.Relayer{old, changed} {
-				if r != nil && r.CustomRPCURLs[0].URL.IsMasked() != c.want {
-					t.Errorf("%s, %s: URL %q", name, o.Action, r.CustomRPCURLs[0].URL.Unmasked())
+				if r != nil && r.CustomRPCURLs[0].URL.IsMasked() != isSealed {
+					t.Errorf("sealed %t, %s: URL %q", isSealed, o.Action, r.CustomRPCURLs[0].URL.Unmasked())
 				}
 			}
 			calls++
 			return nil
 		}))
 		mustCreate(t, m, withURLs("a", firstURL))
-		if _, err := m.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"name": "new"})); err != nil {
-			t.Error(err)
-		}
+		must(m.Patch(t.Context(), "a", []byte(`{"name":"new"}`)))(t)
 		if err := m.Delete(t.Context(), "a"); err != nil || calls != 3 {
-			t.Errorf("%s: %d calls, %v", name, calls, err)
+			t.Errorf("sealed %t: %d calls, %v", isSealed, calls, err)
 		}
 	}
 }

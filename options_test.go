@@ -13,7 +13,6 @@ import (
 	"testing/synctest"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/internal/patchtest"
 	"github.com/go-relayer/relayer/rpcguard"
 	"github.com/go-relayer/relayer/store/memory"
 )
@@ -93,27 +92,20 @@ func TestExclusiveSigners_SharedBefore(t *testing.T) {
 	store := memory.New()
 	lenient := managerOf(t, store)
 	strict := managerOf(t, store, relayer.WithExclusiveSigners())
-	request := relayer.CreateRequest{Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s"}
 	for _, id := range []string{"first", "second"} {
-		request.ID = id
-		must(lenient.Create(t.Context(), request))(t)
+		mustCreate(t, lenient, minimal(id))
 	}
 	for _, id := range []string{"first", "second"} {
-		if r, err := strict.Pause(t.Context(), id); err != nil || !r.Paused {
-			t.Errorf("pausing %s: %v", id, err)
-		}
-		if _, err := strict.Documents().Patch(t.Context(), id, []byte(`{"name":"m"}`)); err != nil {
-			t.Errorf("patching %s: %v", id, err)
-		}
+		must(strict.Pause(t.Context(), id))(t)
+		must(strict.Patch(t.Context(), id, []byte(`{"name":"m"}`)))(t)
 	}
 	// The first relayer that was changed has the signer now.
-	request.ID = "third"
-	if _, err := strict.Create(t.Context(), request); !errors.Is(err, relayer.ErrInvalid) {
+	if _, err := strict.Create(t.Context(), minimal("third")); !errors.Is(err, relayer.ErrInvalid) {
 		t.Errorf("creating a third: %v", err)
 	}
 	mustSucceed(t, strict.Delete(t.Context(), "first"))
 	must(strict.Resume(t.Context(), "second"))(t)
-	if _, err := strict.Create(t.Context(), request); !errors.Is(err, relayer.ErrInvalid) {
+	if _, err := strict.Create(t.Context(), minimal("third")); !errors.Is(err, relayer.ErrInvalid) {
 		t.Errorf("creating a third after the second has claimed the signer: %v", err)
 	}
 }
@@ -131,6 +123,11 @@ func TestNew_InvalidOptions(t *testing.T) {
 		"negative pages":   relayer.WithMaxPerPage(-1),
 		"too large pages":  relayer.WithMaxPerPage(math.MaxInt32 + 1),
 		"no room at all":   relayer.WithMaxRelayerSize(0),
+		"RPC policy":       relayer.WithRPCPolicy(rpcguard.Policy{AllowedHosts: []string{"10.0.0.1"}}),
+		"settings":         relayer.WithSettings[map[string]int](),
+		"rule of settings": relayer.WithSettings[struct {
+			A string `validate:"no_such_rule"`
+		}](),
 	} {
 		if m, err := relayer.New(memory.New(), relayer.WithMaxPerPage(1), option); err == nil || m != nil {
 			t.Errorf("%s: %v, %v", name, m, err)
@@ -139,11 +136,7 @@ func TestNew_InvalidOptions(t *testing.T) {
 }
 
 func TestNew_OptionTwice(t *testing.T) {
-	resolvesTo := func(address string) relayer.Option {
-		return relayer.WithAddressResolver(func(context.Context, relayer.CreateRequest) (string, error) { return address, nil })
-	}
-	m := newManager(t, resolvesTo("first"), resolvesTo("last"),
-		relayer.WithRPCPolicy(rpcguard.Policy{}), relayer.WithRPCPolicy(rpcguard.Policy{PublicOnly: true}))
+	m := newManager(t, withAddress("first"), withAddress("last"), relayer.WithRPCPolicy(rpcguard.Policy{}), relayer.WithRPCPolicy(rpcguard.Policy{PublicOnly: true}))
 	if r := mustCreate(t, m, minimal("a")); r.Address != "last" {
 		t.Errorf("the address is %q", r.Address)
 	}
@@ -190,71 +183,32 @@ func TestNewWriteSettings(t *testing.T) {
 func TestWriteOption_Empty(t *testing.T) {
 	m := registry(t)
 	before := storedDocument(t, m, "evm")
-	for name, operation := range operationsOn {
-		err := operation(t.Context(), m, "evm", relayer.WriteOption{})
-		if isRead := slices.Contains([]string{"get", "get document", "RPC URLs"}, name); (err == nil) != isRead || errors.Is(err, relayer.ErrInvalid) {
+	for name, write := range writes {
+		if _, err := write(m, t.Context(), "evm", relayer.WriteOption{}); err == nil || errors.Is(err, relayer.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
-	}
-	if _, err := m.Create(t.Context(), minimal("new"), relayer.WriteOption{}); err == nil {
-		t.Error("create: no error")
 	}
 	if after := storedDocument(t, m, "evm"); after != before {
 		t.Errorf("stored %s", after)
 	}
 }
 
-// dryRunSubjects are registries that a dry run must not change: one with many states, and
-// one of sealed relayers.
-func dryRunSubjects(t *testing.T) map[string]func() (relayer.Store, *relayer.Manager) {
-	t.Helper()
-	return map[string]func() (relayer.Store, *relayer.Manager){
-		"clear": func() (relayer.Store, *relayer.Manager) {
-			store := memory.New()
-			return store, registryOn(t, store, relayer.WithAddressResolver(fixedAddress))
-		},
-		"sealed": func() (relayer.Store, *relayer.Manager) {
-			store := memory.New()
-			return store, registryOn(t, sealing(t, store, ringOf(t, "k1")))
-		},
-	}
-}
-
-// writes are writes with their results. The relayer is nil for a delete.
-var writes = map[string]func(ctx context.Context, m *relayer.Manager, options ...relayer.WriteOption) (*relayer.Relayer, error){
-	"create": func(ctx context.Context, m *relayer.Manager, o ...relayer.WriteOption) (*relayer.Relayer, error) {
-		return m.Create(ctx, withURLs("new", "https://rpc.example/key"), o...)
+// writes are writes of the relayer "evm", and a create. The relayer is nil for a delete.
+var writes = map[string]operation{
+	"create": func(m *relayer.Manager, ctx context.Context, _ string, o ...relayer.WriteOption) (*relayer.Relayer, error) {
+		req := withURLs("new", "https://rpc.example/key")
+		req.SignerID = "free"
+		return m.Create(ctx, req, o...)
 	},
-	"update": func(ctx context.Context, m *relayer.Manager, o ...relayer.WriteOption) (*relayer.Relayer, error) {
-		return m.Update(ctx, "evm", func(r *relayer.Relayer) error {
-			r.CustomRPCURLs = []relayer.RPCConfig{{URL: "https://other.example/key"}}
-			return nil
-		}, o...)
-	},
-	"update of nothing": func(ctx context.Context, m *relayer.Manager, o ...relayer.WriteOption) (*relayer.Relayer, error) {
-		return m.Update(ctx, "evm", func(*relayer.Relayer) error { return nil }, o...)
-	},
-	"patch": func(ctx context.Context, m *relayer.Manager, o ...relayer.WriteOption) (*relayer.Relayer, error) {
-		return m.Patch(ctx, "evm", patchtest.JSON(map[string]any{"policies": map[string]any{"gas_price_cap": 7}, "labels": map[string]string{"a": "b"}}), o...)
-	},
-	"empty patch": func(ctx context.Context, m *relayer.Manager, o ...relayer.WriteOption) (*relayer.Relayer, error) {
-		return m.Patch(ctx, "evm", patchtest.JSON(map[string]any{}), o...)
-	},
-	"pause": func(ctx context.Context, m *relayer.Manager, o ...relayer.WriteOption) (*relayer.Relayer, error) {
-		return m.Pause(ctx, "evm", o...)
-	},
-	"resume": func(ctx context.Context, m *relayer.Manager, o ...relayer.WriteOption) (*relayer.Relayer, error) {
-		return m.Resume(ctx, "evm", o...)
-	},
-	"disable": func(ctx context.Context, m *relayer.Manager, o ...relayer.WriteOption) (*relayer.Relayer, error) {
-		return m.Disable(ctx, "evm", relayer.DisabledReason{Type: "x", Details: "https://rpc.example/key"}, o...)
-	},
-	"enable": func(ctx context.Context, m *relayer.Manager, o ...relayer.WriteOption) (*relayer.Relayer, error) {
-		return m.Enable(ctx, "evm", o...)
-	},
-	"delete": func(ctx context.Context, m *relayer.Manager, o ...relayer.WriteOption) (*relayer.Relayer, error) {
-		return nil, m.Delete(ctx, "evm", o...)
-	},
+	"update":            updating(func(r *relayer.Relayer) { r.CustomRPCURLs = []relayer.RPCConfig{{URL: "https://other.example/key"}} }),
+	"update of nothing": updating(func(*relayer.Relayer) {}),
+	"patch":             patching(`{"policies":{"gas_price_cap":7},"labels":{"a":"b"}}`),
+	"empty patch":       patching(`{}`),
+	"pause":             (*relayer.Manager).Pause,
+	"resume":            (*relayer.Manager).Resume,
+	"disable":           disabling(relayer.DisabledReason{Type: "x", Details: "https://rpc.example/key"}),
+	"enable":            (*relayer.Manager).Enable,
+	"delete":            deleting,
 }
 
 // recordsOf returns all records of a store, printed with their private parts.
@@ -270,11 +224,18 @@ func recordsOf(t *testing.T, store relayer.Store) string {
 
 // A dry run returns what the write returns, and stores and publishes nothing.
 func TestDryRun_Result(t *testing.T) {
-	for subject, open := range dryRunSubjects(t) {
-		for name, write := range writes {
-			t.Run(subject+", "+name, func(t *testing.T) {
+	for name, write := range writes {
+		for _, isSealed := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, sealed %t", name, isSealed), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					store, m := open()
+					var observed []relayer.Operation
+					store := memory.New()
+					db := relayer.Store(store)
+					if isSealed {
+						db = sealing(t, store, ringOf(t, "k1"))
+					}
+					m := registryOn(t, db, relayer.WithAddressResolver(fixedAddress), relayer.WithExclusiveSigners(),
+						atEnd(func(operation relayer.Operation, _ error) { observed = append(observed, operation) }))
 					var revision uint64
 					if name != "create" {
 						revision = mustGet(t, m, "evm").Revision
@@ -287,12 +248,16 @@ func TestDryRun_Result(t *testing.T) {
 							changes++
 						}
 					}()
-					got := must(write(t.Context(), m, relayer.DryRun(), relayer.IfRevision(max(revision, 1))))(t)
+					observed = nil
+					got := must(write(m, t.Context(), "evm", relayer.DryRun(), relayer.IfRevision(max(revision, 1))))(t)
+					if len(observed) != 1 || !observed[0].DryRun || observed[0].OldRevision != revision || observed[0].Revision != revision || observed[0].Changed != nil {
+						t.Errorf("observed %+v", observed)
+					}
 					synctest.Wait()
 					if after := recordsOf(t, store); after != before || changes != 0 {
 						t.Errorf("%d changes, stored\n%s\nwant\n%s", changes, after, before)
 					}
-					want := must(write(t.Context(), m))(t)
+					want := must(write(m, t.Context(), "evm"))(t)
 					if want == nil && got == nil {
 						return
 					}
@@ -327,26 +292,23 @@ func TestDryRun_Errors(t *testing.T) {
 		}),
 		refuseDelete(relayer.Refuse("transactions are pending")),
 	}
-	create := func(change func(*relayer.CreateRequest)) func(context.Context, *relayer.Manager, ...relayer.WriteOption) error {
+	create := func(change func(*relayer.CreateRequest)) operation {
 		req := minimal("new")
 		req.SignerID = "free"
 		change(&req)
-		return func(ctx context.Context, m *relayer.Manager, o ...relayer.WriteOption) error {
-			return second(m.Create(ctx, req, o...))
+		return func(m *relayer.Manager, ctx context.Context, _ string, o ...relayer.WriteOption) (*relayer.Relayer, error) {
+			return m.Create(ctx, req, o...)
 		}
 	}
-	patch := func(id, patch string) func(context.Context, *relayer.Manager, ...relayer.WriteOption) error {
-		return func(ctx context.Context, m *relayer.Manager, o ...relayer.WriteOption) error {
-			return second(m.Documents().Patch(ctx, id, []byte(patch), o...))
+	// on calls an operation on another relayer, or with a condition.
+	on := func(id string, call operation, more ...relayer.WriteOption) operation {
+		return func(m *relayer.Manager, ctx context.Context, _ string, o ...relayer.WriteOption) (*relayer.Relayer, error) {
+			return call(m, ctx, id, append(o, more...)...)
 		}
 	}
-	with := func(operation string, id string, more ...relayer.WriteOption) func(context.Context, *relayer.Manager, ...relayer.WriteOption) error {
-		return func(ctx context.Context, m *relayer.Manager, o ...relayer.WriteOption) error {
-			return operationsOn[operation](ctx, m, id, append(o, more...)...)
-		}
-	}
+	other := relayer.IfRevision(99)
 	for name, c := range map[string]struct {
-		write func(context.Context, *relayer.Manager, ...relayer.WriteOption) error
+		write operation
 		want  error
 	}{
 		"taken ID":                  {create(func(r *relayer.CreateRequest) { r.ID = "a" }), relayer.ErrExists},
@@ -359,29 +321,29 @@ func TestDryRun_Errors(t *testing.T) {
 		"broken resolver":           {create(func(r *relayer.CreateRequest) { r.SignerID = "broken" }), fault},
 		"too large":                 {create(func(r *relayer.CreateRequest) { r.Name = strings.Repeat("n", 2000) }), relayer.ErrInvalid},
 		"masked URL":                {create(func(r *relayer.CreateRequest) { r.CustomRPCURLs = []relayer.RPCConfig{{URL: "https://a.example/***"}} }), relayer.ErrInvalid},
-		"unknown ID":                {patch("b", `{"name":"x"}`), relayer.ErrNotFound},
-		"impossible ID":             {patch("a b", `{}`), relayer.ErrNotFound},
-		"invalid patch":             {patch("a", `{"name":"","x":1}`), relayer.ErrInvalid},
-		"patch too large":           {patch("a", `{"name":"`+strings.Repeat("n", 2000)+`"}`), relayer.ErrInvalid},
-		"valid patch":               {patch("a", `{"name":"x"}`), nil},
-		"conflict of update":        {with("update", "a", relayer.IfRevision(99)), relayer.ErrConflict},
-		"conflict of pause":         {with("pause", "a", relayer.IfRevision(99)), relayer.ErrConflict},
-		"conflict of empty":         {with("empty patch", "a", relayer.IfRevision()), relayer.ErrConflict},
-		"conflict of delete":        {with("delete", "a", relayer.IfRevision(99)), relayer.ErrConflict},
-		"no revision":               {with("resume", "a", relayer.IfRevision(0)), relayer.ErrNoRevision},
-		"refused delete":            {with("delete", "a"), relayer.ErrInvalid},
-		"unknown delete":            {with("delete", "b"), relayer.ErrNotFound},
+		"unknown ID":                {on("b", patchingDocument(`{"name":"x"}`)), relayer.ErrNotFound},
+		"impossible ID":             {on("a b", patchingDocument(`{}`)), relayer.ErrNotFound},
+		"invalid patch":             {patchingDocument(`{"name":"","x":1}`), relayer.ErrInvalid},
+		"patch too large":           {patchingDocument(`{"name":"` + strings.Repeat("n", 2000) + `"}`), relayer.ErrInvalid},
+		"valid patch":               {patchingDocument(`{"name":"x"}`), nil},
+		"conflict of update":        {on("a", updating(func(r *relayer.Relayer) { r.Name += "x" }), other), relayer.ErrConflict},
+		"conflict of pause":         {on("a", (*relayer.Manager).Pause, other), relayer.ErrConflict},
+		"conflict of empty":         {on("a", patchingDocument(`{}`), relayer.IfRevision()), relayer.ErrConflict},
+		"conflict of delete":        {on("a", deleting, other), relayer.ErrConflict},
+		"no revision":               {on("a", (*relayer.Manager).Resume, relayer.IfRevision(0)), relayer.ErrNoRevision},
+		"refused delete":            {deleting, relayer.ErrInvalid},
+		"unknown delete":            {on("b", deleting), relayer.ErrNotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := memory.New()
 			m := managerOf(t, store, options...)
 			mustCreate(t, m, minimal("a"))
 			before := recordsOf(t, store)
-			got := c.write(t.Context(), m, relayer.DryRun())
+			_, got := c.write(m, t.Context(), "a", relayer.DryRun())
 			if after := recordsOf(t, store); after != before {
 				t.Errorf("stored\n%s", after)
 			}
-			want := c.write(t.Context(), m)
+			_, want := c.write(m, t.Context(), "a")
 			if !errors.Is(got, c.want) || fmt.Sprint(got) != fmt.Sprint(want) {
 				t.Errorf("a dry run returns %v, the write %v, want %v", got, want, c.want)
 			}
@@ -399,7 +361,7 @@ func TestDryRun_ExclusiveSigners(t *testing.T) {
 		req.Network = fmt.Sprint("network-", i)
 		mustCreate(t, m, req)
 	}
-	same := managerOf(t, oneDamaged{store, 3}, relayer.WithExclusiveSigners())
+	same := managerOf(t, oneDamaged{store, 4}, relayer.WithExclusiveSigners())
 	for name, c := range map[string]struct {
 		change func(*relayer.CreateRequest)
 		isUsed bool
@@ -426,37 +388,5 @@ func TestDryRun_ExclusiveSigners(t *testing.T) {
 			}
 			wantFields(t, fieldErrors(t, err), "signer_id")
 		}
-	}
-}
-
-// A dry run is observed as one operation.
-func TestDryRun_Observed(t *testing.T) {
-	for name, write := range writes {
-		var got []relayer.Operation
-		m := registry(t, relayer.WithExclusiveSigners(), atEnd(func(operation relayer.Operation, _ error) { got = append(got, operation) }))
-		got = nil
-		req := func() error {
-			if name == "create" {
-				free := withURLs("new", "https://rpc.example/key")
-				free.SignerID = "free"
-				return second(m.Create(t.Context(), free, relayer.DryRun()))
-			}
-			return second(write(t.Context(), m, relayer.DryRun()))
-		}
-		mustSucceed(t, req())
-		if len(got) != 1 || !got[0].DryRun || got[0].OldRevision != got[0].Revision || (got[0].Revision == 0) != (name == "create") || got[0].Changed != nil {
-			t.Errorf("%s: observed %+v", name, got)
-		}
-	}
-}
-
-// A damaged relayer can be deleted; its dry run deletes nothing.
-func TestDryRun_DeleteDamaged(t *testing.T) {
-	store := unreadableStore{memory.New(), "damaged", func(uint64) error {
-		t.Error("deleted")
-		return nil
-	}}
-	if err := managerOf(t, store).Delete(t.Context(), "damaged", relayer.DryRun()); err != nil {
-		t.Error(err)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -126,30 +125,10 @@ func TestList_MaxPerPage(t *testing.T) {
 	}
 }
 
-// allIDs iterates over all relayers and fails on any error.
-func allIDs(t *testing.T, m *relayer.Manager, between func(returned int)) []string {
-	t.Helper()
-	var ids []string
-	for r, err := range m.All(context.Background(), relayer.Selector{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		ids = append(ids, r.ID)
-		between(len(ids))
-	}
-	return ids
-}
-
 // remove deletes a record without the Manager, like another host with the same store.
 func remove(t testing.TB, store relayer.Store, id string) {
 	t.Helper()
-	rec, err := store.Get(context.Background(), id)
-	if err == nil {
-		err = store.Delete(context.Background(), id, rec.Revision, nil)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustSucceed(t, store.Delete(t.Context(), id, storedRecord(t, store, id).Revision, nil))
 }
 
 // TestAll_Order covers numbers of relayers around the size of a batch.
@@ -157,30 +136,38 @@ func TestAll_Order(t *testing.T) {
 	for _, count := range []int{1, 2, 99, 100, 101, 198, 199, 200, 201, 250} {
 		m := newManager(t)
 		ids := created(t, m, count)
-		if got := allIDs(t, m, func(int) {}); !slices.Equal(got, ids) {
+		if got := idsOf(allOf(t, m, relayer.Selector{})); !slices.Equal(got, ids) {
 			t.Errorf("%d relayers: All returned %q", count, got)
 		}
 	}
 }
 
+var errStore = fmt.Errorf("disk on fire: %w", relayer.ErrUnavailable)
+
+// failingAfter is a store that fails all reads after the first ones.
+func failingAfter(store relayer.Store, reads int) relayer.Store {
+	return hooked{Store: store, before: func(context.Context, string, string) error {
+		if reads--; reads < 0 {
+			return errStore
+		}
+		return nil
+	}}
+}
+
 // After a break neither the caller nor the store is called again.
 func TestAll_Break(t *testing.T) {
-	store := &failingStore{Store: memory.New(), failAt: -1}
-	m := managerOf(t, store)
-	created(t, m, 150)
+	store := memory.New()
+	created(t, managerOf(t, store), 150)
 	for _, enough := range []int{1, 99, 100} {
-		store.lists, store.failAt = 0, 1
 		seen := 0
-		for _, err := range m.All(context.Background(), relayer.Selector{}) {
-			if err != nil {
-				t.Fatal(err)
-			}
+		for _, err := range managerOf(t, failingAfter(store, 1)).All(t.Context(), relayer.Selector{}) {
+			mustSucceed(t, err)
 			if seen++; seen == enough {
 				break
 			}
 		}
-		if seen != enough || store.lists != 1 {
-			t.Errorf("seen %d in %d reads, want %d in 1", seen, store.lists, enough)
+		if seen != enough {
+			t.Errorf("seen %d, want %d", seen, enough)
 		}
 	}
 }
@@ -193,13 +180,15 @@ func TestAll_DuringDeletes(t *testing.T) {
 				store := memory.New()
 				m := managerOf(t, store)
 				ids := created(t, m, 350)
-				got := allIDs(t, m, func(returned int) {
-					if returned == at {
+				var got []string
+				for r, err := range m.All(t.Context(), relayer.Selector{}) {
+					mustSucceed(t, err)
+					if got = append(got, r.ID); len(got) == at {
 						for _, id := range ids[:deleted] {
 							remove(t, store, id)
 						}
 					}
-				})
+				}
 				wantEachOnce(t, got, ids[max(deleted, at):])
 			})
 		}
@@ -222,72 +211,40 @@ func wantEachOnce(t *testing.T, got, must []string) {
 	}
 }
 
-// failingStore counts its lists, and fails one of them.
-type failingStore struct {
-	relayer.Store
-	failAt int // counted from 0
-	lists  int
-}
-
-var errStore = fmt.Errorf("disk on fire: %w", relayer.ErrUnavailable)
-
-func (s *failingStore) List(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
-	s.lists++
-	if s.lists-1 == s.failAt {
-		return relayer.Listing{}, errStore
-	}
-	return s.Store.List(ctx, query)
-}
-
-func (s *failingStore) Get(context.Context, string) (relayer.Record, error) {
-	return relayer.Record{}, errStore
-}
-
-// Errors of the store are wrapped.
+// Errors of the store are wrapped, and All yields the relayers before its error.
 func TestManager_StoreErrors(t *testing.T) {
-	ctx := context.Background()
-	store := &failingStore{Store: memory.New(), failAt: -1}
-	m := managerOf(t, store)
-	ids := created(t, m, 150)
-
-	for failAt, want := range []int{0, 100} {
-		store.lists, store.failAt = 0, failAt
-		var got []string
+	ctx := t.Context()
+	store := memory.New()
+	ids := created(t, managerOf(t, store), 150)
+	for reads, want := range []int{0, 100} {
+		got := []string{}
 		var failures []error
-		for r, err := range m.All(ctx, relayer.Selector{}) {
+		for r, err := range managerOf(t, failingAfter(store, reads)).All(ctx, relayer.Selector{}) {
+			if (r == nil) != (err != nil) {
+				t.Errorf("relayer %v with error %v", r, err)
+			}
 			if err != nil {
-				if r != nil {
-					t.Errorf("a relayer with the error: %v", r)
-				}
 				failures = append(failures, err)
 				continue
 			}
 			got = append(got, r.ID)
 		}
 		if !slices.Equal(got, ids[:want]) || len(failures) != 1 || !errors.Is(failures[0], relayer.ErrUnavailable) {
-			t.Errorf("read %d fails: %d relayers, errors %v", failAt, len(got), failures)
+			t.Errorf("read %d fails: %d relayers, errors %v", reads, len(got), failures)
 		}
 	}
-
-	store.lists, store.failAt = 0, 0
+	m := managerOf(t, failingAfter(store, 0))
 	if page, err := m.List(ctx, relayer.ListQuery{Page: 1, PerPage: 10}); !errors.Is(err, errStore) || page != nil {
 		t.Errorf("List: %v, %v", page, err)
 	}
-	store.lists = 0
-	if page, err := listDocuments(ctx, m, relayer.ListQuery{}); !errors.Is(err, errStore) || page != nil {
-		t.Errorf("documents: %+v, %v", page, err)
-	}
-	if r, err := m.Get(ctx, "a"); !errors.Is(err, errStore) || r != nil {
+	if r, err := m.Get(ctx, ids[0]); !errors.Is(err, errStore) || r != nil {
 		t.Errorf("Get: %v, %v", r, err)
-	}
-	if got, err := m.Documents().Get(ctx, "a"); !errors.Is(err, errStore) || !reflect.DeepEqual(got, relayer.Document{}) {
-		t.Errorf("GetDocument: %v, %v", got, err)
 	}
 }
 
 // A damaged record is an error that quotes nothing of its private part.
 func TestManager_DamagedRecords(t *testing.T) {
-	ctx := context.Background()
+	ctx := t.Context()
 	const document = `{"id":"a","network_type":"evm","custom_rpc_urls":[{"url":"https://a.example/***","weight":1}],"policies":{}}`
 	for name, rec := range map[string]relayer.Record{
 		"no document":        {ID: "a"},
@@ -298,9 +255,7 @@ func TestManager_DamagedRecords(t *testing.T) {
 		"private of a kind":  {ID: "a", Document: []byte(document), Private: []byte(`{"custom_rpc_urls":"https://a.example/SECRET"}`)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			store := memory.New()
-			must(store.Create(ctx, rec))(t)
-			m := managerOf(t, store)
+			m := managerOf(t, storeOf(t, rec))
 			mustCreate(t, m, minimal("after"))
 			r, err := m.Get(ctx, "a")
 			if err == nil || r != nil || strings.Contains(err.Error(), "SECRET") {
@@ -333,41 +288,29 @@ func walk(t *testing.T, m *relayer.Manager) (ids, damaged []string) {
 	return ids, damaged
 }
 
-// oneDamaged is a store that cannot read the record at an offset.
+// oneDamaged is a store that cannot read the record with a sequence number.
 type oneDamaged struct {
 	relayer.Store
-	offset int
+	sequence uint64
 }
 
 func (s oneDamaged) List(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
-	damaged, err := s.Store.List(ctx, relayer.StoreQuery{Offset: s.offset, Limit: 1})
-	if err != nil {
-		return relayer.Listing{}, err
-	}
 	listing, err := s.Store.List(ctx, query)
-	if err != nil || len(damaged.Records) == 0 {
-		return listing, err
+	if i := slices.IndexFunc(listing.Records, func(rec relayer.Record) bool { return rec.Sequence == s.sequence }); i >= 0 {
+		err = &relayer.CorruptError{ID: listing.Records[i].ID, Sequence: s.sequence, Err: relayer.ErrUnavailable}
+		listing.Records = listing.Records[:i]
 	}
-	sequence := damaged.Records[0].Sequence
-	at := slices.IndexFunc(listing.Records, func(rec relayer.Record) bool { return rec.Sequence == sequence })
-	if at < 0 {
-		return listing, nil
-	}
-	listing.Records = listing.Records[:at]
-	return listing, &relayer.CorruptError{Sequence: sequence, Err: relayer.ErrUnavailable}
+	return listing, err
 }
 
 // A record that the store cannot read is the first or the last one of a batch, or of all.
 func TestAll_DamagedRecord(t *testing.T) {
 	store := memory.New()
-	var all []string
-	for i := range 150 {
-		all = append(all, mustCreate(t, managerOf(t, store), minimal(fmt.Sprintf("r%03d", i))).ID)
-	}
+	all := created(t, managerOf(t, store), 150)
 	for _, offset := range []int{0, 99, 100, 149} {
-		ids, damaged := walk(t, managerOf(t, oneDamaged{store, offset}))
-		if want := slices.Delete(slices.Clone(all), offset, offset+1); !slices.Equal(ids, want) || len(damaged) != 1 {
-			t.Errorf("offset %d: relayers %q, %d damaged", offset, ids, len(damaged))
+		ids, damaged := walk(t, managerOf(t, oneDamaged{store, uint64(offset) + 1}))
+		if want := slices.Delete(slices.Clone(all), offset, offset+1); !slices.Equal(ids, want) || !slices.Equal(damaged, all[offset:offset+1]) {
+			t.Errorf("offset %d: relayers %q, damaged %q", offset, ids, damaged)
 		}
 	}
 }
@@ -446,13 +389,6 @@ func TestList_After(t *testing.T) {
 	})
 }
 
-func TestList_AfterLast(t *testing.T) {
-	m := newManager(t)
-	if page, err := m.List(t.Context(), relayer.ListQuery{After: new(relayer.Cursor("9223372036854775807"))}); err != nil || len(page.Relayers) != 0 || page.Next != "" {
-		t.Errorf("past the end: %+v, %v", page, err)
-	}
-}
-
 // A position resumes a watch of the same selection only: another one would lack changes.
 func TestWatch_PositionOfAnotherSelector(t *testing.T) {
 	m := newManager(t)
@@ -486,4 +422,43 @@ func firstChange(t *testing.T, m *relayer.Manager, query relayer.WatchQuery, wri
 		break
 	}
 	return first, err
+}
+
+// fixedStore returns the same records for every query, and allocates nothing.
+type fixedStore struct {
+	relayer.Store
+	listing relayer.Listing
+}
+
+func (s fixedStore) Get(context.Context, string) (relayer.Record, error) {
+	return s.listing.Records[0], nil
+}
+
+func (s fixedStore) List(context.Context, relayer.StoreQuery) (relayer.Listing, error) {
+	return s.listing, nil
+}
+
+// A get of a document allocates nothing. A list allocates its page, and a view also the query
+// and the position.
+func TestDocuments_Allocations(t *testing.T) {
+	store := memory.New()
+	created(t, managerOf(t, store), 100)
+	listing := must(store.List(t.Context(), relayer.StoreQuery{Limit: 100}))(t)
+	ctx := t.Context()
+	m := managerOf(t, fixedStore{store, listing})
+	view := m.Within(mustParse(t, "network=sepolia|mainnet,paused=false"))
+	for name, c := range map[string]struct {
+		most float64
+		read func() error
+	}{
+		"get":            {0, func() error { return second(m.Documents().Get(ctx, listing.Records[0].ID)) }},
+		"get in a view":  {0, func() error { return second(view.Documents().Get(ctx, listing.Records[0].ID)) }},
+		"list":           {3, func() error { return second(listDocuments(ctx, m, relayer.ListQuery{PerPage: 100})) }},
+		"list in a view": {14, func() error { return second(listDocuments(ctx, view, relayer.ListQuery{PerPage: 100})) }},
+	} {
+		mustSucceed(t, c.read())
+		if got := testing.AllocsPerRun(100, func() { _ = c.read() }); got > c.most {
+			t.Errorf("%s: %v allocations, want at most %v", name, got, c.most)
+		}
+	}
 }

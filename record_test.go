@@ -72,39 +72,21 @@ func TestRecord_MaskedDoesNotDecode(t *testing.T) {
 	}
 }
 
-// leftoverStore is a store that returns a record with every error.
-type leftoverStore struct{ relayer.Store }
-
-var leftover = relayer.Record{ID: "leftover", Revision: 99, Document: []byte(`{"leftover":true}`)}
-
-func (leftoverStore) Get(context.Context, string) (relayer.Record, error) {
-	return leftover, relayer.ErrNotFound
-}
-
-func (leftoverStore) List(context.Context, relayer.StoreQuery) (relayer.Listing, error) {
-	return relayer.Listing{Records: []relayer.Record{leftover}, Total: 99}, relayer.ErrUnavailable
-}
-
-func (leftoverStore) Create(context.Context, relayer.Record) (relayer.Record, error) {
-	return leftover, relayer.ErrExists
-}
-
 // A record that a store returns with an error is ignored.
 func TestDocuments_RecordWithError(t *testing.T) {
-	m, err := relayer.New(leftoverStore{memory.New()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := memory.New()
+	mustCreate(t, managerOf(t, store), minimal("a"))
+	m := managerOf(t, hooked{Store: store, after: func(context.Context, string, error) error { return errStore }})
 	document, err := m.Documents().Get(t.Context(), "a")
-	if !reflect.DeepEqual(document, relayer.Document{}) || !errors.Is(err, relayer.ErrNotFound) {
+	if !reflect.DeepEqual(document, relayer.Document{}) || !errors.Is(err, errStore) {
 		t.Errorf("GetDocument: %v, error %v", document, err)
 	}
 	page, err := listDocuments(t.Context(), m, relayer.ListQuery{})
-	if page != nil || !errors.Is(err, relayer.ErrUnavailable) {
+	if page != nil || !errors.Is(err, errStore) {
 		t.Errorf("List: %+v, error %v", page, err)
 	}
 	document, err = m.Documents().Create(t.Context(), []byte(evmBody()))
-	if !reflect.DeepEqual(document, relayer.Document{}) || !errors.Is(err, relayer.ErrExists) {
+	if !reflect.DeepEqual(document, relayer.Document{}) || !errors.Is(err, errStore) {
 		t.Errorf("CreateDocument: %v, error %v", document, err)
 	}
 }

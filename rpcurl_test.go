@@ -309,20 +309,6 @@ func TestRPCURL_Valid(t *testing.T) {
 	}
 }
 
-// A URL that is not valid UTF-8 is rejected instead of changed.
-func TestRPCURL_NotAString(t *testing.T) {
-	for _, text := range []relayer.RPCURL{"https://a.example/\xffKEY", "https://a.example/?\xc0\xaf", "https://user:\xff@a.example", "https://\xff.example"} {
-		req := minimal("")
-		req.CustomRPCURLs = []relayer.RPCConfig{{URL: text}}
-		r, err := newManager(t).Create(t.Context(), req)
-		if err == nil {
-			t.Errorf("%q accepted as %q", string(text), r.CustomRPCURLs[0].URL.Unmasked())
-			continue
-		}
-		wantFields(t, fieldErrors(t, err), "custom_rpc_urls[0].url")
-	}
-}
-
 const keyHeader = `"custom_rpc_urls":[{"url":"https://a.example/v2/KEY","headers":{"X-Key":"SECRET-1","authorization":"Bearer SECRET-2"}},{"url":"https://b.example"}]`
 
 // The values of headers are in the private part only: in Go, and in documents with full URLs.

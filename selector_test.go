@@ -308,16 +308,27 @@ func TestSelector_Matches(t *testing.T) {
 	}
 }
 
+// errorsOfLists returns the errors of all lists of a selection.
+func errorsOfLists(t *testing.T, m *relayer.Manager, s relayer.Selector) map[string]error {
+	t.Helper()
+	return map[string]error{
+		"list":      second(m.List(t.Context(), relayer.ListQuery{Selector: s})),
+		"documents": second(listDocuments(t.Context(), m, relayer.ListQuery{Selector: s})),
+		"all":       firstError(m.All(t.Context(), s)),
+	}
+}
+
+// errorsOfReads returns the errors of all lists and watches of a selection.
+func errorsOfReads(t *testing.T, m *relayer.Manager, s relayer.Selector) map[string]error {
+	t.Helper()
+	errs := errorsOfLists(t, m, s)
+	errs["watch"] = firstError(m.Watch(t.Context(), relayer.WatchQuery{Selector: s}))
+	errs["watch documents"] = firstError(m.Documents().Watch(t.Context(), relayer.WatchQuery{Selector: s}))
+	return errs
+}
+
 func TestSelector_InvalidInOperations(t *testing.T) {
-	m := registry(t)
-	invalid := relayer.Selector{}.Where("paused", "maybe")
-	for name, err := range map[string]error{
-		"list":            second(m.List(t.Context(), relayer.ListQuery{Selector: invalid})),
-		"documents":       second(listDocuments(t.Context(), m, relayer.ListQuery{Selector: invalid})),
-		"all":             firstError(m.All(t.Context(), invalid)),
-		"watch":           firstError(m.Watch(t.Context(), relayer.WatchQuery{Selector: invalid})),
-		"watch documents": firstError(m.Documents().Watch(t.Context(), relayer.WatchQuery{Selector: invalid})),
-	} {
+	for name, err := range errorsOfReads(t, registry(t), relayer.Selector{}.Where("paused", "maybe")) {
 		if err == nil {
 			t.Errorf("%s: no error", name)
 			continue
@@ -562,9 +573,9 @@ func TestSelection_Lists(t *testing.T) {
 			if len(model.selected(s)) > 0 {
 				nonEmpty++
 			}
-			scope := drawScope(random)
-			view := naive(model.selected(scope))
-			view.compare(t, m.Within(scope), s, page, perPage)
+			scope, inner := drawScope(random), drawScope(random)
+			naive(model.selected(scope)).compare(t, m.Within(scope), s, page, perPage)
+			naive(model.selected(scope.And(inner))).compare(t, m.Within(scope).Within(inner), s, page, perPage)
 		}
 		if nonEmpty < 50 {
 			t.Errorf("only %d selections had relayers", nonEmpty)

@@ -22,20 +22,17 @@ import (
 func TestAddressResolver_Address(t *testing.T) {
 	type key struct{}
 	ctx := context.WithValue(context.Background(), key{}, "caller's")
-	resolve := func(ctx context.Context, req relayer.CreateRequest) (string, error) {
+	m := newManager(t, relayer.WithAddressResolver(func(ctx context.Context, req relayer.CreateRequest) (string, error) {
 		return fmt.Sprint(ctx.Value(key{}), "/", req.SignerID, "/", req.NetworkType, "/", req.Network), nil
-	}
-	m := newManager(t, relayer.WithAddressResolver(resolve))
+	}))
 	const want = "caller's/s/stellar/w"
 	document, err := m.Documents().Create(ctx, []byte(body("stellar", `"id":"a"`)))
 	if err != nil || member(t, document.JSON, "address") != `"`+want+`"` {
 		t.Errorf("document %s, %v", document.JSON, err)
 	}
-	r, err := m.Get(context.Background(), "a")
-	if err != nil || r.Address != want {
-		t.Errorf("address %q, %v, want %q", r.Address, err, want)
+	if r := mustGet(t, m, "a"); r.Address != want {
+		t.Errorf("address %q, want %q", r.Address, want)
 	}
-	// Reads return the stored address without a call of the resolver.
 	without := mustCreateDocument(t, newManager(t), evmBody())
 	if got := member(t, without.JSON, "address"); got != `""` {
 		t.Errorf("address without a resolver: %s", got)
@@ -61,32 +58,6 @@ func TestAddressResolver_UnknownSigner(t *testing.T) {
 
 	_, err := newManager(t, option).Create(context.Background(), minimal(""))
 	wantFields(t, fieldErrors(t, err), "signer_id")
-}
-
-// Any other error of the resolver is returned.
-func TestAddressResolver_Error(t *testing.T) {
-	fault := errors.New("vault sealed")
-	invalid := &relayer.ValidationError{Fields: []relayer.FieldError{{Field: "signer_id", Message: "at https://vault.example/KEY"}}}
-	m := newManager(t, relayer.WithAddressResolver(func(context.Context, relayer.CreateRequest) (string, error) {
-		return "0x1", errors.Join(fault, invalid)
-	}))
-	ctx := context.Background()
-	_, err := m.Create(ctx, minimal("a"))
-	if _, isInvalid := errors.AsType[*relayer.ValidationError](err); isInvalid || !errors.Is(err, fault) || errors.Is(err, relayer.ErrInvalid) {
-		t.Errorf("Create: %v", err)
-	}
-	if strings.Contains(err.Error(), "KEY") {
-		t.Errorf("the error has a full URL: %v", err)
-	}
-	if _, err := m.Documents().Create(ctx, []byte(evmBody(`"id":"a"`))); !errors.Is(err, fault) {
-		t.Errorf("CreateDocument: %v", err)
-	}
-	if _, err := m.Get(ctx, "a"); !errors.Is(err, relayer.ErrNotFound) {
-		t.Errorf("stored all the same: %v", err)
-	}
-	// The problems of an invalid request come before an error of the resolver.
-	_, err = m.Documents().Create(ctx, []byte(evmBody(`"x":1`)))
-	wantFields(t, fieldErrors(t, err), "x")
 }
 
 const (
@@ -129,13 +100,11 @@ func wantHostFault(t *testing.T, networkType relayer.NetworkType, address string
 	m := newManager(t, append(options, withAddress(address))...)
 	req := minimal("a")
 	req.NetworkType = networkType
-	_, err := m.Create(t.Context(), req)
-	_, wireErr := m.Documents().Create(t.Context(), []byte(body(string(networkType), `"id":"a"`)))
-	for _, err := range []error{err, wireErr} {
-		if err == nil || errors.Is(err, relayer.ErrInvalid) {
+	for _, err := range []error{
+		second(m.Create(t.Context(), req)), second(m.Documents().Create(t.Context(), []byte(body(string(networkType), `"id":"a"`)))),
+	} {
+		if err == nil || errors.Is(err, relayer.ErrInvalid) || strings.Contains(err.Error(), "SECRET") {
 			t.Errorf("%s address %q: error %v", networkType, address, err)
-		} else if strings.Contains(err.Error(), "SECRET") {
-			t.Errorf("the error quotes the address: %v", err)
 		}
 	}
 	if _, err := m.Get(t.Context(), "a"); !errors.Is(err, relayer.ErrNotFound) {
@@ -162,51 +131,46 @@ func TestAddressResolver_ValidAddress(t *testing.T) {
 	}
 }
 
-// The resolver is not called for an invalid signer or network.
+// The resolver is not called for an invalid signer or network. Other problems come before its error.
 func TestAddressResolver_InvalidRequest(t *testing.T) {
-	calls := 0
+	calls, fault := 0, error(nil)
 	m := newManager(t, relayer.WithAddressResolver(func(context.Context, relayer.CreateRequest) (string, error) {
 		calls++
-		return "", nil
+		return "", fault
 	}))
 	for _, path := range []string{"signer_id", "network", "network_type"} {
 		for _, wrong := range []string{`""`, `5`, `null`, `"\u0000"`} {
-			if _, err := m.Documents().Create(context.Background(), []byte(replaced(t, evmBody(), path, wrong))); !errors.Is(err, relayer.ErrInvalid) {
-				t.Errorf("%s %s: %v", path, wrong, err)
-			}
+			_, err := m.Documents().Create(t.Context(), []byte(replaced(t, evmBody(), path, wrong)))
+			wantFields(t, fieldErrors(t, err), path)
 		}
 	}
 	if calls != 0 {
-		t.Errorf("the resolver was calls %d times", calls)
+		t.Errorf("the resolver was called %d times", calls)
 	}
 	mustCreate(t, m, minimal(""))
 	if calls != 1 {
-		t.Errorf("the resolver was calls %d times for one relayer", calls)
+		t.Errorf("the resolver was called %d times for one relayer", calls)
 	}
+	fault = errors.New("vault sealed")
+	_, err := m.Documents().Create(t.Context(), []byte(evmBody(`"x":1`)))
+	wantFields(t, fieldErrors(t, err), "x")
 }
 
 func TestNetworkRules_OuterSpaces(t *testing.T) {
-	store := memory.New()
-	lenient, strict := managerOf(t, store), managerOf(t, store, relayer.WithNetworkRules())
-	for _, names := range [][2]string{{" sepolia", "s"}, {"sepolia\t", "s"}, {"sepolia", "\u00a0s"}, {"sepolia", "s "}} {
+	for _, c := range []struct{ network, signer, field string }{
+		{" sepolia", "s", "network"}, {"sepolia\t", "s", "network"}, {"sepolia", "\u00a0s", "signer_id"}, {"sepolia", "s ", "signer_id"},
+	} {
+		store := memory.New()
+		strict := managerOf(t, store, relayer.WithNetworkRules())
 		req := minimal("a")
-		req.Network, req.SignerID = names[0], names[1]
-		field := "network"
-		if names[0] == "sepolia" {
-			field = "signer_id"
-		}
+		req.Network, req.SignerID = c.network, c.signer
 		problems := fieldErrors(t, second(strict.Create(t.Context(), req)))
-		if !slices.Equal(problems, []relayer.FieldError{{Field: field, Message: "must not begin or end with a space"}}) {
-			t.Errorf("%q: %+v", names, problems)
+		if !slices.Equal(problems, []relayer.FieldError{{Field: c.field, Message: "must not begin or end with a space"}}) {
+			t.Errorf("%q: %+v", c, problems)
 		}
-		mustCreate(t, lenient, req)
+		mustCreate(t, managerOf(t, store), req)
 		// These fields cannot be changed, so that the rule applies only to new relayers.
-		if _, err := strict.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"name": "m"})); err != nil {
-			t.Errorf("%q stored before: %v", names, err)
-		}
-		if err := strict.Delete(t.Context(), "a"); err != nil {
-			t.Fatal(err)
-		}
+		must(strict.Patch(t.Context(), "a", []byte(`{"name":"m"}`)))(t)
 	}
 }
 
@@ -275,26 +239,12 @@ func TestLabels_Create(t *testing.T) {
 		`{"a":"<é&\u2713> %,|="}`:                                                `{"a":"<é&✓> %,|="}`,
 		`{"` + strings.Repeat("k", 63) + `":"` + strings.Repeat("é", 128) + `"}`: `{"` + strings.Repeat("k", 63) + `":"` + strings.Repeat("é", 128) + `"}`,
 	} {
-		m := newManager(t)
-		document := mustCreateDocument(t, m, evmBody(`"id":"a"`, `"labels":`+text))
+		document := mustCreateDocument(t, newManager(t), evmBody(`"labels":`+text))
 		if got := member(t, document.JSON, "labels"); got != want {
 			t.Errorf("%s is stored as %s, want %s", text, got, want)
 		}
 		if want != "" && !strings.HasSuffix(string(document.JSON), `,"labels":`+want+`}`) {
 			t.Errorf("labels are not last: %s", document.JSON)
-		}
-		r := mustGet(t, m, "a")
-		other := newManager(t)
-		mustCreate(t, other, requestFor(r))
-		if got := storedDocument(t, other, "a"); got != string(document.JSON) {
-			t.Errorf("through Go %s, want %s", got, document.JSON)
-		}
-		body, err := requestFor(r).MarshalUnmasked()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if again := mustCreateDocument(t, newManager(t), string(body)); string(again.JSON) != string(document.JSON) {
-			t.Errorf("through MarshalUnmasked %s, want %s", again.JSON, document.JSON)
 		}
 	}
 	mustCreateDocument(t, newManager(t), evmBody(`"labels":`+labelsOf(32)))
@@ -341,59 +291,40 @@ func TestLabels_Invalid(t *testing.T) {
 
 // A patch merges labels key by key.
 func TestLabels_Patch(t *testing.T) {
-	for _, test := range []struct{ patch, want string }{
-		{`{}`, `{"a":"1","b":"2"}`},
-		{`{"labels":{}}`, `{"a":"1","b":"2"}`},
-		{`{"labels":{"c":"3"}}`, `{"a":"1","b":"2","c":"3"}`},
-		{`{"labels":{"a":"x"}}`, `{"a":"x","b":"2"}`},
-		{`{"labels":{"a":""}}`, `{"a":"","b":"2"}`},
-		{`{"labels":{"a":null}}`, `{"b":"2"}`},
-		{`{"labels":{"none":null}}`, `{"a":"1","b":"2"}`},
-		{`{"labels":{"a":null,"b":null}}`, ""},
-		{`{"labels":{"a":null,"b":null,"c":"3"}}`, `{"c":"3"}`},
-		{`{"labels":null}`, ""},
-		{`{"name":"new"}`, `{"a":"1","b":"2"}`},
+	for patch, want := range map[string]string{
+		`{}`:                                     `{"a":"1","b":"2"}`,
+		`{"labels":{}}`:                          `{"a":"1","b":"2"}`,
+		`{"labels":{"c":"3"}}`:                   `{"a":"1","b":"2","c":"3"}`,
+		`{"labels":{"a":"x"}}`:                   `{"a":"x","b":"2"}`,
+		`{"labels":{"a":""}}`:                    `{"a":"","b":"2"}`,
+		`{"labels":{"a":null}}`:                  `{"b":"2"}`,
+		`{"labels":{"none":null}}`:               `{"a":"1","b":"2"}`,
+		`{"labels":{"a":null,"b":null}}`:         "",
+		`{"labels":{"a":null,"b":null,"c":"3"}}`: `{"c":"3"}`,
+		`{"labels":null}`:                        "",
+		`{"name":"new"}`:                         `{"a":"1","b":"2"}`,
 	} {
 		m := newManager(t)
 		before := mustCreateDocument(t, m, evmBody(`"id":"a"`, `"labels":{"b":"2","a":"1"}`))
-		after, err := m.Documents().Patch(t.Context(), "a", []byte(test.patch))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := member(t, after.JSON, "labels"); got != test.want {
-			t.Errorf("%s: %s, want %s", test.patch, got, test.want)
+		after := must(m.Documents().Patch(t.Context(), "a", []byte(patch)))(t)
+		if got := member(t, after.JSON, "labels"); got != want {
+			t.Errorf("%s: %s, want %s", patch, got, want)
 		}
 		if isSame := string(after.JSON) == string(before.JSON); isSame != (after.Revision == before.Revision) {
-			t.Errorf("%s: revision %d after %d", test.patch, after.Revision, before.Revision)
+			t.Errorf("%s: revision %d after %d", patch, after.Revision, before.Revision)
 		}
 	}
 	m := newManager(t)
 	mustCreateDocument(t, m, evmBody(`"id":"a"`, `"labels":`+labelsOf(32)))
-	_, err := m.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"labels": map[string]any{"k0": nil, "new": "x"}}))
-	if err != nil {
-		t.Errorf("one of 32 labels replaced by another: %v", err)
-	}
-	_, err = m.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"labels": map[string]string{"more": "x"}}))
-	wantFields(t, fieldErrors(t, err), "labels")
+	must(m.Patch(t.Context(), "a", []byte(`{"labels":{"k0":null,"new":"x"}}`)))(t)
+	wantFields(t, fieldErrors(t, second(m.Patch(t.Context(), "a", []byte(`{"labels":{"more":"x"}}`)))), "labels")
 }
 
 // sizeOf returns the size of a relayer as stored.
 func sizeOf(t *testing.T, store relayer.Store, id string) int {
 	t.Helper()
-	rec, err := store.Get(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rec := storedRecord(t, store, id)
 	return len(rec.Document) + len(rec.Private)
-}
-
-func managerOf(t testing.TB, store relayer.Store, options ...relayer.Option) *relayer.Manager {
-	t.Helper()
-	m, err := relayer.New(store, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
 }
 
 func wantTooLarge(t *testing.T, what string, err error, limit, size int) {
@@ -407,24 +338,18 @@ func wantTooLarge(t *testing.T, what string, err error, limit, size int) {
 func TestMaxRelayerSize_Default(t *testing.T) {
 	store := memory.New()
 	m := managerOf(t, store)
-	req := minimal("a")
-	req.CustomRPCURLs = []relayer.RPCConfig{{URL: "https://rpc.example/v2/key"}}
+	req := withURLs("a", "https://rpc.example/v2/key")
 	mustCreate(t, m, req)
 	room := 262144 - sizeOf(t, store, "a")
 
 	fits := "n" + strings.Repeat("x", room)
 	longer := fits + "x"
-	rename := func(name string) func(*relayer.Relayer) error {
-		return func(r *relayer.Relayer) error { r.Name = name; return nil }
+	for what, write := range map[string]operation{"update": updating(func(r *relayer.Relayer) { r.Name = longer }), "patch": patching(`{"name":"` + longer + `"}`)} {
+		wantTooLarge(t, what, second(write(m, t.Context(), "a")), 262144, 262145)
 	}
-	for what, err := range map[string]error{
-		"update": second(m.Update(t.Context(), "a", rename(longer))),
-		"patch":  second(m.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"name": longer}))),
-	} {
-		wantTooLarge(t, what, err, 262144, 262145)
-	}
-	if _, err := m.Update(t.Context(), "a", rename(fits)); err != nil || sizeOf(t, store, "a") != 262144 {
-		t.Errorf("a relayer of the maximum size: %v, %d bytes", err, sizeOf(t, store, "a"))
+	must(m.Patch(t.Context(), "a", []byte(`{"name":"`+fits+`"}`)))(t)
+	if size := sizeOf(t, store, "a"); size != 262144 {
+		t.Errorf("a relayer of the maximum size has %d bytes", size)
 	}
 
 	req.ID, req.Name = "b", longer
@@ -432,13 +357,10 @@ func TestMaxRelayerSize_Default(t *testing.T) {
 	wantTooLarge(t, "validate", req.Validate(t.Context()), 262144, 262145)
 	req.Name, req.Paused = fits, true
 	mustCreate(t, m, req)
-	if _, err := m.Documents().Patch(t.Context(), "b", []byte(`{"paused":false}`)); err != nil {
-		t.Errorf("resuming a relayer of the maximum size: %v", err)
-	}
-	// Unknown members and full URLs count.
-	if _, err := m.Patch(t.Context(), "b", patchtest.JSON(map[string]any{"custom_rpc_urls": []relayer.RPCConfig{{URL: "https://rpc.example/v2/key2"}}})); !errors.Is(err, relayer.ErrInvalid) {
-		t.Errorf("a longer URL with the same mask: %v", err)
-	}
+	must(m.Resume(t.Context(), "b"))(t)
+	// A longer URL has the same mask.
+	_, err := m.Patch(t.Context(), "b", []byte(`{"custom_rpc_urls":[{"url":"https://rpc.example/v2/key2"}]}`))
+	wantTooLarge(t, "full URLs", err, 262144, 262145)
 }
 
 // What was stored above the maximum can be read, shrunk, switched and deleted.
@@ -448,47 +370,35 @@ func TestMaxRelayerSize_StoredAbove(t *testing.T) {
 	req.Policy = &relayer.EVMPolicy{WhitelistReceivers: slices.Repeat([]string{"receiver"}, 1000)}
 	req.NotificationID = "x"
 	mustCreate(t, managerOf(t, store), req)
-	before := sizeOf(t, store, "a")
 	m := managerOf(t, store, relayer.WithMaxRelayerSize(1000))
 	ctx := t.Context()
 	mustGet(t, m, "a")
-	if _, err := m.List(ctx, relayer.ListQuery{Page: 1, PerPage: 10}); err != nil {
-		t.Error(err)
-	}
-	patch := func(text string) func() error {
-		return func() error { return second(m.Documents().Patch(ctx, "a", []byte(text))) }
-	}
-	wantTooLarge(t, "growing", patch(`{"name":"nn"}`)(), 1000, before+1)
-	for i, step := range []func() error{
-		func() error { return second(m.Pause(ctx, "a")) },
-		func() error { return second(m.Resume(ctx, "a")) },
-		patch(`{"paused":true}`), patch(`{"paused":false}`), patch(`{}`), patch(`{"name":"m"}`), patch(`{"notification_id":null}`),
-		func() error {
-			return second(m.Disable(ctx, "a", relayer.DisabledReason{Type: "x", Details: strings.Repeat("long", 1<<14)}))
-		},
-		func() error { return second(m.Enable(ctx, "a")) },
+	must(m.List(ctx, relayer.ListQuery{}))(t)
+	wantTooLarge(t, "growing", second(m.Patch(ctx, "a", []byte(`{"name":"nn"}`))), 1000, sizeOf(t, store, "a")+1)
+	for _, write := range []operation{
+		(*relayer.Manager).Pause, (*relayer.Manager).Resume, patchingDocument(`{"paused":true}`), patchingDocument(`{"paused":false}`),
+		patchingDocument(`{}`), patchingDocument(`{"name":"m"}`), patchingDocument(`{"notification_id":null}`),
+		disabling(relayer.DisabledReason{Type: "x", Details: strings.Repeat("long", 1<<14)}), (*relayer.Manager).Enable,
+		updating(func(r *relayer.Relayer) {
+			policy := r.Policy.(*relayer.EVMPolicy)
+			policy.WhitelistReceivers = policy.WhitelistReceivers[:500]
+		}),
+		deleting,
 	} {
-		if err := step(); err != nil {
-			t.Errorf("step %d: %v", i, err)
-		}
-	}
-	shrink := func(r *relayer.Relayer) error {
-		policy := r.Policy.(*relayer.EVMPolicy)
-		policy.WhitelistReceivers = policy.WhitelistReceivers[:500]
-		return nil
-	}
-	if _, err := m.Update(ctx, "a", shrink); err != nil {
-		t.Errorf("a change that shrinks it: %v", err)
-	}
-	if err := m.Delete(ctx, "a"); err != nil {
-		t.Error(err)
+		must(write(m, ctx, "a"))(t)
 	}
 }
 
 // Disable succeeds with the text of any error: long details are cut off, and what cannot be
-// stored is replaced.
+// stored is replaced. Only its type can be invalid.
 func TestDisable_AnyDetails(t *testing.T) {
 	m := registry(t)
+	for _, reason := range []relayer.DisabledReasonType{"", "\x00", "\xff", relayer.DisabledReasonType(strings.Repeat("t", 257))} {
+		wantFields(t, fieldErrors(t, second(m.Disable(t.Context(), "evm", relayer.DisabledReason{Type: reason}))), "disabled_reason.type")
+	}
+	if r := mustGet(t, m, "evm"); r.SystemDisabled {
+		t.Error("disabled for no reason")
+	}
 	for details, want := range map[string]string{
 		strings.Repeat("x", 16<<10):                strings.Repeat("x", 16<<10),
 		strings.Repeat("x", 16<<10) + "yz":         strings.Repeat("x", 16<<10),
@@ -500,15 +410,6 @@ func TestDisable_AnyDetails(t *testing.T) {
 		if err != nil || strings.TrimSuffix(r.DisabledReason.Details, "***") != strings.TrimSuffix(want, "***") {
 			t.Errorf("%d bytes are stored as %d, want %d, error %v", len(details), len(r.DisabledReason.Details), len(want), err)
 		}
-	}
-	long := relayer.DisabledReason{Type: relayer.DisabledReasonType(strings.Repeat("t", 257))}
-	wantFields(t, fieldErrors(t, second(m.Disable(t.Context(), "evm", long))), "disabled_reason.type")
-}
-
-// New returns the error of an invalid policy.
-func TestRPCPolicy_Invalid(t *testing.T) {
-	if _, err := relayer.New(memory.New(), relayer.WithRPCPolicy(rpcguard.Policy{AllowedHosts: []string{"10.0.0.1"}})); err == nil {
-		t.Error("an invalid policy was accepted")
 	}
 }
 
@@ -527,11 +428,9 @@ func TestRPCPolicy_Copied(t *testing.T) {
 		t.Errorf("the host's list was changed to %q", hosts)
 	}
 	hosts[0], addresses[0] = "b.example", netip.MustParsePrefix("10.0.0.2/32")
-	for text, isAllowed := range map[relayer.RPCURL]bool{"http://a.example": true, "http://10.0.0.1": true, "http://b.example": false, "http://10.0.0.2": false} {
-		req := minimal("")
-		req.CustomRPCURLs = []relayer.RPCConfig{{URL: text}}
-		if _, err := m.Create(t.Context(), req); (err == nil) != isAllowed {
-			t.Errorf("%s: error %v", string(text), err)
+	for text, isAllowed := range map[string]bool{"http://a.example": true, "http://10.0.0.1": true, "http://b.example": false, "http://10.0.0.2": false} {
+		if _, err := m.Create(t.Context(), withURLs("", text)); (err == nil) != isAllowed {
+			t.Errorf("%s: error %v", text, err)
 		}
 	}
 }
@@ -565,41 +464,6 @@ func TestRPCPolicy_KeyInHost(t *testing.T) {
 				t.Errorf("check of %s: %v", id, err)
 			}
 		})
-	}
-}
-
-// A relayer stored before the policy can be paused, deleted, and changed to comply.
-func TestRPCPolicy_EnabledLater(t *testing.T) {
-	ctx := t.Context()
-	store := memory.New()
-	before, err := relayer.New(store)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req := minimal("a")
-	req.CustomRPCURLs = []relayer.RPCConfig{{URL: "https://a.example"}, {URL: "http://127.0.0.1:8545"}}
-	mustCreate(t, before, req)
-	m, err := relayer.New(store, relayer.WithRPCPolicy(rpcguard.Policy{PublicOnly: true}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, pauseErr := m.Pause(ctx, "a")
-	_, resumeErr := m.Resume(ctx, "a")
-	_, disableErr := m.Disable(ctx, "a", relayer.DisabledReason{Type: relayer.RPCValidationFailed})
-	_, enableErr := m.Enable(ctx, "a")
-	if err := errors.Join(pauseErr, resumeErr, disableErr, enableErr); err != nil {
-		t.Error(err)
-	}
-	_, updateErr := m.Update(ctx, "a", func(r *relayer.Relayer) error { r.Name = "x"; return nil })
-	_, patchErr := m.Documents().Patch(ctx, "a", []byte(`{"name":"x"}`))
-	for _, err := range []error{updateErr, patchErr} {
-		wantFields(t, fieldErrors(t, err), "custom_rpc_urls[1].url")
-	}
-	if _, err := m.Documents().Patch(ctx, "a", []byte(`{"name":"x","custom_rpc_urls":[{"url":"https://a.example"}]}`)); err != nil {
-		t.Error(err)
-	}
-	if err := m.Delete(ctx, "a"); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -774,54 +638,15 @@ func TestWithSettings(t *testing.T) {
 	if len(problems) != 1 || problems[0].Message != "must be a string in base64" {
 		t.Errorf("problems %q", problems)
 	}
+	other := mustCreate(t, newManager(t), withSettings("r", `{"old":1}`))
+	if _, err := relayer.SettingsOf[engineSettings](other); err != nil {
+		t.Error(err)
+	}
+	if _, err := relayer.SettingsOf[struct{ Old string }](other); err == nil || errors.Is(err, relayer.ErrInvalid) {
+		t.Errorf("settings of another type: error %v", err)
+	}
 	// A patch is checked with what it is merged into.
 	if _, err := m.Patch(ctx, "r", []byte(`{"settings":{"contracts":[],"mode":null,"max_in_flight":100}}`)); err != nil {
 		t.Error(err)
-	}
-}
-
-// Stored settings that a new type does not accept do not block the switches.
-func TestWithSettings_StoredBefore(t *testing.T) {
-	ctx := t.Context()
-	eachStore(t, func(t *testing.T, store relayer.Store) {
-		before, err := relayer.New(store)
-		if err != nil {
-			t.Fatal(err)
-		}
-		created := mustCreate(t, before, withSettings("r", `{"old":1}`))
-		m, err := relayer.New(store, relayer.WithSettings[engineSettings]())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := m.Pause(ctx, "r"); err != nil {
-			t.Error(err)
-		}
-		if _, err := m.Resume(ctx, "r"); err != nil {
-			t.Error(err)
-		}
-		if _, err := relayer.SettingsOf[engineSettings](created); err != nil {
-			t.Error(err)
-		}
-		if _, err := relayer.SettingsOf[struct{ Old string }](created); err == nil || errors.Is(err, relayer.ErrInvalid) {
-			t.Errorf("settings of another type: error %v", err)
-		}
-		_, err = m.Patch(ctx, "r", []byte(`{"name":"x"}`))
-		wantFields(t, fieldErrors(t, err), "settings.old")
-		if r, err := m.Patch(ctx, "r", []byte(`{"name":"x","settings":{"old":null}}`)); err != nil || string(r.Settings) != `{}` {
-			t.Errorf("%v, %v", r, err)
-		}
-	})
-}
-
-func TestWithSettings_InvalidType(t *testing.T) {
-	for name, option := range map[string]relayer.Option{
-		"not a struct": relayer.WithSettings[map[string]int](),
-		"unknown rule": relayer.WithSettings[struct {
-			A string `validate:"no_such_rule"`
-		}](),
-	} {
-		if _, err := relayer.New(memory.New(), option); err == nil {
-			t.Error(name, "is accepted")
-		}
 	}
 }

@@ -3,70 +3,44 @@ package relayer_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/internal/patchtest"
 	"github.com/go-relayer/relayer/store/memory"
 )
 
 // operationsOn are all operations on one relayer.
-var operationsOn = map[string]func(ctx context.Context, m *relayer.Manager, id string, options ...relayer.WriteOption) error{
-	"get": func(ctx context.Context, m *relayer.Manager, id string, _ ...relayer.WriteOption) error {
-		return second(m.Get(ctx, id))
+var operationsOn = map[string]operation{
+	"get": func(m *relayer.Manager, ctx context.Context, id string, _ ...relayer.WriteOption) (*relayer.Relayer, error) {
+		return m.Get(ctx, id)
 	},
-	"get document": func(ctx context.Context, m *relayer.Manager, id string, _ ...relayer.WriteOption) error {
-		return second(m.Documents().Get(ctx, id))
+	"get document": func(m *relayer.Manager, ctx context.Context, id string, _ ...relayer.WriteOption) (*relayer.Relayer, error) {
+		return nil, second(m.Documents().Get(ctx, id))
 	},
-	"RPC URLs": func(ctx context.Context, m *relayer.Manager, id string, _ ...relayer.WriteOption) error {
-		return second(m.RPCURLs(ctx, id))
+	"RPC URLs": func(m *relayer.Manager, ctx context.Context, id string, _ ...relayer.WriteOption) (*relayer.Relayer, error) {
+		return nil, second(m.RPCURLs(ctx, id))
 	},
-	"update": func(ctx context.Context, m *relayer.Manager, id string, options ...relayer.WriteOption) error {
-		return second(m.Update(ctx, id, func(r *relayer.Relayer) error { r.Name += "x"; return nil }, options...))
-	},
-	"update of nothing": func(ctx context.Context, m *relayer.Manager, id string, options ...relayer.WriteOption) error {
-		return second(m.Update(ctx, id, func(*relayer.Relayer) error { return nil }, options...))
-	},
-	"patch": func(ctx context.Context, m *relayer.Manager, id string, options ...relayer.WriteOption) error {
-		return second(m.Patch(ctx, id, patchtest.JSON(map[string]any{"name": "patched"}), options...))
-	},
-	"patch document": func(ctx context.Context, m *relayer.Manager, id string, options ...relayer.WriteOption) error {
-		return second(m.Documents().Patch(ctx, id, []byte(`{"notification_id":"x"}`), options...))
-	},
-	"invalid patch": func(ctx context.Context, m *relayer.Manager, id string, options ...relayer.WriteOption) error {
-		err := second(m.Documents().Patch(ctx, id, []byte(`{"name":1}`), options...))
+	"update":            updating(func(r *relayer.Relayer) { r.Name += "x" }),
+	"update of nothing": updating(func(*relayer.Relayer) {}),
+	"patch":             patching(`{"name":"patched"}`),
+	"patch document":    patchingDocument(`{"notification_id":"x"}`),
+	"invalid patch": func(m *relayer.Manager, ctx context.Context, id string, options ...relayer.WriteOption) (*relayer.Relayer, error) {
+		r, err := m.Patch(ctx, id, []byte(`{"name":1}`), options...)
 		if errors.Is(err, relayer.ErrInvalid) {
-			return nil
+			return r, nil
 		}
-		return err
+		return r, err
 	},
-	"empty patch": func(ctx context.Context, m *relayer.Manager, id string, options ...relayer.WriteOption) error {
-		return second(m.Documents().Patch(ctx, id, []byte(`{}`), options...))
-	},
-	"pause": func(ctx context.Context, m *relayer.Manager, id string, options ...relayer.WriteOption) error {
-		return second(m.Pause(ctx, id, options...))
-	},
-	"pause by patch": func(ctx context.Context, m *relayer.Manager, id string, options ...relayer.WriteOption) error {
-		return second(m.Documents().Patch(ctx, id, []byte(`{"paused":true}`), options...))
-	},
-	"resume": func(ctx context.Context, m *relayer.Manager, id string, options ...relayer.WriteOption) error {
-		return second(m.Resume(ctx, id, options...))
-	},
-	"disable": func(ctx context.Context, m *relayer.Manager, id string, options ...relayer.WriteOption) error {
-		return second(m.Disable(ctx, id, relayer.DisabledReason{Type: relayer.NonceSyncFailed}, options...))
-	},
-	"enable": func(ctx context.Context, m *relayer.Manager, id string, options ...relayer.WriteOption) error {
-		return second(m.Enable(ctx, id, options...))
-	},
-	"delete": func(ctx context.Context, m *relayer.Manager, id string, options ...relayer.WriteOption) error {
-		return m.Delete(ctx, id, options...)
-	},
+	"empty patch":    patchingDocument(`{}`),
+	"pause":          (*relayer.Manager).Pause,
+	"pause by patch": patchingDocument(`{"paused":true}`),
+	"resume":         (*relayer.Manager).Resume,
+	"disable":        disabling(relayer.DisabledReason{Type: relayer.NonceSyncFailed}),
+	"enable":         (*relayer.Manager).Enable,
+	"delete":         deleting,
 }
 
 // teams returns a registry with the relayers "in" and "in2" of the team payments, and "out"
@@ -75,9 +49,8 @@ func teams(t *testing.T, store relayer.Store, options ...relayer.Option) (all, v
 	t.Helper()
 	all = managerOf(t, store, options...)
 	for _, r := range []struct{ id, team string }{{"in", "payments"}, {"out", "risk"}, {"in2", "payments"}} {
-		req := minimal(r.id)
+		req := withURLs(r.id, "https://rpc.example/key")
 		req.Labels = map[string]string{"team": r.team}
-		req.CustomRPCURLs = []relayer.RPCConfig{{URL: "https://rpc.example/key"}}
 		mustCreate(t, all, req)
 	}
 	return all, all.Within(mustParse(t, "label.team=payments"))
@@ -94,8 +67,8 @@ func TestWithin_Operations(t *testing.T) {
 				nil, {relayer.IfRevision(before.Revision)}, {relayer.IfRevision(before.Revision + 100)}, {relayer.IfRevision()}, {relayer.DryRun()},
 			}
 			for _, options := range conditions {
-				unknown := operation(t.Context(), view, "any", options...)
-				err := operation(t.Context(), view, "out", options...)
+				_, unknown := operation(view, t.Context(), "any", options...)
+				_, err := operation(view, t.Context(), "out", options...)
 				if !errors.Is(err, relayer.ErrNotFound) || err.Error() != strings.Replace(unknown.Error(), "any", "out", 1) {
 					t.Errorf("outside: %v, unknown: %v", err, unknown)
 				}
@@ -103,56 +76,40 @@ func TestWithin_Operations(t *testing.T) {
 			if after := mustGet(t, all, "out"); !reflect.DeepEqual(after, before) {
 				t.Errorf("changed to %v", after)
 			}
-			if err := operation(t.Context(), view, "in"); err != nil {
-				t.Errorf("inside: %v", err)
-			}
+			must(operation(view, t.Context(), "in"))(t)
 		})
 	}
 }
 
 // A change must not move a relayer out of the view.
 func TestWithin_MoveOut(t *testing.T) {
-	disable := func(ctx context.Context, m *relayer.Manager) error {
-		return second(m.Disable(ctx, "in", relayer.DisabledReason{Type: "x"}))
-	}
 	for _, test := range []struct {
-		name, selector, field, message string
-		move                           func(ctx context.Context, m *relayer.Manager) error
+		name, selector, field, values string
+		move                          operation
 	}{
-		{"update of a label", "label.team=payments", "labels.team", `must be "payments", to which the access is limited`, func(ctx context.Context, m *relayer.Manager) error {
-			return second(m.Update(ctx, "in", func(r *relayer.Relayer) error { r.Labels["team"] = "risk"; return nil }))
-		}},
-		{"patch of a label", "label.team=payments", "labels.team", `must be "payments", to which the access is limited`, func(ctx context.Context, m *relayer.Manager) error {
-			return second(m.Patch(ctx, "in", patchtest.JSON(map[string]any{"labels": map[string]any{"team": "risk"}})))
-		}},
-		{"removal of labels", "label.team=payments|risk", "labels.team", `must be "payments" or "risk", to which the access is limited`, func(ctx context.Context, m *relayer.Manager) error {
-			return second(m.Documents().Patch(ctx, "in", []byte(`{"labels":null}`)))
-		}},
-		{"dry run", "label.team=payments", "labels.team", `must be "payments", to which the access is limited`, func(ctx context.Context, m *relayer.Manager) error {
-			return second(m.Documents().Patch(ctx, "in", []byte(`{"labels":null}`), relayer.DryRun()))
-		}},
-		{"pause", "paused=false", "paused", `must be "false", to which the access is limited`, func(ctx context.Context, m *relayer.Manager) error { return second(m.Pause(ctx, "in")) }},
-		{"pause by patch", "paused=false", "paused", `must be "false", to which the access is limited`, func(ctx context.Context, m *relayer.Manager) error {
-			return second(m.Documents().Patch(ctx, "in", []byte(`{"paused":true}`)))
-		}},
-		{"disable", "system_disabled=false", "system_disabled", `must be "false", to which the access is limited`, disable},
-		{"notification", "notification_id=x", "notification_id", `must be "x", to which the access is limited`, func(ctx context.Context, m *relayer.Manager) error {
-			return second(m.Documents().Patch(ctx, "in", []byte(`{"notification_id":null}`)))
-		}},
+		{"update of a label", "label.team=payments", "labels.team", `"payments"`, updating(func(r *relayer.Relayer) { r.Labels["team"] = "risk" })},
+		{"patch of a label", "label.team=payments", "labels.team", `"payments"`, patching(`{"labels":{"team":"risk"}}`)},
+		{"removal of labels", "label.team=payments|risk", "labels.team", `"payments" or "risk"`, patchingDocument(`{"labels":null}`)},
+		{"pause", "paused=false", "paused", `"false"`, (*relayer.Manager).Pause},
+		{"pause by patch", "paused=false", "paused", `"false"`, patchingDocument(`{"paused":true}`)},
+		{"disable", "system_disabled=false", "system_disabled", `"false"`, disabling(relayer.DisabledReason{Type: "x"})},
+		{"notification", "notification_id=x", "notification_id", `"x"`, patchingDocument(`{"notification_id":null}`)},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			all, _ := teams(t, memory.New())
-			must(all.Patch(t.Context(), "in", patchtest.JSON(map[string]any{"notification_id": "x"})))(t)
+			must(all.Patch(t.Context(), "in", []byte(`{"notification_id":"x"}`)))(t)
 			before := storedDocument(t, all, "in")
-			err := test.move(t.Context(), all.Within(mustParse(t, test.selector)))
-			wantFields(t, fieldErrors(t, err), test.field)
-			if message := fieldErrors(t, err)[0].Message; message != test.message {
-				t.Errorf("message %q, want %q", message, test.message)
+			want := relayer.FieldError{Field: test.field, Message: "must be " + test.values + ", to which the access is limited"}
+			for _, options := range [][]relayer.WriteOption{{relayer.DryRun()}, nil} {
+				_, err := test.move(all.Within(mustParse(t, test.selector)), t.Context(), "in", options...)
+				if problems := fieldErrors(t, err); len(problems) != 1 || problems[0] != want {
+					t.Errorf("problems %+v, want %+v", problems, want)
+				}
 			}
 			if after := storedDocument(t, all, "in"); after != before {
 				t.Errorf("stored %s", after)
 			}
-			if err := test.move(t.Context(), all); err != nil {
+			if _, err := test.move(all, t.Context(), "in"); err != nil {
 				t.Errorf("without a view: %v", err)
 			}
 		})
@@ -220,50 +177,6 @@ func TestWithin_TakenOutside(t *testing.T) {
 	}
 }
 
-func TestWithin_Lists(t *testing.T) {
-	eachStore(t, func(t *testing.T, store relayer.Store) {
-		all, view := teams(t, store)
-		for _, test := range []struct {
-			view *relayer.Manager
-			text string
-			want []string
-		}{
-			{view, "", []string{"in", "in2"}},
-			{view, "id=in|out", []string{"in"}},
-			{view, "label.team=risk", nil},
-			{view, "label.team=risk|payments", []string{"in", "in2"}},
-			{view, "search=O", nil},
-			{view, "search=in2", []string{"in2"}},
-			{view.Within(mustParse(t, "id=in|out")), "", []string{"in"}},
-			{view.Within(mustParse(t, "label.team=risk")), "", nil},
-			{view.Within(relayer.Selector{}), "", []string{"in", "in2"}},
-			{all.Within(relayer.Selector{}), "", []string{"in", "out", "in2"}},
-			{all.Within(mustParse(t, "none")), "", nil},
-			{all.Within(mustParse(t, "none")), "search=in", nil},
-		} {
-			query := relayer.ListQuery{Selector: mustParse(t, test.text)}
-			page := must(test.view.List(t.Context(), query))(t)
-			if got := idsOf(page.Relayers); !slices.Equal(got, test.want) || page.Pagination.TotalItems != len(test.want) {
-				t.Errorf("%q: listed %q of %d, want %q", test.text, got, page.Pagination.TotalItems, test.want)
-			}
-			documents, err := listDocuments(t.Context(), test.view, query)
-			if err != nil || len(documents.Documents) != len(test.want) || documents.Pagination != page.Pagination {
-				t.Errorf("%q: documents %+v, error %v", test.text, documents, err)
-			}
-			var got []string
-			for r, err := range test.view.All(t.Context(), query.Selector) {
-				if err != nil {
-					t.Fatal(err)
-				}
-				got = append(got, r.ID)
-			}
-			if !slices.Equal(got, test.want) {
-				t.Errorf("%q: All returned %q, want %q", test.text, got, test.want)
-			}
-		}
-	})
-}
-
 // Every operation of a view with an invalid selector, or one with a search, fails.
 func TestWithin_InvalidSelector(t *testing.T) {
 	for field, invalid := range map[string]relayer.Selector{
@@ -276,17 +189,11 @@ func TestWithin_InvalidSelector(t *testing.T) {
 			"view": all.Within(invalid), "nested view": view.Within(invalid), "view of it": all.Within(invalid).Within(mustParse(t, "id=in")),
 		} {
 			ctx := t.Context()
-			errs := map[string]error{
-				"create":          second(m.Create(ctx, minimal("new"))),
-				"create document": second(m.Documents().Create(ctx, []byte(evmBody()))),
-				"list":            second(m.List(ctx, relayer.ListQuery{})),
-				"documents":       second(listDocuments(ctx, m, relayer.ListQuery{})),
-				"all":             firstError(m.All(ctx, relayer.Selector{})),
-				"watch":           firstError(m.Watch(ctx, relayer.WatchQuery{})),
-			}
+			errs := errorsOfReads(t, m, relayer.Selector{})
+			errs["create"], errs["create document"] = second(m.Create(ctx, minimal("new"))), second(m.Documents().Create(ctx, []byte(evmBody())))
 			for operation, run := range operationsOn {
 				if operation != "invalid patch" {
-					errs[operation] = run(ctx, m, "in")
+					errs[operation] = second(run(m, ctx, "in"))
 				}
 			}
 			for operation, err := range errs {
@@ -310,41 +217,21 @@ func (s leakyStore) List(ctx context.Context, query relayer.StoreQuery) (relayer
 // A store that returns relayers outside of the selection reveals none of them.
 func TestWithin_StoreReturnsOthers(t *testing.T) {
 	_, view := teams(t, leakyStore{memory.New()})
-	ctx := t.Context()
-	page, err := view.List(ctx, relayer.ListQuery{})
-	if err == nil || page != nil || strings.Contains(err.Error(), "out") || errors.Is(err, relayer.ErrInvalid) {
-		t.Errorf("List: %v, %v", page, err)
+	for _, selector := range []string{"", "search=ou"} {
+		for name, err := range errorsOfLists(t, view, mustParse(t, selector)) {
+			if err == nil || strings.Contains(err.Error(), "out") || errors.Is(err, relayer.ErrInvalid) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
 	}
-	if documents, err := listDocuments(ctx, view, relayer.ListQuery{}); err == nil || documents != nil {
-		t.Errorf("documents: %+v, %v", documents, err)
-	}
-	if page, err := view.List(ctx, relayer.ListQuery{Selector: mustParse(t, "search=out")}); err == nil || page != nil {
-		t.Errorf("search: %v, %v", page, err)
-	}
-	if err := firstError(view.All(ctx, relayer.Selector{})); err == nil {
-		t.Error("All returned relayers")
-	}
-}
-
-// unreadableRecords is a store that cannot read some records.
-type unreadableRecords struct {
-	relayer.Store
-	ids []string
-}
-
-func (s unreadableRecords) Get(ctx context.Context, id string) (relayer.Record, error) {
-	if slices.Contains(s.ids, id) {
-		return relayer.Record{}, fmt.Errorf("%w: %s", relayer.ErrCorrupt, id)
-	}
-	return s.Store.Get(ctx, id)
 }
 
 // A damaged record has no terms, so that it is outside of every view.
 func TestWithin_DamagedRecord(t *testing.T) {
-	all, view := teams(t, unreadableRecords{memory.New(), []string{"in", "out"}})
+	all, view := teams(t, unreadable(memory.New(), nil, "in", "out"))
 	for name, operation := range operationsOn {
 		for _, id := range []string{"in", "out"} {
-			if err := operation(t.Context(), view, id); !errors.Is(err, relayer.ErrNotFound) || errors.Is(err, relayer.ErrCorrupt) {
+			if _, err := operation(view, t.Context(), id); !errors.Is(err, relayer.ErrNotFound) || errors.Is(err, relayer.ErrCorrupt) {
 				t.Errorf("%s of %s: %v", name, id, err)
 			}
 		}
@@ -403,33 +290,5 @@ func TestWithin_Watch(t *testing.T) {
 		req.Labels = map[string]string{"team": "payments"}
 		mustCreate(t, all, req)
 		expect(relayer.ChangeCreated, "in")
-	})
-}
-
-// A selector narrows a watch of a view.
-func TestWithin_WatchSelector(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all, view := teams(t, memory.New())
-		changes := view.Watch(t.Context(), relayer.WatchQuery{Selector: mustParse(t, "paused=true,label.team=payments|risk")})
-		var got []string
-		go func() {
-			for change, err := range changes {
-				if errors.Is(err, context.Canceled) {
-					return
-				}
-				got = append(got, fmt.Sprint(change.Kind, " ", change.Relayer.ID, " ", err))
-			}
-		}()
-		for _, id := range []string{"in", "out", "in"} {
-			for _, pause := range []func(context.Context, string, ...relayer.WriteOption) (*relayer.Relayer, error){all.Pause, all.Resume} {
-				if _, err := pause(t.Context(), id); err != nil {
-					t.Error(err)
-				}
-			}
-		}
-		synctest.Wait()
-		if want := []string{"created in <nil>", "deleted in <nil>", "created in <nil>", "deleted in <nil>"}; !slices.Equal(got, want) {
-			t.Errorf("changes %q, want %q", got, want)
-		}
 	})
 }

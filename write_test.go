@@ -21,6 +21,8 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/internal/patchtest"
+	"github.com/go-relayer/relayer/rpcguard"
+	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/memory"
 )
 
@@ -82,24 +84,45 @@ func TestCreate_DuplicateID(t *testing.T) {
 	wantFields(t, fieldErrors(t, err), "notification_id")
 }
 
-type invalidRequest struct {
-	name string
-	req  relayer.CreateRequest
-	want []string // the fields of the error
+// An invalidValue is a change that a create or an update must reject. Many of the values are
+// possible only in Go.
+type invalidValue struct {
+	name        string
+	networkType relayer.NetworkType
+	change      func(r *relayer.Relayer)
+	want        []string // the fields of the error
+	message     string   // of each field, or "" for any
+	only        relayer.Action
 }
 
-// TestCreate_InvalidRequests sends requests that are possible only in Go.
-func TestCreate_InvalidRequests(t *testing.T) {
-	for _, test := range slices.Concat(invalidFields(), invalidSolanaPolicies(), invalidStellarPolicies()) {
-		t.Run(test.name, func(t *testing.T) {
-			m := newManager(t)
-			r, err := m.Create(context.Background(), test.req)
-			if err == nil || r != nil {
-				t.Fatalf("accepted: %+v", r)
+func TestWrites_InvalidValues(t *testing.T) {
+	for _, c := range slices.Concat(invalidFields(), fixedFields(), invalidSolanaPolicies(), invalidStellarPolicies()) {
+		t.Run(c.name, func(t *testing.T) {
+			m, empty := registry(t), newManager(t)
+			id := string(c.networkType)
+			before, changed := mustGet(t, m, id), mustGet(t, m, id)
+			c.change(changed)
+			errs := map[relayer.Action]error{
+				relayer.ActionCreate: second(empty.Create(t.Context(), requestFor(changed))),
+				relayer.ActionUpdate: second(updating(c.change)(m, t.Context(), id)),
 			}
-			wantFields(t, fieldErrors(t, err), test.want...)
-			if page, err := m.List(context.Background(), relayer.ListQuery{Page: 1, PerPage: 1}); err != nil || page.Pagination.TotalItems != 0 {
-				t.Errorf("after a rejected create: %+v, %v", page, err)
+			for action, err := range errs {
+				if c.only != "" && c.only != action {
+					continue
+				}
+				problems := fieldErrors(t, err)
+				wantFields(t, problems, c.want...)
+				for _, problem := range problems {
+					if c.message != "" && problem.Message != c.message {
+						t.Errorf("%s: %+v, want %q", action, problem, c.message)
+					}
+				}
+			}
+			if after := mustGet(t, m, id); !reflect.DeepEqual(after, before) {
+				t.Errorf("was %+v\nis  %+v", before, after)
+			}
+			if stored := allOf(t, empty, relayer.Selector{}); c.only == "" && len(stored) != 0 {
+				t.Errorf("created %v", stored)
 			}
 		})
 	}
@@ -108,96 +131,128 @@ func TestCreate_InvalidRequests(t *testing.T) {
 // notUTF8 is rejected in every text.
 const notUTF8 = "a\xffb"
 
-func invalidFields() []invalidRequest {
-	evm := func(edit func(*relayer.CreateRequest)) relayer.CreateRequest {
-		req := minimal("")
-		edit(&req)
-		return req
+func invalidFields() []invalidValue {
+	const notFinite = "must be a finite number, and not -0"
+	weight := func(weight float64) func(*relayer.Relayer) {
+		return func(r *relayer.Relayer) {
+			r.CustomRPCURLs = []relayer.RPCConfig{{URL: "https://a.example"}, {URL: "https://b.example", Weight: &weight}}
+		}
 	}
-	endpoint := func(weight float64) []relayer.RPCConfig {
-		return []relayer.RPCConfig{{URL: "https://a.example"}, {URL: "https://b.example", Weight: &weight}}
+	url := func(urls ...relayer.RPCURL) func(*relayer.Relayer) {
+		return func(r *relayer.Relayer) {
+			r.CustomRPCURLs = nil
+			for _, url := range urls {
+				r.CustomRPCURLs = append(r.CustomRPCURLs, relayer.RPCConfig{URL: url})
+			}
+		}
 	}
-	return []invalidRequest{
-		{"nothing", relayer.CreateRequest{}, []string{"name", "network", "network_type", "signer_id"}},
-		{"another network's policy", evm(func(r *relayer.CreateRequest) { r.Policy = &relayer.SolanaPolicy{} }), []string{"policies"}},
-		{"another network's policy with a problem", evm(func(r *relayer.CreateRequest) {
+	const first, second = "custom_rpc_urls[0].url", "custom_rpc_urls[1].weight"
+	return []invalidValue{
+		{"nothing", relayer.EVM, func(r *relayer.Relayer) { *r = relayer.Relayer{} }, []string{"name", "network", "network_type", "signer_id"}, "", relayer.ActionCreate},
+		{"empty name", relayer.EVM, func(r *relayer.Relayer) { r.Name = "" }, []string{"name"}, "must not be empty", ""},
+		{"another network's policy", relayer.EVM, func(r *relayer.Relayer) { r.Policy = &relayer.SolanaPolicy{} }, []string{"policies"}, "must be the policy of the network type, not that of solana", ""},
+		{"another network's policy with a problem", relayer.EVM, func(r *relayer.Relayer) {
 			r.Policy = &relayer.StellarPolicy{MaxFee: new(int32(-1))}
 			r.Name = ""
-		}), []string{"name", "policies.max_fee", "policies"}},
-		{"bad UTF-8", evm(func(r *relayer.CreateRequest) {
-			r.ID, r.Name, r.Network, r.SignerID, r.NotificationID = notUTF8, notUTF8, notUTF8, notUTF8, notUTF8
+		}, []string{"name", "policies.max_fee", "policies"}, "", ""},
+		{"bad UTF-8", relayer.EVM, func(r *relayer.Relayer) {
+			r.Name, r.NotificationID = notUTF8, notUTF8
 			r.Policy = &relayer.EVMPolicy{WhitelistReceivers: []string{"ok", notUTF8}}
-		}), []string{"id", "name", "network", "signer_id", "notification_id", "policies.whitelist_receivers[1]"}},
-		{"NUL", evm(func(r *relayer.CreateRequest) {
+		}, []string{"name", "notification_id", "policies.whitelist_receivers[1]"}, "must be UTF-8", ""},
+		{"bad UTF-8 in fixed fields", relayer.EVM, func(r *relayer.Relayer) { r.ID, r.Network, r.SignerID = notUTF8, notUTF8, notUTF8 },
+			[]string{"id", "network", "signer_id"}, "", relayer.ActionCreate},
+		{"NUL", relayer.EVM, func(r *relayer.Relayer) {
 			r.Name, r.NotificationID = "\x00", "a\x00"
-			r.CustomRPCURLs = []relayer.RPCConfig{{URL: "https://a.example/\x00"}}
-		}), []string{"name", "notification_id", "custom_rpc_urls[0].url"}},
-		{"no URL", evm(func(r *relayer.CreateRequest) { r.CustomRPCURLs = make([]relayer.RPCConfig, 2) }), []string{"custom_rpc_urls[0].url", "custom_rpc_urls[1].url"}},
-		{"weight NaN", evm(func(r *relayer.CreateRequest) { r.CustomRPCURLs = endpoint(math.NaN()) }), []string{"custom_rpc_urls[1].weight"}},
-		{"weight +Inf", evm(func(r *relayer.CreateRequest) { r.CustomRPCURLs = endpoint(math.Inf(1)) }), []string{"custom_rpc_urls[1].weight"}},
-		{"weight -Inf", evm(func(r *relayer.CreateRequest) { r.CustomRPCURLs = endpoint(math.Inf(-1)) }), []string{"custom_rpc_urls[1].weight"}},
-		{"weight over", evm(func(r *relayer.CreateRequest) { r.CustomRPCURLs = endpoint(math.Nextafter(100, 101)) }), []string{"custom_rpc_urls[1].weight"}},
-		{"weight under", evm(func(r *relayer.CreateRequest) { r.CustomRPCURLs = endpoint(-math.SmallestNonzeroFloat64) }), []string{"custom_rpc_urls[1].weight"}},
+			r.CustomRPCURLs[0].URL = "https://a.example/\x00"
+		}, []string{"name", "notification_id", first}, "", ""},
+		{"no URL", relayer.EVM, url("", ""), []string{first, "custom_rpc_urls[1].url"}, "must not be empty", ""},
+		{"bad URL", relayer.EVM, url("ftp://x"), []string{first}, "must be an absolute http, https, ws or wss URL with a host", ""},
+		{"bad UTF-8 in paths", relayer.EVM, url("https://a.example/\xffKEY"), []string{first}, "", ""},
+		{"bad UTF-8 in queries", relayer.EVM, url("https://a.example/?\xc0\xaf"), []string{first}, "", ""},
+		{"bad UTF-8 in user information", relayer.EVM, url("https://user:\xff@a.example"), []string{first}, "", ""},
+		{"bad UTF-8 in hosts", relayer.EVM, url("https://\xff.example"), []string{first}, "", ""},
+		{"mask", relayer.EVM, url("https://rpc.example/***"), []string{first}, "must be the full URL, not the masked one that responses show", ""},
+		{"weight NaN", relayer.EVM, weight(math.NaN()), []string{second}, notFinite, ""},
+		{"weight +Inf", relayer.EVM, weight(math.Inf(1)), []string{second}, notFinite, ""},
+		{"weight -Inf", relayer.EVM, weight(math.Inf(-1)), []string{second}, notFinite, ""},
+		{"weight -0", relayer.EVM, weight(math.Copysign(0, -1)), []string{second}, notFinite, ""},
+		{"weight over", relayer.EVM, weight(math.Nextafter(100, 101)), []string{second}, "must be at most 100", ""},
+		{"weight under", relayer.EVM, weight(-math.SmallestNonzeroFloat64), []string{second}, "must be 0 or more", ""},
+		{"no reason", relayer.EVM, func(r *relayer.Relayer) { r.SystemDisabled = true }, []string{"disabled_reason"}, "must be set while system_disabled is true", relayer.ActionUpdate},
+		{"not disabled", relayer.EVM, func(r *relayer.Relayer) { r.DisabledReason = &relayer.DisabledReason{Type: "x"} }, []string{"disabled_reason"}, "must not be set while system_disabled is false", relayer.ActionUpdate},
+		{"untyped reason", relayer.EVM, func(r *relayer.Relayer) { r.SystemDisabled, r.DisabledReason = true, &relayer.DisabledReason{} }, []string{"disabled_reason.type"}, "must not be empty", relayer.ActionUpdate},
 	}
 }
 
-func invalidSolanaPolicies() []invalidRequest {
-	solana := func(policy relayer.SolanaPolicy) relayer.CreateRequest {
-		req := minimal("")
-		req.NetworkType, req.Policy = relayer.Solana, &policy
-		return req
+// fixedFields are changes of fields that only a create can set.
+func fixedFields() (all []invalidValue) {
+	for field, change := range map[string]func(*relayer.Relayer){
+		"id":           func(r *relayer.Relayer) { r.ID = "other" },
+		"network":      func(r *relayer.Relayer) { r.Network = "mainnet" },
+		"network_type": func(r *relayer.Relayer) { r.NetworkType, r.Policy = relayer.Solana, nil },
+		"signer_id":    func(r *relayer.Relayer) { r.SignerID = "other" },
+		"address":      func(r *relayer.Relayer) { r.Address = "0x0" },
+	} {
+		all = append(all, invalidValue{"change of " + field, relayer.EVM, change, []string{field}, "cannot be changed", relayer.ActionUpdate})
+	}
+	return all
+}
+
+func invalidSolanaPolicies() []invalidValue {
+	solana := func(name string, policy relayer.SolanaPolicy, message string, want ...string) invalidValue {
+		return invalidValue{name, relayer.Solana, func(r *relayer.Relayer) { r.Policy = &policy }, want, message, ""}
 	}
 	bad := notUTF8
-	return []invalidRequest{
-		{"Solana margin NaN", solana(relayer.SolanaPolicy{FeeMarginPercentage: new(math.NaN())}), []string{"policies.fee_margin_percentage"}},
-		{"Solana margin Inf", solana(relayer.SolanaPolicy{FeeMarginPercentage: new(math.Inf(-1))}), []string{"policies.fee_margin_percentage"}},
-		{"token slippage NaN", solana(relayer.SolanaPolicy{AllowedTokens: []relayer.SolanaAllowedToken{
+	return []invalidValue{
+		solana("Solana margin NaN", relayer.SolanaPolicy{FeeMarginPercentage: new(math.NaN())}, "", "policies.fee_margin_percentage"),
+		solana("Solana margin Inf", relayer.SolanaPolicy{FeeMarginPercentage: new(math.Inf(-1))}, "", "policies.fee_margin_percentage"),
+		solana("token slippage NaN", relayer.SolanaPolicy{AllowedTokens: []relayer.SolanaAllowedToken{
 			{Mint: "m", SwapConfig: &relayer.TokenSwapConfig{SlippagePercentage: new(math.NaN())}},
-		}}), []string{"policies.allowed_tokens[0].swap_config.slippage_percentage"}},
-		{"Solana under 0", solana(relayer.SolanaPolicy{
+		}}, "", "policies.allowed_tokens[0].swap_config.slippage_percentage"),
+		solana("Solana under 0", relayer.SolanaPolicy{
 			MaxAllowedFeeLamports: new(int64(-1)), MaxSignatures: new(int32(-1)), MaxTxDataSize: new(int32(math.MinInt32)), MinBalance: new(int64(math.MinInt64)),
-		}), []string{"policies.max_allowed_fee_lamports", "policies.max_signatures", "policies.max_tx_data_size", "policies.min_balance"}},
-		{"empty choices", solana(relayer.SolanaPolicy{
+		}, "must be 0 or more", "policies.max_allowed_fee_lamports", "policies.max_signatures", "policies.max_tx_data_size", "policies.min_balance"),
+		solana("empty choices", relayer.SolanaPolicy{
 			FeePaymentStrategy: new(relayer.FeePaymentStrategy("")),
 			SwapConfig:         &relayer.SolanaSwapConfig{Strategy: new(relayer.SolanaSwapStrategy("")), JupiterSwapOptions: &relayer.JupiterSwapOptions{PriorityLevel: new(relayer.JupiterPriorityLevel("x"))}},
-		}), []string{"policies.fee_payment_strategy", "policies.swap_config.strategy", "policies.swap_config.jupiter_swap_options.priority_level"}},
-		{"bad text in Solana", solana(relayer.SolanaPolicy{
+		}, "", "policies.fee_payment_strategy", "policies.swap_config.strategy", "policies.swap_config.jupiter_swap_options.priority_level"),
+		solana("bad text in Solana", relayer.SolanaPolicy{
 			AllowedAccounts: []string{bad}, AllowedPrograms: []string{bad}, DisallowedAccounts: []string{bad},
 			AllowedTokens: []relayer.SolanaAllowedToken{{Mint: bad, Symbol: &bad}, {}},
 			SwapConfig:    &relayer.SolanaSwapConfig{CronSchedule: &bad},
-		}), []string{"policies.allowed_accounts[0]", "policies.allowed_programs[0]", "policies.disallowed_accounts[0]", "policies.allowed_tokens[0].mint",
-			"policies.allowed_tokens[0].symbol", "policies.allowed_tokens[1].mint", "policies.swap_config.cron_schedule"}},
+		}, "", "policies.allowed_accounts[0]", "policies.allowed_programs[0]", "policies.disallowed_accounts[0]", "policies.allowed_tokens[0].mint",
+			"policies.allowed_tokens[0].symbol", "policies.allowed_tokens[1].mint", "policies.swap_config.cron_schedule"),
 	}
 }
 
-func invalidStellarPolicies() []invalidRequest {
-	stellar := func(policy relayer.StellarPolicy) relayer.CreateRequest {
-		req := minimal("")
-		req.NetworkType, req.Policy = relayer.Stellar, &policy
-		return req
+func invalidStellarPolicies() []invalidValue {
+	stellar := func(name string, policy relayer.StellarPolicy, message string, want ...string) invalidValue {
+		return invalidValue{name, relayer.Stellar, func(r *relayer.Relayer) { r.Policy = &policy }, want, message, ""}
 	}
 	bad := notUTF8
-	return []invalidRequest{
-		{"Stellar floats NaN", stellar(relayer.StellarPolicy{FeeMarginPercentage: new(math.NaN()), SlippagePercentage: new(math.Inf(1))}), []string{"policies.fee_margin_percentage", "policies.slippage_percentage"}},
-		{"Stellar under 0", stellar(relayer.StellarPolicy{MaxFee: new(int32(-1)), MinBalance: new(int64(-1)), TimeoutSeconds: new(int64(-1))}),
-			[]string{"policies.max_fee", "policies.min_balance", "policies.timeout_seconds"}},
-		{"bad text in Stellar", stellar(relayer.StellarPolicy{
+	return []invalidValue{
+		stellar("Stellar floats NaN", relayer.StellarPolicy{FeeMarginPercentage: new(math.NaN()), SlippagePercentage: new(math.Copysign(0, -1))},
+			"must be a finite number, and not -0", "policies.fee_margin_percentage", "policies.slippage_percentage"),
+		stellar("Stellar under 0", relayer.StellarPolicy{MaxFee: new(int32(-1)), MinBalance: new(int64(-1)), TimeoutSeconds: new(int64(-1))},
+			"must be 0 or more", "policies.max_fee", "policies.min_balance", "policies.timeout_seconds"),
+		stellar("bad text in Stellar", relayer.StellarPolicy{
 			AllowedTokens: []relayer.StellarAllowedToken{
 				{Asset: bad, Metadata: &relayer.StellarTokenMetadata{CanonicalAssetID: &bad, Kind: &relayer.StellarTokenKind{Classic: &relayer.StellarClassicAsset{Code: bad}}}},
 				{Asset: "a", Metadata: &relayer.StellarTokenMetadata{Kind: &relayer.StellarTokenKind{Contract: &relayer.StellarContractToken{}}}},
 			},
 			SwapConfig: &relayer.StellarSwapConfig{CronSchedule: &bad, Strategies: []relayer.StellarSwapStrategy{"soroswap", ""}},
-		}), []string{"policies.allowed_tokens[0].asset", "policies.allowed_tokens[0].metadata.canonical_asset_id", "policies.allowed_tokens[0].metadata.kind.classic.code",
+		}, "", "policies.allowed_tokens[0].asset", "policies.allowed_tokens[0].metadata.canonical_asset_id", "policies.allowed_tokens[0].metadata.kind.classic.code",
 			"policies.allowed_tokens[0].metadata.kind.classic.issuer", "policies.allowed_tokens[1].metadata.kind.contract.contract_id",
-			"policies.swap_config.cron_schedule", "policies.swap_config.strategies[1]"}},
-		{"both kinds", stellar(relayer.StellarPolicy{AllowedTokens: []relayer.StellarAllowedToken{{Asset: "a", Metadata: &relayer.StellarTokenMetadata{Kind: &relayer.StellarTokenKind{
+			"policies.swap_config.cron_schedule", "policies.swap_config.strategies[1]"),
+		stellar("both kinds", relayer.StellarPolicy{AllowedTokens: []relayer.StellarAllowedToken{{Asset: "a", Metadata: &relayer.StellarTokenMetadata{Kind: &relayer.StellarTokenKind{
 			Classic: &relayer.StellarClassicAsset{Code: "c", Issuer: "i"}, Contract: &relayer.StellarContractToken{ContractID: "c"},
-		}}}}}), []string{"policies.allowed_tokens[0].metadata.kind.contract"}},
+		}}}}}, "", "policies.allowed_tokens[0].metadata.kind.contract"),
 	}
 }
 
-// A nil pointer to the policy of the network type means that there is no policy.
-func TestCreate_NilPolicy(t *testing.T) {
+// A nil pointer to the policy of the network type means that there is no policy. A type that
+// embeds a policy implements Policy, but its fields would not be stored.
+func TestCreate_PolicyOfNetworkType(t *testing.T) {
 	for _, policy := range []relayer.Policy{nil, (*relayer.EVMPolicy)(nil)} {
 		req := minimal("")
 		req.Policy = policy
@@ -205,26 +260,13 @@ func TestCreate_NilPolicy(t *testing.T) {
 			t.Errorf("%T: policies %#v", policy, r.Policy)
 		}
 	}
-	for _, policy := range []relayer.Policy{(*relayer.SolanaPolicy)(nil), (*relayer.StellarPolicy)(nil), (*relayer.UnknownPolicy)(nil)} {
+	type own struct{ *relayer.EVMPolicy }
+	for _, policy := range []relayer.Policy{
+		(*relayer.SolanaPolicy)(nil), (*relayer.StellarPolicy)(nil), (*relayer.UnknownPolicy)(nil), own{&relayer.EVMPolicy{EIP1559Pricing: new(true)}},
+	} {
 		req := minimal("")
 		req.Policy = policy
 		wantFields(t, fieldErrors(t, second(newManager(t).Create(t.Context(), req))), "policies")
-	}
-}
-
-// A type that embeds a policy implements Policy, but its fields would not be stored. A
-// policy that is not stored permits everything.
-func TestCreate_PolicyOfAnotherPackage(t *testing.T) {
-	type own struct{ *relayer.EVMPolicy }
-	m, err := relayer.New(memory.New())
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = m.Create(t.Context(), relayer.CreateRequest{Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s",
-		Policy: own{&relayer.EVMPolicy{EIP1559Pricing: new(true)}}})
-	var invalid *relayer.ValidationError
-	if !errors.As(err, &invalid) || invalid.Fields[0].Field != "policies" {
-		t.Errorf("got %v", err)
 	}
 }
 
@@ -291,78 +333,39 @@ func TestCreate_StoredCopyIsIndependent(t *testing.T) {
 	}
 }
 
-// The body belongs to the caller, before and after the call.
-func TestCreateDocument_BodyUnchanged(t *testing.T) {
-	for _, full := range fullRelayers {
-		m := newFullManager(t)
-		body := []byte(full.request)
-		created := must(m.Documents().Create(context.Background(), body))(t)
-		if string(body) != full.request {
-			t.Errorf("%s: the body was changed", full.networkType)
-		}
-		clear(body)
-		if got := storedDocument(t, m, created.ID); got != full.document {
-			t.Errorf("%s: stored %s", full.networkType, got)
-		}
-	}
-}
-
 // TestStates_Transitions makes every call in every state.
 func TestStates_Transitions(t *testing.T) {
 	first := relayer.DisabledReason{Type: relayer.NonceSyncFailed, Details: "rpc timed out"}
-	second := relayer.DisabledReason{Type: "HostsOwn", Details: ""}
+	other := relayer.DisabledReason{Type: "HostsOwn", Details: ""}
 	type state struct {
 		paused bool
 		reason *relayer.DisabledReason
 	}
 	calls := map[string]struct {
-		call  func(context.Context, *relayer.Manager) (*relayer.Relayer, error)
+		call  operation
 		after func(state) state
 	}{
-		"pause": {
-			func(ctx context.Context, m *relayer.Manager) (*relayer.Relayer, error) { return m.Pause(ctx, "evm") },
-			func(s state) state { return state{true, s.reason} },
-		},
-		"resume": {
-			func(ctx context.Context, m *relayer.Manager) (*relayer.Relayer, error) { return m.Resume(ctx, "evm") },
-			func(s state) state { return state{false, s.reason} },
-		},
-		"disable": {
-			func(ctx context.Context, m *relayer.Manager) (*relayer.Relayer, error) {
-				return m.Disable(ctx, "evm", first)
-			},
-			func(s state) state { return state{s.paused, &first} },
-		},
-		"disable for another reason": {
-			func(ctx context.Context, m *relayer.Manager) (*relayer.Relayer, error) {
-				return m.Disable(ctx, "evm", second)
-			},
-			func(s state) state { return state{s.paused, &second} },
-		},
-		"enable": {
-			func(ctx context.Context, m *relayer.Manager) (*relayer.Relayer, error) { return m.Enable(ctx, "evm") },
-			func(s state) state { return state{s.paused, nil} },
-		},
+		"pause":                      {(*relayer.Manager).Pause, func(s state) state { return state{true, s.reason} }},
+		"resume":                     {(*relayer.Manager).Resume, func(s state) state { return state{false, s.reason} }},
+		"disable":                    {disabling(first), func(s state) state { return state{s.paused, &first} }},
+		"disable for another reason": {disabling(other), func(s state) state { return state{s.paused, &other} }},
+		"enable":                     {(*relayer.Manager).Enable, func(s state) state { return state{s.paused, nil} }},
 	}
-	for _, from := range []state{{false, nil}, {true, nil}, {false, &first}, {true, &first}, {false, &second}, {true, &second}} {
+	for _, from := range []state{{false, nil}, {true, nil}, {false, &first}, {true, &first}, {false, &other}, {true, &other}} {
 		for name, c := range calls {
 			t.Run(fmt.Sprintf("%s from paused=%t disabled=%t", name, from.paused, from.reason != nil), func(t *testing.T) {
 				m := registry(t)
-				before, err := m.Update(t.Context(), "evm", func(r *relayer.Relayer) error {
+				before := must(updating(func(r *relayer.Relayer) {
 					r.Paused, r.SystemDisabled, r.DisabledReason = from.paused, from.reason != nil, from.reason
-					return nil
-				})
-				if err != nil {
-					t.Fatal(err)
-				}
-				got := must(c.call(t.Context(), m))(t)
+				})(m, t.Context(), "evm"))(t)
+				got := must(c.call(m, t.Context(), "evm", relayer.Reason("why")))(t)
 				want := c.after(from)
 				if got.Paused != want.paused || got.SystemDisabled != (want.reason != nil) || !reflect.DeepEqual(got.DisabledReason, want.reason) {
 					t.Errorf("got paused=%t disabled=%t reason=%v", got.Paused, got.SystemDisabled, got.DisabledReason)
 				}
 				isSame := reflect.DeepEqual(want, from)
-				if (got.Revision == before.Revision) != isSame {
-					t.Errorf("the revision was %d and is %d", before.Revision, got.Revision)
+				if (got.Revision == before.Revision) != isSame || isSame != reflect.DeepEqual(got, before) {
+					t.Errorf("was %v\nis  %v, want the same: %t", before, got, isSame)
 				}
 				if stored := mustGet(t, m, "evm"); !reflect.DeepEqual(stored, got) {
 					t.Errorf("returned %+v\nstored   %+v", got, stored)
@@ -375,74 +378,11 @@ func TestStates_Transitions(t *testing.T) {
 func TestOperations_UnknownID(t *testing.T) {
 	m := registry(t)
 	for _, id := range []string{"nobody", "", "a b", "A", "evm ", "a/../a", strings.Repeat("a", 65), "\xff", "a\x00"} {
-		_, get := m.Get(t.Context(), id)
-		document, getDocument := m.Documents().Get(t.Context(), id)
-		_, update := m.Update(t.Context(), id, func(*relayer.Relayer) error { return nil })
-		_, pause := m.Pause(t.Context(), id)
-		_, resume := m.Resume(t.Context(), id)
-		_, disable := m.Disable(t.Context(), id, relayer.DisabledReason{Type: "x"})
-		_, enable := m.Enable(t.Context(), id)
-		_, patch := m.Documents().Patch(t.Context(), id, []byte(`{}`))
-		for i, err := range []error{get, getDocument, update, pause, resume, disable, enable, patch, m.Delete(t.Context(), id)} {
-			if !errors.Is(err, relayer.ErrNotFound) || document.JSON != nil {
-				t.Errorf("%q, call %d: %v", id, i, err)
+		for name, call := range operationsOn {
+			if r, err := call(m, t.Context(), id); !errors.Is(err, relayer.ErrNotFound) || r != nil {
+				t.Errorf("%q, %s: %v, %v", id, name, r, err)
 			}
 		}
-	}
-}
-
-func TestUpdate_InvalidResult(t *testing.T) {
-	for name, c := range map[string]struct {
-		id      string
-		change  func(*relayer.Relayer)
-		field   string
-		message string
-	}{
-		"id":           {"evm", func(r *relayer.Relayer) { r.ID = "other" }, "id", "cannot be changed"},
-		"network":      {"evm", func(r *relayer.Relayer) { r.Network = "mainnet" }, "network", "cannot be changed"},
-		"network type": {"evm", func(r *relayer.Relayer) { r.NetworkType = relayer.Solana }, "network_type", "cannot be changed"},
-		"signer":       {"evm", func(r *relayer.Relayer) { r.SignerID = "other" }, "signer_id", "cannot be changed"},
-		"address":      {"evm", func(r *relayer.Relayer) { r.Address = "0x0" }, "address", "cannot be changed"},
-		"empty name":   {"evm", func(r *relayer.Relayer) { r.Name = "" }, "name", "must not be empty"},
-		"bad text":     {"evm", func(r *relayer.Relayer) { r.NotificationID = "\xff" }, "notification_id", "must be UTF-8"},
-		"bad URL":      {"evm", func(r *relayer.Relayer) { r.CustomRPCURLs[0].URL = "ftp://x" }, "custom_rpc_urls[0].url", "must be an absolute http, https, ws or wss URL with a host"},
-		"bad weight":   {"evm", func(r *relayer.Relayer) { r.CustomRPCURLs[0].Weight = new(101.0) }, "custom_rpc_urls[0].weight", "must be at most 100"},
-		"wrong policy": {"evm", func(r *relayer.Relayer) { r.Policy = &relayer.SolanaPolicy{} }, "policies", "must be the policy of the network type, not that of solana"},
-		"negative":     {"solana", func(r *relayer.Relayer) { r.Policy.(*relayer.SolanaPolicy).MinBalance = new(int64(-1)) }, "policies.min_balance", "must be 0 or more"},
-		"not a number": {"stellar", func(r *relayer.Relayer) { r.Policy.(*relayer.StellarPolicy).FeeMarginPercentage = new(math.NaN()) }, "policies.fee_margin_percentage", "must be a finite number, and not -0"},
-		"negative zero": {"stellar", func(r *relayer.Relayer) {
-			r.Policy.(*relayer.StellarPolicy).SlippagePercentage = new(math.Copysign(0, -1))
-		}, "policies.slippage_percentage", "must be a finite number, and not -0"},
-		"zero weight":    {"stellar", func(r *relayer.Relayer) { r.CustomRPCURLs[0].Weight = new(math.Copysign(0, -1)) }, "custom_rpc_urls[0].weight", "must be a finite number, and not -0"},
-		"no reason":      {"evm", func(r *relayer.Relayer) { r.SystemDisabled = true }, "disabled_reason", "must be set while system_disabled is true"},
-		"not disabled":   {"evm", func(r *relayer.Relayer) { r.DisabledReason = &relayer.DisabledReason{Type: "x"} }, "disabled_reason", "must not be set while system_disabled is false"},
-		"untyped reason": {"evm", func(r *relayer.Relayer) { r.SystemDisabled, r.DisabledReason = true, &relayer.DisabledReason{} }, "disabled_reason.type", "must not be empty"},
-		"a mask":         {"evm", func(r *relayer.Relayer) { r.CustomRPCURLs[0].URL = "https://rpc.example/***" }, "custom_rpc_urls[0].url", "must be the full URL, not the masked one that responses show"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			m := registry(t)
-			before := mustGet(t, m, c.id)
-			_, err := m.Update(t.Context(), c.id, func(r *relayer.Relayer) error { c.change(r); return nil })
-			var invalid *relayer.ValidationError
-			if !errors.As(err, &invalid) || !slices.ContainsFunc(invalid.Fields, func(f relayer.FieldError) bool { return f.Field == c.field && f.Message == c.message }) {
-				t.Errorf("got %v, want %s %s", err, c.field, c.message)
-			}
-			if after := mustGet(t, m, c.id); !reflect.DeepEqual(after, before) {
-				t.Errorf("was %+v\nis  %+v", before, after)
-			}
-		})
-	}
-}
-
-func TestDisable_InvalidReason(t *testing.T) {
-	m := registry(t)
-	for _, reason := range []relayer.DisabledReason{{}, {Type: "\x00"}, {Type: "\xff"}} {
-		if _, err := m.Disable(t.Context(), "evm", reason); !errors.Is(err, relayer.ErrInvalid) {
-			t.Errorf("%+v: %v", reason, err)
-		}
-	}
-	if r := mustGet(t, m, "evm"); r.SystemDisabled {
-		t.Error("disabled for no reason")
 	}
 }
 
@@ -472,28 +412,36 @@ func TestDisable_URLsMasked(t *testing.T) {
 	}
 }
 
-// A pause must work even if stricter rules apply since the relayer was stored.
-func TestPause_AfterRulesChanged(t *testing.T) {
-	store := memory.New()
-	lenient, err := relayer.New(store)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = lenient.Create(t.Context(), relayer.CreateRequest{ID: "r", Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s",
-		Policy: &relayer.EVMPolicy{WhitelistReceivers: []string{"nobody"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	strict := managerOf(t, store, relayer.WithNetworkRules())
-	if r, err := strict.Pause(t.Context(), "r"); err != nil || !r.Paused {
-		t.Errorf("got %v", err)
-	}
-	if r, err := strict.Patch(t.Context(), "r", patchtest.JSON(map[string]any{"paused": false})); err != nil || r.Paused {
-		t.Errorf("a patch of paused got %v", err)
-	}
-	_, err = strict.Update(t.Context(), "r", func(r *relayer.Relayer) error { r.Name = "m"; return nil })
-	if !errors.Is(err, relayer.ErrInvalid) {
-		t.Errorf("an update got %v", err)
+// The switches, a delete, and a change to comply must work even if stricter rules apply since the
+// relayer was stored.
+func TestWrites_AfterRulesChanged(t *testing.T) {
+	stored := withURLs("r", "https://a.example", "http://127.0.0.1:8545")
+	stored.Policy = &relayer.EVMPolicy{WhitelistReceivers: []string{"nobody"}}
+	stored.Settings = []byte(`{"old":1}`)
+	for field, c := range map[string]struct {
+		option relayer.Option
+		comply string
+	}{
+		"policies.whitelist_receivers[0]": {relayer.WithNetworkRules(), `"policies":null`},
+		"custom_rpc_urls[1].url":          {relayer.WithRPCPolicy(rpcguard.Policy{PublicOnly: true}), `"custom_rpc_urls":[{"url":"https://a.example"}]`},
+		"settings.old":                    {relayer.WithSettings[engineSettings](), `"settings":{"old":null}`},
+	} {
+		eachStore(t, func(t *testing.T, store relayer.Store) {
+			mustCreate(t, managerOf(t, store), stored)
+			strict := managerOf(t, store, c.option)
+			for _, write := range []operation{
+				(*relayer.Manager).Pause, (*relayer.Manager).Resume, patchingDocument(`{"paused":true}`), patching(`{"paused":false}`),
+				disabling(relayer.DisabledReason{Type: relayer.RPCValidationFailed}), (*relayer.Manager).Enable,
+			} {
+				must(write(strict, t.Context(), "r"))(t)
+			}
+			for _, write := range []operation{updating(func(r *relayer.Relayer) { r.Name = "x" }), patching(`{"name":"x"}`)} {
+				wantFields(t, fieldErrors(t, second(write(strict, t.Context(), "r"))), field)
+			}
+			for _, write := range []operation{patching(`{"name":"x",` + c.comply + `}`), deleting} {
+				must(write(strict, t.Context(), "r"))(t)
+			}
+		})
 	}
 }
 
@@ -560,15 +508,16 @@ func testNoUpdateIsLost(t *testing.T, store relayer.Store) {
 }
 
 func TestUpdate_RetriesExhausted(t *testing.T) {
-	m := managerOf(t, contested{memory.New()})
-	must(m.Create(t.Context(), relayer.CreateRequest{ID: "r", Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s"}))(t)
-	for call, err := range map[string]error{
-		"pause":  second(m.Pause(t.Context(), "r")),
-		"patch":  second(m.Documents().Patch(t.Context(), "r", []byte(`{"name":"m"}`))),
-		"delete": m.Delete(t.Context(), "r"),
-	} {
-		if !errors.Is(err, relayer.ErrConflict) || !strings.Contains(err.Error(), "gave up after 200 attempts: try again") {
-			t.Errorf("%s: %v", call, err)
+	m := managerOf(t, hooked{Store: memory.New(), before: func(_ context.Context, call, _ string) error {
+		if call == "update" || call == "delete" { // another writer is always faster
+			return relayer.ErrConflict
+		}
+		return nil
+	}})
+	mustCreate(t, m, minimal("r"))
+	for name, call := range map[string]operation{"pause": (*relayer.Manager).Pause, "patch": patchingDocument(`{"name":"m"}`), "delete": deleting} {
+		if _, err := call(m, t.Context(), "r"); !errors.Is(err, relayer.ErrConflict) || !strings.Contains(err.Error(), "gave up after 200 attempts: try again") {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -578,56 +527,44 @@ func TestUpdate_RetriesExhausted(t *testing.T) {
 	}
 }
 
-// contested is a store in which another writer is always faster.
-type contested struct{ relayer.Store }
-
-func (contested) Update(context.Context, relayer.Record) (relayer.Record, error) {
-	return relayer.Record{}, relayer.ErrConflict
-}
-
-func (contested) Delete(context.Context, string, uint64, []byte) error { return relayer.ErrConflict }
-
-// A stored URL that equals the mask of another must not permit that mask.
+// A URL that equals the mask of a stored one is a mask, even if it has no mark. A stored URL that
+// equals the mask of another must not permit that mask.
 func TestPatch_MaskedURLs(t *testing.T) {
-	const secret, bare = "https://u:SECRET@h.example/", "https://h.example/"
-	for name, c := range map[string]struct {
-		stored   []relayer.RPCURL
-		patched  string
-		rejected string // the field, or "" if the patch is valid
+	const secret, bare, port = "https://u:SECRET@h.example/", "https://h.example/", "https://u:SECRET@h.example:8545/"
+	first, second := []string{"custom_rpc_urls[0].url"}, []string{"custom_rpc_urls[1].url"}
+	for _, c := range []struct {
+		stored   []string
+		patched  []string
+		rejected []string // the fields
 	}{
-		"both patched back":            {[]relayer.RPCURL{secret, bare}, `[{"url":"https://h.example/"},{"url":"https://h.example/"}]`, "custom_rpc_urls[1].url"},
-		"the other way round":          {[]relayer.RPCURL{bare, secret}, `[{"url":"https://h.example/","weight":1},{"url":"https://h.example/","weight":2}]`, "custom_rpc_urls[1].url"},
-		"the secret one taken away":    {[]relayer.RPCURL{secret, bare}, `[{"url":"https://h.example/"}]`, ""},
-		"no slash":                     {[]relayer.RPCURL{secret}, `[{"url":"https://h.example"}]`, "custom_rpc_urls[0].url"},
-		"capitals":                     {[]relayer.RPCURL{secret}, `[{"url":"HTTPS://H.EXAMPLE/"}]`, "custom_rpc_urls[0].url"},
-		"the default port":             {[]relayer.RPCURL{secret}, `[{"url":"https://h.example:443/"}]`, "custom_rpc_urls[0].url"},
-		"an empty query":               {[]relayer.RPCURL{secret}, `[{"url":"https://h.example/***?"}]`, "custom_rpc_urls[0].url"},
-		"an empty fragment":            {[]relayer.RPCURL{secret}, `[{"url":"https://elsewhere.example/***#"}]`, "custom_rpc_urls[0].url"},
-		"escaped":                      {[]relayer.RPCURL{secret}, `[{"url":"https://h.example/%2A%2A%2A"}]`, "custom_rpc_urls[0].url"},
-		"another URL of the same host": {[]relayer.RPCURL{"https://h.example/KEY"}, `[{"url":"https://h.example/"}]`, ""},
-		"a URL without a secret":       {[]relayer.RPCURL{bare}, `[{"url":"https://h.example"}]`, ""},
+		{[]string{secret, bare}, []string{bare, bare}, second},
+		{[]string{bare, secret}, []string{bare, bare}, second},
+		{[]string{secret, bare}, []string{bare}, nil},
+		{[]string{secret}, []string{"https://h.example"}, first},
+		{[]string{secret}, []string{"HTTPS://H.EXAMPLE/"}, first},
+		{[]string{secret}, []string{"https://H.example:443"}, first},
+		{[]string{port}, []string{"https://h.example:8545"}, first},
+		{[]string{secret}, []string{"https://h.example/***?"}, first},
+		{[]string{secret}, []string{"https://elsewhere.example/***#"}, first},
+		{[]string{secret}, []string{"https://h.example/%2A%2A%2A"}, first},
+		{[]string{"https://h.example/KEY"}, []string{bare}, nil},
+		{[]string{bare}, []string{"https://h.example"}, nil},
+		{[]string{secret}, []string{"https://h.example/?key=KEY"}, nil},
+		{[]string{secret}, []string{"https://h.example/#f"}, nil},
+		{[]string{secret}, []string{"https://h.example/v2"}, nil},
+		{[]string{secret}, []string{"https://other:KEY@h.example/"}, nil},
+		{[]string{secret}, []string{"https://h.example:8545/"}, nil},
+		{[]string{secret}, []string{"http://h.example:443/"}, nil},
 	} {
-		t.Run(name, func(t *testing.T) {
-			m := managerOf(t, memory.New())
-			request := relayer.CreateRequest{ID: "r", Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s"}
-			for _, url := range c.stored {
-				request.CustomRPCURLs = append(request.CustomRPCURLs, relayer.RPCConfig{URL: url})
-			}
-			before, err := m.Create(t.Context(), request)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = m.Documents().Patch(t.Context(), "r", []byte(`{"custom_rpc_urls":`+c.patched+`}`))
-			if c.rejected == "" {
-				if err != nil {
-					t.Error(err)
-				}
+		t.Run(fmt.Sprint(c.stored, " ", c.patched), func(t *testing.T) {
+			m := newManager(t)
+			before := mustCreate(t, m, withURLs("r", c.stored...))
+			_, err := m.Patch(t.Context(), "r", patchtest.JSON(map[string]any{"custom_rpc_urls": withURLs("", c.patched...).CustomRPCURLs}))
+			if c.rejected == nil {
+				mustSucceed(t, err)
 				return
 			}
-			var invalid *relayer.ValidationError
-			if !errors.As(err, &invalid) || invalid.Fields[0].Field != c.rejected {
-				t.Errorf("got %v, want a problem of %s", err, c.rejected)
-			}
+			wantFields(t, fieldErrors(t, err), c.rejected...)
 			if after := mustGet(t, m, "r"); !reflect.DeepEqual(after, before) {
 				t.Errorf("was %v\nis  %v", before, after)
 			}
@@ -692,38 +629,12 @@ func TestMaskedURL_NeverStored(t *testing.T) {
 	}
 }
 
-// The mask of a URL with user information has no mark: equivalent URLs are masks, and all
-// others are full URLs.
-func TestMaskedURL_WithoutMark(t *testing.T) {
-	m := newManager(t)
-	req := minimal("a")
-	req.CustomRPCURLs = []relayer.RPCConfig{{URL: "https://user:KEY@rpc.example/"}}
-	mustCreate(t, m, req)
-	for url, isMask := range map[relayer.RPCURL]bool{
-		"https://rpc.example": true, "https://rpc.example/": true, "https://RPC.example:443": true,
-		"https://rpc.example/?key=KEY": false, "https://rpc.example/#f": false, "https://rpc.example/v2": false,
-		"https://other:KEY@rpc.example/": false, "https://rpc.example:8545/": false, "http://rpc.example:443/": false,
-	} {
-		_, err := m.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"custom_rpc_urls": []relayer.RPCConfig{{URL: url}}}), relayer.DryRun())
-		if errors.Is(err, relayer.ErrInvalid) != isMask || err != nil != isMask {
-			t.Errorf("%s: error is %v, want one: %t", url.Unmasked(), err, isMask)
-		}
-	}
-}
-
 func TestMaskedURL_StoredBefore(t *testing.T) {
-	store := memory.New()
-	_, err := store.Create(t.Context(), relayer.Record{ID: "a",
+	m := managerOf(t, storeOf(t, relayer.Record{ID: "a",
 		Document: []byte(evmBody(`"id":"a"`, `"custom_rpc_urls":[{"url":"https://h.example/***","weight":1}]`, `"policies":{}`)),
-		Private:  []byte(`{"custom_rpc_urls":[{"url":"https://h.example/***","weight":1}]}`)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := managerOf(t, store)
+		Private:  []byte(`{"custom_rpc_urls":[{"url":"https://h.example/***","weight":1}]}`)}))
 	for _, body := range []string{`{"name":"m"}`, `{"custom_rpc_urls":[{"url":"https://h.example/***","weight":2}]}`} {
-		if _, err := m.Documents().Patch(t.Context(), "a", []byte(body)); err != nil {
-			t.Errorf("%s: %v", body, err)
-		}
+		must(m.Patch(t.Context(), "a", []byte(body)))(t)
 	}
 	twice := `{"custom_rpc_urls":[{"url":"https://h.example/***"},{"url":"https://h.example/***"}]}`
 	wantFields(t, fieldErrors(t, second(m.Documents().Patch(t.Context(), "a", []byte(twice)))), "custom_rpc_urls[1].url")
@@ -777,10 +688,7 @@ func TestPatchDocument_Action(t *testing.T) {
 	}
 	for body, want := range tests {
 		var got relayer.Action
-		m := newManager(t, relayer.WithObserver(func(ctx context.Context, operation *relayer.Operation) (context.Context, func(error)) {
-			got = operation.Action
-			return ctx, nil
-		}))
+		m := newManager(t, atEnd(func(operation relayer.Operation, _ error) { got = operation.Action }))
 		mustCreate(t, m, minimal("a"))
 		_, _ = m.Documents().Patch(t.Context(), "a", []byte(body))
 		if got != want {
@@ -789,56 +697,31 @@ func TestPatchDocument_Action(t *testing.T) {
 	}
 }
 
-// A Manager does not store text that is not the text of the patch.
-func TestPatch_NotUTF8(t *testing.T) {
-	m := newManager(t)
-	mustCreate(t, m, minimal("a"))
-	_, err := m.Patch(t.Context(), "a", []byte("{\"name\":\"a\xff\"}"))
-	if problem, ok := errors.AsType[*relayer.ValidationError](err); !ok || problem.Fields[0] != (relayer.FieldError{Message: "the body must be UTF-8"}) {
-		t.Errorf("error %v", err)
-	}
-	if r := mustGet(t, m, "a"); r.Name != "n" {
-		t.Errorf("stored %v", r)
-	}
-}
-
 // A pause and a disable store what an update of the same fields stores.
 func TestSwitches_SameRecordAsUpdate(t *testing.T) {
 	reason := relayer.DisabledReason{Type: "x", Details: "https://rpc.example/KEY <&> é"}
-	steps := []struct {
-		write  func(ctx context.Context, m *relayer.Manager, id string) (*relayer.Relayer, error)
-		update func(r *relayer.Relayer)
-	}{
-		{func(ctx context.Context, m *relayer.Manager, id string) (*relayer.Relayer, error) {
-			return m.Pause(ctx, id)
-		},
-			func(r *relayer.Relayer) { r.Paused = true }},
-		{func(ctx context.Context, m *relayer.Manager, id string) (*relayer.Relayer, error) {
-			return m.Disable(ctx, id, reason)
-		}, func(r *relayer.Relayer) { r.SystemDisabled, r.DisabledReason = true, &reason }},
-		{func(ctx context.Context, m *relayer.Manager, id string) (*relayer.Relayer, error) {
-			return m.Resume(ctx, id)
-		},
-			func(r *relayer.Relayer) { r.Paused = false }},
-		{func(ctx context.Context, m *relayer.Manager, id string) (*relayer.Relayer, error) {
-			return m.Enable(ctx, id)
-		},
-			func(r *relayer.Relayer) { r.SystemDisabled, r.DisabledReason = false, nil }},
+	steps := []struct{ write, update operation }{
+		{(*relayer.Manager).Pause, updating(func(r *relayer.Relayer) { r.Paused = true })},
+		{disabling(reason), updating(func(r *relayer.Relayer) { r.SystemDisabled, r.DisabledReason = true, &reason })},
+		{(*relayer.Manager).Resume, updating(func(r *relayer.Relayer) { r.Paused = false })},
+		{(*relayer.Manager).Enable, updating(func(r *relayer.Relayer) { r.SystemDisabled, r.DisabledReason = false, nil })},
 	}
 	for _, full := range fullRelayers {
 		one, other := memory.New(), memory.New()
 		options := []relayer.Option{relayer.WithExclusiveSigners(), refuseNothing}
-		m, updating := managerOf(t, one, options...), managerOf(t, other, options...)
+		m, updated := managerOf(t, one, options...), managerOf(t, other, options...)
 		id := mustCreateDocument(t, m, full.request).ID
-		mustCreateDocument(t, updating, full.request)
-		addUnknownMember(t, one, id)
-		addUnknownMember(t, other, id)
+		mustCreateDocument(t, updated, full.request)
+		for _, store := range []relayer.Store{one, other} {
+			editRecord(t, store, id, func(rec *relayer.Record) { // a member of a newer version
+				rec.Document = append(bytes.TrimSuffix(bytes.Clone(rec.Document), []byte("}")), `,"newer":{"a": [1]}}`...)
+			})
+		}
 		for i, step := range steps {
-			must(step.write(t.Context(), m, id))(t)
-			must(updating.Update(t.Context(), id, func(r *relayer.Relayer) error { step.update(r); return nil }))(t)
+			must(step.write(m, t.Context(), id))(t)
+			must(step.update(updated, t.Context(), id))(t)
 			got, want := storedRecord(t, one, id), storedRecord(t, other, id)
-			if !bytes.Equal(got.Document, want.Document) || !slices.Equal(got.Terms, want.Terms) || got.Text != want.Text ||
-				got.Claim != want.Claim || !bytes.Equal(got.Private, want.Private) {
+			if got.Note = want.Note; !reflect.DeepEqual(got, want) {
 				t.Errorf("step %d of %s:\ngot  %v\nwant %v", i, id, got, want)
 			}
 			if found := checked(t, m); len(found) != 0 {
@@ -854,49 +737,37 @@ func TestPause_RepeatedInOtherForm(t *testing.T) {
 	m := managerOf(t, store)
 	id := mustCreateDocument(t, m, fullRelayers[0].request).ID
 	must(m.Pause(t.Context(), id))(t)
-	rec := storedRecord(t, store, id)
-	rec.Document = bytes.Replace(rec.Document, []byte(`"paused":true`), []byte(`"paused": true`), 1)
-	stored := must(store.Update(t.Context(), rec))(t)
+	stored := editRecord(t, store, id, func(rec *relayer.Record) {
+		rec.Document = bytes.Replace(rec.Document, []byte(`"paused":true`), []byte(`"paused": true`), 1)
+	})
 	must(m.Pause(t.Context(), id))(t)
 	if got := storedRecord(t, store, id); got.Revision != stored.Revision {
 		t.Errorf("revision %d, want %d", got.Revision, stored.Revision)
 	}
 }
 
-var refuseNothing = relayer.WithAdmission(func(context.Context, relayer.Operation, *relayer.Relayer, *relayer.Relayer) error { return nil })
-
-// addUnknownMember stores a member that a newer version has.
-func addUnknownMember(t *testing.T, store relayer.Store, id string) {
-	t.Helper()
-	rec := storedRecord(t, store, id)
-	rec.Document = append(bytes.TrimSuffix(bytes.Clone(rec.Document), []byte("}")), `,"newer":{"a": [1]}}`...)
-	must(store.Update(t.Context(), rec))(t)
-}
-
-// unreadableStore has one record that it cannot read, but can delete.
-type unreadableStore struct {
-	relayer.Store
-	id      string
-	deletes func(revision uint64) error
-}
-
-func (s unreadableStore) Get(ctx context.Context, id string) (relayer.Record, error) {
-	if id == s.id {
-		return relayer.Record{}, fmt.Errorf("%w: its checksum", relayer.ErrCorrupt)
+// unreadable is a store that cannot read some records, but can delete them. The result of a
+// delete is that of the function.
+func unreadable(store relayer.Store, deletes func() error, ids ...string) relayer.Store {
+	return hooked{
+		Store: store,
+		before: func(_ context.Context, call, id string) error {
+			if call == "get" && slices.Contains(ids, id) {
+				return fmt.Errorf("%w: %s", relayer.ErrCorrupt, id)
+			}
+			return nil
+		},
+		after: func(_ context.Context, call string, err error) error {
+			if call == "delete" {
+				return deletes()
+			}
+			return err
+		},
 	}
-	return s.Store.Get(ctx, id)
-}
-
-func (s unreadableStore) Delete(ctx context.Context, id string, revision uint64, note []byte) error {
-	if id == s.id {
-		return s.deletes(revision)
-	}
-	return s.Store.Delete(ctx, id, revision, note)
 }
 
 // A damaged relayer is deleted without a condition and an admission, if the store can.
 func TestDelete_DamagedRecord(t *testing.T) {
-	admitAll := relayer.WithAdmission(func(context.Context, relayer.Operation, *relayer.Relayer, *relayer.Relayer) error { return nil })
 	for name, c := range map[string]struct {
 		store      error // of its Delete
 		options    []relayer.Option
@@ -908,19 +779,16 @@ func TestDelete_DamagedRecord(t *testing.T) {
 		"not supported":  {store: relayer.ErrConflict, calls: 1, want: relayer.ErrCorrupt},
 		"disk is full":   {store: relayer.ErrUnavailable, calls: 1, want: relayer.ErrUnavailable},
 		"with condition": {conditions: []relayer.WriteOption{relayer.IfRevision(1)}, want: relayer.ErrCorrupt},
-		"with admission": {options: []relayer.Option{admitAll}, want: relayer.ErrCorrupt},
+		"with admission": {options: []relayer.Option{refuseNothing}, want: relayer.ErrCorrupt},
+		"dry run":        {conditions: []relayer.WriteOption{relayer.DryRun()}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			calls := 0
-			store := unreadableStore{memory.New(), "damaged", func(uint64) error {
+			store := unreadable(memory.New(), func() error {
 				calls++
 				return c.store
-			}}
-			manager, err := relayer.New(store, c.options...)
-			if err != nil {
-				t.Fatal(err)
-			}
-			err = manager.Delete(t.Context(), "damaged", c.conditions...)
+			}, "damaged")
+			err := managerOf(t, store, c.options...).Delete(t.Context(), "damaged", c.conditions...)
 			if !errors.Is(err, c.want) || (err == nil) != (c.want == nil) || calls != c.calls {
 				t.Errorf("error is %v after %d deletes, want %v after %d", err, calls, c.want, c.calls)
 			}
@@ -957,61 +825,32 @@ func TestHook_RefusalIsMasked(t *testing.T) {
 	}
 }
 
-// late is a store that performs a write, waits until the context is done, and cannot
-// report the outcome.
-type late struct{ relayer.Store }
-
-func (s late) end(ctx context.Context, err error) error {
-	if err != nil {
-		return err
-	}
-	<-ctx.Done()
-	// A store may read back what it could not confirm, and find its own write.
-	return fmt.Errorf("%w: %w: %w", relayer.ErrOutcomeUnknown, ctx.Err(), relayer.ErrConflict)
-}
-
-func (s late) Create(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-	rec, err := s.Store.Create(ctx, rec)
-	return rec, s.end(ctx, err)
-}
-
-func (s late) Update(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-	rec, err := s.Store.Update(ctx, rec)
-	return rec, s.end(ctx, err)
-}
-
-func (s late) Delete(ctx context.Context, id string, revision uint64, note []byte) error {
-	return s.end(ctx, s.Store.Delete(ctx, id, revision, note))
-}
-
 // A done context does not hide that a write may have taken effect.
 func TestWrites_UnknownOutcomeAndDoneContext(t *testing.T) {
-	for name, write := range map[string]func(context.Context, *relayer.Manager) error{
-		"create": func(ctx context.Context, m *relayer.Manager) error { return second(m.Create(ctx, minimal("new"))) },
-		"create document": func(ctx context.Context, m *relayer.Manager) error {
-			return second(m.Documents().Create(ctx, []byte(evmBody())))
-		},
-		"update": func(ctx context.Context, m *relayer.Manager) error {
-			return second(m.Update(ctx, "evm", func(r *relayer.Relayer) error { r.Name = "m"; return nil }))
-		},
-		"patch": func(ctx context.Context, m *relayer.Manager) error {
-			return second(m.Patch(ctx, "evm", patchtest.JSON(map[string]any{"name": "m"})))
-		},
-		"pause": func(ctx context.Context, m *relayer.Manager) error { return second(m.Pause(ctx, "evm")) },
-		"disable": func(ctx context.Context, m *relayer.Manager) error {
-			return second(m.Disable(ctx, "evm", relayer.DisabledReason{Type: "x"}))
-		},
-		"delete": func(ctx context.Context, m *relayer.Manager) error { return m.Delete(ctx, "evm") },
+	create := func(m *relayer.Manager, ctx context.Context, id string, options ...relayer.WriteOption) (*relayer.Relayer, error) {
+		return m.Create(ctx, minimal("new"), options...)
+	}
+	for name, write := range map[string]operation{
+		"create": create, "update": updating(func(r *relayer.Relayer) { r.Name = "m" }), "patch": patching(`{"name":"m"}`),
+		"pause": (*relayer.Manager).Pause, "disable": disabling(relayer.DisabledReason{Type: "x"}), "delete": deleting,
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := memory.New()
 				registryOn(t, store)
+				late := hooked{Store: store, after: func(ctx context.Context, call string, err error) error {
+					if err != nil || call == "get" {
+						return err
+					}
+					<-ctx.Done()
+					// A store may read back what it could not confirm, and find its own write.
+					return fmt.Errorf("%w: %w: %w", relayer.ErrOutcomeUnknown, ctx.Err(), relayer.ErrConflict)
+				}}
 				var observed error
-				m := managerOf(t, late{store}, atEnd(func(_ relayer.Operation, err error) { observed = err }))
+				m := managerOf(t, late, atEnd(func(_ relayer.Operation, err error) { observed = err }))
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
-				err := write(ctx, m)
+				_, err := write(m, ctx, "evm")
 				if !errors.Is(err, relayer.ErrOutcomeUnknown) || errors.Is(err, relayer.ErrUnavailable) || observed != err {
 					t.Errorf("got %v, observed %v", err, observed)
 				}
@@ -1039,15 +878,9 @@ func fleet(t testing.TB, store relayer.Store, count int, options ...relayer.Opti
 var ofPayments = relayer.Selector{}.Where("label.team", "payments")
 
 // pausedIDs returns the IDs of the paused relayers.
-func pausedIDs(t testing.TB, m *relayer.Manager) (ids []string) {
+func pausedIDs(t testing.TB, m *relayer.Manager) []string {
 	t.Helper()
-	for r, err := range m.All(t.Context(), relayer.Selector{}.Where("paused", "true")) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		ids = append(ids, r.ID)
-	}
-	return ids
+	return idsOf(allOf(t, m, relayer.Selector{}.Where("paused", "true")))
 }
 
 func wantBulk(t testing.TB, result relayer.BulkResult, err error, changed, unchanged int) {
@@ -1210,34 +1043,18 @@ func TestPauseAll_Within(t *testing.T) {
 	wantBulk(t, none, err, 0, 0)
 }
 
-// beforeUpdate is a store that calls a function before each update.
-type beforeUpdate struct {
-	relayer.Store
-	call func(relayer.Record) error
-}
-
-func (s beforeUpdate) Update(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-	if err := s.call(rec); err != nil {
-		return relayer.Record{}, err
-	}
-	return s.Store.Update(ctx, rec)
-}
-
 // A relayer that is changed between its read and its write is judged again.
 func TestPauseAll_ChangedMeanwhile(t *testing.T) {
 	inner := memory.New()
 	other := fleet(t, inner, 6) // 1, 2, 4 and 5 are of payments
 	var once [6]sync.Once
-	m := managerOf(t, beforeUpdate{inner, func(rec relayer.Record) (err error) {
-		change := map[string]func() error{
-			"r-001": func() error { return second(other.Patch(t.Context(), rec.ID, []byte(`{"labels":{"team":"risk"}}`))) },
-			"r-002": func() error { return other.Delete(t.Context(), rec.ID) },
-			"r-004": func() error { return second(other.Pause(t.Context(), rec.ID, relayer.Reason("first"))) },
-			"r-005": func() error { return second(other.Patch(t.Context(), rec.ID, []byte(`{"name":"other"}`))) },
-		}[rec.ID]
-		once[rec.ID[4]-'0'].Do(func() { err = change() })
+	m := managerOf(t, beforeUpdate(inner, func(id string) (err error) {
+		change := map[string]operation{
+			"r-001": patching(`{"labels":{"team":"risk"}}`), "r-002": deleting, "r-004": (*relayer.Manager).Pause, "r-005": patching(`{"name":"other"}`),
+		}[id]
+		once[id[4]-'0'].Do(func() { err = second(change(other, t.Context(), id, relayer.Reason("first"))) })
 		return err
-	}})
+	}))
 	paused, err := m.PauseAll(t.Context(), ofPayments, relayer.Reason("second"))
 	wantBulk(t, paused, err, 1, 1)
 	if ids := pausedIDs(t, m); !slices.Equal(ids, []string{"r-004", "r-005"}) {
@@ -1291,23 +1108,10 @@ func TestResumeAll_ManyFailures(t *testing.T) {
 	}
 }
 
-// damagedList is a store whose lists end before the record with the sequence number 5, which is
-// damaged.
-type damagedList struct{ relayer.Store }
-
-func (s damagedList) List(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
-	listing, err := s.Store.List(ctx, query)
-	if i := slices.IndexFunc(listing.Records, func(rec relayer.Record) bool { return rec.Sequence == 5 }); i >= 0 {
-		err = &relayer.CorruptError{ID: listing.Records[i].ID, Sequence: 5, Err: relayer.ErrUnavailable}
-		listing.Records = listing.Records[:i]
-	}
-	return listing, err
-}
-
 // A damaged relayer is in Failed, and the others are paused. Its ID is hidden from a view.
 func TestPauseAll_DamagedRelayer(t *testing.T) {
 	for _, count := range []int{5, 30} { // the newest one, and one in the middle
-		store := damagedList{memory.New()}
+		store := oneDamaged{memory.New(), 5}
 		m := fleet(t, store, count)
 		for _, c := range []struct {
 			manager *relayer.Manager
@@ -1326,12 +1130,12 @@ func TestPauseAll_DamagedRelayer(t *testing.T) {
 func TestPauseAll_StoreFails(t *testing.T) {
 	inner, left := memory.New(), new(atomic.Int32)
 	fleet(t, inner, 250)
-	m := managerOf(t, beforeUpdate{inner, func(relayer.Record) error {
+	m := managerOf(t, beforeUpdate(inner, func(string) error {
 		if left.Add(-1) < 0 {
 			return relayer.ErrUnavailable
 		}
 		return nil
-	}})
+	}))
 	ctx := relayer.WithActor(t.Context(), relayer.Actor{RequestID: "request-1"})
 	paused, err := m.PauseAll(ctx, relayer.Selector{}, relayer.AllRelayers())
 	if !errors.Is(err, relayer.ErrUnavailable) || errors.Is(err, relayer.ErrOutcomeUnknown) || paused.Changed != 0 {
@@ -1360,7 +1164,7 @@ func TestPauseAll_UnknownOutcomeIsLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner, started, both := memory.New(), new(atomic.Int32), make(chan struct{})
 		fleet(t, inner, 2)
-		m := managerOf(t, beforeUpdate{inner, func(relayer.Record) error {
+		m := managerOf(t, beforeUpdate(inner, func(string) error {
 			if started.Add(1) == 1 {
 				<-both
 				return relayer.ErrUnavailable
@@ -1368,7 +1172,7 @@ func TestPauseAll_UnknownOutcomeIsLast(t *testing.T) {
 			close(both)
 			time.Sleep(time.Second)
 			return relayer.ErrOutcomeUnknown
-		}})
+		}))
 		if _, err := m.PauseAll(t.Context(), relayer.Selector{}, relayer.AllRelayers()); !errors.Is(err, relayer.ErrOutcomeUnknown) {
 			t.Errorf("the error is %v", err)
 		}
@@ -1385,7 +1189,7 @@ func testWritesInFlight(t *testing.T) {
 	var inFlight, highest atomic.Int32
 	var once sync.Once
 	reached := make(chan struct{})
-	m := managerOf(t, beforeUpdate{inner, func(relayer.Record) error {
+	m := managerOf(t, beforeUpdate(inner, func(string) error {
 		n := inFlight.Add(1)
 		defer inFlight.Add(-1)
 		for {
@@ -1399,7 +1203,7 @@ func testWritesInFlight(t *testing.T) {
 		}
 		<-reached
 		return nil
-	}})
+	}))
 	paused, err := m.PauseAll(t.Context(), relayer.Selector{}, relayer.AllRelayers())
 	wantBulk(t, paused, err, 250, 0)
 	if highest.Load() != most {
@@ -1447,7 +1251,7 @@ func TestPauseAll_RelayersCreatedMeanwhile(t *testing.T) {
 	inner := memory.New()
 	other := fleet(t, inner, 250)
 	var created atomic.Int32
-	m := managerOf(t, beforeUpdate{inner, func(relayer.Record) error {
+	m := managerOf(t, beforeUpdate(inner, func(string) error {
 		mustCreate(t, other, minimal(""))
 		mustCreate(t, other, minimal(""))
 		created.Add(2)
@@ -1455,7 +1259,7 @@ func TestPauseAll_RelayersCreatedMeanwhile(t *testing.T) {
 			return errors.New("the selection has no end")
 		}
 		return nil
-	}})
+	}))
 	paused, err := m.PauseAll(t.Context(), relayer.Selector{}, relayer.AllRelayers())
 	if err != nil || paused.Changed < 250 || len(paused.Failed) > 0 {
 		t.Errorf("changed are %d, failed %d, error %v", paused.Changed, len(paused.Failed), err)
@@ -1472,9 +1276,7 @@ func TestPatch_DocumentWithoutID(t *testing.T) {
 	store := memory.New()
 	m := managerOf(t, store)
 	mustCreate(t, m, minimal("a"))
-	rec := storedRecord(t, store, "a")
-	rec.Document = bytes.Replace(rec.Document, []byte(`"id":"a",`), nil, 1)
-	must(store.Update(t.Context(), rec))(t)
+	editRecord(t, store, "a", func(rec *relayer.Record) { rec.Document = bytes.Replace(rec.Document, []byte(`"id":"a",`), nil, 1) })
 	must(m.Patch(t.Context(), "a", []byte(`{"name":"other"}`)))(t)
 	if got := storedRecord(t, store, "a"); !bytes.Contains(got.Document, []byte("other")) {
 		t.Errorf("stored %s", got.Document)
@@ -1501,5 +1303,21 @@ func TestUpdate_ErrorNotRetried(t *testing.T) {
 	_, err := m.Update(t.Context(), "evm", func(r *relayer.Relayer) error { calls++; r.Name = "new"; return mine })
 	if !errors.Is(err, mine) || calls != 1 || mustGet(t, m, "evm").Name == "new" {
 		t.Errorf("error %v after %d calls", err, calls)
+	}
+}
+
+// BenchmarkPauseAll pauses all relayers of a file.
+func BenchmarkPauseAll(b *testing.B) {
+	const count = 1000
+	store := must(bolt.Open(b.Context(), b.TempDir()+"/relayers.db"))(b)
+	defer func() { _ = store.Close() }()
+	m := fleet(b, store, count)
+	for b.Loop() {
+		paused, err := m.PauseAll(b.Context(), relayer.Selector{}, relayer.AllRelayers())
+		wantBulk(b, paused, err, count, 0)
+		b.StopTimer()
+		resumed, err := m.ResumeAll(b.Context(), relayer.Selector{}, relayer.AllRelayers())
+		wantBulk(b, resumed, err, count, 0)
+		b.StartTimer()
 	}
 }
