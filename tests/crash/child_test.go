@@ -3,6 +3,7 @@
 package crash
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/postgres"
+	"github.com/go-relayer/relayer/store/transfer"
 	"github.com/go-relayer/relayer/tests/internal/child"
 	"github.com/go-relayer/relayer/tests/internal/ledger"
 )
@@ -28,11 +30,9 @@ const (
 
 // task is what a child does with a store.
 type task struct {
-	Work   work
-	Round  int
-	Store  string
-	Path   string // of the file, or the connection string
-	Schema string
+	Work work
+	location
+	Round int
 
 	// For a child that writes.
 	MayFail bool     // a write can be refused, or its outcome unknown
@@ -41,6 +41,23 @@ type task struct {
 	// For a child that examines.
 	TornHeader bool
 	After      uint64 // the revision of the last change that is known
+
+	To location // of a copy
+}
+
+// location is a store that a process can open.
+type location struct {
+	Store  string
+	Path   string // of the file, or the connection string
+	Schema string // of PostgreSQL, if it is not the default one
+}
+
+// store is what the stores have in common.
+type store interface {
+	relayer.Store
+	transfer.Importer
+	transfer.Checker
+	Close() error
 }
 
 // work is the kind of a task.
@@ -50,6 +67,7 @@ const (
 	writes   work = iota
 	examines      // what a power cut left
 	probes        // a mount, in the way in which a store uses it
+	copies        // the store to another location
 )
 
 func (w work) carryOut(t task) error {
@@ -59,6 +77,8 @@ func (w work) carryOut(t task) error {
 		return nil
 	case probes:
 		return probe(t.Path)
+	case copies:
+		return copyStore(t)
 	}
 	return writeUntilKilled(t)
 }
@@ -66,9 +86,13 @@ func (w work) carryOut(t task) error {
 // writeUntilKilled returns if a write fails.
 func writeUntilKilled(t task) error {
 	child.Send(ledger.Event[int]{Step: opening})
-	store, err := t.open()
+	opened, err := t.open(context.Background())
 	if err != nil {
 		return err
+	}
+	var store relayer.Store = opened
+	if t.Store == earlyStore {
+		store = newEarly(opened)
 	}
 	existing, err := store.List(context.Background(), relayer.StoreQuery{Limit: 1 << 30})
 	if err != nil {
@@ -88,18 +112,18 @@ func writeUntilKilled(t task) error {
 	return <-failed
 }
 
-func (t task) open() (relayer.Store, error) {
-	switch t.Store {
-	case boltStore:
-		return bolt.Open(context.Background(), t.Path)
-	case earlyStore:
-		store, err := bolt.Open(context.Background(), t.Path)
-		return newEarly(store), err
+func (l location) open(ctx context.Context) (store, error) {
+	switch l.Store {
+	case boltStore, earlyStore:
+		return bolt.Open(ctx, l.Path)
 	case postgresStore:
-		return postgres.Open(context.Background(), t.Path, postgres.WithSchema(t.Schema))
+		return postgres.Open(ctx, l.Path, postgres.WithSchema(cmp.Or(l.Schema, defaultSchema)))
 	}
-	return nil, fmt.Errorf("no store %q", t.Store)
+	return nil, fmt.Errorf("no store %q", l.Store)
 }
+
+// defaultSchema is the schema of a store without options.
+const defaultSchema = "relayer"
 
 // minRecords makes the workers of the early store only create, because it
 // acknowledges only creates early.

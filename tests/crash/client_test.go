@@ -16,7 +16,7 @@ import (
 // with many goroutines. The next child continues with the same schema.
 func TestPostgres_ClientKilledWhileWriting(t *testing.T) {
 	server := pgserver.Start(t)
-	given := task{Store: postgresStore, Path: server.ConnString() + pgtest.SessionName(childName), Schema: "crash"}
+	given := task{location: location{postgresStore, server.ConnString() + pgtest.SessionName(childName), "crash"}}
 	killWhileWriting(t, given, func(after uint64) contents {
 		pgtest.AwaitSessionsEnd(t, server, childName)
 		return survivorsOn(t, server, given.Schema, after)
@@ -29,7 +29,7 @@ func TestPostgres_ClientKilledWhileCreatingSchema(t *testing.T) {
 	server := pgserver.Start(t)
 	absent, whole := 0, 0
 	for round := range *rounds {
-		given := task{Round: round, Store: postgresStore, Path: server.ConnString() + pgtest.SessionName(childName), Schema: fmt.Sprintf("crash_%d", round)}
+		given := task{Round: round, location: location{postgresStore, server.ConnString() + pgtest.SessionName(childName), fmt.Sprintf("crash_%d", round)}}
 		known := newKnown()
 		run(t, given, opening, upTo(60*time.Millisecond), known.note)
 		pgtest.AwaitSessionsEnd(t, server, childName)

@@ -14,7 +14,6 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/bolt"
-	"github.com/go-relayer/relayer/store/transfer"
 	"github.com/go-relayer/relayer/tests/internal/ledger"
 )
 
@@ -22,7 +21,7 @@ import (
 // next child continues with the same file.
 func TestBolt_KilledWhileWriting(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "relayers.db")
-	killWhileWriting(t, task{Store: boltStore, Path: path}, func(after uint64) contents { return survivors(t, path, after) })
+	killWhileWriting(t, task{location: location{Store: boltStore, Path: path}}, func(after uint64) contents { return survivors(t, path, after) })
 }
 
 // killWhileWriting kills a child in each round, some time after its first acknowledged write, and
@@ -53,7 +52,7 @@ func TestControl_EarlyAcknowledgement(t *testing.T) {
 	for round := range most {
 		path := filepath.Join(t.TempDir(), "relayers.db")
 		known := newKnown()
-		run(t, task{Round: round, Store: earlyStore, Path: path}, ready, 10*time.Millisecond+upTo(30*time.Millisecond), known.note)
+		run(t, task{Round: round, location: location{Store: earlyStore, Path: path}}, ready, 10*time.Millisecond+upTo(30*time.Millisecond), known.note)
 		if found, _, _ := known.compare(survivors(t, path, 0)); len(found.Lost) > 0 {
 			t.Logf("round %d: %d of %d acknowledged creates lost", round, len(found.Lost), known.acknowledged)
 			return
@@ -69,7 +68,7 @@ func TestBolt_KilledWhileCreatingFile(t *testing.T) {
 	for round := range *rounds {
 		path := filepath.Join(t.TempDir(), "relayers.db")
 		known := newKnown()
-		run(t, task{Round: round, Store: boltStore, Path: path}, opening, upTo(2*time.Millisecond), known.note)
+		run(t, task{Round: round, location: location{Store: boltStore, Path: path}}, opening, upTo(2*time.Millisecond), known.note)
 		if _, err := os.Stat(path); err == nil {
 			whole++
 		} else {
@@ -104,13 +103,8 @@ func survivors(t *testing.T, path string, after uint64) contents {
 	return checkedContents(t, store, after)
 }
 
-type checkedStore interface {
-	relayer.Store
-	transfer.Checker
-}
-
 // checkedContents checks a store and returns its contents.
-func checkedContents(t *testing.T, store checkedStore, after uint64) contents {
+func checkedContents(t *testing.T, store store, after uint64) contents {
 	t.Helper()
 	if err := store.Check(t.Context()); err != nil {
 		t.Fatal(err)

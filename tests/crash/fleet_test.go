@@ -46,7 +46,7 @@ func surviveFaults(t *testing.T, server *pgserver.Server, stores []*postgres.Sto
 		f.quiesce()
 		f.compare(round)
 	}
-	if err := f.known.compareAll(survivorsOn(t, server, "relayer", 0).History); err != nil {
+	if err := f.known.compareAll(survivorsOn(t, server, defaultSchema, 0).History); err != nil {
 		t.Error(err)
 	}
 	t.Logf("%d rounds: %d writes acknowledged, 0 lost; %d unavailable, none of them carried out; %d of unknown outcome carried out, %d not",
@@ -142,7 +142,7 @@ func (f *fleet) compare(round int) {
 	if f.t.Failed() {
 		f.t.FailNow()
 	}
-	found, inFlight, _ := f.known.compare(survivorsOn(f.t, f.server, "relayer", f.known.revision))
+	found, inFlight, _ := f.known.compare(survivorsOn(f.t, f.server, defaultSchema, f.known.revision))
 	if inFlight > 0 || !found.isEmpty() {
 		f.t.Fatalf("round %d: %d writes in flight, %v", round, inFlight, found)
 	}

@@ -22,7 +22,7 @@ import (
 func TestMount_Coherent(t *testing.T) {
 	d := emptyDisk()
 	m := mountOrSkip(t, d)
-	p := child.Start(t, task{Work: probes, Path: m.directory})
+	p := child.Start(t, task{Work: probes, location: location{Path: m.directory}})
 	_, err := child.Follow(p, func(event) {})
 	wantNoError(t, err, m.unmount())
 	if names := d.list(); !slices.Equal(names, []string{"linked", "renamed"}) {

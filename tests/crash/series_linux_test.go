@@ -193,11 +193,10 @@ func (r *round) write(onReady func()) {
 	r.t.Helper()
 	r.children++
 	given := task{
-		Round:   r.children,
-		Store:   boltStore,
-		Path:    filepath.Join(r.mount.directory, fileName),
-		MayFail: true,
-		Avoid:   r.known.versions.Unsettled(),
+		Round:    r.children,
+		location: location{Store: boltStore, Path: filepath.Join(r.mount.directory, fileName)},
+		MayFail:  true,
+		Avoid:    r.known.versions.Unsettled(),
 	}
 	r.mu.Lock()
 	r.process = child.Start(r.t, given)
@@ -244,7 +243,7 @@ func (s *series) examine(cut *powerCut) bool {
 	}
 	p := child.Start(s.t, task{
 		Work:       examines,
-		Path:       filepath.Join(directory, fileName),
+		location:   location{Store: boltStore, Path: filepath.Join(directory, fileName)},
 		TornHeader: cut.tornHeader,
 		After:      s.known.revision,
 	})

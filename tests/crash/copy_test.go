@@ -1,11 +1,12 @@
 //go:build unix
 
-package move
+package crash
 
 import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -14,19 +15,19 @@ import (
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/postgres/pgserver"
 	"github.com/go-relayer/relayer/store/transfer"
+	"github.com/go-relayer/relayer/tests/internal/child"
 	"github.com/go-relayer/relayer/tests/internal/pgtest"
 )
 
-// sessionName names the sessions of all copies.
-const sessionName = "move"
+var relayers = flag.Int("relayers", 6_000, "number of relayers to copy; 100_000 in a long run")
 
 // TestCopy_BoltToPostgresAndBack copies all relayers from a file to PostgreSQL, and
 // from there into another file. Each copy is interrupted twice.
 func TestCopy_BoltToPostgresAndBack(t *testing.T) {
 	server := pgserver.Start(t)
-	origin := location{"bolt", filepath.Join(t.TempDir(), "origin.db")}
-	there := location{"postgres", server.ConnString() + pgtest.SessionName(sessionName)}
-	back := location{"bolt", filepath.Join(t.TempDir(), "back.db")}
+	origin := location{Store: boltStore, Path: filepath.Join(t.TempDir(), "origin.db")}
+	there := location{Store: postgresStore, Path: server.ConnString() + pgtest.SessionName(childName)}
+	back := location{Store: boltStore, Path: filepath.Join(t.TempDir(), "back.db")}
 
 	began := time.Now()
 	use(t, origin, there, func(src, _ store) { fillOrigin(t, src) })
@@ -48,7 +49,7 @@ func move(t *testing.T, server *pgserver.Server, from, to location) {
 	canceled := wantPrefix(t, from, to)
 
 	copyKilled(t, from, to, func(p progress) bool { return p.Stage == "copying" && p.Done >= half })
-	pgtest.AwaitSessionsEnd(t, server, sessionName)
+	pgtest.AwaitSessionsEnd(t, server, childName)
 	killed := wantPrefix(t, from, to)
 	if canceled < third || killed < half {
 		t.Errorf("%d copied and then %d, want at least %d and %d", canceled, killed, third, half)
@@ -145,4 +146,61 @@ func list(t *testing.T, s store, after uint64, limit int) ([]relayer.Record, int
 func isEqual(a, b relayer.Record) bool {
 	return a.ID == b.ID && a.Revision == b.Revision && a.Claim == b.Claim && a.Text == b.Text && bytes.Equal(a.Note, b.Note) &&
 		slices.Equal(a.Terms, b.Terms) && bytes.Equal(a.Document, b.Document) && bytes.Equal(a.Private, b.Private)
+}
+
+// progress is an event of a child that copies.
+type progress struct {
+	Stage string
+	Done  int
+}
+
+// copyStore copies the store of a task. Its events are the progress of the copy.
+func copyStore(t task) error {
+	ctx := context.Background()
+	src, err := t.open(ctx)
+	if err != nil {
+		return err
+	}
+	dst, err := t.To.open(ctx)
+	if err != nil {
+		return err
+	}
+	return transfer.Copy(ctx, dst, src, transfer.WithProgress(func(stage string, done, _ int) { child.Send(progress{stage, done}) }))
+}
+
+// copyKilled starts a child that copies, and kills it when it has copied enough.
+func copyKilled(t *testing.T, from, to location, isEnough func(progress) bool) {
+	t.Helper()
+	p := child.Start(t, task{Work: copies, location: from, To: to})
+	killed, err := child.Follow(p, func(at progress) {
+		if isEnough(at) {
+			p.Kill()
+		}
+	})
+	if err != nil || !killed {
+		t.Fatalf("the child was not killed: %v", err)
+	}
+}
+
+// use opens two stores for the duration of the call. A file can be open once at a
+// time.
+func use(t *testing.T, from, to location, call func(src, dst store)) {
+	t.Helper()
+	src, err := from.open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeStore(t, src)
+	dst, err := to.open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeStore(t, dst)
+	call(src, dst)
+}
+
+func closeStore(t *testing.T, s store) {
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
 }

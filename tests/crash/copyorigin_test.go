@@ -1,4 +1,6 @@
-package move
+//go:build unix
+
+package crash
 
 import (
 	"encoding/json"
