@@ -47,6 +47,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -57,10 +58,21 @@ import (
 )
 
 // Option configures the handler that [New] returns. The zero Option is invalid.
-type Option struct{ apply func(*settings) error }
+type Option struct {
+	set func(*settings)
+	err error // if an argument is invalid
+}
+
+func option(isValid bool, problem string, set func(*settings)) Option {
+	if !isValid {
+		return Option{err: errors.New("httpapi: " + problem)}
+	}
+	return Option{set: set}
+}
 
 type settings struct {
 	authorize        Authorizer // nil: all is allowed
+	authorizers      int        // given
 	address          func(*http.Request) string
 	reads            *rate  // nil: no limit
 	inFlight         *limit // in requests
@@ -79,9 +91,7 @@ type settings struct {
 // WithMaxBodyBytes sets the maximum size of a request body in bytes, at least 1.
 // The default is 1 MiB. A larger body is rejected with 413.
 func WithMaxBodyBytes(limit int64) Option {
-	return Option{func(s *settings) error {
-		return set(&s.maxBodyBytes, limit, limit >= 1, "the maximum of bytes of a body must be at least 1")
-	}}
+	return option(limit >= 1, "the maximum of bytes of a body must be at least 1", func(s *settings) { s.maxBodyBytes = limit })
 }
 
 // WithEngineOperations adds the operations of a relaying engine in another process: it
@@ -92,19 +102,7 @@ func WithMaxBodyBytes(limit int64) Option {
 // of [WithLogger] gets a line for every permitted request for full RPC URLs, and counts the
 // others.
 func WithEngineOperations() Option {
-	return Option{func(s *settings) error {
-		s.engineOperations = true
-		return nil
-	}}
-}
-
-// set sets a value of the host if it is valid.
-func set[T any](to *T, value T, isValid bool, problem string) error {
-	if !isValid {
-		return errors.New("httpapi: " + problem)
-	}
-	*to = value
-	return nil
+	return option(true, "", func(s *settings) { s.engineOperations = true })
 }
 
 // New returns the handler that serves the relayers of the manager. The Authenticator
@@ -136,12 +134,13 @@ func New(manager *relayer.Manager, authenticate Authenticator, options ...Option
 		buffers:      sync.Pool{New: func() any { return new([]byte) }},
 	}
 	for _, option := range options {
-		if option.apply == nil {
-			return nil, errors.New("httpapi: option is empty")
+		if option.set == nil {
+			return nil, cmp.Or(option.err, errors.New("httpapi: option is empty"))
 		}
-		if err := option.apply(&a.settings); err != nil {
-			return nil, err
-		}
+		option.set(&a.settings)
+	}
+	if a.authorizers > 1 {
+		return nil, errors.New("httpapi: a second authorizer would replace the first one: give one WithAuthorizer")
 	}
 	a.draining, a.drain = context.WithCancel(context.Background())
 	a.mux = a.newMux()

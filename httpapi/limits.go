@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"math"
 	"net/http"
@@ -18,9 +17,7 @@ import (
 // least one, gets more only while half of the limit stays free. So one caller can use half of
 // it. A caller is an actor, or before authentication a client address ([WithClientAddress]).
 func WithMaxInFlight(limit int) Option {
-	return Option{func(s *settings) error {
-		return set(&s.inFlight.total, int64(limit), limit >= 1, "the maximum of requests in flight must be at least 1")
-	}}
+	return option(limit >= 1, "the maximum of requests in flight must be at least 1", func(s *settings) { s.inFlight.total = int64(limit) })
 }
 
 // WithMaxPendingBytes sets how many bytes of request bodies may be processed, and of
@@ -33,9 +30,7 @@ func WithMaxInFlight(limit int) Option {
 // waits for others longer than 5 seconds is rejected in the same way. Actors share both limits
 // as [WithMaxInFlight] describes.
 func WithMaxPendingBytes(limit int64) Option {
-	return Option{func(s *settings) error {
-		return set(&s.pending.total, limit, limit >= 1, "the maximum of pending bytes must be at least 1")
-	}}
+	return option(limit >= 1, "the maximum of pending bytes must be at least 1", func(s *settings) { s.pending.total = limit })
 }
 
 // caller is whose share of a limit a request uses: that of the actor, or of the client
@@ -172,16 +167,13 @@ func (a *API) refuse(x *exchange, l *limit) response {
 // too. Writes have no rate limit. A rate and burst of 0 remove the limit, for a host that limits
 // reads elsewhere.
 func WithRateLimit(perSecond float64, burst int) Option {
-	return Option{func(s *settings) error {
-		if s.reads = nil; perSecond == 0 && burst == 0 {
-			return nil
-		}
-		if !(perSecond > 0) || math.IsInf(perSecond, 1) || burst < 1 {
-			return errors.New("httpapi: a rate limit must be more than 0 per second, with a burst of 1 or more")
-		}
+	if perSecond == 0 && burst == 0 {
+		return option(true, "", func(s *settings) { s.reads = nil })
+	}
+	isValid := perSecond > 0 && !math.IsInf(perSecond, 1) && burst >= 1
+	return option(isValid, "a rate limit must be more than 0 per second, with a burst of 1 or more", func(s *settings) {
 		s.reads = newRate(perSecond, burst)
-		return nil
-	}}
+	})
 }
 
 // rate has a token bucket for each key, such as an actor, by the generic cell rate algorithm:

@@ -21,7 +21,7 @@ import (
 // 503 of [API.Drain] are not logged. Tokens, RPC URLs and bodies are never logged. A panic in the
 // logger's handler is recovered and does not change the response.
 func WithLogger(logger *slog.Logger) Option {
-	return Option{func(s *settings) error { return set(&s.logger, logger, logger != nil, "logger is nil") }}
+	return option(logger != nil, "logger is nil", func(s *settings) { s.logger = logger })
 }
 
 // WithRequestLog logs every request after its response, at level Info: request ID,
@@ -32,7 +32,7 @@ func WithLogger(logger *slog.Logger) Option {
 // neither are headers and bodies. A panic in the logger's handler is recovered, and logged
 // by the logger of [WithLogger].
 func WithRequestLog(logger *slog.Logger) Option {
-	return Option{func(s *settings) error { return set(&s.requestLogger, logger, logger != nil, "request logger is nil") }}
+	return option(logger != nil, "request logger is nil", func(s *settings) { s.requestLogger = logger })
 }
 
 func (a *API) logRequest(x *exchange) {

@@ -19,9 +19,7 @@ const sendTimeout = 10 * time.Second
 // the limit as [WithMaxInFlight] describes. To disable the change feed, refuse
 // [relayer.ActionWatch] with [WithAuthorizer].
 func WithMaxWatchers(limit int) Option {
-	return Option{func(s *settings) error {
-		return set(&s.watchers.total, int64(limit), limit >= 1, "the maximum of watchers must be at least 1")
-	}}
+	return option(limit >= 1, "the maximum of watchers must be at least 1", func(s *settings) { s.watchers.total = int64(limit) })
 }
 
 // Drain ends all change streams, and rejects new ones with 503 and Retry-After. Other
