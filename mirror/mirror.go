@@ -49,29 +49,26 @@ func Open(ctx context.Context, source relayer.Registry, selector relayer.Selecto
 	if source == nil {
 		return nil, errors.New("mirror: source is nil")
 	}
-	if err := selector.Err(); err != nil {
+	if err := cmp.Or(selector.Err(), ctx.Err()); err != nil {
 		return nil, fmt.Errorf("mirror: %w", err)
 	}
+	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	m := &Mirror{
 		source: source, selector: selector, view: newView(), consumers: make(map[*consumer]struct{}),
-		opened: make(chan struct{}), done: make(chan struct{}),
+		end: end, opened: make(chan struct{}), done: make(chan struct{}),
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("mirror: first read: %w", err)
-	}
-	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
-	m.end = end
 	go m.run(life)
+	var err error
 	select {
 	case <-m.opened:
+		return m, nil
 	case <-ctx.Done():
-		m.Close()
-		return nil, fmt.Errorf("mirror: first read: %w", ctx.Err())
+		err = ctx.Err()
 	case <-m.done:
-		end(nil)
-		return nil, fmt.Errorf("mirror: first read: %w", m.endErr)
+		err = m.endErr
 	}
-	return m, nil
+	m.Close()
+	return nil, fmt.Errorf("mirror: first read: %w", err)
 }
 
 // Close ends the view: it remains as it is, and its age grows. Close returns when the source
