@@ -19,14 +19,9 @@ const (
 
 func TestAuth_Header(t *testing.T) {
 	s := serve(t)
-	for _, values := range [][]string{
-		{"Bearer " + validToken},
-		{"bearer " + validToken},
-		{"BEARER " + validToken},
-		{"Bearer   " + validToken},
-	} {
-		if got := s.do("GET", collection, "", with("Authorization", values...)); got.status != http.StatusOK {
-			t.Errorf("%q returned %d", values, got.status)
+	for _, scheme := range []string{"Bearer ", "bearer ", "BEARER ", "Bearer   "} {
+		if got := s.do("GET", collection, "", with("Authorization", scheme+validToken)); got.status != http.StatusOK {
+			t.Errorf("%q returned %d", scheme, got.status)
 		}
 	}
 	for _, c := range []struct {
@@ -39,18 +34,13 @@ func TestAuth_Header(t *testing.T) {
 		{[]string{"Bearer "}, challenge},
 		{[]string{validToken}, challenge},
 		{[]string{"Basic " + validToken}, challenge},
-		{[]string{"Token " + validToken}, challenge},
 		{[]string{"Bearer" + validToken}, challenge},
 		{[]string{"Bearer\t" + validToken}, challenge},
-		{[]string{"Bearer," + validToken}, challenge},
 		{[]string{"Basic x", "Basic y"}, challenge},
 		{[]string{"Bearer " + validToken + "x"}, challengeInvalid},
 		{[]string{"Bearer " + validToken[1:]}, challengeInvalid},
 		{[]string{"Bearer " + strings.ToUpper(validToken)}, challengeInvalid},
 		{[]string{"Bearer " + validToken + " " + validToken}, challengeInvalid},
-		{[]string{"Bearer " + validToken + ","}, challengeInvalid},
-		{[]string{"Bearer \"" + validToken + "\""}, challengeInvalid},
-		{[]string{"Bearer Bearer " + validToken}, challengeInvalid},
 		{[]string{"Bearer é"}, challengeInvalid},
 		{[]string{"Bearer " + validToken, "Bearer " + validToken}, challengeInvalid},
 		{[]string{"Bearer " + validToken, "Basic x"}, challengeInvalid},
@@ -79,10 +69,7 @@ func TestTokens_Rotation(t *testing.T) {
 		"without":  {map[string][]string{"alice": {second}, "bob": {third}}, map[string]string{first: "", second: "alice", third: "bob"}},
 		"last one": {map[string][]string{"bob": {third}}, map[string]string{first: "", second: "", third: "bob", first + second: ""}},
 	} {
-		authenticate, err := httpapi.Tokens(c.tokens)
-		if err != nil {
-			t.Fatal(err)
-		}
+		authenticate := must(httpapi.Tokens(c.tokens))(t)
 		clear(c.tokens) // a copy is in use
 		for token, want := range c.want {
 			r := httptest.NewRequest("GET", collection, nil)
@@ -115,26 +102,24 @@ func TestAuthenticator(t *testing.T) {
 		return relayer.Actor{}, fmt.Errorf("no such token: %w", httpapi.ErrUnauthorized)
 	}
 	s := serveAs(t, auth, nil, httpapi.WithRateLimit(0.01, 1))
-	for token, want := range map[string]int{"alice": 200, "mallory": 401, "no-id": 503, "down": 503, "broken": 503, "panic": 500, "": 401} {
-		if got := s.do("GET", collection, "", with("Authorization", "Bearer "+token)); got.status != want {
-			t.Errorf("%s returned %d, want %d: %s", token, got.status, want, got.body)
+	for _, c := range []struct {
+		token string
+		want  int
+	}{
+		{"mallory", 401}, {"mallory", 401}, {"no-id", 503}, {"down", 503}, {"broken", 503}, {"panic", 500}, {"", 401},
+		{"alice", 200}, {"alice", 429}, {"bob", 200}, // each actor has its own rate
+	} {
+		if got := s.do("GET", collection, "", as(c.token)); got.status != c.want {
+			t.Errorf("%s returned %d, want %d: %s", c.token, got.status, c.want, got.body)
 		}
-	}
-	if got := s.do("GET", collection, "", with("Authorization", "Bearer alice")); got.status != http.StatusTooManyRequests {
-		t.Errorf("alice above her rate limit returned %d", got.status)
-	}
-	if got := s.do("GET", collection, "", with("Authorization", "Bearer bob")); got.status != http.StatusOK {
-		t.Errorf("bob, who has his own rate limit, returned %d", got.status)
 	}
 }
 
 func TestTrustHost(t *testing.T) {
 	handler, manager := newAPI(t, httpapi.TrustHost(), httpapi.WithRateLimit(0.01, 1))
-	server := httptest.NewServer(recorded(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := serveHandler(t, manager, recorded(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		handler.ServeHTTP(w, r.WithContext(relayer.WithActor(r.Context(), relayer.Actor{ID: r.Header.Get("X-User")})))
 	})))
-	t.Cleanup(server.Close)
-	s := &service{t: t, manager: manager, url: server.URL}
 	for _, c := range []struct {
 		user string
 		want int

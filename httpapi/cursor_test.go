@@ -75,19 +75,6 @@ func TestList_Cursor(t *testing.T) {
 	}
 }
 
-func TestList_InvalidCursor(t *testing.T) {
-	s := serve(t)
-	for _, query := range []string{"after=x", "after=-1", "after=99999999999999999999", "after=%20"} {
-		got := s.do("GET", collection+"?"+query, "")
-		wantFailure(t, got, http.StatusBadRequest, "Bad Request")
-		wantProblem(t, got, "after", "must be empty, or the cursor of an earlier page")
-	}
-	for _, query := range []string{"after=&page=1", "page=0&after=", "after=1&page=2"} {
-		wantProblem(t, s.do("GET", collection+"?"+query, ""), "after", "must not be given together with page")
-	}
-	wantProblem(t, s.do("GET", collection+"?after=&after=", ""), "after", "must not be given more than once")
-}
-
 // TestList_PositionResumesStream: a stream from the position of a page has exactly the
 // changes after the page, if its selection is the same.
 func TestList_PositionResumesStream(t *testing.T) {

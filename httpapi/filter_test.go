@@ -19,9 +19,7 @@ func serveFilters(t *testing.T) *service {
 	s.create(strings.Replace(minimal(`,"id":"b","notification_id":"alerts","labels":{"team":"risk"}`), "sepolia", "mainnet", 1))
 	s.create(strings.Replace(solana(`null`), `"name":"n"`, `"name":"USDC payer","id":"c"`, 1))
 	s.create(strings.Replace(minimal(`,"id":"d","labels":{"team":"payments"}`), `"paused":false,"signer_id":"s"`, `"paused":true,"signer_id":"other signer"`, 1))
-	if _, err := s.manager.Disable(t.Context(), "b", relayer.DisabledReason{Type: "x"}); err != nil {
-		t.Fatal(err)
-	}
+	must(s.manager.Disable(t.Context(), "b", relayer.DisabledReason{Type: "x"}))(t)
 	return s
 }
 
@@ -71,21 +69,75 @@ func TestList_Filters(t *testing.T) {
 	wantIDs(t, s.do("GET", collection+"?signer_id=s&page=9", ""), 3)
 }
 
+// TestQuery_Invalid: a request is refused, with all problems of its query.
+func TestQuery_Invalid(t *testing.T) {
+	s := serve(t, httpapi.WithEngineOperations(), httpapi.WithRateLimit(0, 0))
+	defer s.unchanged()()
+	const (
+		noNumber = "must be a whole number from 0 to 4294967295"
+		noTime   = "must be a time such as 2026-01-02T15:04:05Z"
+		noAction = "must be create, update, pause, resume, disable, enable or delete"
+		noActor  = "must be 1 to 256 bytes of UTF-8 without control characters"
+		noBool   = "must be true or false"
+		noCursor = "must be empty, or the cursor of an earlier page"
+		repeated = "must not be given more than once"
+		encoding = "the query must be URL-encoded"
+	)
+	for _, c := range []struct{ path, queries, field, message string }{
+		{collection, "page= page=-1 page=%2B1 page=1.0 page=0x1 page=1_0 page=4294967296 page=x page=%D9%A1", "page", noNumber},
+		{collection, "page=1&page=1", "page", repeated},
+		{collection, "page=%zz a=% page=1;per_page=2", "", encoding},
+		{collection, "per_page=-1", "per_page", noNumber},
+		{collection, "after=x after=-1 after=99999999999999999999 after=%20", "after", noCursor},
+		{collection, "after=&page=1 page=0&after=", "after", "must not be given together with page"},
+		{collection, "after=&after=", "after", repeated},
+		{collection, "changes= changes=1 changes=True", "changes", noBool},
+		{collection, "rpc_urls= rpc_urls=masked rpc_urls=Full", "rpc_urls", "must be full"},
+		{collection, "rpc_urls=full&rpc_urls=full", "rpc_urls", repeated},
+		{one, "changes=x", "changes", noBool},
+		{one, "rpc_urls=x", "rpc_urls", "must be full"},
+		{one, "changes=true&changes=true", "changes", repeated},
+		{access, "x=%zz", "", encoding},
+		{changes, "changes=x", "changes", noBool},
+		{changes, "rpc_urls=x", "rpc_urls", "must be full"},
+		{allHistory, "since=14:00 since=", "since", noTime},
+		{allHistory, "until=x", "until", noTime},
+		{allHistory, "action=bogus action= action=get action=reveal action=Pause", "action", noAction},
+		{allHistory, "action=pause&action=resume", "action", repeated},
+		{allHistory, "actor= actor=%ff actor=a%09b actor=" + strings.Repeat("a", 257), "actor", noActor},
+		{allHistory, "before=0 before=-1 before=x", "before", "must be a revision: a whole number from 1"},
+		{one + "/history", "per_page=x", "per_page", noNumber},
+	} {
+		for _, query := range strings.Fields(c.queries) {
+			wantProblem(t, s.do("GET", c.path+"?"+query, ""), c.field, c.message)
+			if got := s.do("HEAD", c.path+"?"+query, ""); got.status != http.StatusBadRequest {
+				t.Errorf("HEAD %s?%s returned %d", c.path, query, got.status)
+			}
+		}
+	}
+	for _, write := range writes {
+		path, _, _ := strings.Cut(write.path, "?")
+		for _, query := range []string{"dry_run=1", "dry_run=", "dry_run=True", "dry_run"} {
+			wantProblem(t, s.do(write.method, path+"?"+query, write.body), "dry_run", noBool)
+		}
+		wantProblem(t, s.do(write.method, path+"?dry_run=true&dry_run=true", write.body), "dry_run", repeated)
+		wantProblem(t, s.do(write.method, path+"?dry_run=%zz", write.body), "", encoding)
+	}
+}
+
 func TestList_InvalidFilter(t *testing.T) {
 	s := serveFilters(t)
 	for query, field := range map[string]string{
 		"paused=maybe": "paused", "paused=": "paused", "paused=true&paused=x": "paused", "system_disabled=1": "system_disabled",
-		"network_type=foo": "network_type", "network_type=": "network_type", "network=": "network", "signer_id=": "signer_id", "network=a%00b": "network",
-		"id=a%20b": "id", "id=": "id", "label.=x": "label.", "label.-a=x": "label.-a", "label.team=%0a": "label.team", "search=%ff": "search",
+		"network_type=foo": "network_type", "network=": "network", "network=a%00b": "network",
+		"id=a%20b": "id", "label.=x": "label.", "label.-a=x": "label.-a", "label.team=%0a": "label.team", "search=%ff": "search",
 	} {
-		got := s.do("GET", collection+"?"+query, "")
-		wantFailure(t, got, http.StatusBadRequest, "Bad Request")
-		if problems := decode[failureBody](t, got.body).Errors; len(problems) != 1 || problems[0].Field != field {
-			t.Errorf("%s: the errors are %+v, want one of %q", query, problems, field)
-		}
-		wantFailure(t, s.do("GET", changes+"?"+query, ""), http.StatusBadRequest, "Bad Request")
-		if got := s.do("HEAD", changes+"?"+query, ""); got.status != http.StatusBadRequest {
-			t.Errorf("HEAD of a stream with %s returned %d", query, got.status)
+		for _, path := range []string{collection, changes} {
+			got := s.do("GET", path+"?"+query, "")
+			wantFailure(t, got, http.StatusBadRequest, "Bad Request")
+			if problems := decode[failureBody](t, got.body).Errors; len(problems) != 1 || problems[0].Field != field {
+				t.Errorf("%s?%s: the errors are %+v, want one of %q", path, query, problems, field)
+			}
 		}
 	}
 	got := s.do("GET", collection+"?page=x&paused=x&network_type=x", "")
@@ -105,13 +157,12 @@ func TestQuery_UnknownParameter(t *testing.T) {
 	const metadata = `"metadata":{"logs":[{"level":"warn","message":"the query parameter \"pausd\" is unknown and was ignored"}]}`
 	s := serve(t, httpapi.WithEngineOperations())
 	s.create(minimal(`,"id":"r-1"`))
-	isJSON := with("Content-Type", "application/json")
 	for _, c := range []struct{ method, path, body string }{
 		{"GET", collection, ""}, {"POST", collection, minimal("")}, {"GET", access, ""},
 		{"GET", one, ""}, {"PATCH", one, `{}`}, {"GET", one + "/history", ""},
 		{"PUT", one + "/disabled_reason", `{"type":"x"}`}, {"DELETE", one + "/disabled_reason", ""}, {"DELETE", one, ""},
 	} {
-		got := s.do(c.method, c.path+"?pausd=true", c.body, isJSON)
+		got := s.do(c.method, c.path+"?pausd=true", c.body)
 		if got.status >= 300 || strings.Count(got.body, metadata) != 1 {
 			t.Errorf("%s %s: %d %s", c.method, c.path, got.status, got.body)
 		}

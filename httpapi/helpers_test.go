@@ -113,13 +113,19 @@ func serveAs(t *testing.T, auth httpapi.Authenticator, managerOptions []relayer.
 func serveManager(t *testing.T, manager *relayer.Manager, auth httpapi.Authenticator, options ...httpapi.Option) *service {
 	t.Helper()
 	log := new(syncBuffer)
+	t.Cleanup(func() { wantNoSecret(t, log.String()) })
 	options = append([]httpapi.Option{httpapi.WithLogger(newLogger(log))}, options...)
-	server := httptest.NewServer(recorded(apiOn(t, manager, auth, options...)))
-	t.Cleanup(func() {
-		server.Close()
-		wantNoSecret(t, log.String())
-	})
-	return &service{t: t, manager: manager, url: server.URL, log: log}
+	s := serveHandler(t, manager, recorded(apiOn(t, manager, auth, options...)))
+	s.log = log
+	return s
+}
+
+// serveHandler starts a server of any handler of the registry.
+func serveHandler(t *testing.T, manager *relayer.Manager, handler http.Handler) *service {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	return &service{t: t, manager: manager, url: server.URL}
 }
 
 // recordingVariable is the environment variable with the name of a file. All
@@ -212,7 +218,7 @@ func (a *responseCopy) Write(p []byte) (int, error) {
 // that the tests send.
 func wantNoSecret(t *testing.T, log string) {
 	t.Helper()
-	for _, secret := range []string{validToken, "wrong", "user:p", "pw@", "/v2/key", "key?a=b", "-secret"} {
+	for _, secret := range []string{validToken, "wrong", "user:p", "pw@", "/v2/key", "key?a=b", "-secret", "h0stsecret"} {
 		if strings.Contains(log, secret) {
 			t.Errorf("%q is in the log: %s", secret, log)
 		}
@@ -272,27 +278,18 @@ func (s *service) do(method, path, body string, headers ...header) reply {
 // send sends a request with validToken.
 func (s *service) send(method, path, body string, headers ...header) reply {
 	s.t.Helper()
-	request, err := http.NewRequest(method, s.url+path, strings.NewReader(body))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	request := must(http.NewRequest(method, s.url+path, strings.NewReader(body)))(s.t)
 	request.Header.Set("Authorization", "Bearer "+validToken)
-	if method == http.MethodPost {
+	if method == http.MethodPost || method == http.MethodPut || method == http.MethodPatch {
 		request.Header.Set("Content-Type", "application/json")
 	}
 	for _, h := range headers {
 		request.Header[http.CanonicalHeaderKey(h.name)] = h.values
 	}
 	noRedirects := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	response, err := noRedirects.Do(request)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	response := must(noRedirects.Do(request))(s.t)
 	defer response.Body.Close()
-	content, err := io.ReadAll(response.Body)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	content := must(io.ReadAll(response.Body))(s.t)
 	return reply{response.StatusCode, response.Header, string(content)}
 }
 
@@ -395,9 +392,16 @@ func wantFailure(t *testing.T, got reply, status int, message string) {
 	}
 }
 
-// wantProblem checks that a failure lists a problem of a field.
+// wantProblem checks that a failure is 400 and lists a problem of a field.
 func wantProblem(t *testing.T, got reply, field, message string) {
 	t.Helper()
+	wantRejected(t, got, http.StatusBadRequest, field, message)
+}
+
+// wantRejected checks the status of a failure that lists a problem of a field.
+func wantRejected(t *testing.T, got reply, status int, field, message string) {
+	t.Helper()
+	wantFailure(t, got, status, "Bad Request")
 	problems := decode[failureBody](t, got.body).Errors
 	want := relayer.FieldError{Field: field, Message: message}
 	if !slices.Contains(problems, want) {
@@ -405,8 +409,19 @@ func wantProblem(t *testing.T, got reply, field, message string) {
 	}
 }
 
-// contents returns all stored relayers as text, so that a test can check whether a
-// request changed them.
+// unchanged returns a function that fails the test if a stored relayer has changed since.
+func (s *service) unchanged() func() {
+	s.t.Helper()
+	before := s.contents()
+	return func() {
+		s.t.Helper()
+		if after := s.contents(); after != before {
+			s.t.Errorf("was %s\nis  %s", before, after)
+		}
+	}
+}
+
+// contents returns all stored relayers as text.
 func (s *service) contents() string {
 	s.t.Helper()
 	var all []string
@@ -414,10 +429,7 @@ func (s *service) contents() string {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		document, err := json.Marshal(r)
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		document := must(json.Marshal(r))(s.t)
 		all = append(all, fmt.Sprintf("%d %s %q", r.Revision, document, fullURLs(r)))
 	}
 	return strings.Join(all, "\n")
@@ -440,28 +452,17 @@ func minimal(more string) string {
 // response.
 func raw(t *testing.T, s *service, request string, finish func(*net.TCPConn) error) reply {
 	t.Helper()
-	connection, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	connection := must(net.Dial("tcp", strings.TrimPrefix(s.url, "http://")))(t)
 	defer connection.Close()
 	_ = connection.SetDeadline(time.Now().Add(10 * time.Second))
-	if _, err := io.WriteString(connection, request); err != nil {
-		t.Fatal(err)
-	}
+	must(io.WriteString(connection, request))(t)
 	if err := finish(connection.(*net.TCPConn)); err != nil {
 		t.Fatal(err)
 	}
 	method, _, _ := strings.Cut(request, " ")
-	response, err := http.ReadResponse(bufio.NewReader(connection), &http.Request{Method: method})
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := must(http.ReadResponse(bufio.NewReader(connection), &http.Request{Method: method}))(t)
 	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := must(io.ReadAll(response.Body))(t)
 	return reply{response.StatusCode, response.Header, string(body)}
 }
 
@@ -471,20 +472,12 @@ func managerOn(t testing.TB, store relayer.Store, options ...relayer.Option) *re
 	if store == nil {
 		store = memory.New()
 	}
-	manager, err := relayer.New(store, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return manager
+	return must(relayer.New(store, options...))(t)
 }
 
 func apiOn(t testing.TB, manager *relayer.Manager, auth httpapi.Authenticator, options ...httpapi.Option) *httpapi.API {
 	t.Helper()
-	api, err := httpapi.New(manager, auth, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return api
+	return must(httpapi.New(manager, auth, options...))(t)
 }
 
 // newRequest returns a request with validToken and a body in JSON.
@@ -505,6 +498,17 @@ func serveHTTP(ctx context.Context, handler http.Handler, method, path, body str
 }
 
 func downManager(t *testing.T) *relayer.Manager { return managerOn(t, downStore{memory.New()}) }
+
+// must returns a function that returns the value, or fails the test with the error.
+func must[T any](value T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+}
 
 // downStore is a store whose engine is unreachable.
 type downStore struct{ relayer.Store }
@@ -527,11 +531,7 @@ func (downStore) List(context.Context, relayer.StoreQuery) (relayer.Listing, err
 
 func encode(t *testing.T, value any) string {
 	t.Helper()
-	encoded, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(encoded)
+	return string(must(json.Marshal(value))(t))
 }
 
 func newLogger(log io.Writer) *slog.Logger {

@@ -50,7 +50,6 @@ func TestChanges(t *testing.T) {
 	s := serve(t, httpapi.WithEngineOperations(), httpapi.WithRateLimit(0, 0))
 	w := openStream(t, http.DefaultClient, s.url, "?changes=true")
 	w.wantResync()
-	isJSON := with("Content-Type", "application/json")
 	for _, c := range []struct{ method, path, body, kind, action string }{
 		{"POST", collection, minimal(`,"id":"r-1"`), "created", "create"},
 		{"PATCH", one, `{"name":"m"}`, "updated", "update"},
@@ -60,7 +59,7 @@ func TestChanges(t *testing.T) {
 		{"DELETE", one + "/disabled_reason", "", "updated", "enable"},
 	} {
 		reason := "because of " + c.action
-		got := s.do(c.method, c.path+"?changes=true", c.body, isJSON, with("X-Change-Reason", reason))
+		got := s.do(c.method, c.path+"?changes=true", c.body, with("X-Change-Reason", reason))
 		list := changesOf(t, got)
 		if len(list) != 1 {
 			t.Fatalf("%s: %d %s", c.action, got.status, got.body)
@@ -87,26 +86,16 @@ func TestChanges_NotAsked(t *testing.T) {
 	s := serve(t, httpapi.WithEngineOperations())
 	w := s.watch()
 	w.wantResync()
-	isJSON := with("Content-Type", "application/json")
 	for _, c := range []struct{ method, path, body string }{
 		{"POST", collection, minimal(`,"id":"r-1"`)}, {"GET", collection + "?changes=false", ""}, {"GET", one, ""}, {"PATCH", one, `{"name":"m"}`},
 		{"PUT", one + "/disabled_reason", `{"type":"x"}`}, {"DELETE", one + "/disabled_reason", ""},
 	} {
-		if got := s.do(c.method, c.path, c.body, isJSON); got.status >= 300 || strings.Contains(got.body, "alice") || strings.Contains(got.body, `"change`) {
+		if got := s.do(c.method, c.path, c.body); got.status >= 300 || strings.Contains(got.body, "alice") || strings.Contains(got.body, `"change`) {
 			t.Errorf("%s %s: %d %s", c.method, c.path, got.status, got.body)
 		}
 	}
 	if e := w.want("created", "r-1"); strings.Contains(e.data, `"change"`) {
 		t.Errorf("the event is %s", e.data)
-	}
-	for _, path := range []string{collection, one, changes} {
-		for _, value := range []string{"", "1", "True"} {
-			wantProblem(t, s.do("GET", path+"?changes="+value, ""), "changes", "must be true or false")
-		}
-		wantProblem(t, s.do("GET", path+"?changes=true&changes=true", ""), "changes", "must not be given more than once")
-		if got := s.do("HEAD", path+"?changes=x", ""); got.status != http.StatusBadRequest {
-			t.Errorf("HEAD %s returned %d", path, got.status)
-		}
 	}
 }
 
@@ -119,54 +108,32 @@ func TestChanges_Unknown(t *testing.T) {
 		t.Errorf("the event is %s", e.data)
 	}
 	plain := serveAs(t, validTokens, nil)
-	if _, err := plain.manager.Create(t.Context(), relayer.CreateRequest{ID: "r-1", Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s"}); err != nil {
-		t.Fatal(err)
-	}
+	must(plain.manager.Create(t.Context(), relayer.CreateRequest{ID: "r-1", Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s"}))(t)
 	got := plain.do("GET", one+"?changes=true", "").body
 	if !regexp.MustCompile(`,"change":\{"revision":1,"time":"[-0-9T:.]{19,23}Z","action":"create"\}\}$`).MatchString(got) {
 		t.Errorf("without an actor and a reason: %s", got)
 	}
 }
 
-// TestChangeReason: every write takes a reason of one line of at most 256 characters.
+// TestChangeReason: every write takes a reason of at most 256 characters.
 func TestChangeReason(t *testing.T) {
 	s := serve(t, httpapi.WithEngineOperations())
 	s.create(minimal(`,"id":"r-1"`))
-	writes := []struct{ method, path, body string }{
-		{"POST", collection, minimal(`,"id":"r-2"`)}, {"POST", collection + dryRun, minimal("")}, {"PATCH", one, `{"name":"m"}`},
-		{"PUT", one + "/disabled_reason", `{"type":"x"}`}, {"DELETE", one + "/disabled_reason", ""}, {"DELETE", one, ""},
-	}
-	isJSON := with("Content-Type", "application/json")
-	before := s.contents()
+	longest := strings.Repeat("é", 256)
 	for _, write := range writes {
-		for problem, values := range map[string][]string{
-			"the X-Change-Reason must be at most 256 characters":              {strings.Repeat("é", 257)},
-			"the X-Change-Reason must be one line without control characters": {"a\tb"},
-			"the X-Change-Reason must not be given more than once":            {"a", "b"},
-			"the X-Change-Reason must be UTF-8":                               {"\xff"},
-		} {
-			got := s.do(write.method, write.path, write.body, isJSON, with("X-Change-Reason", values...))
-			wantFailure(t, got, http.StatusBadRequest, "Bad Request")
-			wantProblem(t, got, "", problem)
-		}
-	}
-	if after := s.contents(); after != before {
-		t.Errorf("was %s\nis  %s", before, after)
-	}
-	for _, write := range writes {
-		if got := s.do(write.method, write.path, write.body, isJSON, with("X-Change-Reason", strings.Repeat("é", 256))); got.status >= 300 {
+		if got := s.do(write.method, write.path, write.body, with("X-Change-Reason", longest)); got.status >= 300 {
 			t.Errorf("%s %s: %d %s", write.method, write.path, got.status, got.body)
 		}
 	}
-	stored, err := s.manager.Get(t.Context(), "r-2")
-	if err != nil || stored.LastChange.Reason != strings.Repeat("é", 256) {
+	if stored, err := s.manager.Get(t.Context(), "r-2"); err != nil || stored.LastChange.Reason != longest {
 		t.Errorf("stored %+v, error %v", stored, err)
 	}
 }
 
-// past is an entry of a history.
+// past is an entry of a history. The history of one relayer does not repeat its ID.
 type past struct {
 	lastChange
+	ID      string
 	Changed []string
 	Relayer json.RawMessage
 }
@@ -176,9 +143,9 @@ type historyPage struct {
 	Next *string
 }
 
-func (s *service) history(path string) historyPage {
+func (s *service) history(caller, path string) historyPage {
 	s.t.Helper()
-	got := s.do("GET", path, "")
+	got := s.as(caller, "GET", path, "")
 	if got.status != http.StatusOK {
 		s.t.Fatalf("GET %s: %d %s", path, got.status, got.body)
 	}
@@ -189,12 +156,12 @@ func TestHistory(t *testing.T) {
 	s := serve(t, httpapi.WithRateLimit(0, 0))
 	s.create(minimal(`,"id":"r-1","custom_rpc_urls":[{"url":"https://user:pw@rpc.example/v2/key"}]`))
 	s.patch(`{"paused":true}`)
-	s.do("PATCH", one, `{"name":"m","labels":{"team":"payments"}}`, with("Content-Type", "application/json"), with("X-Change-Reason", "renamed"))
+	s.do("PATCH", one, `{"name":"m","labels":{"team":"payments"}}`, with("X-Change-Reason", "renamed"))
 	s.patch(`{"custom_rpc_urls":[{"url":"https://user:pw@rpc.example/v2/key?a=b"}]}`)
 	current := s.do("GET", one, "")
 	s.do("DELETE", one, "")
 
-	all := s.history(one + "/history")
+	all := s.history(validToken, one+"/history")
 	if len(all.Data) != 5 || all.Next != nil {
 		t.Fatalf("the history is %+v", all)
 	}
@@ -214,19 +181,10 @@ func TestHistory(t *testing.T) {
 		t.Errorf("the relayer was created with the name %q", name)
 	}
 
-	var walked []past
-	for path := one + "/history?per_page=2"; ; {
-		page := s.history(path)
-		walked = append(walked, page.Data...)
-		if page.Next == nil {
-			break
-		}
-		path = one + "/history?per_page=2&before=" + *page.Next
-	}
-	if encode(t, walked) != encode(t, all.Data) {
+	if walked := s.walkHistory(validToken, one+"/history", "per_page=2"); encode(t, walked) != encode(t, all.Data) {
 		t.Errorf("pages have\n%s\nwant\n%s", encode(t, walked), encode(t, all.Data))
 	}
-	if none := s.history(one + "/history?per_page=0"); none.Data == nil || len(none.Data) != 0 || none.Next != nil {
+	if none := s.history(validToken, one+"/history?per_page=0"); none.Data == nil || len(none.Data) != 0 || none.Next != nil {
 		t.Errorf("per_page=0: %+v", none)
 	}
 }
@@ -237,21 +195,13 @@ func TestHistory_Invalid(t *testing.T) {
 	for _, id := range []string{"nobody", "a.b"} {
 		wantFailure(t, s.do("GET", collection+"/"+id+"/history", ""), http.StatusNotFound, "Relayer with ID "+id+" not found")
 	}
-	wantProblem(t, s.do("GET", one+"/history?before=-1", ""), "before", "must be a revision: a whole number from 1")
-	wantProblem(t, s.do("GET", one+"/history?per_page=x", ""), "per_page", "must be a whole number from 0 to 4294967295")
-	for _, path := range []string{one + "/history", allHistory} {
-		if got := s.do("HEAD", path+"?before=x", ""); got.status != http.StatusBadRequest {
-			t.Errorf("HEAD of %s returned %d", path, got.status)
-		}
-	}
 	if got := s.do("GET", one+"/history?rpc_urls=full&changes=true", ""); strings.Count(got.body, "was ignored") != 2 {
 		t.Errorf("unknown parameters: %s", got.body)
 	}
-	wantFailure(t, serveManager(t, downManager(t), validTokens).do("GET", one+"/history", ""), http.StatusServiceUnavailable, "Service Unavailable")
-	silent := managerOn(t, noHistory{memory.New()})
+	silent := serveManager(t, managerOn(t, noHistory{memory.New()}), validTokens)
 	for _, path := range []string{one + "/history", allHistory} {
-		wantFailure(t, serveManager(t, silent, validTokens).do("GET", path, ""), http.StatusNotFound, "Not Found")
-		if got := serveManager(t, silent, validTokens).do("HEAD", path, ""); got.status != http.StatusNotFound {
+		wantFailure(t, silent.do("GET", path, ""), http.StatusNotFound, "Not Found")
+		if got := silent.do("HEAD", path, ""); got.status != http.StatusNotFound {
 			t.Errorf("HEAD of %s returned %d", path, got.status)
 		}
 	}

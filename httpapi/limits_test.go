@@ -188,11 +188,13 @@ func TestMaxInFlight_Default(t *testing.T) {
 				t.Errorf("above the limit, %s %s returned %d %v", method, path, got.Code, got.Header())
 			}
 		}
-		for _, r := range everyRequest {
+		for _, r := range authorizedRequests {
 			refuses(r.method, r.path, r.body)
 		}
-		for _, method := range []string{"GET", "HEAD", "PUT"} {
-			refuses(method, openAPI, "")
+		for _, path := range []string{openAPI, "/nowhere", "//"} {
+			for _, method := range []string{"GET", "HEAD", "PUT"} {
+				refuses(method, path, "")
+			}
 		}
 		close(release)
 		waiting.Wait()

@@ -22,12 +22,12 @@ func TestMaxPendingBytes_LargeRelayer(t *testing.T) {
 	createIn(t, s.manager, "r-1", strings.Repeat("n", 1000))
 	wantFailure(t, s.do("GET", collection+"/r-1", ""), http.StatusServiceUnavailable, "Service Unavailable")
 	for range 3 {
-		got := s.do("PATCH", collection+"/r-1", `{"paused":true}`, with("Content-Type", "application/json"))
+		got := s.do("PATCH", collection+"/r-1", `{"paused":true}`)
 		if got.status != http.StatusOK || len(got.body) < 1000 {
 			t.Errorf("patch returned %d with %d bytes", got.status, len(got.body))
 		}
 	}
-	s.do("PATCH", collection+"/r-1", `{"name":"small"}`, with("Content-Type", "application/json"))
+	s.do("PATCH", collection+"/r-1", `{"name":"small"}`)
 	if got := s.do("GET", collection+"/r-1", ""); got.status != http.StatusOK {
 		t.Errorf("get of a small relayer returned %d", got.status)
 	}

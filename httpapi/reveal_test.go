@@ -5,10 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/httpapi"
@@ -53,12 +50,6 @@ func TestReveal(t *testing.T) {
 		t.Errorf("with the current tag: %d", got.status)
 	}
 	wantFailure(t, s.do("GET", collection+"/nobody?rpc_urls=full", ""), http.StatusNotFound, "Relayer with ID nobody not found")
-	for _, path := range []string{one, collection, changes} {
-		for _, value := range []string{"", "masked", "Full"} {
-			wantProblem(t, s.do("GET", path+"?rpc_urls="+value, ""), "rpc_urls", "must be full")
-		}
-		wantProblem(t, s.do("GET", path+"?rpc_urls=full&rpc_urls=full", ""), "rpc_urls", "must not be given more than once")
-	}
 }
 
 // TestReveal_NotEnabled: without the option the parameter is unknown.
@@ -134,30 +125,6 @@ func TestReveal_Log(t *testing.T) {
 	}
 }
 
-// TestReveal_StreamAsksAgain: a stream with full URLs ends if they are no longer permitted.
-func TestReveal_StreamAsksAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var isRevoked atomic.Bool
-		authorize := func(_ context.Context, access httpapi.Access) (httpapi.Decision, error) {
-			if access.Action == relayer.ActionReveal && isRevoked.Load() {
-				return refuse()
-			}
-			return allow()
-		}
-		api, _ := newAPI(t, validTokens, httpapi.WithEngineOperations(), httpapi.WithAuthorizer(authorize))
-		masked := streamInBubble(t, api)
-		full := dialStreamAt(t, masked.listener, changes+"?rpc_urls=full", "")
-		time.AfterFunc(20*time.Second, func() { isRevoked.Store(true) })
-		time.AfterFunc(time.Minute, func() { masked.connection.Close() })
-		go func() { _, _ = masked.readUntilEnd() }()
-		begun := time.Now()
-		_, _ = full.readUntilEnd()
-		if took := time.Since(begun); took < 20*time.Second || took > 35*time.Second {
-			t.Errorf("the stream ended after %v", took)
-		}
-	})
-}
-
 // unopenable are keys that cannot open what they sealed.
 type unopenable struct{ keyring.Keyring }
 
@@ -182,9 +149,7 @@ func TestReveal_Sealed(t *testing.T) {
 		ID: "r-2", Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s",
 		CustomRPCURLs: []relayer.RPCConfig{{URL: "https://rpc.example/v2/key"}},
 	}
-	if _, err := clear.Create(t.Context(), request); err != nil {
-		t.Fatal(err)
-	}
+	must(clear.Create(t.Context(), request))(t)
 	const sealed = `"sealed":["r-1"]`
 	if e := w.want("created", "r-1"); !strings.Contains(e.data, maskedURL) || !strings.Contains(e.data, ","+sealed+",") {
 		t.Errorf("the event is %s", e.data)

@@ -14,7 +14,6 @@ import (
 	"regexp"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,18 +50,12 @@ func openStream(t *testing.T, client *http.Client, url, query string, headers ..
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
-	request, err := http.NewRequestWithContext(ctx, "GET", url+changes+query, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	request := must(http.NewRequestWithContext(ctx, "GET", url+changes+query, nil))(t)
 	request.Header.Set("Authorization", "Bearer "+validToken)
 	for _, h := range headers {
 		request.Header[http.CanonicalHeaderKey(h.name)] = h.values
 	}
-	response, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := must(client.Do(request))(t)
 	t.Cleanup(func() { response.Body.Close() })
 	if response.StatusCode != http.StatusOK || response.Header.Get("Content-Type") != "text/event-stream" {
 		t.Fatalf("watch returned %d %v", response.StatusCode, response.Header)
@@ -157,12 +150,13 @@ func (w *stream) wantEnd() {
 	}
 }
 
+// TestWatch_Events: a stream has each change as its response has it. It is not a request in flight.
 func TestWatch_Events(t *testing.T) {
-	s := serve(t)
+	s := serve(t, httpapi.WithMaxInFlight(1))
 	w := s.watch()
 	w.wantResync()
 	created := s.do("POST", collection, minimal(`,"id":"r-1","custom_rpc_urls":[{"url":"https://rpc.example/v2/key"}]`))
-	patched := s.do("PATCH", one, `{"paused":true}`, with("Content-Type", "application/json"))
+	patched := s.do("PATCH", one, `{"paused":true}`)
 	s.do("DELETE", one, "")
 	ids := make(map[string]bool)
 	for i, expected := range []struct {
@@ -225,39 +219,6 @@ func TestWatch_UnknownLastEventID(t *testing.T) {
 		s.create(minimal(fmt.Sprintf(`,"id":"next-%d"`, i)))
 		w.want("created", fmt.Sprintf("next-%d", i))
 	}
-}
-
-func TestWatch_HEAD(t *testing.T) {
-	s := serve(t, httpapi.WithMaxWatchers(1))
-	for range 2 {
-		got := s.do("HEAD", changes, "")
-		if got.status != http.StatusOK || got.header.Get("Content-Type") != "text/event-stream" {
-			t.Errorf("returned %d %v", got.status, got.header)
-		}
-	}
-}
-
-// TestMaxWatchers: a watcher above the limit is rejected until another one is gone. A
-// stream is not a request in flight.
-func TestMaxWatchers(t *testing.T) {
-	s := serveAs(t, tokens(validToken, "other"), nil, httpapi.WithMaxWatchers(2), httpapi.WithMaxInFlight(1))
-	first := s.watch()
-	second := s.watch(as("other"))
-	s.create(minimal(`,"id":"r-1"`))
-	for _, token := range []string{validToken, "other"} {
-		got := s.do("GET", changes, "", as(token))
-		wantFailure(t, got, http.StatusServiceUnavailable, "Service Unavailable")
-		if got.header.Get("Retry-After") == "" {
-			t.Error("no Retry-After")
-		}
-	}
-	first.cancel()
-	eventually(t, "another watcher is accepted", func() bool {
-		return s.send("HEAD", changes, "").status == http.StatusOK
-	})
-	s.watch()
-	second.wantResync()
-	second.want("created", "r-1")
 }
 
 func eventually(t *testing.T, what string, done func() bool) {
@@ -440,12 +401,7 @@ func (p *pipes) dial() net.Conn {
 func watchInBubble(t *testing.T, auth httpapi.Authenticator, options ...httpapi.Option) (*relayer.Manager, *httpapi.API, *rawStream) {
 	t.Helper()
 	api, manager := newAPI(t, auth, options...)
-	return manager, api, streamInBubble(t, api)
-}
-
-func streamInBubble(t *testing.T, api http.Handler) *rawStream {
-	t.Helper()
-	return dialStream(t, serveInBubble(t, api), "")
+	return manager, api, dialStream(t, serveInBubble(t, api), "")
 }
 
 func serveInBubble(t *testing.T, api http.Handler) *pipes {
@@ -477,9 +433,7 @@ func dialStreamAt(t *testing.T, listener *pipes, path, more string) *rawStream {
 	connection := listener.dial()
 	t.Cleanup(func() { connection.Close() })
 	time.AfterFunc(time.Hour, func() { connection.Close() }) // of a stream that should have ended
-	if _, err := fmt.Fprintf(connection, "GET %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n%s\r\n", path, validToken, more); err != nil {
-		t.Fatal(err)
-	}
+	must(fmt.Fprintf(connection, "GET %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n%s\r\n", path, validToken, more))(t)
 	response, err := http.ReadResponse(bufio.NewReader(connection), nil)
 	if err != nil || response.StatusCode != http.StatusOK {
 		t.Fatalf("watch: %v, error %v", response, err)
@@ -502,26 +456,7 @@ func (w *rawStream) readUntilEnd() (counts map[string]int, err error) {
 func createIn(t *testing.T, manager *relayer.Manager, id, name string) {
 	t.Helper()
 	request := relayer.CreateRequest{ID: id, Name: name, Network: "x", NetworkType: relayer.EVM, SignerID: "s"}
-	if _, err := manager.Create(t.Context(), request); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// TestWatch_Heartbeats: an idle stream stays open past the time limits of the server, with a
-// heartbeat at least every 5 seconds, until the client is gone.
-func TestWatch_Heartbeats(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		manager, _, w := watchInBubble(t, validTokens)
-		time.AfterFunc(10*time.Minute+time.Second, func() {
-			createIn(t, manager, "r-1", "n")
-			time.Sleep(time.Second)
-			w.connection.Close()
-		})
-		counts, _ := w.readUntilEnd()
-		if counts["heartbeat"] < 120 || counts["resync"] != 1 || counts["created"] != 1 {
-			t.Errorf("the stream had %v", counts)
-		}
-	})
+	must(manager.Create(t.Context(), request))(t)
 }
 
 // TestWatch_IdleOverHTTP2: a deadline of HTTP/2, as the time limits of the server set it,
@@ -597,63 +532,56 @@ func TestWatch_BodyNotSent(t *testing.T) {
 	})
 }
 
-// TestWatch_TokenRevoked: the stream ends within 15 seconds. A fault of the authenticator ends
-// it too, and is logged.
-func TestWatch_TokenRevoked(t *testing.T) {
-	for _, later := range []error{httpapi.ErrUnauthorized, errors.New("directory broke")} {
-		synctest.Test(t, func(t *testing.T) {
-			var revoked atomic.Bool
-			auth := byToken(func(string) error {
-				if revoked.Load() {
-					return later
-				}
-				return nil
-			})
-			log := new(syncBuffer)
-			_, _, w := watchInBubble(t, auth, httpapi.WithLogger(newLogger(log)))
-			time.AfterFunc(31*time.Second, func() { revoked.Store(true) })
-			begun := time.Now()
-			counts, err := w.readUntilEnd()
-			if took := time.Since(begun); !errors.Is(err, io.EOF) || counts["heartbeat"] < 6 || took < 31*time.Second || took > 46*time.Second {
-				t.Errorf("after %v the stream had %v, error %v", took, counts, err)
-			}
-			isFault := later != httpapi.ErrUnauthorized
-			if logged := strings.Contains(log.String(), "authenticator: directory broke"); logged != isFault || !isFault && log.String() != "" {
-				t.Errorf("%v: the log is %s", later, log)
-			}
-		})
-	}
-}
-
-// TestWatch_AuthorizerChanges: a stream ends if the authorizer refuses it later, permits
-// other relayers, or fails.
-func TestWatch_AuthorizerChanges(t *testing.T) {
-	for name, later := range map[string]func() (httpapi.Decision, error){
-		"refusal":       refuse,
-		"error":         failingWith(fmt.Errorf("directory broke: %w", relayer.ErrUnavailable)),
-		"another scope": func() (httpapi.Decision, error) { return httpapi.Allow(relayer.Selector{}.Where("network", "x")), nil },
-		"panic":         func() (httpapi.Decision, error) { panic("directory broke") },
+// TestWatch_PermissionEnds: a stream ends within 15 seconds if its token is revoked, or if the
+// authorizer refuses it, permits other relayers or no full RPC URLs, or fails. A fault and a refusal are logged.
+func TestWatch_PermissionEnds(t *testing.T) {
+	unavailable := fmt.Errorf("directory broke: %w", relayer.ErrUnavailable)
+	for name, c := range map[string]struct {
+		token   error // of the authenticator, later
+		outcome func() (httpapi.Decision, error)
+		action  relayer.Action
+		log     string
+	}{
+		"revoked token":       {httpapi.ErrUnauthorized, allow, "", ""},
+		"authenticator fault": {errors.New("directory broke"), allow, "", "authenticator: directory broke"},
+		"refusal":             {nil, refuse, relayer.ActionWatch, "action=watch"},
+		"refusal of URLs":     {nil, refuse, relayer.ActionReveal, "action=reveal"},
+		"error":               {nil, failingWith(unavailable), relayer.ActionWatch, "directory broke"},
+		"panic":               {nil, func() (httpapi.Decision, error) { panic("directory broke") }, relayer.ActionWatch, "directory broke"},
+		"another scope": {nil, func() (httpapi.Decision, error) {
+			return httpapi.Allow(relayer.Selector{}.Where("network", "x")), nil
+		}, relayer.ActionWatch, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				log := new(syncBuffer)
-				begun := time.Now()
+				log, begun := new(syncBuffer), time.Now()
+				isLater := func() bool { return time.Since(begun) > 20*time.Second }
+				authenticate := func(r *http.Request) (relayer.Actor, error) {
+					if isLater() && c.token != nil {
+						return relayer.Actor{}, c.token
+					}
+					return validTokens(r)
+				}
 				authorize := func(_ context.Context, access httpapi.Access) (httpapi.Decision, error) {
-					if access.Actor.ID != "alice" || access.Action != relayer.ActionWatch || access.ID != "" {
+					if access.Actor.ID != "alice" || access.Action != relayer.ActionWatch && access.Action != c.action || access.ID != "" {
 						t.Errorf("access %+v", access)
 					}
-					if time.Since(begun) > 20*time.Second {
-						return later()
+					if isLater() && access.Action == c.action {
+						return c.outcome()
 					}
 					return allow()
 				}
-				_, _, w := watchInBubble(t, validTokens, httpapi.WithAuthorizer(authorize), httpapi.WithLogger(newLogger(log)))
-				counts, _ := w.readUntilEnd()
-				if took := time.Since(begun); counts["heartbeat"] < 4 || took < 20*time.Second || took > 35*time.Second {
-					t.Errorf("after %v the stream had %v", took, counts)
+				api, _ := newAPI(t, authenticate, httpapi.WithAuthorizer(authorize), httpapi.WithLogger(newLogger(log)), httpapi.WithEngineOperations())
+				path := changes
+				if c.action == relayer.ActionReveal {
+					path += "?rpc_urls=full"
 				}
-				if logged := strings.Contains(log.String(), "directory broke"); logged != (name == "panic" || name == "error") {
-					t.Errorf("the log is %s", log)
+				counts, err := dialStreamAt(t, serveInBubble(t, api), path, "").readUntilEnd()
+				if took := time.Since(begun); errors.Is(err, io.EOF) == (name == "panic") || counts["heartbeat"] < 4 || took < 20*time.Second || took > 35*time.Second {
+					t.Errorf("after %v the stream had %v, error %v", took, counts, err)
+				}
+				if logged := log.String(); !strings.Contains(logged, c.log) || (logged == "") != (c.log == "") {
+					t.Errorf("the log is %s, want %q", log, c.log)
 				}
 			})
 		})
