@@ -259,13 +259,8 @@ func TestWithTokenFunc(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) { // each connection of a long watch
 		calls = 0
-		f := &feed{scripts: []func(*connection){
-			func(c *connection) { c.change(1); end(c) },
-			func(c *connection) { c.change(2) },
-		}}
-		ctx := t.Context() // its end must end all goroutines
-		c := newClient(t, "https://relayers.example", tokens, client.WithHTTPClient(&http.Client{Transport: f}))
-		wantItems(t, c.Watch(ctx, relayer.WatchQuery{}), "updated a 1", "updated a 2")
+		f := &feed{scripts: scripts(ends(changeEvent(1)), sends(changeEvent(2)))}
+		wantItems(t, watchOver(t, f, relayer.WatchQuery{}, tokens), "updated a 1", "updated a 2")
 		for i, header := range f.opened {
 			if got, want := header.Get("Authorization"), fmt.Sprintf("Bearer token-%d-hunter2", i+1); got != want {
 				t.Errorf("connection %d has %s, want %s", i, got, want)

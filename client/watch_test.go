@@ -91,17 +91,44 @@ func (c closer) Close() error {
 	return c.PipeReader.Close()
 }
 
-// end is a script step: the server ends the stream.
-func end(c *connection) { _ = c.w.Close() }
+// watchOver watches over a transport until the end of the test, which must end all goroutines.
+func watchOver(t *testing.T, transport http.RoundTripper, query relayer.WatchQuery, options ...client.Option) iter.Seq2[relayer.Change, error] {
+	t.Helper()
+	options = append(options, client.WithHTTPClient(&http.Client{Transport: transport}))
+	return newClient(t, "https://relayers.example", options...).Watch(t.Context(), query)
+}
+
+// sends is a script that sends events, and ends lets the server end the stream after them.
+func sends(events ...string) func(*connection) {
+	return func(c *connection) { c.send(strings.Join(events, "")) }
+}
+
+func ends(events ...string) func(*connection) {
+	return func(c *connection) {
+		c.send(strings.Join(events, ""))
+		_ = c.w.Close()
+	}
+}
+
+func scripts(all ...func(*connection)) []func(*connection) { return all }
+
+// positions returns where the connections resumed.
+func (f *feed) positions() string {
+	var all []string
+	for _, header := range f.opened {
+		all = append(all, header.Get("Last-Event-Id"))
+	}
+	return strings.Join(all, ",")
+}
 
 // follow watches the feed with the scripts, in a bubble, until check has seen enough.
 func follow(t *testing.T, check func(t *testing.T, f *feed, changes iter.Seq2[relayer.Change, error]), scripts ...func(*connection)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		f := &feed{scripts: scripts}
-		ctx := t.Context() // its end must end all goroutines
-		c := newClient(t, "https://relayers.example", client.WithHTTPClient(&http.Client{Transport: f, Timeout: time.Second}), client.WithMaxResponseBytes(64<<10))
-		check(t, f, c.Watch(ctx, relayer.WatchQuery{}))
+		limited := client.WithHTTPClient(&http.Client{Transport: f, Timeout: time.Second}) // of a response, not of a stream
+		c := newClient(t, "https://relayers.example", limited, client.WithMaxResponseBytes(64<<10))
+		check(t, f, c.Watch(t.Context(), relayer.WatchQuery{})) // the end of the context must end all goroutines
 	})
 }
 
@@ -138,108 +165,62 @@ func wantEnd(t *testing.T, changes iter.Seq2[relayer.Change, error], want ...str
 	}
 }
 
-// The first resync is the start of the feed, a later one is a gap.
-func TestWatch_Resync(t *testing.T) {
+// A watch begins with the call, and its connection ends with the range.
+func TestWatch_Call(t *testing.T) {
 	follow(t, func(t *testing.T, f *feed, changes iter.Seq2[relayer.Change, error]) {
 		if len(f.opened) != 1 || f.opened[0].Get("Authorization") != "Bearer "+token || f.opened[0].Get("Accept") != "text/event-stream" {
 			t.Errorf("the call sent %v", f.opened)
 		}
-		wantEnd(t, changes, "updated a 1", "gap")
+		wantItems(t, changes, "updated a 1")
 		wantEnd(t, changes, "client: watch: client: the changes can be ranged over once: call Watch again")
 		if f.closed != 1 {
 			t.Errorf("%d connections are closed", f.closed)
 		}
-	}, func(c *connection) {
-		c.send(heartbeat + resync)
-		c.change(1)
-		c.send(resync)
-		c.change(2)
-	})
+	}, sends(resync, changeEvent(1)))
 }
 
-// The start of a later connection is not that of the feed.
-func TestWatch_FirstConnectionEndsAtOnce(t *testing.T) {
-	follow(t, func(t *testing.T, _ *feed, changes iter.Seq2[relayer.Change, error]) {
-		wantEnd(t, changes, "gap")
-	}, end, func(c *connection) { c.send(resync) })
-}
-
-// A server that can return all changes from the call on need not send a resync.
-func TestWatch_ChangeAtStart(t *testing.T) {
-	follow(t, func(t *testing.T, _ *feed, changes iter.Seq2[relayer.Change, error]) {
-		wantItems(t, changes, "updated a 1", "updated a 2")
-	}, func(c *connection) {
-		c.change(1)
-		c.change(2)
-	})
-}
-
-func TestWatch_Resumes(t *testing.T) {
-	follow(t, func(t *testing.T, f *feed, changes iter.Seq2[relayer.Change, error]) {
-		wantEnd(t, changes, "updated a 1", "updated a 2", "updated a 3", "gap")
-		var sent []string
-		for _, header := range f.opened {
-			sent = append(sent, header.Get("Last-Event-Id"))
-		}
-		if got := strings.Join(sent, " "); got != " p2" {
-			t.Errorf("resumed at %q", got)
-		}
-	}, func(c *connection) {
-		c.send(resync)
-		c.change(1)
-		c.change(2)
-		c.send("id: p9\nevent: updated\ndata: an event that is not comp")
-		end(c)
-	}, func(c *connection) {
-		c.send(heartbeat)
-		c.change(3)
-		c.send(resync)
-		c.change(4)
-	})
-}
-
-// A program that starts again resumes at the position of its last change. A resync is
-// then a gap.
-func TestWatch_After(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := &feed{scripts: []func(*connection){
-			func(c *connection) { c.send(heartbeat); c.change(8) },
-			func(c *connection) { c.send(resync); c.change(9) },
-			func(c *connection) { c.send(resync); c.change(10) },
-		}}
-		ctx := t.Context() // its end must end all goroutines
-		c := newClient(t, "https://relayers.example", client.WithHTTPClient(&http.Client{Transport: f}))
-		for change, err := range c.Watch(ctx, relayer.WatchQuery{After: "p7"}) {
-			if err != nil || change.Position != "p8" {
-				t.Errorf("position %s, error %v", change.Position, err)
+// The first resync is the start of the feed. A later one is a gap, and so is one after the position
+// of an earlier watch: it ends the sequence. A lost connection resumes at its last position.
+func TestWatch_Positions(t *testing.T) {
+	const cut = "id: p9\nevent: updated\ndata: an event that is not comp"
+	one, two, three, four := changeEvent(1), changeEvent(2), changeEvent(3), changeEvent(4)
+	for name, c := range map[string]struct {
+		after   string
+		scripts []func(*connection)
+		want    string
+		resumed string // the positions of the connections
+	}{
+		"a later resync":            {"", scripts(sends(heartbeat, resync, one, resync, two)), "updated a 1, gap", ""},
+		"no connection at first":    {"", scripts(ends(), sends(resync)), "gap", ","},
+		"no resync":                 {"", scripts(sends(one, two)), "updated a 1, updated a 2", ""},
+		"a lost connection":         {"", scripts(ends(resync, one, two, cut), sends(heartbeat, three, resync, four)), "updated a 1, updated a 2, updated a 3, gap", ",p2"},
+		"a lost idle connection":    {"", scripts(ends(resync, beat(5000, "p9")), sends(one)), "updated a 1", ",p9"},
+		"after a position":          {"p7", scripts(sends(heartbeat, one)), "updated a 1", "p7"},
+		"after an old position":     {"p1", scripts(sends(resync, two)), "gap", "p1"},
+		"after an invalid position": {"no\nposition", scripts(sends(resync, two)), "gap", ""},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := &feed{scripts: c.scripts}
+			n := strings.Count(c.want, ",") + 1
+			if strings.HasSuffix(c.want, "gap") {
+				n++ // nothing follows
 			}
-			break
-		}
-		wantEnd(t, c.Watch(ctx, relayer.WatchQuery{After: "p1"}), "gap")
-		wantEnd(t, c.Watch(ctx, relayer.WatchQuery{After: "no\nposition"}), "gap")
-		for i, want := range []string{"p7", "p1", ""} {
-			if got := f.opened[i].Get("Last-Event-Id"); got != want {
-				t.Errorf("resumed at %q, want %q", got, want)
+			got := strings.Join(take(n, watchOver(t, f, relayer.WatchQuery{After: c.after})), ", ")
+			if got != c.want || f.positions() != c.resumed {
+				t.Errorf("%s: %s, resumed at %q, want %s at %q", name, got, f.positions(), c.want, c.resumed)
 			}
-		}
-	})
+		})
+	}
 }
 
 // The heartbeats of the server are passed on if they are wanted, with their position.
 // Comments are not, whatever they contain.
 func TestWatch_Heartbeats(t *testing.T) {
-	script := func(c *connection) {
-		c.send(": keep-alive\n\n" + resync + heartbeat)
-		c.change(1)
-		c.send(": keep-alive\n\n: 8\n\n" + beat(8, "p7") + heartbeat)
-		c.change(2)
-	}
+	script := sends(": keep-alive\n\n", resync, heartbeat, changeEvent(1), ": keep-alive\n\n: 8\n\n", beat(8, "p7"), heartbeat, changeEvent(2))
 	for wanted, want := range map[bool]string{false: "updated p1 updated p2", true: "heartbeat  updated p1 heartbeat p7 heartbeat p7 updated p2"} {
 		synctest.Test(t, func(t *testing.T) {
-			ctx := t.Context() // its end must end all goroutines
-			c := newClient(t, "https://relayers.example", client.WithHTTPClient(&http.Client{Transport: &feed{scripts: []func(*connection){script}}}))
 			var got []string
-			for change, err := range c.Watch(ctx, relayer.WatchQuery{Heartbeats: wanted}) {
+			for change, err := range watchOver(t, &feed{scripts: scripts(script)}, relayer.WatchQuery{Heartbeats: wanted}) {
 				if err != nil || (change.Relayer == nil) != (change.Kind == relayer.ChangeHeartbeat) {
 					t.Fatalf("%+v, error %v", change, err)
 				}
@@ -255,42 +236,23 @@ func TestWatch_Heartbeats(t *testing.T) {
 	}
 }
 
-// An idle stream resumes at the position of its last heartbeat.
-func TestWatch_ResumesAfterHeartbeat(t *testing.T) {
-	follow(t, func(t *testing.T, f *feed, changes iter.Seq2[relayer.Change, error]) {
-		wantItems(t, changes, "updated a 1")
-		if got := f.opened[1].Get("Last-Event-Id"); got != "p9" {
-			t.Errorf("resumed at %q", got)
-		}
-	}, func(c *connection) {
-		c.send(resync + beat(5000, "p9"))
-		end(c)
-	}, func(c *connection) { c.change(1) })
-}
-
 // The time of a change is when the request was sent plus what the server reports, however
 // late the change arrives. An event without a time keeps the one before, also on another
 // connection.
 func TestWatch_Time(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx := t.Context() // its end must end all goroutines
 		start := time.Now()
-		f := &feed{scripts: []func(*connection){func(c *connection) {
+		f := &feed{scripts: scripts(func(c *connection) {
 			c.send(resync)
 			c.change(1)
 			time.Sleep(10 * time.Second)
 			c.send(timedEvent(1500, 2))
 			time.Sleep(10 * time.Second)
-			c.send(beat(7000, "p2"))
-			end(c)
-		}, func(c *connection) {
-			c.change(3)
-			c.send(timedEvent(10, 4))
-		}}}
-		c := newClient(t, "https://relayers.example", client.WithHTTPClient(&http.Client{Transport: slow{f}}))
+			ends(beat(7000, "p2"))(c)
+		}, sends(changeEvent(3), timedEvent(10, 4)))}
 		var got []time.Duration
 		var kinds []relayer.ChangeKind
-		for change, err := range c.Watch(ctx, relayer.WatchQuery{Heartbeats: true}) {
+		for change, err := range watchOver(t, slow{f}, relayer.WatchQuery{Heartbeats: true}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -351,12 +313,10 @@ func TestWatch_AgeAfterStall(t *testing.T) {
 					}
 				}
 				f := &feed{scripts: slices.Repeat([]func(*connection){live}, 10)}
-				ctx := t.Context() // its end must end all goroutines
 				end := time.Now().Add(stall)
 				transport := stalled{f, func() time.Time { return end }}
-				c := newClient(t, "https://relayers.example", client.WithHTTPClient(&http.Client{Transport: transport}))
 				caughtUp := time.Now()
-				for change, err := range c.Watch(ctx, relayer.WatchQuery{After: after, Heartbeats: true}) {
+				for change, err := range watchOver(t, transport, relayer.WatchQuery{After: after, Heartbeats: true}) {
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -378,17 +338,9 @@ func TestWatch_AgeAfterStall(t *testing.T) {
 // A connection whose response was late is used until another one is fast. No change is lost or
 // repeated.
 func TestWatch_LateResponseIsUsed(t *testing.T) {
-	var delays []time.Duration
-	follow := func(r http.RoundTripper) roundTripper {
-		return func(sent *http.Request) (*http.Response, error) {
-			delay := delays[0]
-			delays = delays[1:]
-			return stalled{r, func() time.Time { return time.Now().Add(delay) }}.RoundTrip(sent)
-		}
-	}
 	synctest.Test(t, func(t *testing.T) {
-		delays = []time.Duration{3 * time.Second, 2 * time.Second, 1500 * time.Millisecond, 0}
-		f := &feed{scripts: []func(*connection){func(c *connection) {
+		delays := []time.Duration{3 * time.Second, 2 * time.Second, 1500 * time.Millisecond, 0}
+		f := &feed{scripts: scripts(func(c *connection) {
 			c.send(resync)
 			for i := range 10 {
 				c.change(i)
@@ -397,15 +349,15 @@ func TestWatch_LateResponseIsUsed(t *testing.T) {
 				case <-c.ctx.Done():
 				}
 			}
-		}, func(c *connection) {
-			c.change(100)
-			c.change(101)
-		}}}
-		ctx := t.Context() // its end must end all goroutines
-		c := newClient(t, "https://relayers.example", client.WithHTTPClient(&http.Client{Transport: follow(f)}))
-		wantItems(t, c.Watch(ctx, relayer.WatchQuery{}),
+		}, sends(changeEvent(100), changeEvent(101)))}
+		transport := stalled{f, func() time.Time {
+			delay := delays[0]
+			delays = delays[1:]
+			return time.Now().Add(delay)
+		}}
+		wantItems(t, watchOver(t, transport, relayer.WatchQuery{}),
 			"updated a 0", "updated a 1", "updated a 2", "updated a 3", "updated a 4", "updated a 5", "updated a 6", "updated a 100", "updated a 101")
-		if len(f.opened) != 2 || f.opened[1].Get("Last-Event-Id") != "p6" || len(delays) > 0 {
+		if len(f.opened) != 2 || f.positions() != ",p6" || len(delays) > 0 {
 			t.Errorf("the connections are %v, and %d were not made", f.opened, len(delays))
 		}
 	})
@@ -414,8 +366,8 @@ func TestWatch_LateResponseIsUsed(t *testing.T) {
 // A token that takes long neither makes a connection late nor delays the changes of a late one.
 func TestWatch_SlowToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &feed{scripts: []func(*connection){func(c *connection) { c.send(resync + changeEvent(1) + changeEvent(2)) }, end}}
-		ctx := t.Context() // its end must end all goroutines
+		two := sends(resync, changeEvent(1), changeEvent(2))
+		f := &feed{scripts: scripts(two, ends())}
 		tokens, response := 0, 2*time.Second
 		wait := func(ctx context.Context) (string, error) {
 			if tokens++; tokens == 2 {
@@ -426,23 +378,18 @@ func TestWatch_SlowToken(t *testing.T) {
 			return token, nil
 		}
 		transport := stalled{f, func() time.Time { return time.Now().Add(response) }}
-		c := newClient(t, "https://relayers.example", client.WithTokenFunc(wait), client.WithHTTPClient(&http.Client{Transport: transport}))
 		start := time.Now()
-		wantItems(t, c.Watch(ctx, relayer.WatchQuery{}), "updated a 1", "updated a 2")
+		wantItems(t, watchOver(t, transport, relayer.WatchQuery{}, client.WithTokenFunc(wait)), "updated a 1", "updated a 2")
 		if took := time.Since(start); took != 6*time.Second || tokens != 2 {
 			t.Errorf("two changes took %v and %d tokens", took, tokens)
 		}
-		tokens, response, f.scripts = 2, 0, []func(*connection){func(c *connection) { c.send(resync + changeEvent(1) + changeEvent(2)) }}
-		wantItems(t, c.Watch(ctx, relayer.WatchQuery{}), "updated a 1", "updated a 2")
+		tokens, response, f.scripts = 2, 0, scripts(two)
+		wantItems(t, watchOver(t, transport, relayer.WatchQuery{}, client.WithTokenFunc(wait)), "updated a 1", "updated a 2")
 		if tokens != 3 {
 			t.Errorf("a fast response was replaced: %d tokens", tokens-2)
 		}
 	})
 }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // A connection whose times may no longer be right is replaced.
 func TestWatch_OldConnection(t *testing.T) {
@@ -459,26 +406,21 @@ func TestWatch_OldConnection(t *testing.T) {
 	follow(t, func(t *testing.T, f *feed, changes iter.Seq2[relayer.Change, error]) {
 		start := time.Now()
 		wantItems(t, changes, "updated a 1")
-		if passed := time.Since(start); passed < time.Hour || passed > time.Hour+time.Minute || f.opened[1].Get("Last-Event-Id") != "p720" {
-			t.Errorf("replaced after %v, at %q", passed, f.opened[1].Get("Last-Event-Id"))
+		if passed := time.Since(start); passed < time.Hour || passed > time.Hour+time.Minute || f.positions() != ",p720" {
+			t.Errorf("replaced after %v, at %q", passed, f.positions())
 		}
-	}, beat, func(c *connection) { c.change(1) })
+	}, beat, sends(changeEvent(1)))
 }
 
 // If the first connection fails, the changes made until the next one are unknown.
 func TestWatch_FirstConnectionFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &feed{}
-		ctx := t.Context() // its end must end all goroutines
-		c := newClient(t, "https://relayers.example", client.WithHTTPClient(&http.Client{Transport: f}))
-		changes := c.Watch(ctx, relayer.WatchQuery{})
+		changes := watchOver(t, f, relayer.WatchQuery{})
 		time.AfterFunc(time.Minute, func() {
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			f.scripts = append(f.scripts, func(c *connection) {
-				c.send(resync)
-				c.change(1)
-			})
+			f.scripts = scripts(sends(resync, changeEvent(1)))
 		})
 		wantEnd(t, changes, "gap")
 		if n := len(f.opened); n < 8 || n > 60 {
@@ -492,8 +434,7 @@ func TestWatch_FirstConnectionFails(t *testing.T) {
 func TestWatch_Backoff(t *testing.T) {
 	progress, silent := make([]func(*connection), 50), make([]func(*connection), 50)
 	for i := range progress {
-		progress[i] = func(c *connection) { c.change(i); end(c) }
-		silent[i] = func(c *connection) { c.send(heartbeat); end(c) }
+		progress[i], silent[i] = ends(changeEvent(i)), ends(heartbeat)
 	}
 	silent[0], silent[49] = progress[0], progress[49]
 	follow(t, func(t *testing.T, f *feed, changes iter.Seq2[relayer.Change, error]) {
@@ -531,17 +472,17 @@ func TestWatch_RetryAfter(t *testing.T) {
 // may limit the duration of a connection to a few heartbeats.
 func TestWatch_BackoffAfterRepeatedCuts(t *testing.T) {
 	var ended, opened time.Time
-	scripts := make([]func(*connection), 12)
-	for i := range scripts {
-		scripts[i] = func(c *connection) {
+	cuts := make([]func(*connection), 12)
+	for i := range cuts {
+		cuts[i] = func(c *connection) {
 			time.Sleep(5 * time.Second)
 			c.send(heartbeat)
 			time.Sleep(7 * time.Second)
 			ended = time.Now()
-			end(c)
+			ends()(c)
 		}
 	}
-	scripts = append(scripts, func(c *connection) {
+	cuts = append(cuts, func(c *connection) {
 		opened = time.Now()
 		c.change(1)
 	})
@@ -550,7 +491,7 @@ func TestWatch_BackoffAfterRepeatedCuts(t *testing.T) {
 		if waited := opened.Sub(ended); opened.IsZero() || waited > 100*time.Millisecond {
 			t.Errorf("the next connection was opened after %s", waited)
 		}
-	}, scripts...)
+	}, cuts...)
 }
 
 func TestWatch_SilentConnection(t *testing.T) {
@@ -571,11 +512,7 @@ func TestWatch_SilentConnection(t *testing.T) {
 			time.Sleep(5 * time.Second)
 			c.send(heartbeat)
 		}
-	}, func(c *connection) {
-		c.change(2)
-	}, func(c *connection) {
-		c.change(3)
-	})
+	}, sends(changeEvent(2)), sends(changeEvent(3)))
 }
 
 func TestWatch_EventFormat(t *testing.T) {
@@ -593,48 +530,34 @@ func TestWatch_EventFormat(t *testing.T) {
 	})
 }
 
-// A change that cannot be decoded ends the sequence.
+// A change that cannot be decoded, or that is too large, ends the sequence.
 func TestWatch_InvalidEvent(t *testing.T) {
-	for _, event := range []string{
-		"event: updated\ndata: {\"relayer\":{\"id\":\"c\",\"network_type\":5}}\n\n",
-		"event: updated\ndata: {\"relayer\":{\"id\":\"c\"}}\n\n",
-		"event: deleted\ndata: {\"relayer\":{}}\n\n",
-		"event: updated\ndata: no JSON\n\n",
-		"event: updated\ndata: {\"relayer\":{\"id\":\"b\",\"network_type\":\"evm\",\"new\":1\ndata: 2}}\n\n", // 1, a line break and 2
+	const noData = "client: watch: GET /api/v1/relayers:watch: the response has no usable data"
+	for event, want := range map[string]string{
+		"event: updated\ndata: {\"relayer\":{\"id\":\"c\",\"network_type\":5}}\n\n":                          noData,
+		"event: updated\ndata: {\"relayer\":{\"id\":\"c\"}}\n\n":                                             noData,
+		"event: deleted\ndata: {\"relayer\":{}}\n\n":                                                         noData,
+		"event: updated\ndata: no JSON\n\n":                                                                  noData,
+		"event: updated\ndata: {\"relayer\":{\"id\":\"b\",\"network_type\":\"evm\",\"new\":1\ndata: 2}}\n\n": noData, // 1, a line break and 2
+		"data: " + strings.Repeat("x", 100<<10) + "\n\n":                                                     "larger than the limit",
+		strings.Repeat("data: "+strings.Repeat("x", 1<<10)+"\n", 100) + "\n":                                 "larger than the limit",
 	} {
 		follow(t, func(t *testing.T, f *feed, changes iter.Seq2[relayer.Change, error]) {
-			wantEnd(t, changes, "client: watch: GET /api/v1/relayers:watch: the response has no usable data")
-		}, func(c *connection) {
-			c.send(resync + event)
-			c.change(6)
-		})
-	}
-}
-
-func TestWatch_LargeEvent(t *testing.T) {
-	for what, text := range map[string]string{
-		"a line":   "data: " + strings.Repeat("x", 100<<10),
-		"an event": strings.Repeat("data: "+strings.Repeat("x", 1<<10)+"\n", 100),
-	} {
-		follow(t, func(t *testing.T, f *feed, changes iter.Seq2[relayer.Change, error]) {
-			items := take(2, changes)
-			if len(items) != 1 || !strings.Contains(items[0], "larger than the limit") {
-				t.Errorf("%s: the changes are %.300q", what, items)
+			if items := take(2, changes); len(items) != 1 || !strings.Contains(items[0], want) {
+				t.Errorf("%.100q: the changes are %.300q, want %q", event, items, want)
 			}
-		}, func(c *connection) {
-			c.send(resync + text)
-		})
+		}, sends(resync, event, changeEvent(6)))
 	}
 }
 
 func TestWatch_ContextDone(t *testing.T) {
 	for name, script := range map[string]func(*connection){
-		"connected": func(c *connection) { c.send(resync) },
-		"lost":      func(c *connection) { c.send(resync); end(c) },
+		"connected": sends(resync),
+		"lost":      ends(resync),
 		"blocked":   func(*connection) {},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			f := &feed{scripts: []func(*connection){script}}
+			f := &feed{scripts: scripts(script)}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer synctest.Wait()
 			defer cancel()
