@@ -132,6 +132,14 @@ func invalidAs(field, code, message string) error {
 	return &ValidationError{Fields: []FieldError{{Field: field, Code: code, Message: message}}}
 }
 
+// problemIf returns the problem of an invalid value, or "".
+func problemIf(isInvalid bool, problem string) string {
+	if isInvalid {
+		return problem
+	}
+	return ""
+}
+
 // Error lists every problem, on one line.
 func (e *ValidationError) Error() string {
 	var text strings.Builder

@@ -41,7 +41,8 @@ func history(ctx context.Context, m *Manager, query HistoryQuery, complete func(
 			change := Change{Kind: c.Kind, ID: c.Record.ID}
 			if err := complete(c, &change); err != nil {
 				if i == 0 {
-					return nil, damagedChange(c.Record, err)
+					return nil, &CorruptError{ID: change.ID, Sequence: c.Record.Sequence, Err: fmt.Errorf(
+						"relayer: the document of revision %d of %s cannot be decoded: read the history before that revision: %w", c.Record.Revision, change.ID, err)}
 				}
 				next = found[i-1].Record.Revision // the next page returns the error
 				break
@@ -130,8 +131,4 @@ func pastRelayer(c RecordChange, past *Change) (err error) {
 		past.Relayer.LastChange = past.Info
 	}
 	return err
-}
-
-func damagedChange(rec Record, err error) error {
-	return &CorruptError{ID: rec.ID, Sequence: rec.Sequence, Err: fmt.Errorf("relayer: the document of revision %d of %s cannot be decoded: read the history before that revision: %w", rec.Revision, rec.ID, err)}
 }

@@ -10,10 +10,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/go-relayer/relayer/internal/mask"
-	"github.com/go-relayer/relayer/internal/strictjson"
 	"github.com/go-relayer/relayer/rpcguard"
 )
 
@@ -223,7 +221,8 @@ func PausedBy(requestID string) WriteOption {
 // most 256 characters on one line; otherwise the write returns a [*ValidationError] on
 // change_reason. What is longer with masked URLs is cut off. Of several reasons the last counts.
 func Reason(text string) WriteOption {
-	if problem := reasonProblem(text); problem != "" {
+	isControl := problemIf(strings.ContainsFunc(text, unicode.IsControl), "must be one line without control characters")
+	if problem := cmp.Or(isControl, textProblem(text, maxReasonLength)); problem != "" {
 		return WriteOption{err: invalid("change_reason", problem)}
 	}
 	masked := []rune(mask.Text(text)) // it is logged and kept in the history
@@ -272,15 +271,3 @@ func (s WriteSettings) checkPausedBy() error {
 // maxReasonLength is in characters. With the other parts of a note it is below the limit of
 // [Record.Note].
 const maxReasonLength = 256
-
-// reasonProblem returns why the text cannot be the reason of a change, or "".
-func reasonProblem(reason string) string {
-	switch {
-	case utf8.RuneCountInString(reason) > maxReasonLength:
-		return fmt.Sprintf("must be at most %d characters", maxReasonLength)
-	case strings.ContainsFunc(reason, unicode.IsControl):
-		return "must be one line without control characters"
-	default:
-		return strictjson.TextProblem(reason)
-	}
-}

@@ -75,19 +75,7 @@ type ListQuery struct {
 
 // Cursor is a place in the list of relayers, in creation order. It is opaque and valid as
 // long as the store, with any selector. The empty cursor is the beginning.
-type Cursor string
-
-// cursorOf returns the cursor behind a record.
-func cursorOf(sequence uint64) Cursor { return Cursor(strconv.FormatUint(sequence, 10)) }
-
-// sequence returns the sequence number of the record before the cursor.
-func (c Cursor) sequence() (sequence uint64, isValid bool) {
-	if c == "" {
-		return 0, true
-	}
-	sequence, err := strconv.ParseUint(string(c), 10, 63)
-	return sequence, err == nil
-}
+type Cursor string // the sequence number of the record before it
 
 // Pagination describes a page of a selection of relayers.
 type Pagination struct {
@@ -155,7 +143,7 @@ func list[T any](ctx context.Context, m *Manager, action Action, query ListQuery
 		}
 		if query.After != nil && len(listing.Records) > pagination.PerPage {
 			listing.Records = listing.Records[:pagination.PerPage]
-			page.Next = cursorOf(listing.Records[pagination.PerPage-1].Sequence)
+			page.Next = Cursor(strconv.FormatUint(listing.Records[pagination.PerPage-1].Sequence, 10))
 		}
 		pagination.TotalItems = listing.Total
 		page.Pagination, page.Position = pagination, listing.Position
@@ -183,8 +171,8 @@ func (s *settings) paginate(query ListQuery) (Pagination, StoreQuery, error) {
 	}
 	var after uint64
 	if query.After != nil {
-		isValid := false
-		if after, isValid = query.After.sequence(); !isValid {
+		var err error
+		if after, err = strconv.ParseUint(cmp.Or(string(*query.After), "0"), 10, 63); err != nil {
 			found.Add("after", "must be empty, or the cursor of an earlier page")
 		}
 		if query.Page != 0 {

@@ -259,10 +259,7 @@ func IsID(id string) bool {
 }
 
 func idProblem(value string) string {
-	if !IsID(value) {
-		return "must be 1 to 64 characters of A-Z a-z 0-9 _ and -"
-	}
-	return ""
+	return problemIf(!IsID(value), "must be 1 to 64 characters of A-Z a-z 0-9 _ and -")
 }
 
 func newRelayer(req CreateRequest) *Relayer {

@@ -1,6 +1,7 @@
 package relayer
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -55,8 +56,8 @@ type selectorKey struct {
 	// isIndexed reports whether records have a term of the key: IDs and searches are not terms.
 	isIndexed bool
 
-	// value returns the value of a relayer, or false if it is not set.
-	value func(*Relayer) (value string, isSet bool)
+	// value returns the value of a relayer, or "" if it is not set. Labels have none.
+	value func(*Relayer) string
 
 	// valueCode is the code of a value that the field cannot have, or of an unknown key.
 	valueCode string
@@ -75,36 +76,26 @@ const (
 // selectorKeys is the table of the keys, besides those of labels. A later version that adds an
 // indexed key has to add its terms to the stored records first.
 var selectorKeys = []selectorKey{
-	{name: keyID, value: func(r *Relayer) (string, bool) { return r.ID, true }, valueProblem: idProblem},
-	{name: "network", isIndexed: true, valueProblem: requiredTextProblem, value: func(r *Relayer) (string, bool) { return r.Network, true }},
-	{name: "network_type", isIndexed: true, valueCode: strictjson.NotAllowed, value: func(r *Relayer) (string, bool) { return string(r.NetworkType), true }, valueProblem: networkTypeProblem},
-	{name: "signer_id", isIndexed: true, valueProblem: requiredTextProblem, value: func(r *Relayer) (string, bool) { return r.SignerID, true }},
-	{name: "notification_id", isIndexed: true, valueProblem: requiredTextProblem, value: func(r *Relayer) (string, bool) { return r.NotificationID, r.NotificationID != "" }},
-	{name: "paused", isIndexed: true, valueCode: strictjson.NotAllowed, value: func(r *Relayer) (string, bool) { return strconv.FormatBool(r.Paused), true }, valueProblem: flagProblem},
-	{name: "system_disabled", isIndexed: true, valueCode: strictjson.NotAllowed, value: func(r *Relayer) (string, bool) { return strconv.FormatBool(r.SystemDisabled), true }, valueProblem: flagProblem},
+	{name: keyID, value: func(r *Relayer) string { return r.ID }, valueProblem: idProblem},
+	{name: "network", isIndexed: true, valueProblem: requiredTextProblem, value: func(r *Relayer) string { return r.Network }},
+	{name: "network_type", isIndexed: true, valueCode: strictjson.NotAllowed, value: func(r *Relayer) string { return string(r.NetworkType) }, valueProblem: networkTypeProblem},
+	{name: "signer_id", isIndexed: true, valueProblem: requiredTextProblem, value: func(r *Relayer) string { return r.SignerID }},
+	{name: "notification_id", isIndexed: true, valueProblem: requiredTextProblem, value: func(r *Relayer) string { return r.NotificationID }},
+	{name: "paused", isIndexed: true, valueCode: strictjson.NotAllowed, value: func(r *Relayer) string { return strconv.FormatBool(r.Paused) }, valueProblem: flagProblem},
+	{name: "system_disabled", isIndexed: true, valueCode: strictjson.NotAllowed, value: func(r *Relayer) string { return strconv.FormatBool(r.SystemDisabled) }, valueProblem: flagProblem},
 	{name: keySearch, valueProblem: searchProblem},
 }
 
 // selectorKeyNamed returns the key, or why a [Selector] cannot have it.
 func selectorKeyNamed(name string) (key selectorKey, problem string) {
 	if label, isLabel := strings.CutPrefix(name, labelPrefix); isLabel {
-		return labelSelectorKey(label), labelKeyProblem(label)
+		return selectorKey{name: name, isIndexed: true, valueProblem: labelValueProblem}, labelKeyProblem(label)
 	}
 	i := slices.IndexFunc(selectorKeys, func(k selectorKey) bool { return k.name == name })
 	if i < 0 {
 		return selectorKey{valueCode: strictjson.UnknownField}, "is not a known key of a selector"
 	}
 	return selectorKeys[i], ""
-}
-
-func labelSelectorKey(label string) selectorKey {
-	return selectorKey{
-		name: labelPrefix + label, isIndexed: true, valueProblem: labelValueProblem,
-		value: func(r *Relayer) (string, bool) {
-			value, isSet := r.Labels[label]
-			return value, isSet
-		},
-	}
 }
 
 // problem returns why a term of the key cannot have the values, or "".
@@ -121,17 +112,11 @@ func (k selectorKey) problem(values []string) string {
 }
 
 func flagProblem(value string) string {
-	if value != "true" && value != "false" {
-		return "must be true or false"
-	}
-	return ""
+	return problemIf(value != "true" && value != "false", "must be true or false")
 }
 
 func requiredTextProblem(value string) string {
-	if value == "" {
-		return "must not be empty"
-	}
-	return strictjson.TextProblem(value)
+	return cmp.Or(problemIf(value == "", "must not be empty"), strictjson.TextProblem(value))
 }
 
 func newTerm(key selectorKey, values []string) selectorTerm {
@@ -375,13 +360,12 @@ func (t selectorTerm) matches(r *Relayer) bool {
 	if t.key == keySearch {
 		return containsAny(searchText(r), t.folded)
 	}
-	if label, isLabel := strings.CutPrefix(t.key, labelPrefix); isLabel { // without the allocations of a key
+	if label, isLabel := strings.CutPrefix(t.key, labelPrefix); isLabel {
 		value, isSet := r.Labels[label]
 		return isSet && slices.Contains(t.values, value)
 	}
 	key, _ := selectorKeyNamed(t.key)
-	value, isSet := key.value(r)
-	return isSet && slices.Contains(t.values, value)
+	return slices.Contains(t.values, key.value(r)) // no value is empty
 }
 
 // selects reports whether the selector selects a record.
@@ -499,16 +483,7 @@ const (
 )
 
 func searchProblem(value string) string {
-	switch {
-	case strictjson.TextProblem(value) != "":
-		return strictjson.TextProblem(value)
-	case utf8.RuneCountInString(value) > maxSearchLength:
-		return fmt.Sprintf("must be at most %d characters", maxSearchLength)
-	case strings.Contains(value, textSeparator):
-		return "must not contain the control character U+001F"
-	default:
-		return ""
-	}
+	return cmp.Or(textProblem(value, maxSearchLength), problemIf(strings.Contains(value, textSeparator), "must not contain the control character U+001F"))
 }
 
 // recordTerm returns the term of a record whose field has the value. A long value is

@@ -21,11 +21,8 @@ func termKey(term string) string {
 func termsOf(r *Relayer, claim string) []string {
 	terms := make([]string, 0, len(selectorKeys)+len(r.Labels)+1)
 	for _, key := range selectorKeys {
-		if !key.isIndexed {
-			continue
-		}
-		if value, isSet := key.value(r); isSet {
-			terms = append(terms, recordTerm(key.name, value))
+		if key.isIndexed && key.value(r) != "" {
+			terms = append(terms, recordTerm(key.name, key.value(r)))
 		}
 	}
 	for key, value := range r.Labels {

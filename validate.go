@@ -187,18 +187,13 @@ func (s *settings) check(r *Relayer, found *problems) {
 	if s.rpcPolicy != nil {
 		checkURLs(*s.rpcPolicy, r.CustomRPCURLs, found)
 	}
-	if r.Policy == nil || isNil(r.Policy) && reflect.TypeOf(r.Policy) == reflect.TypeOf(newPolicy(r.NetworkType)) {
-		return
-	}
-	if !isKnown(r.Policy) {
+	switch {
+	case r.Policy == nil || isNil(r.Policy) && reflect.TypeOf(r.Policy) == reflect.TypeOf(newPolicy(r.NetworkType)):
+	case !isKnown(r.Policy):
 		found.Add("policies", "must be a policy of one of the network types "+networkTypeList)
-		return
-	}
-	if r.Policy.NetworkType() != r.NetworkType {
+	case r.Policy.NetworkType() != r.NetworkType:
 		found.Add("policies", fmt.Sprintf("must be the policy of the network type, not that of %s", r.Policy.NetworkType()))
-		return
-	}
-	if s.networkRules {
+	case s.networkRules:
 		r.Policy.checkNetworkRules(found)
 	}
 }
@@ -353,11 +348,9 @@ func checkLabels(labels map[string]string, found *problems) {
 func labelKeyProblem(key string) string {
 	isInner := func(r rune) bool { return isAlphanumeric(r) || strings.ContainsRune("_.-/", r) }
 	isOther := func(r rune) bool { return !isInner(r) }
-	if key == "" || len(key) > maxLabelKeyLength || strings.ContainsFunc(key, isOther) ||
-		!isAlphanumeric(rune(key[0])) || !isAlphanumeric(rune(key[len(key)-1])) {
-		return "must have a key of 1 to 63 characters of A-Z a-z 0-9 _ . - / that begins and ends with a letter or digit"
-	}
-	return ""
+	isInvalid := key == "" || len(key) > maxLabelKeyLength || strings.ContainsFunc(key, isOther) ||
+		!isAlphanumeric(rune(key[0])) || !isAlphanumeric(rune(key[len(key)-1]))
+	return problemIf(isInvalid, "must have a key of 1 to 63 characters of A-Z a-z 0-9 _ . - / that begins and ends with a letter or digit")
 }
 
 func isAlphanumeric(r rune) bool {
@@ -365,16 +358,15 @@ func isAlphanumeric(r rune) bool {
 }
 
 func labelValueProblem(value string) string {
-	switch {
-	case strictjson.TextProblem(value) != "":
-		return strictjson.TextProblem(value)
-	case utf8.RuneCountInString(value) > maxLabelValueRunes:
-		return fmt.Sprintf("must be at most %d characters", maxLabelValueRunes)
-	case strings.ContainsFunc(value, unicode.IsControl):
-		return "must not contain control characters"
-	default:
-		return ""
+	return cmp.Or(textProblem(value, maxLabelValueRunes), problemIf(strings.ContainsFunc(value, unicode.IsControl), "must not contain control characters"))
+}
+
+// textProblem returns why a text with a maximum number of characters cannot be stored, or "".
+func textProblem(text string, most int) string {
+	if utf8.RuneCountInString(text) > most {
+		return fmt.Sprintf("must be at most %d characters", most)
 	}
+	return strictjson.TextProblem(text)
 }
 
 // WithSettings registers the type of [Relayer.Settings], a struct. A create, update or patch then
@@ -457,10 +449,7 @@ var userInformation = regexp.MustCompile(`(?s)://(?:` +
 
 // settingsTextProblem returns why a text cannot be in settings, or "".
 func settingsTextProblem(text string) string {
-	if userInformation.MatchString(text) {
-		return "must not be a URL with user information: settings are shown to every reader"
-	}
-	return ""
+	return problemIf(userInformation.MatchString(text), "must not be a URL with user information: settings are shown to every reader")
 }
 
 // checkType reports what of settings does not fit the type that value points to.
@@ -590,10 +579,7 @@ func NetworkTypes() []NetworkType { return []NetworkType{EVM, Solana, Stellar} }
 
 // networkTypeProblem returns why the text is no known network type, or "".
 func networkTypeProblem(text string) string {
-	if newPolicy(NetworkType(text)) != nil {
-		return ""
-	}
-	return "must be one of " + networkTypeList
+	return problemIf(newPolicy(NetworkType(text)) == nil, "must be one of "+networkTypeList)
 }
 
 // newPolicy returns an empty policy of the network type, or nil if the type is unknown.
