@@ -142,22 +142,18 @@ func (r CreateRequest) MarshalUnmasked() ([]byte, error) {
 		// The error of the encoder may quote a URL.
 		return nil, errors.New("relayer: the request has a value that cannot be encoded as JSON")
 	}
-	urls, err := strictjson.Encode(fullOf(r.CustomRPCURLs))
-	if err != nil {
-		return nil, errors.New("relayer: the request has a weight that cannot be encoded as JSON")
-	}
-	encoded := strictjson.ReplaceMember(masked, urlsMember, func([]byte) []byte { return urls })
 	if err := r.checkUTF8(); err != nil {
 		return nil, err
 	}
-	return encoded, nil
+	urls, err := strictjson.Encode(fullOf(r.CustomRPCURLs))
+	return strictjson.ReplaceMember(masked, urlsMember, urls), err
 }
 
 // checkUTF8 returns a [*ValidationError] with the texts that are not UTF-8: the encoder replaces
 // their bytes without an error.
 func (r CreateRequest) checkUTF8() error {
 	all, found := new(problems), new(problems)
-	checkRules(structRules(), newRelayer(r), "", all)
+	checkRules(structRules(), newRelayer(r), "", ruleMessage, all)
 	checkLabels(r.Labels, all)
 	for _, problem := range all.All() {
 		if problem.Message == strictjson.NotUTF8Message {
@@ -191,10 +187,7 @@ func (r *CreateRequest) UnmarshalJSON(data []byte) error {
 		*r = requestOf(&decoded)
 		return nil
 	}
-	defaults, err := newSettings(nil)
-	if err != nil {
-		return err
-	}
+	defaults, _ := newSettings(nil) // no option is invalid
 	return defaults.validate(context.Background(), &decoded, found)
 }
 

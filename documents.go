@@ -174,13 +174,11 @@ func unmaskedDocument(rec Record) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	private, _ := strictjson.Members(rec.Private)
-	document := strictjson.ReplaceMember(rec.Document, urlsMember, func(list []byte) []byte {
-		if len(full) == 0 {
-			return list // an empty list has no private part
-		}
-		return private[urlsMember]
-	})
+	document := rec.Document
+	if len(full) > 0 { // an empty list has no private part
+		private, _ := strictjson.Members(rec.Private)
+		document = strictjson.ReplaceMember(document, urlsMember, private[urlsMember])
+	}
 	// A writer without the key can add a member that other decoders accept in place of this one,
 	// such as "Custom_RPC_URLs".
 	if shown, err := endpointsOf(document); err != nil || !slices.EqualFunc(shown, full, RPCConfig.equals) {

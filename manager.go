@@ -10,8 +10,8 @@ import (
 // A Manager keeps all relayers in a [Store], which the host opens and closes.
 // Several Managers may share a store.
 type Manager struct {
-	store Store // limited to the selection of a view
-	privateParts
+	store  Store  // limited to the selection of a view
+	opener Opener // nil if the store is none
 	settings
 }
 
@@ -26,7 +26,7 @@ func New(store Store, options ...Option) (*Manager, error) {
 		return nil, err
 	}
 	opener, _ := store.(Opener)
-	return &Manager{store: store, privateParts: privateParts{opener}, settings: s}, nil
+	return &Manager{store: store, opener: opener, settings: s}, nil
 }
 
 // Within returns a view of the relayers that the selector selects, with the same store and

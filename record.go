@@ -150,16 +150,11 @@ func corruptPart(rec Record, problem string) error {
 // isSealed reports whether a private part is sealed. In clear it is a JSON object.
 func isSealed(private []byte) bool { return len(private) > 0 && private[0] != '{' }
 
-// privateParts decodes records whose private parts may be sealed.
-type privateParts struct {
-	opener Opener // nil if the store is none
-}
-
 // opened returns the record with its private part in clear.
-func (p privateParts) opened(ctx context.Context, rec Record) (Record, error) {
+func (m *Manager) opened(ctx context.Context, rec Record) (Record, error) {
 	switch {
-	case p.opener != nil:
-		return p.opener.Open(ctx, rec)
+	case m.opener != nil:
+		return m.opener.Open(ctx, rec)
 	case isSealed(rec.Private):
 		return Record{}, fmt.Errorf("relayer: opening the RPC URLs of %s: %w: the store has no keys: %w", rec.ID, errSealed, errors.ErrUnsupported)
 	}
@@ -168,19 +163,19 @@ func (p privateParts) opened(ctx context.Context, rec Record) (Record, error) {
 
 // masks reports whether RPC URLs of the record are returned masked. If the store opens them,
 // they are, whether or not they are sealed yet.
-func (p privateParts) masks(rec Record) bool { return p.opener != nil || isSealed(rec.Private) }
+func (m *Manager) masks(rec Record) bool { return m.opener != nil || isSealed(rec.Private) }
 
 // relayerOf decodes a record without opening its private part.
-func (p privateParts) relayerOf(_ context.Context, rec Record) (*Relayer, error) {
-	if p.masks(rec) {
+func (m *Manager) relayerOf(_ context.Context, rec Record) (*Relayer, error) {
+	if m.masks(rec) {
 		return maskedRelayerOf(rec)
 	}
 	return unmaskedRelayerOf(rec)
 }
 
 // writtenRelayerOf is relayerOf for a write, which damaged RPC URLs do not prevent: they are masked.
-func (p privateParts) writtenRelayerOf(ctx context.Context, rec Record) (*Relayer, error) {
-	r, err := p.relayerOf(ctx, rec)
+func (m *Manager) writtenRelayerOf(ctx context.Context, rec Record) (*Relayer, error) {
+	r, err := m.relayerOf(ctx, rec)
 	if err != nil {
 		return maskedRelayerOf(rec)
 	}
@@ -189,8 +184,8 @@ func (p privateParts) writtenRelayerOf(ctx context.Context, rec Record) (*Relaye
 
 // openedRelayerOf decodes a record into a relayer with its full RPC URLs, or with masked
 // ones if they cannot be opened.
-func (p privateParts) openedRelayerOf(ctx context.Context, rec Record) (*Relayer, error) {
-	opened, err := p.opened(ctx, rec)
+func (m *Manager) openedRelayerOf(ctx context.Context, rec Record) (*Relayer, error) {
+	opened, err := m.opened(ctx, rec)
 	if err != nil {
 		return maskedRelayerOf(rec)
 	}
@@ -198,8 +193,8 @@ func (p privateParts) openedRelayerOf(ctx context.Context, rec Record) (*Relayer
 }
 
 // fullRelayerOf decodes a record into a relayer with its full RPC URLs.
-func (p privateParts) fullRelayerOf(ctx context.Context, rec Record) (*Relayer, error) {
-	opened, err := p.opened(ctx, rec)
+func (m *Manager) fullRelayerOf(ctx context.Context, rec Record) (*Relayer, error) {
+	opened, err := m.opened(ctx, rec)
 	if err != nil {
 		return nil, err
 	}

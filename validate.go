@@ -104,18 +104,15 @@ func jsonName(field reflect.StructField) string {
 
 // checkRules adds a problem for every tag of the rules that input, a pointer to a struct,
 // violates. prefix precedes the paths.
-func checkRules(rules *validator.Validate, input any, prefix string, found *problems) {
+func checkRules(rules *validator.Validate, input any, prefix string, message func(validator.FieldError) string, found *problems) {
 	if found.Full() {
 		return
 	}
-	var violations validator.ValidationErrors
-	if !errors.As(rules.Struct(input), &violations) {
-		return
-	}
+	violations, _ := errors.AsType[validator.ValidationErrors](rules.Struct(input))
 	for _, violation := range violations {
 		_, path, _ := strings.Cut(violation.Namespace(), ".")
 		// A field without a name in JSON is a problem of the object that has it.
-		found.Report(prefix+strings.TrimSuffix(path, ".-"), ruleTexts[violation.Tag()].code, ruleMessage(violation))
+		found.Report(prefix+strings.TrimSuffix(path, ".-"), ruleTexts[violation.Tag()].code, message(violation))
 	}
 }
 
@@ -145,7 +142,7 @@ func ruleMessage(violation validator.FieldError) string {
 }
 
 func (p *EVMPolicy) checkNetworkRules(found *problems) {
-	checkRules(networkRules(), p, "policies.", found)
+	checkRules(networkRules(), p, "policies.", ruleMessage, found)
 }
 
 // The rules of a whole object are not tags: a tag that fails hides the problems of its members.
@@ -153,7 +150,7 @@ func (p *EVMPolicy) checkNetworkRules(found *problems) {
 const swapNeedsUser = "must not be set unless fee_payment_strategy is user"
 
 func (p *SolanaPolicy) checkNetworkRules(found *problems) {
-	checkRules(networkRules(), p, "policies.", found)
+	checkRules(networkRules(), p, "policies.", ruleMessage, found)
 	swap := p.SwapConfig
 	if swap == nil {
 		return
@@ -167,7 +164,7 @@ func (p *SolanaPolicy) checkNetworkRules(found *problems) {
 }
 
 func (p *StellarPolicy) checkNetworkRules(found *problems) {
-	checkRules(networkRules(), p, "policies.", found)
+	checkRules(networkRules(), p, "policies.", ruleMessage, found)
 	if p.SwapConfig != nil && (p.FeePaymentStrategy == nil || *p.FeePaymentStrategy != FeePaidByUser) {
 		found.Add("policies.swap_config", swapNeedsUser)
 	}
@@ -180,7 +177,7 @@ func isFinite(number float64) bool {
 }
 
 func (s *settings) check(r *Relayer, found *problems) {
-	checkRules(structRules(), r, "", found)
+	checkRules(structRules(), r, "", ruleMessage, found)
 	checkLabels(r.Labels, found)
 	checkHeaders(r.CustomRPCURLs, found)
 	s.checkSettings(r.Settings, found)
@@ -462,12 +459,7 @@ func checkType(raw json.RawMessage, value any, found *problems) {
 	if _, isDecoded := errors.AsType[*json.UnmarshalTypeError](err); err != nil && !isDecoded {
 		return // members after the error are missing
 	}
-	var violations validator.ValidationErrors
-	_ = errors.As(structRules().Struct(value), &violations)
-	for _, violation := range violations {
-		_, path, _ := strings.Cut(violation.Namespace(), ".")
-		found.Report(strictjson.Join(settingsMember, path), ruleTexts[violation.Tag()].code, settingsRuleMessage(violation))
-	}
+	checkRules(structRules(), value, settingsMember+".", settingsRuleMessage, found)
 }
 
 // settingsRuleMessage returns what a value must be, for the sender of the request.

@@ -122,15 +122,15 @@ func (o *Object) Bytes() []byte {
 	return append(o.encoded, '}')
 }
 
-// ReplaceMember returns an object in which replace has replaced the value of a member. All
-// else stays as it is, except white space.
-func ReplaceMember(data []byte, name string, replace func(value []byte) []byte) []byte {
+// ReplaceMember returns an object with another value of a member. All else stays as it is, except
+// white space.
+func ReplaceMember(data []byte, name string, value []byte) []byte {
 	replaced := new(Object)
-	for member, value := range InOrder(data) {
+	for member, current := range InOrder(data) {
 		if member == name {
-			value = replace(value)
+			current = value
 		}
-		replaced.Add(member, value)
+		replaced.Add(member, current)
 	}
 	return replaced.Bytes()
 }
