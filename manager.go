@@ -2,6 +2,7 @@ package relayer
 
 import (
 	"errors"
+	"slices"
 )
 
 // Manager is the registry of relayers. All its methods are safe for concurrent
@@ -40,7 +41,7 @@ func New(store Store, options ...Option) (*Manager, error) {
 // returns an error.
 func (m *Manager) Within(selector Selector) *Manager {
 	view := *m
-	if selector.hasSearch() {
+	if slices.ContainsFunc(selector.terms, func(t selectorTerm) bool { return t.key == keySearch }) {
 		selector = Selector{err: invalid(keySearch, "must not be part of a selector of a view")}
 	}
 	view.store = limitedTo(m.store, selector)

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -34,8 +33,8 @@ func (s *settings) newRecord(r *Relayer) (Record, error) {
 	}, nil
 }
 
-// encodeRelayer returns the document and the private part of a relayer, with defaults for what is
-// not set. The policy is never nil.
+// encodeRelayer returns the document of a relayer, with defaults for what is not set and a policy,
+// and the part that no response shows: an object with the endpoints in full, or nil if there are none.
 func encodeRelayer(r *Relayer) (document, private []byte, err error) {
 	complete := *r
 	complete.CustomRPCURLs = slices.Clone(r.CustomRPCURLs)
@@ -54,8 +53,10 @@ func encodeRelayer(r *Relayer) (document, private []byte, err error) {
 	}
 	complete.DisabledReason = maskedReason(r.DisabledReason)
 	complete.Settings = canonicalSettings(r.Settings)
-	if document, err = strictjson.Encode(complete); err == nil {
-		private, err = encodePrivate(complete.CustomRPCURLs)
+	if document, err = strictjson.Encode(complete); err == nil && len(complete.CustomRPCURLs) > 0 {
+		private, err = strictjson.Encode(struct {
+			CustomRPCURLs []fullRPC `json:"custom_rpc_urls"`
+		}{fullOf(complete.CustomRPCURLs)})
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("relayer: encoding %s: %w", r.ID, err)
@@ -228,24 +229,17 @@ func (r *Relayer) UnmarshalJSON(data []byte) error {
 	if response.NetworkType == "" {
 		return errors.New("relayer: network_type is missing")
 	}
-	policies, err := readPolicy(response.NetworkType, response.Policy)
-	if err != nil {
-		return err
+	policy := newPolicy(response.NetworkType)
+	if policy == nil {
+		policy = &UnknownPolicy{Type: response.NetworkType, Raw: response.Policy}
+	} else if len(response.Policy) > 0 {
+		if err := json.Unmarshal(response.Policy, policy); err != nil {
+			return err
+		}
 	}
 	*r = Relayer(response.plain)
-	r.Policy = policies
+	r.Policy = policy
 	return nil
-}
-
-func readPolicy(networkType NetworkType, data json.RawMessage) (Policy, error) {
-	policy := newPolicy(networkType)
-	if policy == nil {
-		return &UnknownPolicy{Type: networkType, Raw: data}, nil
-	}
-	if len(data) == 0 {
-		return policy, nil
-	}
-	return policy, json.Unmarshal(data, policy)
 }
 
 // UnmarshalJSON decodes a reason. The details may also be a list of reasons, as
@@ -389,15 +383,6 @@ const (
 	maxPathsLength     = 600 // bytes
 )
 
-// newInfo returns what is known of a change that is made now.
-func newInfo(ctx context.Context, action Action, reason string, changed []string) ChangeInfo {
-	actor, _ := ActorFrom(ctx)
-	return ChangeInfo{
-		Time: time.Now().UTC().Truncate(time.Millisecond), Actor: shortened(actor.ID, maxActorLength), Action: action,
-		Reason: reason, RequestID: requestIDOf(actor), Changed: changed,
-	}
-}
-
 // requestIDOf returns the request ID of an actor as a note has it.
 func requestIDOf(actor Actor) string { return shortened(actor.RequestID, maxRequestIDLength) }
 
@@ -422,15 +407,6 @@ func shortPaths(paths []string) []string {
 		members = append(members, path[:max(0, strings.IndexAny(path+".", ".["))])
 	}
 	return slices.Compact(members)
-}
-
-// pausedBy returns what is known of the change that paused a relayer: info, unless the record
-// before is paused already.
-func pausedBy(info ChangeInfo, before Record) *ChangeInfo {
-	if isPaused(before) {
-		return changeInfoOf(before).PausedBy
-	}
-	return &ChangeInfo{Time: info.Time, Actor: info.Actor, Reason: info.Reason, RequestID: info.RequestID}
 }
 
 // noteOf encodes what is known of a change. A note that escapes make too long loses the paths and

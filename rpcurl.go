@@ -154,17 +154,6 @@ func fullOf(endpoints []RPCConfig) []fullRPC {
 	return full
 }
 
-// encodePrivate returns the part of a relayer that no response shows: an object with its endpoints
-// in full, or nil if there are none.
-func encodePrivate(endpoints []RPCConfig) ([]byte, error) {
-	if len(endpoints) == 0 {
-		return nil, nil
-	}
-	return strictjson.Encode(struct {
-		CustomRPCURLs []fullRPC `json:"custom_rpc_urls"`
-	}{fullOf(endpoints)})
-}
-
 // endpointsOf decodes the endpoints of a document or of a private part in clear.
 func endpointsOf(object []byte) ([]RPCConfig, error) {
 	var decoded struct {

@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"golang.org/x/text/cases"
 
@@ -140,7 +139,7 @@ func (t selectorTerm) holds(rec Record) bool {
 	case keyID:
 		return slices.Contains(t.values, rec.ID)
 	case keySearch:
-		return containsAny(rec.Text, t.folded)
+		return slices.ContainsFunc(t.folded, func(part string) bool { return strings.Contains(rec.Text, part) })
 	}
 	first, _ := slices.BinarySearch(rec.Terms, t.key)
 	for _, text := range rec.Terms[first:] {
@@ -152,10 +151,6 @@ func (t selectorTerm) holds(rec Record) bool {
 		}
 	}
 	return false
-}
-
-func containsAny(text string, parts []string) bool {
-	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
 }
 
 // noneSelected is the notation of a selector that has a term without values.
@@ -297,7 +292,7 @@ func (s Selector) String() string {
 			if j > 0 {
 				text.WriteByte('|')
 			}
-			text.WriteString(encodeValue(value))
+			writeValue(&text, value)
 		}
 	}
 	return text.String()
@@ -333,21 +328,14 @@ func (s Selector) selectsNothing() bool {
 	return s.err != nil || slices.ContainsFunc(s.terms, func(t selectorTerm) bool { return len(t.values) == 0 })
 }
 
-// isReserved reports whether a character is percent-encoded in a value.
-func isReserved(r rune) bool {
-	return strings.ContainsRune("%,|", r) || unicode.IsSpace(r) || unicode.IsControl(r)
-}
-
-func encodeValue(value string) string {
-	var text strings.Builder
-	for {
-		i := strings.IndexFunc(value, isReserved)
-		if i < 0 {
-			return text.String() + value
+// writeValue percent-encodes the characters that separate values, and spaces.
+func writeValue(text *strings.Builder, value string) {
+	for _, r := range value {
+		if strings.ContainsRune("%,|", r) || unicode.IsSpace(r) || unicode.IsControl(r) {
+			text.WriteString(url.PathEscape(string(r)))
+		} else {
+			text.WriteRune(r)
 		}
-		_, size := utf8.DecodeRuneInString(value[i:])
-		text.WriteString(value[:i] + url.PathEscape(value[i:i+size]))
-		value = value[i+size:]
 	}
 }
 
@@ -358,7 +346,7 @@ func (s Selector) Matches(r *Relayer) bool {
 
 func (t selectorTerm) matches(r *Relayer) bool {
 	if t.key == keySearch {
-		return containsAny(searchText(r), t.folded)
+		return t.holds(Record{Text: searchText(r)})
 	}
 	if label, isLabel := strings.CutPrefix(t.key, labelPrefix); isLabel {
 		value, isSet := r.Labels[label]
@@ -403,10 +391,6 @@ func (t selectorTerm) field() string {
 		return strictjson.Join("labels", label)
 	}
 	return t.key
-}
-
-func (s Selector) hasSearch() bool {
-	return slices.ContainsFunc(s.terms, func(t selectorTerm) bool { return t.key == keySearch })
 }
 
 // narrow returns the query for what both it and s select. A query has no IDs of its own: the

@@ -277,7 +277,7 @@ func (b *bulk) add(before Record, err error) {
 		b.result.Unchanged++
 	case !isDamaged && errors.Is(err, ErrOutcomeUnknown) && !errors.Is(b.err, ErrOutcomeUnknown):
 		b.err = err // other errors promise that nothing was stored
-	case !isDamaged && (before.ID == "" || isOfStore(err)):
+	case !isDamaged && (before.ID == "" || slices.ContainsFunc(storeErrors, func(target error) bool { return errors.Is(err, target) })):
 		b.err = cmp.Or(b.err, err)
 	case len(b.result.Failed) == maxBulkFailures:
 		b.err = cmp.Or(b.err, fmt.Errorf("relayer: more than %d relayers failed, one of them with: %v", maxBulkFailures, err))
@@ -289,12 +289,8 @@ func (b *bulk) add(before Record, err error) {
 	}
 }
 
-// isOfStore reports whether the changes of other relayers are likely to return the error too.
-func isOfStore(err error) bool {
-	return slices.ContainsFunc([]error{ErrUnavailable, ErrOutcomeUnknown, context.Canceled, context.DeadlineExceeded}, func(target error) bool {
-		return errors.Is(err, target)
-	})
-}
+// storeErrors are errors that the changes of other relayers are likely to return too.
+var storeErrors = []error{ErrUnavailable, ErrOutcomeUnknown, context.Canceled, context.DeadlineExceeded}
 
 func (b *bulk) isOver() bool {
 	b.mu.Lock()
@@ -451,9 +447,16 @@ func (w *writeCall) note(ctx context.Context, old, rec Record, paths []string) [
 	if w.DryRun {
 		return noteOf(ChangeInfo{Changed: append([]string{}, paths...)})
 	}
-	info := newInfo(ctx, w.operation.Action, w.Reason, paths)
-	if isPaused(rec) {
-		info.PausedBy = pausedBy(info, old)
+	actor, _ := ActorFrom(ctx)
+	info := ChangeInfo{
+		Time: time.Now().UTC().Truncate(time.Millisecond), Actor: shortened(actor.ID, maxActorLength), Action: w.operation.Action,
+		Reason: w.Reason, RequestID: requestIDOf(actor), Changed: paths,
+	}
+	switch {
+	case isPaused(rec) && isPaused(old):
+		info.PausedBy = changeInfoOf(old).PausedBy
+	case isPaused(rec):
+		info.PausedBy = &ChangeInfo{Time: info.Time, Actor: info.Actor, Reason: info.Reason, RequestID: info.RequestID}
 	}
 	return noteOf(info)
 }

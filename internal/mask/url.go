@@ -60,8 +60,9 @@ func hideKeys(host string) string {
 	name, _, _ := strings.Cut(host, ":")
 	name = strings.TrimRight(name, ".")
 	labels := strings.Split(name, ".")
+	const digits = "0123456789"
 	for i := range len(labels) - 2 {
-		if isKey(labels[i]) {
+		if label := labels[i]; key.MatchString(label) && strings.ContainsAny(label, digits) && strings.Trim(label, digits) != "" {
 			labels[i] = Hidden
 		}
 	}
@@ -70,11 +71,6 @@ func hideKeys(host string) string {
 
 // key matches a label that may be a key.
 var key = regexp.MustCompile(`^[A-Za-z0-9]{20,}$`)
-
-func isKey(label string) bool {
-	const digits = "0123456789"
-	return key.MatchString(label) && strings.ContainsAny(label, digits) && strings.Trim(label, digits) != ""
-}
 
 // FoldHost returns the form of a host that clients with support for international
 // names look up. Full-width and circled digits become digits, ideographic full
@@ -85,17 +81,12 @@ func FoldHost(host string) string {
 		switch {
 		case r == '。':
 			return '.'
-		case isIgnorable(r):
-			return -1
+		case unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point):
+			return -1 // clients drop it from a name
 		}
 		return unicode.ToLower(r)
 	}, folded)
 	return strings.TrimRight(folded, ".")
-}
-
-// isIgnorable reports whether clients drop the character from a name.
-func isIgnorable(r rune) bool {
-	return unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }
 
 // Marked adds the mark of hidden user information to a masked URL that has no mark: the full
