@@ -15,6 +15,7 @@ import (
 // TestFailover_PgBouncer has a PgBouncer for each server. The connection string
 // names both.
 func TestFailover_PgBouncer(t *testing.T) {
+	t.Parallel()
 	for poolMode, settings := range map[string]string{"session": "", "transaction": "&default_query_exec_mode=cache_describe"} {
 		t.Run(poolMode, func(t *testing.T) {
 			if poolMode == "session" {

@@ -38,6 +38,7 @@ const shortTimeout = 250 * time.Millisecond
 // TestFailover_Synchronous loses no acknowledged write and no change. In the
 // first and every second round the standby lags, so that many writes wait for it.
 func TestFailover_Synchronous(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	for round := range *rounds {
 		fault := c.killPrimaryWithLag
@@ -57,6 +58,7 @@ func TestFailover_Synchronous(t *testing.T) {
 // the Store waits: writes are repeated after an unknown outcome. Watchers may read
 // such writes before they are durable, and receive ErrGap if they are lost.
 func TestFailover_StandbyAway(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, postgres.WithTimeout(shortTimeout))
 	for range *rounds {
 		c.failOver(c.killPrimaryWithoutStandby)

@@ -49,14 +49,18 @@ func sizeOf() size {
 	if *full {
 		return size{relayers: 100_000, workers: 600, quietRounds: 50, rounds: 3, duration: 20 * time.Second, caches: 64 << 20}
 	}
-	return size{relayers: 2000, workers: 24, quietRounds: 1, rounds: 2, options: []httpapi.Option{
+	return size{relayers: 2000, workers: 24, quietRounds: 1, rounds: 1, options: []httpapi.Option{
 		httpapi.WithMaxInFlight(16), httpapi.WithMaxWatchers(16), httpapi.WithMaxPendingBytes(4 << 20),
 	}}
 }
 
 func TestFairness_Memory(t *testing.T) { testFairness(t, memory.New()) }
 
+// TestFairness_Bolt has no time to measure without -full: the limits are those of TestFairness_Memory.
 func TestFairness_Bolt(t *testing.T) {
+	if !*full {
+		t.Skip("needs -full")
+	}
 	store, err := bolt.Open(t.Context(), filepath.Join(t.TempDir(), "relayers.db"))
 	if err != nil {
 		t.Fatal(err)

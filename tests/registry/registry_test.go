@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"iter"
 	"math/rand/v2"
@@ -15,6 +16,8 @@ import (
 	"github.com/go-relayer/relayer/store/memory"
 	"github.com/go-relayer/relayer/tests/internal/stores"
 )
+
+var scripts = flag.Uint64("scripts", 10, "random scripts; 30 in a long run")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -71,7 +74,7 @@ func implementations() []implementation {
 
 func TestRegistry_SameOutcomes(t *testing.T) {
 	counts := make(map[string]int)
-	for seed := range uint64(30) {
+	for seed := range *scripts {
 		var sessions []*session
 		for _, each := range implementations() {
 			sessions = append(sessions, newSession(each.name, each.open(t)))

@@ -113,6 +113,7 @@ func closingAfter(t *testing.T, db interface {
 
 // A sealed store conforms to the contract of a store, read through Open.
 func TestSealedStore_Conformance(t *testing.T) {
+	t.Parallel()
 	t.Run("memory", func(t *testing.T) {
 		t.Parallel()
 		storetest.Run(t, func(t *testing.T) relayer.Store { return openingOn(t, memory.New()) })

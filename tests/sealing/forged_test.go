@@ -351,6 +351,7 @@ func eachStore(t *testing.T, test func(t *testing.T, newStore func(t *testing.T)
 }
 
 func TestForgedPart_EveryOperation(t *testing.T) {
+	t.Parallel()
 	eachStore(t, func(t *testing.T, newStore func(t *testing.T) relayer.Store) {
 		for _, forgery := range forgeries {
 			t.Run(forgery.name, func(t *testing.T) {

@@ -93,6 +93,7 @@ func tableLock(t *testing.T, connString string) (hold func() (release func())) {
 // The keys change while creates, and patches of the first URLs, have sealed under the earlier key
 // and wait for a lock. When Reseal has ended, nothing is under it, and nothing comes to be.
 func TestReseal_WritesHeldByALock(t *testing.T) {
+	t.Parallel()
 	withGate := func(t *testing.T, store relayer.Store) {
 		gate := new(sync.RWMutex)
 		resealHeldWrites(t, gated{store, gate}, func() func() { gate.Lock(); return gate.Unlock })

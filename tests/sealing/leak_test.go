@@ -165,6 +165,7 @@ func sealedAndClear(t *testing.T, test func(t *testing.T, seals bool) (places ma
 }
 
 func TestBolt_NoURLInClear(t *testing.T) {
+	t.Parallel()
 	sealedAndClear(t, func(t *testing.T, seals bool) map[string][]string {
 		directories := map[string]string{"database": t.TempDir(), "backup": t.TempDir(), "copy": t.TempDir()}
 		store, err := bolt.Open(t.Context(), filepath.Join(directories["database"], "relayers.db"))
@@ -197,6 +198,7 @@ func TestBolt_NoURLInClear(t *testing.T) {
 
 // TestHistory_NoURLWithoutSealing: the history has no URL in clear, also if the relayers do.
 func TestHistory_NoURLWithoutSealing(t *testing.T) {
+	t.Parallel()
 	eachLocation(t, func(t *testing.T, location string, _ func()) {
 		store, closeStore, err := open(t.Context(), location)
 		if err != nil {
@@ -245,6 +247,7 @@ func dumpHistory(t *testing.T, path, to string) {
 // The server has the defaults of PostgreSQL: rows, changes, write-ahead log and what COPY
 // writes.
 func TestPostgres_NoURLInClear(t *testing.T) {
+	t.Parallel()
 	sealedAndClear(t, func(t *testing.T, seals bool) map[string][]string {
 		server := pgserver.Start(t)
 		store, err := postgres.Open(t.Context(), server.ConnString())
@@ -276,6 +279,7 @@ func TestPostgres_NoURLInClear(t *testing.T) {
 // TestPostgres_ResealedTables seals relayers that were stored in clear, with earlier revisions and
 // deletes. After VACUUM FULL only the write-ahead log has URLs in clear.
 func TestPostgres_ResealedTables(t *testing.T) {
+	t.Parallel()
 	server := pgserver.Start(t)
 	conn := pgtest.Connect(t, server.ConnString())
 	execute := func(sql string) {
@@ -353,6 +357,7 @@ func copyTables(t *testing.T, conn *pgx.Conn) (directory string) {
 
 // A copy moves sealed parts as they are, also between different stores.
 func TestCopy_BetweenStores(t *testing.T) {
+	t.Parallel()
 	server := pgserver.Start(t)
 	source := memory.New()
 	useStore(t, source, true)

@@ -140,6 +140,7 @@ func definition(id string, endpoints []relayer.RPCConfig) relayer.CreateRequest 
 // the middle. Each round has a new primary key. After the rest of the rotation the key
 // before is removed.
 func TestRotation_UnderWritersWithKills(t *testing.T) {
+	t.Parallel()
 	eachLocation(t, func(t *testing.T, location string, settled func()) {
 		createFixed(t, location)
 		known, interrupted := ledger.New[string](), 0

@@ -110,6 +110,7 @@ func eachLocation(t *testing.T, test func(t *testing.T, location string, settled
 // TestStream_SupersededURLs: PostgreSQL has only the current RPC URLs, so a stream with full URLs
 // marks the changes that others have superseded. It logs no damage.
 func TestStream_SupersededURLs(t *testing.T) {
+	t.Parallel()
 	manager, err := managerOn(pgtest.Open(t, pgserver.Start(t).ConnString()), "k1")
 	if err != nil {
 		t.Fatal(err)
