@@ -77,11 +77,7 @@ func TestPauseAll_Errors(t *testing.T) {
 	if err != nil || resumed.Changed != 9 || fmt.Sprint(resumed.Failed) != "map[r-3:the nonce is not synchronized]" {
 		t.Errorf("the result is %+v, error %v", resumed, err)
 	}
-	older := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusNotFound)
-		_, _ = fmt.Fprint(w, `{"success":false,"data":null,"message":"Not Found"}`)
-	}))
+	older, _ := scripted(t, nil, fail(404, "Not Found"))
 	if _, err := older.PauseAll(ctx, relayer.Selector{}, relayer.AllRelayers()); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("an older server: %v", err)
 	}

@@ -43,10 +43,7 @@ func serve(t *testing.T, m *relayer.Manager, options ...client.Option) *client.C
 
 func handlerOf(t *testing.T, m *relayer.Manager, options ...httpapi.Option) http.Handler {
 	t.Helper()
-	authenticate, err := httpapi.Tokens(map[string][]string{"alice": {token}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	authenticate := must(httpapi.Tokens(map[string][]string{"alice": {token}}))(t)
 	return must(httpapi.New(m, authenticate, append(options, httpapi.WithRateLimit(0, 0))...))(t)
 }
 
@@ -60,11 +57,7 @@ func clientOf(t *testing.T, handler http.Handler, options ...client.Option) *cli
 
 func newClient(t *testing.T, baseURL string, options ...client.Option) *client.Client {
 	t.Helper()
-	c, err := client.New(baseURL, append([]client.Option{client.WithToken(token)}, options...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return must(client.New(baseURL, append([]client.Option{client.WithToken(token)}, options...)...))(t)
 }
 
 // evm returns a request for a relayer that has every kind of member.
@@ -153,11 +146,11 @@ func TestClient_SameAsManager(t *testing.T) {
 	c := serve(t, newManager(t, guard))
 	// The operations of each group need the relayers that the groups before it have left.
 	for _, operation := range slices.Concat(creates(), reads(), patches(), switches(), deletes()) {
-		want, wantErr := operation.run(t.Context(), manager)
+		want, wantErr := operation.run(call{Registry: manager, ctx: t.Context()})
 		if page, ok := want.(*relayer.Page); ok && page != nil {
 			page.Position = "" // over HTTP, only a page by a cursor has one
 		}
-		got, err := operation.run(t.Context(), c)
+		got, err := operation.run(call{Registry: c, ctx: t.Context()})
 		if printed(got) != printed(want) {
 			t.Errorf("%s: %v, want %v", operation.name, got, want)
 		}
@@ -172,38 +165,39 @@ func TestClient_SameAsManager(t *testing.T) {
 
 type operation struct {
 	name string
-	run  func(context.Context, relayer.Registry) (any, error)
+	run  func(call) (any, error)
 }
 
 func creates() []operation {
-	create := func(name string, req relayer.CreateRequest) operation {
-		return operation{name, func(ctx context.Context, g relayer.Registry) (any, error) { return g.Create(ctx, req) }}
+	create := func(name string, change func(*relayer.CreateRequest)) operation {
+		return operation{name, func(c call) (any, error) { return c.Create(c.ctx, changed(change)) }}
 	}
-	solana := relayer.CreateRequest{ID: "sol", Name: "s", Network: "devnet", NetworkType: relayer.Solana, SignerID: "s", Paused: true}
-	stellar := relayer.CreateRequest{ID: "xlm", Name: "s", Network: "testnet", NetworkType: relayer.Stellar, SignerID: "s", CustomRPCURLs: []relayer.RPCConfig{},
-		Policy: &relayer.StellarPolicy{AllowedTokens: []relayer.StellarAllowedToken{{Asset: "native", Metadata: &relayer.StellarTokenMetadata{Kind: &relayer.StellarTokenKind{}}}}}}
+	token := relayer.StellarAllowedToken{Asset: "native", Metadata: &relayer.StellarTokenMetadata{Kind: &relayer.StellarTokenKind{}}}
 	return []operation{
-		create("create", evm("a")),
-		create("create again", evm("a")),
-		create("create solana", solana),
-		create("create stellar", stellar),
-		create("create invalid", relayer.CreateRequest{ID: "a b", NetworkType: "tron", CustomRPCURLs: []relayer.RPCConfig{{URL: "x"}}}),
-		create("create with another policy", changed(func(r *relayer.CreateRequest) {
-			r.ID, r.NetworkType, r.Policy = "b", relayer.Solana, &relayer.EVMPolicy{}
-		})),
-		create("create not UTF-8", changed(func(r *relayer.CreateRequest) { r.ID, r.Name = "b", "a\xff" })),
-		create("create protected", changed(func(r *relayer.CreateRequest) { r.ID = "protected" })),
+		create("create", func(*relayer.CreateRequest) {}),
+		create("create again", func(*relayer.CreateRequest) {}),
+		create("create solana", func(r *relayer.CreateRequest) {
+			r.ID, r.NetworkType, r.Policy, r.Paused = "sol", relayer.Solana, nil, true
+		}),
+		create("create stellar", func(r *relayer.CreateRequest) {
+			r.ID, r.NetworkType, r.CustomRPCURLs = "xlm", relayer.Stellar, []relayer.RPCConfig{}
+			r.Policy = &relayer.StellarPolicy{AllowedTokens: []relayer.StellarAllowedToken{token}}
+		}),
+		create("create invalid", func(r *relayer.CreateRequest) {
+			*r = relayer.CreateRequest{ID: "a b", NetworkType: "tron", CustomRPCURLs: []relayer.RPCConfig{{URL: "x"}}}
+		}),
+		create("create with another policy", func(r *relayer.CreateRequest) { r.ID, r.NetworkType = "b", relayer.Solana }),
+		create("create not UTF-8", func(r *relayer.CreateRequest) { r.ID, r.Name = "b", "a\xff" }),
+		create("create protected", func(r *relayer.CreateRequest) { r.ID = "protected" }),
 	}
 }
 
 func reads() []operation {
 	get := func(name, id string) operation {
-		return operation{name, func(ctx context.Context, g relayer.Registry) (any, error) { return g.Get(ctx, id) }}
+		return operation{name, func(c call) (any, error) { return c.Get(c.ctx, id) }}
 	}
 	list := func(name string, page int) operation {
-		return operation{name, func(ctx context.Context, g relayer.Registry) (any, error) {
-			return g.List(ctx, relayer.ListQuery{Page: page, PerPage: 2})
-		}}
+		return operation{name, func(c call) (any, error) { return c.List(c.ctx, relayer.ListQuery{Page: page, PerPage: 2}) }}
 	}
 	return []operation{
 		get("get", "a"),
@@ -216,9 +210,9 @@ func reads() []operation {
 	}
 }
 
-func allOf(ctx context.Context, g relayer.Registry) (any, error) {
+func allOf(c call) (any, error) {
 	var all []*relayer.Relayer
-	for r, err := range g.All(ctx, relayer.Selector{}) {
+	for r, err := range c.All(c.ctx, relayer.Selector{}) {
 		if err != nil {
 			return nil, err
 		}
@@ -228,51 +222,46 @@ func allOf(ctx context.Context, g relayer.Registry) (any, error) {
 }
 
 func patches() []operation {
-	patch := func(name, id string, patch []byte) operation {
-		return operation{name, func(ctx context.Context, g relayer.Registry) (any, error) { return g.Patch(ctx, id, patch) }}
-	}
-	urls := func(endpoint relayer.RPCConfig) []byte {
-		return patchtest.JSON(map[string]any{"custom_rpc_urls": []relayer.RPCConfig{endpoint}})
+	patch := func(name, id, patch string) operation {
+		return operation{name, func(c call) (any, error) { return c.Patch(c.ctx, id, []byte(patch)) }}
 	}
 	return []operation{
-		patch("patch", "a", patchtest.JSON(map[string]any{"name": "new", "notification_id": nil, "policies": map[string]any{"min_balance": 5, "gas_price_cap": nil}})),
-		patch("patch nothing", "a", patchtest.JSON(map[string]any{})),
-		patch("patch nothing at all", "a", nil),
-		patch("patch URLs", "a", urls(relayer.RPCConfig{URL: "https://other.example/key", Weight: new(5.0)})),
-		patch("patch policy", "sol", patchtest.JSON(map[string]any{"policies": &relayer.SolanaPolicy{MaxSignatures: new(int32(3))}})),
-		patch("patch policies away", "sol", patchtest.JSON(map[string]any{"policies": nil})),
-		patch("patch not UTF-8", "a", []byte("{\"name\":\"a\xff\"}")),
-		patch("patch invalid", "a", patchtest.JSON(map[string]any{"name": nil, "id": "b", "policies": map[string]any{"min_balance": -1}})),
-		patch("patch a masked URL", "a", urls(relayer.RPCConfig{URL: "https://other.example/***"})),
-		patch("patch not JSON", "a", []byte(`{"name":`)),
-		patch("patch unknown", "unknown", patchtest.JSON(map[string]any{"paused": true})),
-		patch("patch impossible", "a/b", patchtest.JSON(map[string]any{"paused": true})),
+		patch("patch", "a", `{"name":"new","notification_id":null,"policies":{"min_balance":5,"gas_price_cap":null}}`),
+		patch("patch nothing", "a", `{}`),
+		patch("patch nothing at all", "a", ``),
+		patch("patch URLs", "a", `{"custom_rpc_urls":[{"url":"https://other.example/key","weight":5}]}`),
+		patch("patch policy", "sol", `{"policies":{"max_signatures":3}}`),
+		patch("patch policies away", "sol", `{"policies":null}`),
+		patch("patch not UTF-8", "a", "{\"name\":\"a\xff\"}"),
+		patch("patch invalid", "a", `{"name":null,"id":"b","policies":{"min_balance":-1}}`),
+		patch("patch a masked URL", "a", `{"custom_rpc_urls":[{"url":"https://other.example/***"}]}`),
+		patch("patch not JSON", "a", `{"name":`),
+		patch("patch unknown", "unknown", `{"paused":true}`),
+		patch("patch impossible", "a/b", `{"paused":true}`),
 	}
 }
 
 func switches() []operation {
 	return []operation{
-		{"pause", func(ctx context.Context, g relayer.Registry) (any, error) { return g.Pause(ctx, "a") }},
-		{"pause again", func(ctx context.Context, g relayer.Registry) (any, error) { return g.Pause(ctx, "a") }},
-		{"resume at the revision", func(ctx context.Context, g relayer.Registry) (any, error) {
-			return g.Resume(ctx, "a", relayer.IfRevision(currentRevision(ctx, g, "a"), 1), relayer.IfRevision(currentRevision(ctx, g, "a")))
+		{"pause", func(c call) (any, error) { return c.Pause(c.ctx, "a") }},
+		{"pause again", func(c call) (any, error) { return c.Pause(c.ctx, "a") }},
+		{"resume at the revision", func(c call) (any, error) {
+			return c.Resume(c.ctx, "a", relayer.IfRevision(currentRevision(c, "a"), 1), relayer.IfRevision(currentRevision(c, "a")))
 		}},
-		{"resume at another revision", func(ctx context.Context, g relayer.Registry) (any, error) {
-			return g.Resume(ctx, "a", relayer.IfRevision(currentRevision(ctx, g, "a")+1))
+		{"resume at another revision", func(c call) (any, error) {
+			return c.Resume(c.ctx, "a", relayer.IfRevision(currentRevision(c, "a")+1))
 		}},
-		{"resume at no revision", func(ctx context.Context, g relayer.Registry) (any, error) {
-			return g.Resume(ctx, "a", relayer.IfRevision())
-		}},
+		{"resume at no revision", func(c call) (any, error) { return c.Resume(c.ctx, "a", relayer.IfRevision()) }},
 	}
 }
 
 func deletes() []operation {
 	remove := func(name, id string) operation {
-		return operation{name, func(ctx context.Context, g relayer.Registry) (any, error) { return nil, g.Delete(ctx, id) }}
+		return operation{name, func(c call) (any, error) { return nil, c.Delete(c.ctx, id) }}
 	}
 	return []operation{
-		{"delete at another revision", func(ctx context.Context, g relayer.Registry) (any, error) {
-			return nil, g.Delete(ctx, "a", relayer.IfRevision(currentRevision(ctx, g, "a")+1))
+		{"delete at another revision", func(c call) (any, error) {
+			return nil, c.Delete(c.ctx, "a", relayer.IfRevision(currentRevision(c, "a")+1))
 		}},
 		remove("delete refused", "protected"),
 		remove("delete", "a"),
@@ -283,8 +272,8 @@ func deletes() []operation {
 }
 
 // currentRevision returns 0 if the relayer cannot be read.
-func currentRevision(ctx context.Context, g relayer.Registry, id string) uint64 {
-	r, err := g.Get(ctx, id)
+func currentRevision(c call, id string) uint64 {
+	r, err := c.Get(c.ctx, id)
 	if err != nil {
 		return 0
 	}
@@ -452,14 +441,9 @@ func TestClient_HTTP2(t *testing.T) {
 }
 
 func TestClient_BasePath(t *testing.T) {
-	api := http.StripPrefix("/a/b c", handlerOf(t, newManager(t)))
-	server := httptest.NewServer(api)
+	server := httptest.NewServer(http.StripPrefix("/a/b c", handlerOf(t, newManager(t))))
 	defer server.Close()
 	c := newClient(t, server.URL+"/a/b%20c/")
-	if _, err := c.Create(t.Context(), evm("a")); err != nil {
-		t.Error(err)
-	}
-	if _, err := c.Get(t.Context(), "a"); err != nil {
-		t.Error(err)
-	}
+	must(c.Create(t.Context(), evm("a")))(t)
+	must(c.Get(t.Context(), "a"))(t)
 }

@@ -2,81 +2,38 @@ package client_test
 
 import (
 	"errors"
+	"maps"
 	"reflect"
-	"slices"
+	"strings"
 	"testing"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/internal/patchtest"
 )
 
-// dryRuns are writes that would change relayer a, or create relayer new.
-var dryRuns = map[string]func(t *testing.T, g relayer.Registry) error{
-	"create": func(t *testing.T, g relayer.Registry) error {
-		created, err := g.Create(t.Context(), changed(func(r *relayer.CreateRequest) { r.ID = "new" }), relayer.DryRun())
-		if err == nil && (created.ID != "new" || created.Revision != 0 || !slices.Contains(created.LastChange.Changed, "policies.gas_price_cap")) {
-			t.Errorf("created %v, last change %+v", created, created.LastChange)
-		}
-		return err
-	},
-	"patch": func(t *testing.T, g relayer.Registry) error {
-		patched, err := g.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"name": "new"}), relayer.DryRun())
-		expectChanged(t, patched, err, "name")
-		if err == nil && patched.Revision != 1 {
-			t.Errorf("revision %d", patched.Revision)
-		}
-		return err
-	},
-	"update": func(t *testing.T, g relayer.Registry) error {
-		updated, err := g.Update(t.Context(), "a", func(r *relayer.Relayer) error { r.Name = "new"; return nil }, relayer.DryRun())
-		expectChanged(t, updated, err, "name")
-		return err
-	},
-	"update of nothing": func(t *testing.T, g relayer.Registry) error {
-		same, err := g.Update(t.Context(), "a", func(*relayer.Relayer) error { return nil }, relayer.DryRun())
-		expectChanged(t, same, err)
-		return err
-	},
-	"pause": func(t *testing.T, g relayer.Registry) error {
-		paused, err := g.Pause(t.Context(), "a", relayer.DryRun())
-		expectChanged(t, paused, err, "paused")
-		return err
-	},
-	"resume of nothing": func(t *testing.T, g relayer.Registry) error {
-		same, err := g.Resume(t.Context(), "a", relayer.DryRun())
-		expectChanged(t, same, err)
-		return err
-	},
-	"disable": func(t *testing.T, g relayer.Registry) error {
-		disabled, err := g.Disable(t.Context(), "a", relayer.DisabledReason{Type: "x"}, relayer.DryRun())
-		expectChanged(t, disabled, err, "disabled_reason.details", "disabled_reason.type", "system_disabled")
-		return err
-	},
-	"enable of nothing": func(t *testing.T, g relayer.Registry) error {
-		same, err := g.Enable(t.Context(), "a", relayer.DryRun())
-		expectChanged(t, same, err)
-		return err
-	},
-	"delete": func(t *testing.T, g relayer.Registry) error { return g.Delete(t.Context(), "a", relayer.DryRun()) },
-}
-
-// expectChanged checks what a dry run of a change of relayer a would change.
-func expectChanged(t *testing.T, r *relayer.Relayer, err error, want ...string) {
-	t.Helper()
-	want = append([]string{}, want...)
-	if err == nil && !reflect.DeepEqual(r.LastChange, relayer.ChangeInfo{Changed: want}) {
-		t.Errorf("the last change is %#v, want %q", r.LastChange, want)
-	}
-}
-
 func TestDryRun(t *testing.T) {
 	m := newManager(t)
 	must(m.Create(t.Context(), evm("a")))(t)
 	before := snapshot(t, m)
-	for name, run := range dryRuns {
+	runs := map[string]write{
+		"update of nothing": {func(c call) (*relayer.Relayer, error) {
+			return c.Update(c.ctx, "a", func(*relayer.Relayer) error { return nil }, c.options...)
+		}, false, ""},
+		"resume of nothing": {func(c call) (*relayer.Relayer, error) { return c.Resume(c.ctx, "a", c.options...) }, false, ""},
+		"enable of nothing": {func(c call) (*relayer.Relayer, error) { return c.Enable(c.ctx, "a", c.options...) }, false, ""},
+	}
+	maps.Copy(runs, writes)
+	for name, write := range runs {
 		for _, registry := range []relayer.Registry{m, serveEngine(t, m)} {
-			if err := run(t, registry); err != nil {
+			r, err := write.run(call{Registry: registry, ctx: t.Context(), options: []relayer.WriteOption{relayer.DryRun()}})
+			if err != nil {
 				t.Errorf("%T: %s: error %v", registry, name, err)
+			}
+			if want := (relayer.ChangeInfo{Changed: strings.Fields(write.changed)}); r != nil && !reflect.DeepEqual(r.LastChange, want) {
+				t.Errorf("%T: %s: the last change is %#v, want %#v", registry, name, r.LastChange, want)
+			}
+			if r != nil && (r.Revision == 0) != strings.HasPrefix(name, "create") {
+				t.Errorf("%T: %s: revision %d", registry, name, r.Revision)
 			}
 		}
 	}
@@ -87,8 +44,7 @@ func TestDryRun(t *testing.T) {
 
 func snapshot(t *testing.T, g relayer.Registry) string {
 	t.Helper()
-	all := must(allOf(t.Context(), g))(t)
-	return printed(all)
+	return printed(must(allOf(call{Registry: g, ctx: t.Context()}))(t))
 }
 
 // A dry run fails as the write would.

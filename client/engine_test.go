@@ -99,15 +99,6 @@ func urlOf(r *relayer.Relayer) string {
 	return r.CustomRPCURLs[0].URL.Unmasked()
 }
 
-func TestRPCURLs(t *testing.T) {
-	m := newManager(t)
-	must(m.Create(t.Context(), evm("a")))(t)
-	urls, err := serveEngine(t, m).RPCURLs(t.Context(), "a")
-	if err != nil || len(urls) != 1 || urls[0].URL.Unmasked() != fullURL || *urls[0].Weight != 100 {
-		t.Errorf("the URLs are %v, error %v", urls, err)
-	}
-}
-
 func TestWithFullRPCURLs(t *testing.T) {
 	m := newManager(t)
 	for i := range 30 {
@@ -136,6 +127,9 @@ func TestWithFullRPCURLs(t *testing.T) {
 	if r, err := c.Get(ctx, "r7"); err != nil || urlOf(r) != fullURL+"2" {
 		t.Errorf("%v has %s, error %v", r, urlOf(r), err)
 	}
+	if urls, err := c.RPCURLs(ctx, "r8"); err != nil || len(urls) != 1 || urls[0].URL.Unmasked() != fullURL || *urls[0].Weight != 100 {
+		t.Errorf("the URLs are %v, error %v", urls, err)
+	}
 	must(m.Pause(ctx, "r8"))(t)
 	var got []string
 	for change, err := range changes {
@@ -149,8 +143,8 @@ func TestWithFullRPCURLs(t *testing.T) {
 	if want := []string{"updated r7 " + fullURL + "2", "updated r8 " + fullURL}; !slices.Equal(got, want) {
 		t.Errorf("the changes are %q, want %q", got, want)
 	}
-	if n := requests.Load(); n != 4 {
-		t.Errorf("%d requests, want one for the watch, all, the page and the relayer", n)
+	if n := requests.Load(); n != 5 {
+		t.Errorf("%d requests, want one for the watch, all, the page, the relayer and the URLs", n)
 	}
 }
 
@@ -168,11 +162,7 @@ func (brokenKeys) Open(context.Context, []byte, []byte) ([]byte, error) {
 // The URLs of a relayer that the server cannot open are masked and marked, and the error is
 // that of RPCURLs.
 func TestWithFullRPCURLs_Sealed(t *testing.T) {
-	store, err := sealed.New(memory.New(), brokenKeys{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := must(relayer.New(store))(t)
+	m := must(relayer.New(must(sealed.New(memory.New(), brokenKeys{}))(t)))(t)
 	c := serveEngine(t, m, client.WithFullRPCURLs())
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -207,11 +197,7 @@ func TestWithFullRPCURLs_Errors(t *testing.T) {
 	c := serve(t, m, client.WithFullRPCURLs()) // engine operations are not enabled
 	_, getErr := c.Get(t.Context(), "a")
 	_, listErr := c.List(t.Context(), relayer.ListQuery{})
-	var allErr error
-	for _, err := range c.All(t.Context(), relayer.Selector{}) {
-		allErr = err
-	}
-	for _, err := range []error{getErr, listErr, allErr} {
+	for _, err := range []error{getErr, listErr, firstError(c.All(t.Context(), relayer.Selector{}))} {
 		if !errors.Is(err, errors.ErrUnsupported) {
 			t.Errorf("error %v", err)
 		}
@@ -278,11 +264,7 @@ func TestWithTokenFunc_Errors(t *testing.T) {
 		c, s := scripted(t, []client.Option{client.WithTokenFunc(func(context.Context) (string, error) { return test.token, test.err })}, fail(500, ""))
 		_, getErr := c.Get(t.Context(), "a")
 		_, pauseErr := c.Pause(t.Context(), "a")
-		var watchErr error
-		for _, err := range c.Watch(t.Context(), relayer.WatchQuery{}) {
-			watchErr = err
-		}
-		for _, err := range []error{getErr, pauseErr, watchErr} {
+		for _, err := range []error{getErr, pauseErr, firstError(c.Watch(t.Context(), relayer.WatchQuery{}))} {
 			if err == nil || test.err != nil && !errors.Is(err, test.err) || errors.Is(err, relayer.ErrOutcomeUnknown) || len(s.seen) > 0 {
 				t.Errorf("%s: error %v after %d requests", name, err, len(s.seen))
 			}
@@ -294,10 +276,7 @@ func TestWithTokenFunc_Errors(t *testing.T) {
 // A server may authenticate its clients without a token.
 func TestNew_NoToken(t *testing.T) {
 	s := &script{steps: []step{stored(t, evm("a"), 200, 1)}}
-	c, err := client.New("https://relayers.example", client.WithHTTPClient(&http.Client{Transport: s}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(client.New("https://relayers.example", client.WithHTTPClient(&http.Client{Transport: s})))(t)
 	if _, err := c.Get(t.Context(), "a"); err != nil || len(s.seen[0].header.Values("Authorization")) > 0 {
 		t.Errorf("sent %v, error %v", s.seen[0].header, err)
 	}

@@ -103,11 +103,8 @@ func TestErrors_EchoedSecrets(t *testing.T) {
 	}
 	for name, test := range tests {
 		s := &script{steps: []step{test.step}}
-		c, err := client.New("https://relayers.example", client.WithToken(test.token), client.WithHTTPClient(&http.Client{Transport: s}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = c.Create(t.Context(), evm("a"))
+		c := must(client.New("https://relayers.example", client.WithToken(test.token), client.WithHTTPClient(&http.Client{Transport: s})))(t)
+		_, err := c.Create(t.Context(), evm("a"))
 		text := fmt.Sprintf("%v %+v", err, errors.Unwrap(err))
 		if strings.Contains(text, "secret-key") || strings.Contains(strings.ToLower(text), "hunter2") || !strings.Contains(text, test.want) {
 			t.Errorf("%s: the error is %s, want %s", name, text, test.want)

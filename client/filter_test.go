@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -51,10 +52,7 @@ func TestSelector_SameAsManager(t *testing.T) {
 		where("label.team", "a|b,c %=&"),
 		where("network"), // selects nothing
 	} {
-		want, err := m.List(t.Context(), relayer.ListQuery{Selector: selector, Page: 2, PerPage: 20})
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := must(m.List(t.Context(), relayer.ListQuery{Selector: selector, Page: 2, PerPage: 20}))(t)
 		got, err := c.List(t.Context(), relayer.ListQuery{Selector: selector, Page: 2, PerPage: 20})
 		if err != nil || got.Pagination != want.Pagination || !slices.Equal(ids(got.Relayers), ids(want.Relayers)) {
 			t.Errorf("%s: page %+v, want %+v, error %v", selector, got, want, err)
@@ -106,6 +104,10 @@ func TestWatch_Selector(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := change.Relayer
+		isKnown := change.Info.Action != "" && reflect.DeepEqual(change.Info, r.LastChange)
+		if change.ID != r.ID || change.Kind != relayer.ChangeDeleted && !isKnown {
+			t.Errorf("%+v of %v", change, r)
+		}
 		if change.Kind != relayer.ChangeDeleted && r.Revision <= revisions[r.ID] {
 			t.Errorf("revision %d of %s after %d", r.Revision, r.ID, revisions[r.ID])
 		}

@@ -142,6 +142,43 @@ func wantNoSecret(t *testing.T, what, text string) {
 	}
 }
 
+// call is what a function calls a registry with.
+type call struct {
+	relayer.Registry
+	ctx      context.Context
+	revision uint64 // of the stored relayer a
+	options  []relayer.WriteOption
+}
+
+// write is a write of the stored relayer a, or the create of another.
+type write struct {
+	run     func(call) (*relayer.Relayer, error)
+	isOnce  bool   // it happens at most once if it is sent again
+	changed string // the fields
+}
+
+const created = "address custom_rpc_urls id name network network_type notification_id paused " +
+	"policies.gas_price_cap policies.whitelist_receivers signer_id system_disabled"
+
+var writes = map[string]write{
+	"create":                   {func(c call) (*relayer.Relayer, error) { return c.Create(c.ctx, evm("new"), c.options...) }, true, created},
+	"create of a generated ID": {func(c call) (*relayer.Relayer, error) { return c.Create(c.ctx, evm(""), c.options...) }, true, created},
+	"patch": {func(c call) (*relayer.Relayer, error) {
+		return c.Patch(c.ctx, "a", []byte(`{"name":"new"}`), c.options...)
+	}, false, "name"},
+	"patch of URLs": {func(c call) (*relayer.Relayer, error) {
+		return c.Patch(c.ctx, "a", []byte(`{"custom_rpc_urls":[{"url":"https://rpc.example/v2/other"}]}`), c.options...)
+	}, false, "custom_rpc_urls"},
+	"update": {func(c call) (*relayer.Relayer, error) {
+		return c.Update(c.ctx, "a", func(r *relayer.Relayer) error { r.Name += "+"; return nil }, c.options...)
+	}, true, "name"},
+	"pause": {func(c call) (*relayer.Relayer, error) { return c.Pause(c.ctx, "a", c.options...) }, false, "paused"},
+	"disable": {func(c call) (*relayer.Relayer, error) {
+		return c.Disable(c.ctx, "a", relayer.DisabledReason{Type: "x", Details: "https://rpc.example/v2/secret-key"}, c.options...)
+	}, false, "disabled_reason.details disabled_reason.type system_disabled"},
+	"delete": {func(c call) (*relayer.Relayer, error) { return nil, c.Delete(c.ctx, "a", c.options...) }, false, ""},
+}
+
 // must returns a function that returns the value, or fails the test with the error.
 func must[T any](value T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {

@@ -16,9 +16,7 @@ import (
 
 func TestList_Pages(t *testing.T) {
 	m := newManager(t, relayer.WithMaxPerPage(7))
-	for i := range 12 {
-		must(m.Create(t.Context(), evm(fmt.Sprint("r", i))))(t)
-	}
+	createAll(t, m, 12)
 	c := serve(t, m)
 	for _, query := range []relayer.ListQuery{
 		{}, {Page: 1, PerPage: 5}, {PerPage: 5}, {Page: 3, PerPage: 5}, {Page: 4, PerPage: 5}, {Page: 1}, {Page: 2, PerPage: 100},
@@ -123,14 +121,7 @@ func TestAll_LargePages(t *testing.T) {
 	m := newManager(t)
 	want := createAll(t, m, 150)
 	for _, limit := range []int64{20_000, 5_000, 1_000, 600} {
-		var got []string
-		for r, err := range serve(t, m, client.WithMaxResponseBytes(limit)).All(t.Context(), relayer.Selector{}) {
-			if err != nil {
-				t.Fatalf("limit %d: %v", limit, err)
-			}
-			got = append(got, r.ID)
-		}
-		if !slices.Equal(got, want) {
+		if got := allIDs(t, serve(t, m, client.WithMaxResponseBytes(limit)), relayer.Selector{}); !slices.Equal(got, want) {
 			t.Errorf("limit %d: the relayers are %v, want all 150", limit, got)
 		}
 	}

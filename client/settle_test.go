@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -115,51 +117,6 @@ func (withoutHistory) History(context.Context, relayer.HistoryQuery) ([]relayer.
 	return nil, errors.ErrUnsupported
 }
 
-// lostWrite is a write, which happens at most once if isOnce. The stored relayer is a.
-type lostWrite struct {
-	run    func(context.Context, *client.Client, uint64) (*relayer.Relayer, error)
-	isOnce bool
-}
-
-var lostWrites = map[string]lostWrite{
-	"create": {func(ctx context.Context, c *client.Client, _ uint64) (*relayer.Relayer, error) {
-		return c.Create(ctx, evm("new"))
-	}, true},
-	"create of a generated ID": {func(ctx context.Context, c *client.Client, _ uint64) (*relayer.Relayer, error) {
-		return c.Create(ctx, evm(""))
-	}, true},
-	"patch": {func(ctx context.Context, c *client.Client, _ uint64) (*relayer.Relayer, error) {
-		return c.Patch(ctx, "a", []byte(`{"name":"new"}`))
-	}, false},
-	"patch of URLs": {func(ctx context.Context, c *client.Client, _ uint64) (*relayer.Relayer, error) {
-		return c.Patch(ctx, "a", []byte(`{"custom_rpc_urls":[{"url":"https://rpc.example/v2/other"}]}`))
-	}, false},
-	"conditional patch": {func(ctx context.Context, c *client.Client, revision uint64) (*relayer.Relayer, error) {
-		return c.Patch(ctx, "a", []byte(`{"name":"new"}`), relayer.IfRevision(revision))
-	}, true},
-	"conditional patch of URLs": {func(ctx context.Context, c *client.Client, revision uint64) (*relayer.Relayer, error) {
-		return c.Patch(ctx, "a", []byte(`{"custom_rpc_urls":[{"url":"https://rpc.example/v2/other"}]}`), relayer.IfRevision(revision, revision+1000))
-	}, true},
-	"update": {func(ctx context.Context, c *client.Client, _ uint64) (*relayer.Relayer, error) {
-		return c.Update(ctx, "a", func(r *relayer.Relayer) error { r.Name += "+"; return nil })
-	}, true},
-	"pause": {func(ctx context.Context, c *client.Client, _ uint64) (*relayer.Relayer, error) {
-		return c.Pause(ctx, "a")
-	}, false},
-	"disable": {func(ctx context.Context, c *client.Client, _ uint64) (*relayer.Relayer, error) {
-		return c.Disable(ctx, "a", relayer.DisabledReason{Type: "x", Details: "https://rpc.example/v2/secret-key"})
-	}, false},
-	"conditional disable": {func(ctx context.Context, c *client.Client, revision uint64) (*relayer.Relayer, error) {
-		return c.Disable(ctx, "a", relayer.DisabledReason{Type: "x"}, relayer.IfRevision(revision))
-	}, true},
-	"delete": {func(ctx context.Context, c *client.Client, _ uint64) (*relayer.Relayer, error) {
-		return nil, c.Delete(ctx, "a")
-	}, false},
-	"conditional delete": {func(ctx context.Context, c *client.Client, revision uint64) (*relayer.Relayer, error) {
-		return nil, c.Delete(ctx, "a", relayer.IfRevision(revision))
-	}, true},
-}
-
 // others are what another writer does between a lost write and the next request.
 var others = map[string]func(t *testing.T, m *relayer.Manager){
 	"nothing": func(*testing.T, *relayer.Manager) {},
@@ -226,7 +183,7 @@ func TestWrite_LostResponse(t *testing.T) {
 	deliveries := []delivery{delivered, never, twice, afterRead, atTheEnd, duplicated}
 	withHistory := func(store relayer.Store) relayer.Store { return store }
 	noHistory := func(store relayer.Store) relayer.Store { return withoutHistory{store} }
-	for name, write := range lostWrites {
+	for name, write := range lostWrites() {
 		for other, interfere := range others {
 			t.Run(name+"/"+other, func(t *testing.T) {
 				for lostBy, lost := range lostResponses {
@@ -256,7 +213,22 @@ func TestWrite_LostResponse(t *testing.T) {
 	}
 }
 
-func testLost(t *testing.T, what string, write lostWrite, wrap func(relayer.Store) relayer.Store, l *losing, interfere func(*testing.T, *relayer.Manager), hasHistory bool) {
+// lostWrites are all writes, also with a condition, with which they happen at most once.
+func lostWrites() map[string]write {
+	lost := maps.Clone(writes)
+	for name, w := range writes {
+		if strings.HasPrefix(name, "create") {
+			continue
+		}
+		lost["conditional "+name] = write{func(c call) (*relayer.Relayer, error) {
+			c.options = []relayer.WriteOption{relayer.IfRevision(c.revision, c.revision+1000)}
+			return w.run(c)
+		}, true, w.changed}
+	}
+	return lost
+}
+
+func testLost(t *testing.T, what string, write write, wrap func(relayer.Store) relayer.Store, l *losing, interfere func(*testing.T, *relayer.Manager), hasHistory bool) {
 	t.Helper()
 	store := memory.New()
 	m := must(relayer.New(store))(t) // with history, to see what has happened
@@ -265,7 +237,7 @@ func testLost(t *testing.T, what string, write lostWrite, wrap func(relayer.Stor
 	l.server = handlerOf(t, served, httpapi.WithEngineOperations())
 	l.between = func() { interfere(t, m) }
 	c := newClient(t, "http://localhost", client.WithHTTPClient(&http.Client{Transport: l}), client.WithTimeout(5*time.Second))
-	result, err := write.run(t.Context(), c, stored.Revision)
+	result, err := write.run(call{Registry: c, ctx: t.Context(), revision: stored.Revision})
 	l.deliverPending()
 	own := ownChanges(t, m)
 	switch isUnknown := errors.Is(err, relayer.ErrOutcomeUnknown); {

@@ -667,44 +667,33 @@ func TestWatch_LoadBalancer(t *testing.T) {
 	}
 }
 
-// The body of a failure that never ends does not block Watch.
-func TestWatch_EndlessFailure(t *testing.T) {
-	for _, status := range []int{401, 503} {
+// A body that never ends does not block Watch: that of a failure, and a page in place of a stream,
+// which is not read.
+func TestWatch_EndlessBody(t *testing.T) {
+	for _, test := range []struct {
+		step     step
+		requests int
+		is       error
+		text     string
+	}{
+		{respondJSON(401, ""), 3, client.ErrForbidden, ""},
+		{respondJSON(503, ""), 3, client.ErrForbidden, ""},
+		{html(200), 1, nil, "text/html"},
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			drip := func(r *http.Request) (*http.Response, error) {
-				resp, err := respondJSON(status, "")(r)
+				resp, err := test.step(r)
 				resp.Body = io.NopCloser(&drippingReader{ctx: r.Context()})
 				return resp, err
 			}
 			c, s := scripted(t, []client.Option{client.WithTimeout(10 * time.Second)}, drip, drip, fail(403, "Forbidden"))
 			start := time.Now()
-			for _, err := range c.Watch(t.Context(), relayer.WatchQuery{}) {
-				if !errors.Is(err, client.ErrForbidden) {
-					t.Errorf("status %d: error %v", status, err)
-				}
-			}
-			if waited := time.Since(start); len(s.seen) != 3 || waited > 25*time.Second {
-				t.Errorf("status %d: %d requests in %s", status, len(s.seen), waited)
+			wantFailure(t, c.Watch(t.Context(), relayer.WatchQuery{}), test.is, test.text)
+			if waited := time.Since(start); len(s.seen) != test.requests || waited > 25*time.Second {
+				t.Errorf("%d requests in %s, want %d", len(s.seen), waited, test.requests)
 			}
 		})
 	}
-}
-
-// A page in place of a stream is not read: it may have no end.
-func TestWatch_EndlessPage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		c, s := scripted(t, nil, func(r *http.Request) (*http.Response, error) {
-			resp, err := html(200)(r)
-			resp.Body = io.NopCloser(&drippingReader{ctx: r.Context()})
-			return resp, err
-		})
-		wantFailure(t, c.Watch(ctx, relayer.WatchQuery{}), nil, "text/html")
-		if len(s.seen) != 1 {
-			t.Errorf("%d requests", len(s.seen))
-		}
-	})
 }
 
 // drippingReader sends a byte every second until its request ends, but not for ever if a
