@@ -409,6 +409,18 @@ func shortPaths(paths []string) []string {
 	return slices.Compact(members)
 }
 
+// carried returns what the next note has of the change that paused a relayer. Changed are the fields
+// that were changed since then, and by which views select.
+func carried(by *ChangeInfo, changed []string) *ChangeInfo {
+	for _, path := range changed {
+		member, _, _ := strings.Cut(path, ".")
+		if by != nil && slices.Contains([]string{"labels", "notification_id", "system_disabled"}, member) {
+			by.Changed = shortPaths(slices.Compact(slices.Sorted(slices.Values(append(by.Changed, path)))))
+		}
+	}
+	return by
+}
+
 // noteOf encodes what is known of a change. A note that escapes make too long loses the paths and
 // the reason of the pause.
 func noteOf(info ChangeInfo) []byte {
@@ -426,12 +438,21 @@ func noteOf(info ChangeInfo) []byte {
 
 // changeInfoOf returns what is known of the change that made a record. It has only the revision
 // if the note is not one of this package.
-func changeInfoOf(rec Record) (info ChangeInfo) {
-	if json.Unmarshal(rec.Note, &info) != nil {
-		return ChangeInfo{Revision: rec.Revision}
+func changeInfoOf(rec Record) ChangeInfo {
+	info := noteInfo(rec.Note)
+	if info.PausedBy != nil {
+		info.PausedBy.Changed = nil
 	}
 	if isDryRun := info.Time.IsZero() && info.Changed != nil; !isDryRun {
 		info.Revision = rec.Revision
+	}
+	return info
+}
+
+// noteInfo decodes a note. It returns the zero value if the note is not one of this package.
+func noteInfo(note []byte) (info ChangeInfo) {
+	if json.Unmarshal(note, &info) != nil {
+		return ChangeInfo{}
 	}
 	return info
 }
@@ -442,7 +463,7 @@ func (i ChangeInfo) isPausedBy(requestID string) bool {
 
 // withoutPaths returns the note without what the change changed.
 func withoutPaths(note []byte) []byte {
-	info := changeInfoOf(Record{Note: note})
+	info := noteInfo(note)
 	info.Changed = nil
 	return noteOf(info)
 }

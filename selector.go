@@ -393,6 +393,12 @@ func (t selectorTerm) field() string {
 	return t.key
 }
 
+// member returns the member of a document that has the field.
+func (t selectorTerm) member() string {
+	member, _, _ := strings.Cut(t.field(), ".")
+	return member
+}
+
 // narrow returns the query for what both it and s select. A query has no IDs of its own: the
 // selectors of a list and of views are one.
 func (s Selector) narrow(q StoreQuery) StoreQuery {

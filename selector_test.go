@@ -544,17 +544,18 @@ func (n naive) compare(t *testing.T, m *relayer.Manager, s relayer.Selector, pag
 	}
 }
 
-// isEqual leaves out what changed, which a follower of a selection learns of some changes only.
+// isEqual leaves out what changed, and who paused it, which a follower of a selection learns of some
+// changes only.
 func isEqual(a, b *relayer.Relayer) bool {
-	withoutPaths := func(r *relayer.Relayer) relayer.Relayer {
+	common := func(r *relayer.Relayer) relayer.Relayer {
 		if r == nil {
 			return relayer.Relayer{}
 		}
 		other := *r
-		other.LastChange.Changed = nil
+		other.LastChange.Changed, other.LastChange.PausedBy = nil, nil
 		return other
 	}
-	return reflect.DeepEqual(withoutPaths(a), withoutPaths(b))
+	return reflect.DeepEqual(common(a), common(b))
 }
 
 // Pages, totals and All are those of a naive filter, for random selectors and changes, in

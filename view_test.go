@@ -292,3 +292,25 @@ func TestWithin_Watch(t *testing.T) {
 		expect(relayer.ChangeCreated, "in")
 	})
 }
+
+// A view has the change that paused a relayer unless the relayer may have been moved into the view
+// since, by a change of a field by which the view selects.
+func TestWithin_PausedBy(t *testing.T) {
+	m := managerOf(t, memory.New())
+	must(m.Create(t.Context(), minimal("a")))(t)
+	must(m.Pause(t.Context(), "a", relayer.Reason("incident 42")))(t)
+	for _, patch := range []string{`{"labels":{"team":"payments"}}`, `{"name":"new"}`, `{"labels":{"owner":"ci"}}`} {
+		must(m.Patch(t.Context(), "a", []byte(patch)))(t)
+	}
+	for selector, want := range map[string]string{"": "incident 42", "label.team=payments": "", "network=sepolia": "incident 42", "system_disabled=false": "incident 42", "label.owner=ci": ""} {
+		for r, err := range m.Within(mustParse(t, selector)).All(t.Context(), relayer.Selector{}) {
+			var reason string
+			if by := r.LastChange.PausedBy; by != nil {
+				reason = by.Reason
+			}
+			if err != nil || reason != want {
+				t.Errorf("%q: paused because of %q, want %q, error %v", selector, reason, want, err)
+			}
+		}
+	}
+}

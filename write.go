@@ -326,7 +326,7 @@ func write[T any](ctx context.Context, m *Manager, action Action, id string, opt
 		if err != nil {
 			return result, err
 		}
-		return form(ctx, rec)
+		return form(ctx, m.shown(rec))
 	})
 }
 
@@ -454,7 +454,7 @@ func (w *writeCall) note(ctx context.Context, old, rec Record, paths []string) [
 	}
 	switch {
 	case isPaused(rec) && isPaused(old):
-		info.PausedBy = changeInfoOf(old).PausedBy
+		info.PausedBy = carried(noteInfo(old.Note).PausedBy, paths)
 	case isPaused(rec):
 		info.PausedBy = &ChangeInfo{Time: info.Time, Actor: info.Actor, Reason: info.Reason, RequestID: info.RequestID}
 	}
