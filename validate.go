@@ -411,8 +411,7 @@ func canonicalSettings(raw json.RawMessage) json.RawMessage {
 	if isOmitted(raw) {
 		return nil
 	}
-	canonical, _ := strictjson.MergePatch(nil, raw)
-	return canonical
+	return strictjson.MergePatch(nil, raw)
 }
 
 // checkSettings reports why settings cannot be stored.

@@ -155,7 +155,7 @@ func unmasked(r *relayer.Relayer) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return strictjson.MergePatch(encoded, full)
+	return strictjson.MergePatch(encoded, full), nil
 }
 
 // Patch changes a relayer like [relayer.Manager.Patch], and returns it as stored.

@@ -109,7 +109,7 @@ func fieldsOf(req relayer.CreateRequest) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return strictjson.MergePatch(json.RawMessage(noFields), encoded)
+	return strictjson.MergePatch(json.RawMessage(noFields), encoded), nil
 }
 
 func member(object json.RawMessage, name string) json.RawMessage {

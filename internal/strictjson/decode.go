@@ -96,14 +96,6 @@ func (v Value) Number(set func(literal string) (problem string)) {
 	}
 }
 
-// textCode returns the code of a problem of Text.
-func (v Value) textCode() string {
-	if v.First() != '"' {
-		return WrongType
-	}
-	return ""
-}
-
 // Text returns the text of a string, or "" and a message. It reports nothing.
 func (v Value) Text() (text, problem string) {
 	if v.First() != '"' {
@@ -131,33 +123,31 @@ const (
 // every number. If refuse is not nil, it also checks each text and each name. It reports whether
 // the value is valid.
 func (v Value) Free(refuse func(text string) (problem string)) (isValid bool) {
-	return v.free(&v, 1, refuse)
+	before := len(v.decoder.Problems.list)
+	v.free(v, 1, refuse)
+	return len(v.decoder.Problems.list) == before
 }
 
 // free validates a value at a level of the value at the top.
-func (v Value) free(top *Value, level int, refuse func(string) string) (isValid bool) {
-	isValid = true
-	report := func(at Value, code, problem string) {
-		if problem != "" {
-			at.reportMember(code, problem)
-			isValid = false
-		}
-	}
-	if first := v.First(); level > maxFreeDepth && (first == '[' || first == '{') {
+func (v Value) free(top Value, level int, refuse func(string) string) {
+	first := v.First()
+	if level > maxFreeDepth && (first == '[' || first == '{') {
 		top.ReportAs(OutOfRange, fmt.Sprintf("must not nest deeper than %d levels", maxFreeDepth))
-		return false
+		return
 	}
-	switch v.First() {
-	case '"':
-		text, problem := unquote(v.data)
+	check := func(text, problem string) string {
 		if problem == "" && refuse != nil {
-			problem = refuse(text)
+			return refuse(text)
 		}
-		report(v, "", problem)
+		return problem
+	}
+	switch first {
+	case '"':
+		v.reportMember("", check(unquote(v.data)))
 	case '[':
 		i := 0
 		for data := range elements(v.data) {
-			isValid = v.element(i, data).free(top, level+1, refuse) && isValid
+			v.element(i, data).free(top, level+1, refuse)
 			i++
 		}
 	case '{':
@@ -168,23 +158,22 @@ func (v Value) free(top *Value, level int, refuse func(string) string) (isValid 
 			name, problem := unquote(c.next())
 			c.accept(':')
 			member := v.member(name, c.next())
-			if problem == "" && refuse != nil {
-				report(v, "", refuse(name)) // a path with the name would show it
+			member.reportMember("", problem)
+			if problem == "" {
+				v.reportMember("", check(name, "")) // a path with the name would show it
 			}
-			if report(member, "", problem); given[name] {
-				report(member, Duplicate, "must not be given more than once")
+			if given[name] {
+				member.reportMember(Duplicate, "must not be given more than once")
 			}
 			given[name] = true
-			isValid = member.free(top, level+1, refuse) && isValid
+			member.free(top, level+1, refuse)
 			c.accept(',')
 		}
 	default:
 		if !hasSmallExponent(string(v.data)) {
 			v.ReportAs(OutOfRange, "must be a number that a 64-bit float can hold")
-			return false
 		}
 	}
-	return isValid
 }
 
 // Join returns the path of a member of the value at a path. Either may be empty.
@@ -242,16 +231,17 @@ func (v Value) object(target reflect.Value) {
 			continue
 		}
 		field, member := fields[position], v.member(name, data)
-		if !field.isWritable(v.isPatch) {
-			member.reportReadOnly(v.isPatch)
-			continue
-		}
-		if seen[position] {
+		switch {
+		case !field.isWritable(v.isPatch) && v.isPatch:
+			member.ReportAs(Immutable, "cannot be changed")
+		case !field.isWritable(v.isPatch):
+			member.reportMember(UnknownField, "is not a known field")
+		case seen[position]:
 			member.ReportAs(Duplicate, "must not be given more than once")
-			continue
+		default:
+			seen[position] = true
+			member.field(target.Field(field.index), field)
 		}
-		seen[position] = true
-		member.field(target.Field(field.index), field)
 	}
 	for position, field := range fields {
 		if field.required && field.isWritable(false) && !seen[position] && !v.isPatch {
@@ -275,12 +265,11 @@ func (v Value) element(index int, data []byte) Value {
 	return Value{v.decoder, data, v.path + "[" + strconv.Itoa(index) + "]", false}
 }
 
-// reportMember reports a problem of a member whose name is chosen by the sender.
-func (v Value) reportMember(code, message string) {
-	if v.decoder.IgnoreUnknown {
-		return
+// reportMember reports a problem, if any, of a member whose name is chosen by the sender.
+func (v Value) reportMember(code, problem string) {
+	if problem != "" && !v.decoder.IgnoreUnknown {
+		v.decoder.Problems.ReportUnknown(v.path, code, problem)
 	}
-	v.decoder.Problems.ReportUnknown(v.path, code, message)
 }
 
 func (v Value) reportUnknown(name string, fields []fieldShape) {
@@ -294,16 +283,6 @@ func (v Value) reportUnknown(name string, fields []fieldShape) {
 		}
 	}
 	v.reportMember(UnknownField, message)
-}
-
-// reportReadOnly reports a field that the document must not have. In a patch it has been set
-// before.
-func (v Value) reportReadOnly(inPatch bool) {
-	if inPatch {
-		v.ReportAs(Immutable, "cannot be changed")
-		return
-	}
-	v.reportMember(UnknownField, "is not a known field")
 }
 
 // field decodes the value of a struct field. Null means omitted.
@@ -367,7 +346,7 @@ func (v Value) expect(first byte, message string) bool {
 // patch changes.
 func (v Value) freeObject(target *json.RawMessage) {
 	if v.expect('{', "must be a JSON object") && v.Free(nil) {
-		*target, _ = MergePatch(*target, v.data) // both are valid JSON
+		*target = MergePatch(*target, v.data)
 	}
 }
 
@@ -385,18 +364,19 @@ func (v Value) texts(target reflect.Value) {
 	for name, data := range InOrder(v.data) {
 		member := v.member(name, data)
 		text, problem := member.Text()
-		code := member.textCode()
+		code := ""
 		isRemoved := v.isPatch && member.First() == 'n'
-		if isRemoved {
+		switch {
+		case isRemoved:
 			problem = ""
+		case member.First() != '"':
+			code = WrongType
 		}
 		if given[name] {
 			code, problem = Duplicate, "must not be given more than once"
 		}
 		given[name] = true
-		if problem != "" {
-			member.reportMember(code, problem)
-		}
+		member.reportMember(code, problem)
 		if key := reflect.ValueOf(name); isRemoved || problem != "" { // no other check reports it again
 			texts.SetMapIndex(key, reflect.Value{})
 		} else {
@@ -407,10 +387,12 @@ func (v Value) texts(target reflect.Value) {
 }
 
 func (v Value) text(target reflect.Value) {
-	text, problem := v.Text()
-	if problem != "" {
-		v.ReportAs(v.textCode(), problem)
+	if !v.expect('"', "must be a string") {
 		return
+	}
+	text, problem := unquote(v.data)
+	if problem != "" {
+		v.Report(problem)
 	}
 	target.SetString(text)
 }

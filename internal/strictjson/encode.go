@@ -46,8 +46,8 @@ func Print(state fmt.State, value any) {
 	_, _ = state.Write(text)
 }
 
-// KeepUnknown returns changed, an object, with the members of stored that the types of the caller
-// do not have. known is stored, decoded into these types and encoded like changed. All three are
+// KeepUnknown returns changed with the members of objects in stored that the types of the caller do
+// not have. known is stored, decoded into these types and encoded like changed. All three are
 // valid JSON.
 //
 // A value that is equal in known and changed keeps its stored form. An object that was changed
@@ -55,19 +55,21 @@ func Print(state fmt.State, value any) {
 // changed, and so are the members at the top that are named in replaced.
 func KeepUnknown(stored, known, changed []byte, replaced ...string) []byte {
 	stored = bytes.TrimSpace(stored)
-	if bytes.Equal(stored, known) {
+	switch isObject := func(value []byte) bool { return len(value) > 0 && value[0] == '{' }; {
+	case len(stored) == 0 || len(known) == 0 || bytes.Equal(stored, known):
+		return changed
+	case bytes.Equal(known, changed) && len(replaced) == 0:
+		return stored
+	case !isObject(stored) || !isObject(known) || !isObject(changed):
 		return changed
 	}
 	before, of := maps.Collect(InOrder(stored)), maps.Collect(InOrder(known))
-	if bytes.Equal(known, changed) && len(replaced) == 0 {
-		return stored
-	}
 	merged := new(Object)
 	names := make(map[string]bool)
 	for name, value := range InOrder(changed) {
 		names[name] = true
 		if !slices.Contains(replaced, name) {
-			value = keepValue(before[name], of[name], value)
+			value = KeepUnknown(before[name], of[name], value)
 		}
 		merged.Add(name, value)
 	}
@@ -77,19 +79,6 @@ func KeepUnknown(stored, known, changed []byte, replaced ...string) []byte {
 		}
 	}
 	return merged.Bytes()
-}
-
-func keepValue(stored, known, changed []byte) []byte {
-	switch {
-	case stored == nil || known == nil:
-		return changed
-	case bytes.Equal(known, changed):
-		return stored
-	case stored[0] == '{' && known[0] == '{' && changed[0] == '{':
-		return KeepUnknown(stored, known, changed)
-	default:
-		return changed
-	}
 }
 
 // Object encodes an object whose members are encoded already. The zero value is empty.
@@ -136,11 +125,11 @@ func ReplaceMember(data []byte, name string, value []byte) []byte {
 }
 
 // MergePatch applies a JSON Merge Patch to target: the function of that name in RFC
-// 7396 section 2.
-func MergePatch(target, patch json.RawMessage) (json.RawMessage, error) {
+// 7396 section 2. Both are valid JSON.
+func MergePatch(target, patch json.RawMessage) json.RawMessage {
 	changes, ok := Members(patch)
 	if !ok {
-		return patch, nil
+		return patch
 	}
 	merged, ok := Members(target)
 	if !ok {
@@ -149,15 +138,12 @@ func MergePatch(target, patch json.RawMessage) (json.RawMessage, error) {
 	for name, change := range changes {
 		if string(change) == "null" {
 			delete(merged, name)
-			continue
+		} else {
+			merged[name] = MergePatch(merged[name], change)
 		}
-		value, err := MergePatch(merged[name], change)
-		if err != nil {
-			return nil, err
-		}
-		merged[name] = value
 	}
-	return Encode(merged)
+	encoded, _ := Encode(merged)
+	return encoded
 }
 
 // Members returns the members of a JSON object, and false if value is not one.
