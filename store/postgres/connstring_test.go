@@ -195,6 +195,7 @@ func TestOpen_Unreachable(t *testing.T) {
 		"key=value":        {"host=127.0.0.1 port=1 dbname=a@b/c password=" + secret + "\\", "connection refused", defaultTimeouts},
 	} {
 		t.Run(what, func(t *testing.T) {
+			t.Parallel()
 			begun := time.Now()
 			_, err := postgres.Open(t.Context(), c.connString, c.timeouts, newSchema())
 			if isFault := strings.HasPrefix(what, "unknown"); err == nil || errors.Is(err, relayer.ErrUnavailable) == isFault || !strings.Contains(err.Error(), c.says) {

@@ -135,13 +135,14 @@ func revisions(t *testing.T, store *postgres.Store, id string) string {
 	}
 }
 
-var flaps = flag.Int("flaps", 20_000, "the changes of one relayer that TestHistory_FlappingRelayer makes")
+var flaps = flag.Int("flaps", 6_000, "the changes of one relayer that TestHistory_FlappingRelayer makes")
 
 // TestHistory_FlappingRelayer: many changes of one relayer leave the history of the others whole,
 // and the table bounded, while the newest changes of that relayer stay.
 func TestHistory_FlappingRelayer(t *testing.T) {
 	t.Parallel()
-	const keep, others, step = 1000, 20, 10_000
+	const keep, others = 1000, 20
+	step := min(*flaps/2, 10_000)
 	name := schemaName()
 	admin, schema := newPool(t, server.ConnString()), postgres.WithSchema(name)
 	store := open(t, schema)

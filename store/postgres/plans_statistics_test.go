@@ -60,7 +60,8 @@ func TestPlans_Statistics(t *testing.T) {
 	for call, of := range read {
 		least, most := slices.Min(values(of)), slices.Max(values(of))
 		t.Logf("%s: %d to %d buffers", call, least, most)
-		if most > 2*least+32 { // a whole table has more pages
+		// A whole table has more pages, and to look up all records that are selected reads more of them.
+		if most > min(2*least+32, 100+size/20) {
 			t.Errorf("%s reads %v buffers", call, of)
 		}
 	}
@@ -171,7 +172,7 @@ func (s *plannedSchema) measure(t *testing.T, connString string, report func(cal
 		{name: "first page", call: func() { list(relayer.StoreQuery{Limit: 10}) }},
 		{name: "last page", call: func() { list(relayer.StoreQuery{Offset: s.size - 10, Limit: 10}) }},
 		{name: "selection of one", call: func() { list(relayer.StoreQuery{Terms: [][]string{{"signer=17"}}, Limit: 10}) }},
-		{name: "selection of half", call: func() { list(relayer.StoreQuery{Terms: [][]string{{"half=1"}}, Offset: 1000, Limit: 10}) }},
+		{name: "selection of half", call: func() { list(relayer.StoreQuery{Terms: [][]string{{"half=1"}}, Offset: s.size / 4, Limit: 10}) }},
 		{name: "selection of some", call: func() {
 			list(relayer.StoreQuery{Terms: [][]string{{"half=1"}, {"tenth=1", "tenth=3"}}, Limit: 10})
 		}},

@@ -36,7 +36,7 @@ func TestPlans_SmallTables(t *testing.T) {
 	for range 10 {
 		use()
 	}
-	for i := range 20 {
+	for i := range 5 {
 		records := make([]relayer.Record, 1000)
 		for j := range records {
 			records[j] = record(numbered(1000*i + j))
@@ -47,7 +47,7 @@ func TestPlans_SmallTables(t *testing.T) {
 		}
 		changes.wantGap(t)
 	}
-	execute(t, pool, `INSERT INTO `+name+`.changes (number, kind, changed_at, sequence, id, nth, terms, text, note, document) SELECT -n, 'created', 0, 1, '', 0, '{}', '', '', '' FROM generate_series(1, 20000) AS n`)
+	execute(t, pool, `INSERT INTO `+name+`.changes (number, kind, changed_at, sequence, id, nth, terms, text, note, document) SELECT -n, 'created', 0, 1, '', 0, '{}', '', '', '' FROM generate_series(1, 5000) AS n`)
 
 	// A backend reports its statistics when asked to, or after some time.
 	read := func() int {

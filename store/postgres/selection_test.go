@@ -3,79 +3,11 @@
 package postgres_test
 
 import (
-	"context"
 	"fmt"
-	"regexp"
-	"slices"
-	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/store/postgres"
 )
-
-// TestSelection_Plan explains the statements of a page of 10 out of 100 matches among
-// 20,000 records, of a combination of selections, and of IDs.
-func TestSelection_Plan(t *testing.T) {
-	t.Parallel()
-	var plans []string
-	pool := newPoolWith(t, server.ConnString(), func(config *pgxpool.Config) {
-		config.MaxConns = 1
-		config.ConnConfig.OnNotice = func(_ *pgconn.PgConn, notice *pgconn.Notice) { plans = append(plans, notice.Message) }
-		config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
-			_, err := conn.Exec(ctx, `LOAD 'auto_explain'`)
-			return err
-		}
-	})
-	name := schemaName()
-	store := openOn(t, pool, postgres.WithSchema(name))
-	for i := range 20 {
-		records := make([]relayer.Record, 1000)
-		for j := range records {
-			records[j] = record(numbered(1000*i + j))
-			records[j].Revision = 1
-			if j%200 == 0 {
-				records[j].Terms = append(records[j].Terms, "rare")
-			}
-		}
-		if err := store.Import(t.Context(), records); err != nil {
-			t.Fatal(err)
-		}
-	}
-	execute(t, pool, `ANALYZE `+name+`.relayers, `+name+`.postings`)
-	execute(t, pool, `SET auto_explain.log_min_duration = 0`, `SET auto_explain.log_nested_statements = on`,
-		`SET auto_explain.log_analyze = on`, `SET auto_explain.log_level = notice`)
-	for what, query := range map[string]relayer.StoreQuery{
-		"a rare term":          {Terms: [][]string{{"rare"}}, Offset: 50, Limit: 10},
-		"a rare and a common":  {Terms: [][]string{{"rare"}, {"common", "other"}}, Offset: 50, Limit: 10},
-		"IDs of a common term": {Terms: [][]string{{"common"}}, IDs: slices.Collect(idsFrom(0, 100)), Offset: 50, Limit: 10},
-	} {
-		plans = nil
-		recs, total, err := list(t.Context(), store, query)
-		if err != nil || total != 100 || len(recs) != 10 {
-			t.Fatalf("%s: %d of %d, error %v", what, len(recs), total, err)
-		}
-		plan := strings.Join(plans, "\n")
-		if strings.Contains(plan, "Seq Scan") || !strings.Contains(plan, "Index Scan using postings_pkey") ||
-			!regexp.MustCompile(`Index Scan using relayers_pkey on relayers r .*rows=1(\.00)? loops=10\)`).MatchString(plan) {
-			t.Errorf("%s: the plan does not read by index, or more than the page:\n%s", what, plan)
-		}
-	}
-}
-
-func idsFrom(first, count int) func(yield func(string) bool) {
-	return func(yield func(string) bool) {
-		for i := range count {
-			if !yield(numbered(first + i)) {
-				return
-			}
-		}
-	}
-}
 
 // TestSelection_EmptyPostings: a term that no record has any more leaves no row behind.
 func TestSelection_EmptyPostings(t *testing.T) {

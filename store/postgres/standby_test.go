@@ -5,6 +5,7 @@ package postgres_test
 import (
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -92,25 +93,31 @@ func primaryRestarts(t *testing.T, primary, standby *pgserver.Server) {
 func standbyOnly(t *testing.T, primary, standby *pgserver.Server) {
 	one := create(t, openAt(t, primary.ConnString()), record("one"))
 	short := postgres.WithConnectTimeout(3 * time.Second)
-	for name, open := range map[string]func() (*postgres.Store, error){
-		"Open": func() (*postgres.Store, error) { return postgres.Open(t.Context(), standby.ConnString(), short) },
-		"New": func() (*postgres.Store, error) {
-			return postgres.New(t.Context(), newPool(t, standby.ConnString()), short)
-		},
-	} {
-		begun := time.Now()
-		_, err := open()
-		if !errors.Is(err, relayer.ErrUnavailable) || !strings.Contains(err.Error(), "no server of the connection string is the primary") {
-			t.Errorf("%s: error %v, want ErrUnavailable and the reason", name, err)
-		}
-		if took := time.Since(begun); took > slack {
-			t.Errorf("%s took %v", name, took)
-		}
-		wantNoDriver(t, name, err)
-	}
+	primaryLost := openAt(t, pgserver.HostList(primary, standby)+"&target_session_attrs=primary", short)
 	if err := primary.Kill(); err != nil {
 		t.Fatal(err)
 	}
+	const reason = "no server of the connection string is the primary now"
+	var all sync.WaitGroup
+	all.Go(func() { wantUnavailable(t, primaryLost, slack, reason) })
+	pool := newPool(t, standby.ConnString())
+	for name, open := range map[string]func() (*postgres.Store, error){
+		"Open": func() (*postgres.Store, error) { return postgres.Open(t.Context(), standby.ConnString(), short) },
+		"New":  func() (*postgres.Store, error) { return postgres.New(t.Context(), pool, short) },
+	} {
+		all.Go(func() {
+			begun := time.Now()
+			_, err := open()
+			if !errors.Is(err, relayer.ErrUnavailable) || !strings.HasSuffix(err.Error(), reason) {
+				t.Errorf("%s: error %v, want ErrUnavailable and the reason", name, err)
+			}
+			if took := time.Since(begun); took > slack {
+				t.Errorf("%s took %v", name, took)
+			}
+			wantNoDriver(t, name, err)
+		})
+	}
+	all.Wait()
 	opened := make(chan *postgres.Store, 1)
 	failed := inBackground(func() error {
 		store, err := postgres.Open(t.Context(), standby.ConnString(), longTimeouts)

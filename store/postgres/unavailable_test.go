@@ -47,9 +47,9 @@ func operations(store *postgres.Store) map[string]func(context.Context) error {
 	}
 }
 
-// wantUnavailable fails unless every operation returns ErrUnavailable in time, without an
-// error of the driver.
-func wantUnavailable(t *testing.T, store *postgres.Store, within time.Duration) {
+// wantUnavailable fails unless every operation returns ErrUnavailable in time, with a reason at the
+// end, but not as an error of the driver.
+func wantUnavailable(t *testing.T, store *postgres.Store, within time.Duration, reason string) {
 	t.Helper()
 	var all sync.WaitGroup
 	for name, call := range operations(store) {
@@ -59,8 +59,8 @@ func wantUnavailable(t *testing.T, store *postgres.Store, within time.Duration) 
 			if took := time.Since(begun); took > within {
 				t.Errorf("%s took %v, want at most %v", name, took, within)
 			}
-			if !errors.Is(err, relayer.ErrUnavailable) || errors.Is(err, relayer.ErrOutcomeUnknown) {
-				t.Errorf("%s: %v, want ErrUnavailable", name, err)
+			if !errors.Is(err, relayer.ErrUnavailable) || errors.Is(err, relayer.ErrOutcomeUnknown) || !strings.HasSuffix(err.Error(), reason) {
+				t.Errorf("%s: %v, want ErrUnavailable and %q", name, err, reason)
 			}
 			wantNoDriver(t, name, err)
 			if err != nil && strings.Contains(err.Error(), context.DeadlineExceeded.Error()) {
@@ -161,7 +161,7 @@ func TestServer_Killed(t *testing.T) {
 			t.Errorf("Check: %v, want ErrUnavailable", err)
 		}
 		wantNoDriver(t, "Check", err)
-		wantUnavailable(t, store, slack)
+		wantUnavailable(t, store, slack, "")
 		begun := time.Now()
 		_, err = postgres.Open(t.Context(), withPassword(server.ConnString()))
 		if took := time.Since(begun); !errors.Is(err, relayer.ErrUnavailable) || took > slack {
@@ -243,7 +243,7 @@ func TestPool_Exhausted(t *testing.T) {
 		}
 		held = append(held, conn)
 	}
-	wantUnavailable(t, store, slack)
+	wantUnavailable(t, store, slack, "")
 	if _, err := postgres.New(t.Context(), pool, newSchema(), postgres.WithConnectTimeout(500*time.Millisecond)); !errors.Is(err, relayer.ErrUnavailable) {
 		t.Errorf("New: %v, want ErrUnavailable", err)
 	}
@@ -364,7 +364,7 @@ func TestServer_Hangs(t *testing.T) {
 			t.Fatal(err)
 		}
 		// In the first round with recently used connections, then without.
-		wantUnavailable(t, store, timeout+slack)
+		wantUnavailable(t, store, timeout+slack, "")
 		begun := time.Now()
 		_, err := postgres.Open(t.Context(), server.ConnString(), postgres.WithTimeout(timeout), postgres.WithConnectTimeout(500*time.Millisecond))
 		if took := time.Since(begun); !errors.Is(err, relayer.ErrUnavailable) || took > timeout+slack {

@@ -18,7 +18,7 @@ import (
 	"github.com/go-relayer/relayer/store/postgres/pgserver"
 )
 
-// TestSynchronousStandby stops the standby of one pair again and again.
+// TestSynchronousStandby stops the standby of one pair again and again. The last test promotes it.
 func TestSynchronousStandby(t *testing.T) {
 	t.Parallel()
 	primary, standby := pgserver.StartPair(t)
@@ -30,6 +30,7 @@ func TestSynchronousStandby(t *testing.T) {
 		{"ReadsWithoutStandby", readsWithoutStandby},
 		{"CommitCanceled", commitCanceled},
 		{"PoolCancels", poolCancels},
+		{"LostByAsynchronousReplication", lostByAsynchronousReplication},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, primary, standby) })
 	}
@@ -47,7 +48,7 @@ func writesRepeated(t *testing.T, primary, standby *pgserver.Server) {
 		patient[name] = openAt(t, primary.ConnString(), schema)
 		records[name] = w.prepare(t, patient[name])
 		stores[name] = openImpatient(t, func() (*postgres.Store, error) {
-			return postgres.Open(t.Context(), primary.ConnString(), longTimeouts, schema, postgres.WithTimeout(2*time.Second))
+			return postgres.Open(t.Context(), primary.ConnString(), longTimeouts, schema, postgres.WithTimeout(time.Second))
 		})
 	}
 	if err := standby.Stop(); err != nil {
@@ -250,6 +251,30 @@ func poolCancels(t *testing.T, primary, standby *pgserver.Server) {
 		t.Fatal(err)
 	}
 	wantUnknown(t, func() error { _, err := store.Create(context.Background(), record("one")); return err })
+}
+
+// lostByAsynchronousReplication promotes a standby that does not have the last
+// commits. Connections that read see its timeline before the first that writes.
+func lostByAsynchronousReplication(t *testing.T, primary, standby *pgserver.Server) {
+	if err := standby.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	store := openAt(t, pgserver.HostList(primary, standby), defaultTimeouts)
+	createSettled(t, store, record("kept"))
+	steps := []func() error{
+		func() error { return primary.Configure("synchronous_standby_names = ''") }, standby.Stop,
+		func() error { createSettled(t, store, record("lost")); return nil },
+		primary.Kill, standby.Restart, standby.Promote,
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	store.Survey()
+	if made := createSettled(t, store, record("later")); made.Revision != 2 {
+		t.Errorf("revision %d after the promotion, want 2, which was lost", made.Revision)
+	}
 }
 
 func requestFor(id string) relayer.CreateRequest {

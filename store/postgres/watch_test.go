@@ -139,7 +139,7 @@ func TestWatch_ServerRestarts(t *testing.T) {
 	t.Parallel()
 	server := pgserver.Start(t)
 	p := newPair(t, both(server.ConnString()))
-	for round := range 3 {
+	for round := range 2 {
 		p.wantLife(t, numbered(round))
 		if err := server.Kill(); err != nil {
 			t.Fatal(err)

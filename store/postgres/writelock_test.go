@@ -161,7 +161,9 @@ func TestWriteLock_StalledMessage(t *testing.T) {
 	t.Parallel()
 	schema := schemaName()
 	p := newProxy(t, server.Socket())
-	stalled, other := openAt(t, p.connString(), postgres.WithSchema(schema)), open(t, postgres.WithSchema(schema))
+	// It loses the write lock after a tenth of its timeout.
+	stalled := openAt(t, p.connString(), postgres.WithSchema(schema), postgres.WithTimeout(15*time.Second))
+	other := open(t, postgres.WithSchema(schema))
 	arrived, goOn := make(chan struct{}), make(chan struct{})
 	resume := sync.OnceFunc(func() { close(goOn) })
 	t.Cleanup(resume)
