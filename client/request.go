@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -12,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/internal/mask"
@@ -139,12 +139,7 @@ func (r *request) sanitize(text string) string {
 	if r.token != "" {
 		text = strings.ReplaceAll(text, r.token, mask.Hidden)
 	}
-	text = strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(mask.Text(mask.Shortened(text, mask.MaxText)), "?"))
+	text = wire.Printable(strings.ToValidUTF8(mask.Text(mask.Shortened(text, mask.MaxText)), "?"), ' ')
 	if len(text) > maxMessageLength {
 		text = mask.Shortened(text, maxMessageLength) + "…"
 	}
@@ -154,12 +149,9 @@ func (r *request) sanitize(text string) string {
 // ifMatch returns the value of If-Match for the revisions. Revision 0, which no relayer has,
 // stands for an empty list.
 func ifMatch(revisions []uint64) string {
-	if len(revisions) == 0 {
-		return `"0"`
-	}
 	var tags []string
 	for _, revision := range slices.Compact(slices.Sorted(slices.Values(revisions))) {
 		tags = append(tags, `"`+strconv.FormatUint(revision, 10)+`"`)
 	}
-	return strings.Join(tags, ", ")
+	return cmp.Or(strings.Join(tags, ", "), `"0"`)
 }

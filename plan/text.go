@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+
+	"github.com/go-relayer/relayer/internal/wire"
 )
 
 var marks = map[Action]string{Create: "+", Update: "~", Delete: "-", Extra: "?", Blocked: "!"}
@@ -47,7 +49,7 @@ func (e Entry) write(out *strings.Builder) {
 	if e.Action == Unchanged {
 		return
 	}
-	fmt.Fprintf(out, "%s %s %s", marks[e.Action], e.Action, printable(e.ID))
+	fmt.Fprintf(out, "%s %s %s", marks[e.Action], e.Action, wire.Printable(e.ID, unicode.ReplacementChar))
 	if e.Action == Extra {
 		out.WriteString(" (not in the file: kept)")
 	}
@@ -56,33 +58,22 @@ func (e Entry) write(out *strings.Builder) {
 		if i > 0 && e.Action == Create && change.depth() == 0 {
 			separator = ", "
 		}
-		fmt.Fprintf(out, "%s%s: %s", separator, printable(change.Path), e.describe(change))
+		out.WriteString(separator + wire.Printable(change.Path+": "+e.describe(change), unicode.ReplacementChar))
 	}
 	out.WriteByte('\n')
 	for _, problem := range e.Problems {
-		fmt.Fprintf(out, "    %s\n", printable(strings.TrimPrefix(problem.Field+": "+problem.Message, ": ")))
+		fmt.Fprintf(out, "    %s\n", wire.Printable(strings.TrimPrefix(problem.Field+": "+problem.Message, ": "), unicode.ReplacementChar))
 	}
 }
 
 func (e Entry) describe(change Change) string {
+	before := cmp.Or(change.Old, "(not set)")
 	switch {
 	case e.Action == Create:
-		return printable(change.New)
+		return change.New
 	case change.Old != change.New:
-		return shown(change.Old) + " -> " + shown(change.New)
+		return before + " -> " + cmp.Or(change.New, "(not set)")
 	default:
-		return shown(change.Old) + " (a hidden part differs)"
+		return before + " (a hidden part differs)"
 	}
-}
-
-func shown(value string) string { return printable(cmp.Or(value, "(not set)")) }
-
-// printable replaces characters that could control a terminal.
-func printable(text string) string {
-	return strings.Map(func(char rune) rune {
-		if unicode.IsPrint(char) {
-			return char
-		}
-		return unicode.ReplacementChar
-	}, text)
 }
