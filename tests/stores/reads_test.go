@@ -1,4 +1,4 @@
-package bench
+package stores
 
 import (
 	"context"
@@ -24,7 +24,7 @@ func BenchmarkReads(b *testing.B) {
 		before, store := heapInUse(), open()
 		fill(b, store, 0, total)
 		for range total / 5 {
-			update(b, store, rand.IntN(total))
+			updateRecord(b, store, rand.IntN(total))
 		}
 		b.Run("memory", func(b *testing.B) {
 			b.ReportMetric(float64(heapInUse()-before)/float64(total), "B/relayer")
@@ -93,7 +93,7 @@ func getDuring(b *testing.B, store relayer.Store, total int, id func() string) {
 	})
 	others.Go(func() {
 		for ; ctx.Err() == nil; time.Sleep(time.Millisecond) {
-			update(b, store, rand.IntN(total))
+			updateRecord(b, store, rand.IntN(total))
 		}
 	})
 	var times []time.Duration

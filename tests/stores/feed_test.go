@@ -1,4 +1,4 @@
-package linearizability
+package stores
 
 import (
 	"context"

@@ -1,6 +1,4 @@
-// Package linearizability records concurrent calls of a store and checks that the
-// results are linearizable: some sequential order of the calls gives the same.
-package linearizability
+package stores
 
 import (
 	"errors"

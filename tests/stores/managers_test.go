@@ -1,6 +1,6 @@
 //go:build unix
 
-package linearizability
+package stores
 
 import (
 	"errors"
@@ -85,7 +85,7 @@ func onlyWinner(t *testing.T, errs []error, check func(error)) int {
 	return winners[0]
 }
 
-func request(id, signer string) relayer.CreateRequest {
+func signedBy(id, signer string) relayer.CreateRequest {
 	return relayer.CreateRequest{ID: id, Name: "0", Network: "sepolia", NetworkType: relayer.EVM, SignerID: signer}
 }
 
@@ -95,7 +95,7 @@ func raceForSigner(t *testing.T, managers []*relayer.Manager) {
 	for round := range raceRounds {
 		id := func(racer int) string { return fmt.Sprintf("signer-%d-%d", round, racer) }
 		errs := race(managers, func(m *relayer.Manager, racer int) error {
-			_, err := m.Create(t.Context(), request(id(racer), "signer"))
+			_, err := m.Create(t.Context(), signedBy(id(racer), "signer"))
 			return err
 		})
 		winner := onlyWinner(t, errs, func(err error) { wantSignerRefused(t, err) })
@@ -123,7 +123,7 @@ func raceForID(t *testing.T, managers []*relayer.Manager) {
 	for round := range raceRounds {
 		id := fmt.Sprintf("id-%d", round)
 		errs := race(managers, func(m *relayer.Manager, racer int) error {
-			_, err := m.Create(t.Context(), request(id, fmt.Sprintf("%s-of-%d", id, racer)))
+			_, err := m.Create(t.Context(), signedBy(id, fmt.Sprintf("%s-of-%d", id, racer)))
 			return err
 		})
 		winner := onlyWinner(t, errs, func(err error) {
@@ -141,7 +141,7 @@ func raceForID(t *testing.T, managers []*relayer.Manager) {
 // raceUpdates counts in the name of a relayer. A racer tries again if its update
 // lost too many races.
 func raceUpdates(t *testing.T, managers []*relayer.Manager) {
-	if _, err := managers[0].Create(t.Context(), request("counter", "counter")); err != nil {
+	if _, err := managers[0].Create(t.Context(), signedBy("counter", "counter")); err != nil {
 		t.Fatal(err)
 	}
 	errs := race(managers, func(m *relayer.Manager, _ int) error {

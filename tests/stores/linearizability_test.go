@@ -1,4 +1,4 @@
-package linearizability
+package stores
 
 import (
 	"context"
@@ -14,12 +14,10 @@ import (
 	"time"
 
 	"github.com/anishathalye/porcupine"
-	"go.uber.org/goleak"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/memory"
 	"github.com/go-relayer/relayer/store/transfer"
-	"github.com/go-relayer/relayer/tests/internal/stores"
 )
 
 var (
@@ -27,12 +25,10 @@ var (
 	atMost    = flag.Duration("at-most", 3*time.Second, "time limit per store")
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
 func TestHistories(t *testing.T) {
-	for _, kind := range stores.All {
-		t.Run(kind.Name, func(t *testing.T) {
-			store := kind.New(t)
+	for _, kind := range kinds {
+		t.Run(kind.name, func(t *testing.T) {
+			store := kind.new(t)
 			checkHistories(t, store)
 			if store, ok := store.(transfer.Checker); ok {
 				if err := store.Check(t.Context()); err != nil {
@@ -67,7 +63,7 @@ func TestControl_FaultyStores(t *testing.T) {
 func wantFound(t *testing.T, stores []relayer.Store) {
 	for seed := range uint64(2000) {
 		empty(t, stores[0])
-		history, feed := record(t, stores, seed)
+		history, feed := recordHistory(t, stores, seed)
 		if feed.check(history) != nil || !porcupine.CheckOperations(model, history) {
 			return
 		}
@@ -154,7 +150,7 @@ func checkHistories(t *testing.T, stores ...relayer.Store) {
 	checked, calls := 0, 0
 	for ; checked < *histories && time.Since(start) < *atMost; checked++ {
 		empty(t, stores[0])
-		history, feed := record(t, stores, uint64(checked))
+		history, feed := recordHistory(t, stores, uint64(checked))
 		calls += len(history)
 		if err := feed.check(history); err != nil {
 			t.Fatalf("history %d: %v", checked, err)
@@ -197,9 +193,9 @@ const (
 	callsPerClient = 6
 )
 
-// record has clients call the stores concurrently, and returns each call with its
+// recordHistory has callers call the stores concurrently, and returns each call with its
 // result, its begin and its end, and the changes of the feed.
-func record(t *testing.T, stores []relayer.Store, seed uint64) ([]porcupine.Operation, *feed) {
+func recordHistory(t *testing.T, stores []relayer.Store, seed uint64) ([]porcupine.Operation, *feed) {
 	t.Helper()
 	followed := follow(t, stores[len(stores)-1])
 	begun := time.Now()
@@ -208,12 +204,12 @@ func record(t *testing.T, stores []relayer.Store, seed uint64) ([]porcupine.Oper
 	var done sync.WaitGroup
 	for c := range clients {
 		done.Go(func() {
-			client := &client{store: stores[c%len(stores)], random: rand.New(rand.NewPCG(seed, uint64(c))), seen: make(map[string]uint64)}
+			caller := &caller{store: stores[c%len(stores)], random: rand.New(rand.NewPCG(seed, uint64(c))), seen: make(map[string]uint64)}
 			<-start
 			for i := range callsPerClient {
-				in := client.draw(fmt.Sprintf("%d-%d-%d", seed, c, i))
+				in := caller.draw(fmt.Sprintf("%d-%d-%d", seed, c, i))
 				call := time.Since(begun).Nanoseconds()
-				out := client.call(t, in)
+				out := caller.call(t, in)
 				history[c*callsPerClient+i] = porcupine.Operation{
 					ClientId: c, Input: in, Call: call, Output: out, Return: time.Since(begun).Nanoseconds(),
 				}
@@ -226,15 +222,15 @@ func record(t *testing.T, stores []relayer.Store, seed uint64) ([]porcupine.Oper
 	return history, followed
 }
 
-// client bases its writes on the last revisions that it has seen.
-type client struct {
+// caller bases its writes on the last revisions that it has seen.
+type caller struct {
 	store  relayer.Store
 	random *rand.Rand
 	seen   map[string]uint64
 	after  uint64 // a sequence that it has seen
 }
 
-func (c *client) draw(content string) input {
+func (c *caller) draw(content string) input {
 	in := input{
 		verb:    verb(c.random.IntN(5)),
 		id:      string(rune('a' + c.random.IntN(3))),
@@ -259,7 +255,7 @@ func (c *client) draw(content string) input {
 	return in
 }
 
-func (c *client) call(t *testing.T, in input) output {
+func (c *caller) call(t *testing.T, in input) output {
 	content := []byte(in.content)
 	rec := relayer.Record{
 		ID: in.id, Claim: in.claim, Terms: []string{in.term}, Text: textOf(in.term), Revision: in.revision,
@@ -301,7 +297,7 @@ func (c *client) call(t *testing.T, in input) output {
 	return out
 }
 
-func (c *client) note(t *testing.T, recs []relayer.Record) []row {
+func (c *caller) note(t *testing.T, recs []relayer.Record) []row {
 	rows := make([]row, 0, len(recs))
 	for _, rec := range recs {
 		term := strings.Join(rec.Terms, " ")

@@ -1,4 +1,4 @@
-package bench
+package stores
 
 import (
 	"fmt"
@@ -7,12 +7,11 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/transfer"
-	"github.com/go-relayer/relayer/tests/internal/stores"
 )
 
-// record returns the record of a number, with the size and the terms of a usual relayer. Half of
+// recordOf returns the record of a number, with the size and the terms of a usual relayer. Half of
 // the records have paused=true, a third network=0, and one of 10,000 the label.
-func record(i int) relayer.Record {
+func recordOf(i int) relayer.Record {
 	id := idOf(i)
 	terms := []string{
 		fmt.Sprint("network=", i%3), fmt.Sprint("network_type=", i%3), "notification_id=ops",
@@ -32,14 +31,14 @@ func idOf(i int) string { return fmt.Sprintf("6b3c1f52-0d8e-4a4f-9a57-%012d", i)
 
 // eachStore runs a benchmark with an empty store in memory and in a file.
 func eachStore(b *testing.B, run func(b *testing.B, open func() relayer.Store)) {
-	for _, kind := range stores.All {
-		if kind.Name == "map" {
+	for _, kind := range kinds {
+		if kind.name == "map" {
 			continue // an example
 		}
-		b.Run(kind.Name, func(b *testing.B) {
+		b.Run(kind.name, func(b *testing.B) {
 			directory := b.TempDir()
 			run(b, func() relayer.Store {
-				store, err := kind.Open(b.Context(), directory)
+				store, err := kind.open(b.Context(), directory)
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -63,7 +62,7 @@ func fill(b *testing.B, store relayer.Store, first, end int) {
 	for ; first < end; first += page {
 		records := make([]relayer.Record, min(page, end-first))
 		for i := range records {
-			records[i] = record(first + i)
+			records[i] = recordOf(first + i)
 		}
 		if err := store.(transfer.Importer).Import(b.Context(), records); err != nil {
 			b.Fatal(err)

@@ -1,6 +1,6 @@
 //go:build unix
 
-package registry
+package stores
 
 import (
 	"fmt"
@@ -29,4 +29,17 @@ func TestRegistry_SameOutcomesOverPostgres(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// TestHistories_Postgres spreads the callers over two stores that share a schema,
+// as the instances of a host do.
+func TestHistories_Postgres(t *testing.T) {
+	checkHistories(t, openTwo(t)...)
+}
+
+// openTwo opens two stores on one schema.
+func openTwo(t *testing.T) []relayer.Store {
+	t.Helper()
+	connString := pgserver.Start(t).ConnString()
+	return []relayer.Store{pgtest.Open(t, connString), pgtest.Open(t, connString)}
 }

@@ -1,10 +1,8 @@
 //go:build soak
 
-// Package kubernetes checks the manifests of deploy/kubernetes.
-package kubernetes
+package docs
 
 import (
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -18,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// manifests are the decoded objects of a file.
+// manifests are the decoded objects of a file of deploy/kubernetes.
 type manifests struct {
 	Deployment            apps.Deployment
 	Service               core.Service
@@ -27,14 +25,10 @@ type manifests struct {
 	PodDisruptionBudget   policy.PodDisruptionBudget
 }
 
-// read decodes a file. A member that Kubernetes does not have, or a second object of a kind, fails.
-func read(t *testing.T, name string) (m manifests, kinds []string) {
+// readManifests decodes a file. A member that Kubernetes does not have, or a second object of a kind, fails.
+func readManifests(t *testing.T, name string) (m manifests, kinds []string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("../../deploy/kubernetes", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for document := range strings.SplitSeq(string(text), "\n---\n") {
+	for document := range strings.SplitSeq(read(t, "deploy/kubernetes/"+name), "\n---\n") {
 		var head struct{ Kind, APIVersion string }
 		if err := yaml.Unmarshal([]byte(document), &head); err != nil {
 			t.Fatal(err)
@@ -55,7 +49,7 @@ func read(t *testing.T, name string) (m manifests, kinds []string) {
 }
 
 func TestManifests_OneInstance(t *testing.T) {
-	m, kinds := read(t, "one.yaml")
+	m, kinds := readManifests(t, "one.yaml")
 	if !slices.Equal(kinds, []string{"PersistentVolumeClaim", "Deployment", "Service", "NetworkPolicy"}) {
 		t.Errorf("the kinds are %q", kinds)
 	}
@@ -78,7 +72,7 @@ func TestManifests_OneInstance(t *testing.T) {
 }
 
 func TestManifests_SeveralInstances(t *testing.T) {
-	m, kinds := read(t, "several.yaml")
+	m, kinds := readManifests(t, "several.yaml")
 	if !slices.Equal(kinds, []string{"Deployment", "PodDisruptionBudget", "Service", "NetworkPolicy"}) {
 		t.Errorf("the kinds are %q", kinds)
 	}

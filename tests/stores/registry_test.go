@@ -1,4 +1,4 @@
-package registry
+package stores
 
 import (
 	"context"
@@ -14,7 +14,6 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/memory"
-	"github.com/go-relayer/relayer/tests/internal/stores"
 )
 
 var scripts = flag.Uint64("scripts", 10, "random scripts; 30 in a long run")
@@ -62,11 +61,11 @@ func implementations() []implementation {
 		}},
 		{"client within a permission", func(t *testing.T) relayer.Registry { return newClient(t, newCrowded(t), inView) }},
 	}
-	for _, kind := range stores.All {
+	for _, kind := range kinds {
 		all = append(all,
-			implementation{"Manager over " + kind.Name, func(t *testing.T) relayer.Registry { return newManager(t, kind.New(t)) }},
-			implementation{"client of " + kind.Name, func(t *testing.T) relayer.Registry {
-				return newClient(t, newManager(t, kind.New(t)), relayer.Selector{})
+			implementation{"Manager over " + kind.name, func(t *testing.T) relayer.Registry { return newManager(t, kind.new(t)) }},
+			implementation{"client of " + kind.name, func(t *testing.T) relayer.Registry {
+				return newClient(t, newManager(t, kind.new(t)), relayer.Selector{})
 			}})
 	}
 	return all

@@ -1,4 +1,4 @@
-package bench
+package stores
 
 import (
 	"errors"
@@ -24,10 +24,10 @@ func BenchmarkWrites(b *testing.B) {
 		next := total
 		for _, writers := range []int{1, 64, 256} {
 			b.Run(fmt.Sprintf("create/writers=%d", writers), func(b *testing.B) {
-				next += measure(b, writers, func(i int) { create(b, store, next+i) })
+				next += measure(b, writers, func(i int) { createRecord(b, store, next+i) })
 			})
 			b.Run(fmt.Sprintf("update/writers=%d", writers), func(b *testing.B) {
-				measure(b, writers, func(i int) { update(b, store, i*7919%total) })
+				measure(b, writers, func(i int) { updateRecord(b, store, i*7919%total) })
 			})
 		}
 		b.Run("import", func(b *testing.B) {
@@ -60,14 +60,14 @@ func measure(b *testing.B, writers int, write func(i int)) int {
 	return written
 }
 
-func create(b *testing.B, store relayer.Store, i int) {
-	if _, err := store.Create(b.Context(), record(i)); err != nil {
+func createRecord(b *testing.B, store relayer.Store, i int) {
+	if _, err := store.Create(b.Context(), recordOf(i)); err != nil {
 		b.Error(err)
 	}
 }
 
-// update ignores a conflict with another update.
-func update(b *testing.B, store relayer.Store, i int) {
+// updateRecord ignores a conflict with another update.
+func updateRecord(b *testing.B, store relayer.Store, i int) {
 	rec, err := store.Get(b.Context(), idOf(i))
 	if err == nil {
 		_, err = store.Update(b.Context(), rec)
