@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -20,23 +19,12 @@ import (
 func TestApply_Order(t *testing.T) {
 	m := newManager(t)
 	create(t, m, minimal("z"), minimal("old"))
-	renamed := minimal("z")
-	renamed.Name = "new"
-	p := newPlan(t, m, []relayer.CreateRequest{minimal("b"), renamed, minimal("a")}, plan.Options{Prune: true})
+	desired := []relayer.CreateRequest{minimal("b"), renamed("z"), minimal("a")}
 	want := []plan.Result{{ID: "b", Action: plan.Create}, {ID: "z", Action: plan.Update}, {ID: "a", Action: plan.Create}, {ID: "old", Action: plan.Delete}}
-	if got := mustApply(t, p); !slices.Equal(got, want) {
+	if got := mustApply(t, newPlan(t, m, desired, plan.Options{Prune: true})); !slices.Equal(got, want) {
 		t.Errorf("results %v, want %v", got, want)
 	}
-	var ids []string
-	for r, err := range m.All(t.Context(), relayer.Selector{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		ids = append(ids, r.ID)
-	}
-	if slices.Sort(ids); !slices.Equal(ids, []string{"a", "b", "z"}) {
-		t.Errorf("stored %q", ids)
-	}
+	expectNoChanges(t, m, desired)
 }
 
 // Every change by another writer between plan and apply is a conflict, and stays.
@@ -50,9 +38,7 @@ func TestApply_Conflict(t *testing.T) {
 		}
 	}
 	theirs := func(id string) relayer.CreateRequest {
-		req := minimal(id)
-		req.Name = "theirs"
-		return req
+		return requestWith(id, func(r *relayer.CreateRequest) { r.Name = "theirs" })
 	}
 	for name, c := range map[string]struct {
 		interfere func(t *testing.T, m *relayer.Manager)
@@ -75,9 +61,7 @@ func TestApply_Conflict(t *testing.T) {
 				if isRemote {
 					registry = &remote{Registry: m}
 				}
-				changed := minimal("changed")
-				changed.Name = "ours"
-				p := newPlan(t, registry, []relayer.CreateRequest{changed, minimal("new"), minimal("last")}, plan.Options{Prune: true})
+				p := newPlan(t, registry, []relayer.CreateRequest{renamed("changed"), minimal("new"), minimal("last")}, plan.Options{Prune: true})
 				c.interfere(t, m)
 				results, err := p.Apply(t.Context(), plan.ApplyOptions{})
 				if !errors.Is(err, c.want) || err != nil && !strings.Contains(err.Error(), c.failed+": ") {
@@ -101,8 +85,7 @@ func TestApply_Conflict(t *testing.T) {
 
 // Deletes wait until everything else has succeeded.
 func TestApply_DeletesAfterFailure(t *testing.T) {
-	moved := minimal("moved")
-	moved.SignerID = "s2"
+	moved := requestWith("moved", func(r *relayer.CreateRequest) { r.SignerID = "s2" })
 	for name, desired := range map[string][]relayer.CreateRequest{"blocked": {minimal("moved")}, "conflict": {moved, minimal("new")}} {
 		m := newManager(t)
 		create(t, m, moved, minimal("extra"))
@@ -233,47 +216,20 @@ func TestApply_NotMadeByNew(t *testing.T) {
 	get(t, m, "a")
 }
 
-// reasons records the reason of every write.
-type reasons struct {
-	relayer.Registry
-	mu    sync.Mutex
-	given []string
-}
-
-func (r *reasons) add(options []relayer.WriteOption) {
-	settings, err := relayer.NewWriteSettings(options...)
-	if err != nil || settings.DryRun {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.given = append(r.given, settings.Reason)
-}
-
-func (r *reasons) Delete(ctx context.Context, id string, options ...relayer.WriteOption) error {
-	r.add(options)
-	return r.Registry.Delete(ctx, id, options...)
-}
-
 func TestApply_Reason(t *testing.T) {
 	const reason = "relayers.json: more for the fair"
 	for name := range registries(t, newManager(t)) {
 		m := newManager(t)
 		create(t, m, minimal("updated"), minimal("deleted"))
-		updated := minimal("updated")
-		updated.Name = "new"
-		registry := &reasons{Registry: registries(t, m)[name]}
-		p := newPlan(t, registry, []relayer.CreateRequest{updated, minimal("created")}, plan.Options{Prune: true})
+		p := newPlan(t, registries(t, m)[name], []relayer.CreateRequest{renamed("updated"), minimal("created")}, plan.Options{Prune: true})
 		_, err := p.Apply(t.Context(), plan.ApplyOptions{Reason: "two\nlines"})
 		expectProblems(t, err, relayer.FieldError{Field: "change_reason", Message: "must be one line without control characters"})
 		must(p.Apply(t.Context(), plan.ApplyOptions{Reason: reason}))(t)
-		for _, id := range []string{"updated", "created"} {
-			if got := get(t, m, id).LastChange.Reason; got != reason {
-				t.Errorf("%s: the reason of %s is %q", name, id, got)
+		for _, id := range []string{"updated", "created", "deleted"} {
+			changes, _, err := m.History(t.Context(), relayer.HistoryQuery{ID: id, Limit: 1})
+			if err != nil || changes[0].Info.Reason != reason {
+				t.Errorf("%s: the last change of %s is %+v, error %v", name, id, changes, err)
 			}
-		}
-		if !slices.Equal(registry.given, []string{reason}) {
-			t.Errorf("%s: the reasons of deletes are %q", name, registry.given)
 		}
 	}
 }

@@ -5,10 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"net/http/httptest"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/client"
+	"github.com/go-relayer/relayer/httpapi"
 	"github.com/go-relayer/relayer/plan"
 	"github.com/go-relayer/relayer/store/memory"
 )
@@ -61,6 +65,13 @@ func minimal(id string) relayer.CreateRequest {
 	return relayer.CreateRequest{ID: id, Name: "n", Network: "sepolia", NetworkType: relayer.EVM, SignerID: "s"}
 }
 
+// renamed returns a minimal request with another name.
+func renamed(id string) relayer.CreateRequest {
+	req := minimal(id)
+	req.Name = "new"
+	return req
+}
+
 // withURLs returns a minimal request with RPC endpoints.
 func withURLs(id string, urls ...relayer.RPCURL) relayer.CreateRequest {
 	req := minimal(id)
@@ -93,11 +104,7 @@ func get(t testing.TB, registry relayer.Registry, id string) *relayer.Relayer {
 
 func newPlan(t testing.TB, registry relayer.Registry, relayers []relayer.CreateRequest, options ...plan.Options) *plan.Plan {
 	t.Helper()
-	p, err := plan.New(t.Context(), registry, relayers, append(options, plan.Options{})[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return must(plan.New(t.Context(), registry, relayers, append(options, plan.Options{})[0]))(t)
 }
 
 func mustApply(t testing.TB, p *plan.Plan) []plan.Result {
@@ -158,4 +165,27 @@ func must[T any](value T, err error) func(testing.TB) T {
 		}
 		return value
 	}
+}
+
+const token = "test-token-0123456789"
+
+// serve returns a client of a server.
+func serve(t *testing.T, m *relayer.Manager) *client.Client {
+	t.Helper()
+	authenticate := must(httpapi.Tokens(map[string][]string{"alice": {token}}))(t)
+	server := httptest.NewServer(must(httpapi.New(m, authenticate, httpapi.WithRateLimit(0, 0)))(t))
+	t.Cleanup(server.Close)
+	return must(client.New(server.URL, client.WithToken(token), client.WithRetries(2, time.Second)))(t)
+}
+
+// document returns the JSON of a relayer.
+func document(t *testing.T, m *relayer.Manager, id string) string {
+	t.Helper()
+	return string(must(m.Documents().Get(t.Context(), id))(t).JSON)
+}
+
+// exported returns the masked file of a registry.
+func exported(t *testing.T, registry relayer.Registry) string {
+	t.Helper()
+	return string(must(plan.Export(t.Context(), registry, relayer.Selector{}))(t))
 }

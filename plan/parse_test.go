@@ -74,7 +74,6 @@ func TestParse_Problems(t *testing.T) {
 	valid, anonymous := relayerWith("a"), strings.Replace(relayerWith("a"), `"id":"a",`, "", 1)
 	for text, want := range map[string][]problem{
 		``:                                   {{Message: "the file must be a JSON object, not empty"}},
-		`-`:                                  {{Message: "the file must be a JSON object, which begins with {: convert it if it is YAML, has comments or a byte order mark"}},
 		"\ufeff{}":                           {{Message: "the file must be a JSON object, which begins with {: convert it if it is YAML, has comments or a byte order mark"}},
 		`[` + valid + `]`:                    {{Message: "the file must be a JSON object"}},
 		"# relayers\nrelayers:\n  - id: a\n": {{Message: "the file must be a JSON object, which begins with {: convert it if it is YAML, has comments or a byte order mark"}},

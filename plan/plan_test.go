@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"iter"
 	"math"
-	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -40,74 +39,73 @@ func TestNew_Actions(t *testing.T) {
 	}
 }
 
-// Fields that the file omits are cleared, except the default of Solana.
-func TestNew_OmittedFields(t *testing.T) {
-	m := newManager(t)
-	full := withURLs("a", "https://a.example/"+secret)
-	full.NotificationID, full.Paused = "alerts", true
-	cap := relayer.Gwei(100)
-	full.Policy = &relayer.EVMPolicy{GasPriceCap: &cap, WhitelistReceivers: []string{}}
-	solana := minimal("b")
-	solana.NetworkType, solana.Policy = relayer.Solana, &relayer.SolanaPolicy{
-		FeePaymentStrategy: new(relayer.FeePaidByRelayer),
-		SwapConfig:         &relayer.SolanaSwapConfig{CronSchedule: new("* * * * *"), MinBalanceThreshold: new(uint64(1))},
-	}
-	create(t, m, full, solana)
-
-	bare := minimal("b")
-	bare.NetworkType, bare.Policy = relayer.Solana, &relayer.SolanaPolicy{SwapConfig: &relayer.SolanaSwapConfig{MinBalanceThreshold: new(uint64(2))}}
-	desired := []relayer.CreateRequest{minimal("a"), bare}
-	p := newPlan(t, m, desired)
-	expectActions(t, p, plan.Update, plan.Update)
-	expectChanges(t, p.Entries()[0],
-		plan.Change{Path: "custom_rpc_urls", Old: `[{"url":"https://a.example/***","weight":100}]`},
-		plan.Change{Path: "notification_id", Old: `"alerts"`},
-		plan.Change{Path: "paused", Old: "true", New: "false"},
-		plan.Change{Path: "policies.gas_price_cap", Old: "100000000000"},
-		plan.Change{Path: "policies.whitelist_receivers", Old: "[]"})
-	expectChanges(t, p.Entries()[1],
-		plan.Change{Path: "policies.fee_payment_strategy", Old: `"relayer"`, New: `"user"`},
-		plan.Change{Path: "policies.swap_config.cron_schedule", Old: `"* * * * *"`},
-		plan.Change{Path: "policies.swap_config.min_balance_threshold", Old: "1", New: "2"})
-	mustApply(t, p)
-	expectActions(t, newPlan(t, m, desired), plan.Unchanged, plan.Unchanged)
-	if got := get(t, m, "a"); got.NotificationID != "" || got.CustomRPCURLs != nil || !reflect.DeepEqual(got.Policy, new(relayer.EVMPolicy)) {
-		t.Errorf("got %v", got)
-	}
+// requestWith returns a minimal request with a difference.
+func requestWith(id string, change func(*relayer.CreateRequest)) relayer.CreateRequest {
+	req := minimal(id)
+	change(&req)
+	return req
 }
 
-// Settings are compared member by member, in exports and files too, and removed as a whole.
-func TestNew_Settings(t *testing.T) {
-	m := newManager(t)
-	with := func(settings string) relayer.CreateRequest {
-		req := minimal("a")
-		req.Settings = []byte(settings)
-		return req
+// A plan shows the changes of each field, and makes the stored relayer equal to that of the file.
+// Fields that the file omits are cleared, except the default of Solana.
+func TestNew_Changes(t *testing.T) {
+	labels := func(pairs map[string]string) relayer.CreateRequest {
+		return requestWith("a", func(r *relayer.CreateRequest) { r.Labels = pairs })
 	}
-	create(t, m, with(`{"b":{"x":1,"y":[1]},"c":true}`))
-	exported, err := plan.Export(t.Context(), m, relayer.Selector{})
-	if err != nil {
-		t.Fatal(err)
+	settings := func(text string) relayer.CreateRequest {
+		return requestWith("a", func(r *relayer.CreateRequest) { r.Settings = []byte(text) })
 	}
-	config := must(plan.Parse(exported, nil))(t)
-	expectActions(t, newPlan(t, m, config.Relayers), plan.Unchanged)
-	expectActions(t, newPlan(t, m, []relayer.CreateRequest{with(` {"c":true, "b":{"y":[1],"x":1,"z":null}} `)}), plan.Unchanged)
-
-	p := newPlan(t, m, []relayer.CreateRequest{with(`{"b":{"x":2,"z":"é"}}`)})
-	expectChanges(t, p.Entries()[0],
-		plan.Change{Path: "settings.b.x", Old: "1", New: "2"},
-		plan.Change{Path: "settings.b.y", Old: "[1]"},
-		plan.Change{Path: "settings.b.z", New: `"é"`},
-		plan.Change{Path: "settings.c", Old: "true"})
-	mustApply(t, p)
-	if got := get(t, m, "a"); string(got.Settings) != `{"b":{"x":2,"z":"é"}}` {
-		t.Errorf("settings %s", got.Settings)
+	solana := func(policy relayer.SolanaPolicy) relayer.CreateRequest {
+		return requestWith("a", func(r *relayer.CreateRequest) { r.NetworkType, r.Policy = relayer.Solana, &policy })
 	}
-	p = newPlan(t, m, []relayer.CreateRequest{minimal("a")})
-	expectChanges(t, p.Entries()[0], plan.Change{Path: "settings", Old: `{"b":{"x":2,"z":"é"}}`})
-	mustApply(t, p)
-	if got := get(t, m, "a"); got.Settings != nil {
-		t.Errorf("settings %s", got.Settings)
+	full := withURLs("a", "https://a.example/"+secret)
+	full.NotificationID, full.Paused = "alerts", true
+	full.Policy = &relayer.EVMPolicy{GasPriceCap: new(relayer.Gwei(100)), WhitelistReceivers: []string{}}
+	for _, c := range []struct {
+		stored, desired relayer.CreateRequest
+		want            []plan.Change
+	}{
+		{full, minimal("a"), []plan.Change{
+			{Path: "custom_rpc_urls", Old: `[{"url":"https://a.example/***","weight":100}]`},
+			{Path: "notification_id", Old: `"alerts"`},
+			{Path: "paused", Old: "true", New: "false"},
+			{Path: "policies.gas_price_cap", Old: "100000000000"},
+			{Path: "policies.whitelist_receivers", Old: "[]"},
+		}},
+		{solana(relayer.SolanaPolicy{
+			FeePaymentStrategy: new(relayer.FeePaidByRelayer),
+			SwapConfig:         &relayer.SolanaSwapConfig{CronSchedule: new("* * * * *"), MinBalanceThreshold: new(uint64(1))},
+		}), solana(relayer.SolanaPolicy{SwapConfig: &relayer.SolanaSwapConfig{MinBalanceThreshold: new(uint64(2))}}), []plan.Change{
+			{Path: "policies.fee_payment_strategy", Old: `"relayer"`, New: `"user"`},
+			{Path: "policies.swap_config.cron_schedule", Old: `"* * * * *"`},
+			{Path: "policies.swap_config.min_balance_threshold", Old: "1", New: "2"},
+		}},
+		{settings(`{"b":{"x":1,"y":[1]},"c":true}`), settings(` {"c":true, "b":{"y":[1],"x":1,"z":null}} `), nil},
+		{settings(`{"b":{"x":1,"y":[1]},"c":true}`), settings(`{"b":{"x":2,"z":"é"}}`), []plan.Change{
+			{Path: "settings.b.x", Old: "1", New: "2"},
+			{Path: "settings.b.y", Old: "[1]"},
+			{Path: "settings.b.z", New: `"é"`},
+			{Path: "settings.c", Old: "true"},
+		}},
+		{settings(`{"b":1}`), minimal("a"), []plan.Change{{Path: "settings", Old: `{"b":1}`}}},
+		{labels(map[string]string{"kept": "1", "changed": "old", "team/removed": ""}), labels(map[string]string{"kept": "1", "changed": "new", "added": "x"}), []plan.Change{
+			{Path: "labels.added", New: `"x"`},
+			{Path: "labels.changed", Old: `"old"`, New: `"new"`},
+			{Path: "labels.team/removed", Old: `""`},
+		}},
+		{labels(map[string]string{"kept": "1"}), minimal("a"), []plan.Change{{Path: "labels.kept", Old: `"1"`}}},
+	} {
+		m, want := newManager(t), newManager(t)
+		create(t, m, c.stored)
+		create(t, want, c.desired)
+		expectNoChanges(t, m, parse(t, exported(t, m)).Relayers)
+		p := newPlan(t, m, []relayer.CreateRequest{c.desired})
+		expectChanges(t, p.Entries()[0], c.want...)
+		mustApply(t, p)
+		expectNoChanges(t, m, []relayer.CreateRequest{c.desired})
+		if got := document(t, m, "a"); got != document(t, want, "a") {
+			t.Errorf("stored %s, want %s", got, document(t, want, "a"))
+		}
 	}
 }
 
@@ -132,13 +130,12 @@ func TestNew_KeepPaused(t *testing.T) {
 // Headers are compared like URLs: a plan sees a rotated value, and shows none.
 func TestNew_Headers(t *testing.T) {
 	with := func(url relayer.RPCURL, value relayer.Secret) relayer.CreateRequest {
-		req := minimal("a")
-		req.CustomRPCURLs = []relayer.RPCConfig{{URL: url, Weight: new(100.0), Headers: map[string]relayer.Secret{"X-Key": value}}}
+		req := withURLs("a", url)
+		req.CustomRPCURLs[0].Headers = map[string]relayer.Secret{"X-Key": value}
 		return req
 	}
 	const url, shown = "https://rpc.example/key", `[{"url":"https://rpc.example/***","weight":100,"headers":{"X-Key":"***"}}]`
-	m := newManager(t)
-	served := newManager(t)
+	m, served := newManager(t), newManager(t)
 	for _, registry := range []relayer.Registry{m, sealedManager(t, memory.New(), keysOf(t, "k", keyText)), serve(t, served)} {
 		create(t, registry, with(url, secret+"1"))
 		expectActions(t, newPlan(t, registry, []relayer.CreateRequest{with(url, secret+"1")}), plan.Unchanged)
@@ -218,10 +215,8 @@ func TestNew_FullURLs(t *testing.T) {
 		"of a server":    {[]relayer.RPCURL{base + "***", "https://b.example"}, 100, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newManager(t)
-			sealing := sealedManager(t, memory.New(), keysOf(t, "k", keyText))
 			served := newManager(t)
-			for _, registry := range []relayer.Registry{m, sealing, serve(t, served)} {
+			for _, registry := range []relayer.Registry{newManager(t), sealedManager(t, memory.New(), keysOf(t, "k", keyText)), serve(t, served)} {
 				create(t, registry, withURLs("a", base+"1", "https://u:p@b.example"))
 				desired := withURLs("a", c.urls...)
 				for i := range c.urls[:min(1, len(c.urls))] {
@@ -305,9 +300,7 @@ func TestNew_MaskedURLInFile(t *testing.T) {
 func TestNew_NoRevisions(t *testing.T) {
 	registry := &remote{Registry: newManager(t), withoutRevisions: true}
 	create(t, registry, minimal("a"), minimal("b"), minimal("c"))
-	renamed := minimal("b")
-	renamed.Name = "new"
-	p := newPlan(t, registry, []relayer.CreateRequest{minimal("a"), renamed, minimal("d")}, plan.Options{Prune: true})
+	p := newPlan(t, registry, []relayer.CreateRequest{minimal("a"), renamed("b"), minimal("d")}, plan.Options{Prune: true})
 	const want = `! blocked b
     the registry returns no revision, so that a change could overwrite that of another writer
 + create d
@@ -365,7 +358,9 @@ func TestNew_InvalidInput(t *testing.T) {
 	unencodable.CustomRPCURLs[0].Weight = new(math.NaN())
 	notUTF8 := minimal("d")
 	notUTF8.Name = "\xff"
-	_, err := plan.New(t.Context(), m, []relayer.CreateRequest{minimal("a"), minimal(""), minimal("a"), {ID: "b"}, unencodable, notUTF8}, plan.Options{})
+	_, err := plan.New(t.Context(), m, nil, plan.Options{Selector: relayer.Selector{}.Where("owner", "ci")})
+	expectProblems(t, err, relayer.FieldError{Field: "owner", Message: "is not a known key of a selector"})
+	_, err = plan.New(t.Context(), m, []relayer.CreateRequest{minimal("a"), minimal(""), minimal("a"), {ID: "b"}, unencodable, notUTF8}, plan.Options{})
 	expectAllProblems(t, err, []relayer.FieldError{
 		{Field: "relayers[1].id", Message: "is required"},
 		{Field: "relayers[2].id", Message: "must be unique: relayers[0] has the same"},
@@ -378,14 +373,17 @@ func TestNew_InvalidInput(t *testing.T) {
 	})
 }
 
+// A create shows every field, with the hidden parts of its URLs masked.
 func TestPlan_String(t *testing.T) {
 	m := newManager(t)
-	moved := minimal("moved")
-	moved.SignerID = "s2"
+	moved := requestWith("moved", func(r *relayer.CreateRequest) { r.SignerID = "s2" })
 	create(t, m, withURLs("a", "https://old.example/"+secret), withURLs("b", "https://b.example/"+secret), minimal("moved"), minimal("same"), minimal("extra"))
 	changed := withURLs("a", "https://new.example/"+secret)
 	changed.Name, changed.NotificationID = "\x1b[2J\u202e\u009b", "alerts"
-	desired := []relayer.CreateRequest{changed, withURLs("b", "https://b.example/other"+secret), withURLs("new", "https://c.example/"+secret), moved, minimal("same")}
+	full := withURLs("new", "https://"+secret+"@a.example", "https://b.example/"+secret)
+	full.NotificationID, full.Paused, full.CustomRPCURLs[1].Weight = "alerts\x1b", true, new(0.0)
+	full.Policy = &relayer.EVMPolicy{GasPriceCap: new(relayer.MustParseAmount("7")), WhitelistReceivers: []string{}}
+	desired := []relayer.CreateRequest{changed, withURLs("b", "https://b.example/other"+secret), full, moved, minimal("same")}
 	const want = `~ update a
     custom_rpc_urls: [{"url":"https://old.example/***","weight":100}] -> [{"url":"https://new.example/***","weight":100}]
     name: "n" -> "\u001b[2J��"
@@ -393,8 +391,10 @@ func TestPlan_String(t *testing.T) {
 ~ update b
     custom_rpc_urls: [{"url":"https://b.example/***","weight":100}] (a hidden part differs)
 + create new
-    name: "n", network: "sepolia", network_type: "evm", paused: false, signer_id: "s"
-    custom_rpc_urls: [{"url":"https://c.example/***","weight":100}]
+    name: "n", network: "sepolia", network_type: "evm", notification_id: "alerts\u001b", paused: true, signer_id: "s"
+    custom_rpc_urls: [{"url":"https://a.example","weight":100},{"url":"https://b.example/***","weight":0}]
+    policies.gas_price_cap: 7
+    policies.whitelist_receivers: []
 ! blocked moved
     signer_id: must not be changed from "s" to "s2": delete the relayer first
 ? extra extra (not in the file: kept)

@@ -63,13 +63,6 @@ func TestWithSelector_StateOfRegistry(t *testing.T) {
 	expectActions(t, newPlan(t, m, []relayer.CreateRequest{minimal("paused")}, plan.Options{Selector: paused}), plan.Blocked)
 }
 
-func TestWithSelector_Invalid(t *testing.T) {
-	_, err := plan.New(t.Context(), newManager(t), nil, plan.Options{Selector: relayer.Selector{}.Where("owner", "ci")})
-	if invalid, ok := errors.AsType[*relayer.ValidationError](err); !ok || invalid.Fields[0].Field != "owner" {
-		t.Errorf("error %v", err)
-	}
-}
-
 func TestExport_Selector(t *testing.T) {
 	m := newManager(t)
 	create(t, m, labeled("a", "ci"), labeled("b", "other"))
@@ -80,24 +73,6 @@ func TestExport_Selector(t *testing.T) {
 			t.Errorf("%s: exported %s", name, file)
 		}
 		expectActions(t, newPlan(t, registry, desired), plan.Unchanged, plan.Extra)
-	}
-}
-
-// The file determines all labels.
-func TestNew_Labels(t *testing.T) {
-	stored, desired := minimal("a"), minimal("a")
-	stored.Labels = map[string]string{"kept": "1", "changed": "old", "team/removed": ""}
-	desired.Labels = map[string]string{"kept": "1", "changed": "new", "added": "x"}
-	m := newManager(t)
-	create(t, m, stored)
-	p := newPlan(t, m, []relayer.CreateRequest{desired})
-	expectChanges(t, p.Entries()[0], plan.Change{Path: "labels.added", New: `"x"`},
-		plan.Change{Path: "labels.changed", Old: `"old"`, New: `"new"`}, plan.Change{Path: "labels.team/removed", Old: `""`})
-	mustApply(t, p)
-	expectActions(t, newPlan(t, m, []relayer.CreateRequest{desired}), plan.Unchanged)
-	mustApply(t, newPlan(t, m, []relayer.CreateRequest{minimal("a")}))
-	if got := get(t, m, "a"); len(got.Labels) > 0 {
-		t.Errorf("the labels are %v", got.Labels)
 	}
 }
 
@@ -168,16 +143,14 @@ func (r silent) Patch(ctx context.Context, id string, patch []byte, options ...r
 func TestNew_NotCompared(t *testing.T) {
 	m := newManager(t)
 	create(t, m, minimal("a"), withURLs("b", "https://rpc.example/"+secret))
-	renamed := minimal("a")
-	renamed.Name = "new"
 	for _, registry := range []relayer.Registry{&withoutDryRuns{m, errors.ErrUnsupported}, &withoutDryRuns{m, client.ErrForbidden}, silent{m}} {
-		for _, first := range []relayer.CreateRequest{minimal("new"), minimal("a"), renamed} {
+		for _, first := range []relayer.CreateRequest{minimal("new"), minimal("a"), renamed("a")} {
 			_, err := plan.New(t.Context(), registry, []relayer.CreateRequest{first, withURLs("b", "https://rpc.example/"+secret)}, plan.Options{})
 			if err == nil || !strings.HasPrefix(err.Error(), "b: the RPC URLs could not be compared") || strings.Contains(err.Error(), secret) {
 				t.Errorf("%T: error %v", registry, err)
 			}
 		}
-		expectActions(t, newPlan(t, registry, []relayer.CreateRequest{renamed, withURLs("b", "https://rpc.example/***")}), plan.Update, plan.Unchanged)
+		expectActions(t, newPlan(t, registry, []relayer.CreateRequest{renamed("a"), withURLs("b", "https://rpc.example/***")}), plan.Update, plan.Unchanged)
 	}
 }
 

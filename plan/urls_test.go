@@ -11,16 +11,6 @@ import (
 	"github.com/go-relayer/relayer/plan"
 )
 
-// exported returns the masked file of a registry.
-func exported(t *testing.T, registry relayer.Registry) string {
-	t.Helper()
-	file, err := plan.Export(t.Context(), registry, relayer.Selector{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(file)
-}
-
 func urlsOf(r *relayer.Relayer) (urls []string) {
 	for _, endpoint := range r.CustomRPCURLs {
 		urls = append(urls, string(endpoint.URL))
@@ -48,7 +38,6 @@ func TestExport_UserInformation(t *testing.T) {
 	if got := len(p.Entries()[0].Problems); got != 3 {
 		t.Errorf("%d problems, want 3: %s", got, p)
 	}
-
 }
 
 // User information is removed with its endpoint, because a Manager takes the URL without
