@@ -41,12 +41,32 @@ func open(t testing.TB, source relayer.Registry, selector relayer.Selector) *mir
 	return m
 }
 
-// faultySource is a Manager whose watches fail on demand.
+// faultySource is a Manager that fails on demand, and whose pages have one relayer.
 type faultySource struct {
 	*relayer.Manager
 	mu     sync.Mutex
 	cancel context.CancelCauseFunc
 	refuse error // for every read and watch
+
+	// Hooks, or nil.
+	beforePage func()
+	onPage     func(*relayer.Page)
+	onChange   func(*relayer.Change)
+}
+
+// newSource returns a source with relayers of the network sepolia.
+func newSource(t testing.TB, ids ...string) *faultySource {
+	t.Helper()
+	s := &faultySource{Manager: newManager(t)}
+	create(t, s.Manager, ids...)
+	return s
+}
+
+func create(t testing.TB, m *relayer.Manager, ids ...string) {
+	t.Helper()
+	for _, id := range ids {
+		mustCreate(t, m, request(id, "sepolia", nil))
+	}
 }
 
 // fail ends the present watch with an error.
@@ -67,17 +87,34 @@ func (s *faultySource) setRefuse(err error) {
 	}
 }
 
-func (s *faultySource) refused() error {
+// replace replaces the Manager, as if a backup had been restored.
+func (s *faultySource) replace(manager *relayer.Manager) {
+	s.mu.Lock()
+	s.Manager = manager
+	s.mu.Unlock()
+	s.fail(relayer.ErrGap)
+}
+
+func (s *faultySource) current() (*relayer.Manager, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.refuse
+	return s.Manager, s.refuse
 }
 
 func (s *faultySource) List(ctx context.Context, query relayer.ListQuery) (*relayer.Page, error) {
-	if err := s.refused(); err != nil {
+	if s.beforePage != nil {
+		s.beforePage()
+	}
+	manager, err := s.current()
+	if err != nil {
 		return nil, err
 	}
-	return s.Manager.List(ctx, query)
+	query.PerPage = 1
+	page, err := manager.List(ctx, query)
+	if err == nil && s.onPage != nil {
+		s.onPage(page)
+	}
+	return page, err
 }
 
 func (s *faultySource) Watch(ctx context.Context, query relayer.WatchQuery) iter.Seq2[relayer.Change, error] {
@@ -85,22 +122,29 @@ func (s *faultySource) Watch(ctx context.Context, query relayer.WatchQuery) iter
 	s.mu.Lock()
 	s.cancel = cancel
 	s.mu.Unlock()
-	if err := s.refused(); err != nil {
+	manager, err := s.current()
+	if err != nil {
 		cancel(err)
 	}
-	changes := s.Manager.Watch(ctx, query)
+	changes := manager.Watch(ctx, query)
 	return func(yield func(relayer.Change, error) bool) {
 		defer cancel(nil)
+		send := func(change relayer.Change, err error) bool {
+			if s.onChange != nil {
+				s.onChange(&change)
+			}
+			return yield(change, err)
+		}
 		for change, err := range changes {
 			if ctx.Err() != nil {
 				break
 			}
-			if !yield(change, err) {
+			if !send(change, err) {
 				return
 			}
 		}
 		if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
-			yield(relayer.Change{}, cause)
+			send(relayer.Change{}, cause)
 		}
 	}
 }
@@ -117,43 +161,19 @@ func content(t testing.TB, reader relayer.Reader, selector relayer.Selector) (al
 	return all
 }
 
-// hookedSource is a Manager that calls a hook after each page, whose pages have one relayer.
-type hookedSource struct {
-	*faultySource
-	hook atomic.Pointer[func(*relayer.Page)]
-}
-
-func newHookedSource(t *testing.T) *hookedSource {
-	return &hookedSource{faultySource: &faultySource{Manager: newManager(t)}}
-}
-
-func (s *hookedSource) onPage(hook func(*relayer.Page)) { s.hook.Store(&hook) }
-
-func (s *hookedSource) List(ctx context.Context, query relayer.ListQuery) (*relayer.Page, error) {
-	query.PerPage = 1
-	page, err := s.faultySource.List(ctx, query)
-	if hook := s.hook.Load(); err == nil && hook != nil {
-		(*hook)(page)
-	}
-	return page, err
-}
-
 // The changes during a read take effect, in their order, and no change goes back before a
 // state that was read: neither a consumer nor a read sees one.
 func TestOpen_ChangesDuringRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source, ctx := newHookedSource(t), t.Context()
-		for _, id := range []string{"a", "b", "c", "d"} {
-			mustCreate(t, source.Manager, request(id, "sepolia", nil))
-		}
+		source, ctx := newSource(t, "a", "b", "c", "d"), t.Context()
 		var want []string
 		pages := 0
-		source.onPage(func(*relayer.Page) {
+		source.onPage = func(*relayer.Page) {
 			if pages++; pages != 2 { // a and b are read
 				return
 			}
 			for i := range 20 {
-				mustCreate(t, source.Manager, request(fmt.Sprintf("new-%d", i), "sepolia", nil))
+				create(t, source.Manager, fmt.Sprintf("new-%d", i))
 			}
 			for _, id := range []string{"b", "new-7"} {
 				if err := source.Delete(ctx, id); err != nil {
@@ -167,7 +187,7 @@ func TestOpen_ChangesDuringRead(t *testing.T) {
 			mustCreate(t, source.Manager, request("b", "mainnet", nil))
 			want = content(t, source.Manager, relayer.Selector{})
 			synctest.Wait()
-		})
+		}
 		m := open(t, source, relayer.Selector{})
 		got := content(t, m, relayer.Selector{})
 		slices.Sort(got)
@@ -176,28 +196,6 @@ func TestOpen_ChangesDuringRead(t *testing.T) {
 			t.Errorf("the view is\n%q\nwant\n%q", got, want)
 		}
 	})
-}
-
-// laggingSource is a source whose pages and changes are late.
-type laggingSource struct {
-	*hookedSource
-	beforePage func()
-	lag        time.Duration // of each change
-}
-
-func (s *laggingSource) List(ctx context.Context, query relayer.ListQuery) (*relayer.Page, error) {
-	s.beforePage()
-	return s.hookedSource.List(ctx, query)
-}
-
-func (s *laggingSource) Watch(ctx context.Context, query relayer.WatchQuery) iter.Seq2[relayer.Change, error] {
-	return func(yield func(relayer.Change, error) bool) {
-		for change, err := range s.hookedSource.Watch(ctx, query) {
-			if time.Sleep(s.lag); !yield(change, err) {
-				return
-			}
-		}
-	}
 }
 
 func rename(t *testing.T, m *relayer.Manager, id string) {
@@ -210,10 +208,8 @@ func rename(t *testing.T, m *relayer.Manager, id string) {
 func TestChanges_LateChangesOfRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pages := 0
-		source := &laggingSource{newHookedSource(t), func() {}, 10 * time.Second}
-		for _, id := range []string{"a", "b", "c"} {
-			mustCreate(t, source.Manager, request(id, "sepolia", nil))
-		}
+		source := newSource(t, "a", "b", "c")
+		source.onChange = func(*relayer.Change) { time.Sleep(10 * time.Second) }
 		m := open(t, source, relayer.Selector{})
 		seen := make(map[string]uint64)
 		go func() {
@@ -252,34 +248,27 @@ func TestChanges_LateChangesOfRead(t *testing.T) {
 // after it, are changes of other relayers, which it does not get.
 func TestOpen_LastChangeNotSelected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := newHookedSource(t)
+		source := newSource(t)
 		mustCreate(t, source.Manager, request("other", "mainnet", nil))
-		for _, id := range []string{"a", "b"} {
-			mustCreate(t, source.Manager, request(id, "sepolia", nil))
+		create(t, source.Manager, "a", "b")
+		source.onPage = func(*relayer.Page) { // only the first of these changes becomes a heartbeat
+			rename(t, source.Manager, "other")
+			rename(t, source.Manager, "other")
 		}
-		source.onPage(func(*relayer.Page) { // only the first of these changes becomes a heartbeat
-			rename(t, source.Manager, "other")
-			rename(t, source.Manager, "other")
-		})
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // two heartbeats
 		defer cancel()
-		m, err := mirror.Open(ctx, source, relayer.Selector{}.Where("network", "sepolia"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		m.Close()
+		must(mirror.Open(ctx, source, relayer.Selector{}.Where("network", "sepolia")))(t).Close()
 	})
 }
 
 // While all relayers are read again, the view remains as it is, and ages.
 func TestMirror_ReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source, ctx := newHookedSource(t), t.Context()
-		mustCreate(t, source.Manager, request("a", "sepolia", nil))
+		source, ctx := newSource(t, "a"), t.Context()
 		m := open(t, source, relayer.Selector{})
 		synctest.Wait() // until it watches
 		opened := m.CaughtUp()
-		source.onPage(func(*relayer.Page) { time.Sleep(time.Minute) })
+		source.onPage = func(*relayer.Page) { time.Sleep(time.Minute) }
 		source.fail(relayer.ErrGap)
 		time.Sleep(30 * time.Second)
 		must(source.Pause(ctx, "a"))(t)
@@ -305,16 +294,13 @@ func TestMirror_ReadAgain(t *testing.T) {
 func TestOpen_SlowRead(t *testing.T) {
 	for _, isChanged := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			source := newHookedSource(t)
-			for _, id := range []string{"a", "b", "c"} {
-				mustCreate(t, source.Manager, request(id, "sepolia", nil))
-			}
-			source.onPage(func(page *relayer.Page) {
+			source := newSource(t, "a", "b", "c")
+			source.onPage = func(page *relayer.Page) {
 				if isChanged && page.Relayers[0].ID == "a" {
 					rename(t, source.Manager, "a")
 				}
 				time.Sleep(time.Second)
-			})
+			}
 			if age := time.Since(open(t, source, relayer.Selector{}).CaughtUp()); age != time.Second {
 				t.Errorf("the view is %v old, want 1s (changed %t)", age, isChanged)
 			}
@@ -325,17 +311,14 @@ func TestOpen_SlowRead(t *testing.T) {
 // The differences of a read are reported once, deletions first.
 func TestChanges_ReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source, ctx := newHookedSource(t), t.Context()
-		for _, id := range []string{"1", "2", "3"} {
-			mustCreate(t, source.Manager, request(id, "sepolia", nil))
-		}
+		source, ctx := newSource(t, "1", "2", "3"), t.Context()
 		m := open(t, source, relayer.Selector{})
 		var got []string
 		go collectChanges(ctx, m, &got)
 		synctest.Wait()
 		source.setRefuse(errors.New("unreachable"))
 		must(source.Pause(ctx, "2"))(t)
-		mustCreate(t, source.Manager, request("4", "sepolia", nil))
+		create(t, source.Manager, "4")
 		if err := source.Delete(ctx, "3"); err != nil {
 			t.Fatal(err)
 		}
@@ -359,51 +342,28 @@ func collectChanges(ctx context.Context, m *mirror.Mirror, changes *[]string) {
 	}
 }
 
-// replaceable is a source whose Manager can be replaced, as by a backup that is restored.
-type replaceable struct {
-	relayer.Registry
-	current atomic.Pointer[faultySource]
-}
-
-func newReplaceable(manager *relayer.Manager) *replaceable {
-	s := new(replaceable)
-	s.current.Store(&faultySource{Manager: manager})
-	return s
-}
-
-func (s *replaceable) replace(manager *relayer.Manager) {
-	s.current.Swap(&faultySource{Manager: manager}).fail(relayer.ErrGap)
-}
-
-func (s *replaceable) List(ctx context.Context, query relayer.ListQuery) (*relayer.Page, error) {
-	return s.current.Load().List(ctx, query)
-}
-
-func (s *replaceable) Watch(ctx context.Context, query relayer.WatchQuery) iter.Seq2[relayer.Change, error] {
-	return s.current.Load().Watch(ctx, query)
-}
-
 // A registry that was restored or replaced becomes the content of the view, whatever its
 // revisions, and is reported as changes.
 func TestMirror_RestoredRegistry(t *testing.T) {
 	for name, test := range map[string]struct {
-		changes int // of the relayer before the restore, with the final state active
-		fill    func(*testing.T, *relayer.Manager)
+		changes int // of the relayer before the restore
+		isEmpty bool
 		want    []string
 	}{
-		"equal revisions": {1, func(t *testing.T, m *relayer.Manager) { mustCreate(t, m, request("a", "sepolia", nil)); pause(t, m) }, []string{"created a", "updated a"}},
-		"lower revisions": {6, func(t *testing.T, m *relayer.Manager) { mustCreate(t, m, request("a", "sepolia", nil)); pause(t, m) }, []string{"created a", "updated a"}},
-		"empty":           {1, func(*testing.T, *relayer.Manager) {}, []string{"created a", "deleted a"}},
+		"equal revisions": {1, false, []string{"created a", "updated a"}},
+		"lower revisions": {6, false, []string{"created a", "updated a"}},
+		"empty":           {1, true, []string{"created a", "deleted a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				before, restored := newManager(t), newManager(t)
-				mustCreate(t, before, request("a", "sepolia", nil))
+				source, restored := newSource(t, "a"), newManager(t)
 				for range test.changes {
-					must(before.Update(t.Context(), "a", func(r *relayer.Relayer) error { r.Name += "."; return nil }))(t)
+					rename(t, source.Manager, "a")
 				}
-				test.fill(t, restored)
-				source := newReplaceable(before)
+				if !test.isEmpty {
+					create(t, restored, "a")
+					pause(t, restored)
+				}
 				m := open(t, source, relayer.Selector{})
 				var changes []string
 				go collectChanges(t.Context(), m, &changes)
@@ -429,8 +389,7 @@ func pause(t *testing.T, m *relayer.Manager) {
 
 // Every range begins with the relayers of the view.
 func TestChanges_RangedAgain(t *testing.T) {
-	manager := newManager(t)
-	mustCreate(t, manager, request("a", "sepolia", nil))
+	manager := newSource(t, "a").Manager
 	changes := open(t, manager, relayer.Selector{}).Changes(t.Context())
 	for range 2 {
 		for c := range changes {
@@ -449,7 +408,7 @@ func TestChanges_SlowConsumer(t *testing.T) {
 		m := open(t, manager, relayer.Selector{})
 		next, stop := iter.Pull(m.Changes(ctx))
 		defer stop()
-		mustCreate(t, manager, request("a", "sepolia", nil))
+		create(t, manager, "a")
 		first, _ := next()
 		for i := range 1000 { // no change of the store waits
 			if i%400 == 0 {
@@ -459,12 +418,12 @@ func TestChanges_SlowConsumer(t *testing.T) {
 				must(change(ctx, "a"))(t)
 			}
 		}
-		mustCreate(t, manager, request("short", "sepolia", nil))
+		create(t, manager, "short")
 		if err := manager.Delete(ctx, "short"); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		mustCreate(t, manager, request("last", "sepolia", nil))
+		create(t, manager, "last")
 		synctest.Wait()
 		second, _ := next()
 		third, _ := next()
@@ -477,8 +436,7 @@ func TestChanges_SlowConsumer(t *testing.T) {
 // An unreachable registry leaves the view as it is. CaughtUp returns its age.
 func TestMirror_Unreachable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := &faultySource{Manager: newManager(t)}
-		mustCreate(t, source.Manager, request("a", "sepolia", nil))
+		source := newSource(t, "a")
 		m := open(t, source, relayer.Selector{})
 		time.Sleep(time.Hour)
 		if age := time.Since(m.CaughtUp()); age > 10*time.Second {
@@ -503,9 +461,10 @@ func TestMirror_Unreachable(t *testing.T) {
 // A failing registry is read at most as often as the backoff permits.
 func TestMirror_Backoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := &faultySource{Manager: newManager(t)}
 		var reads atomic.Int32
-		open(t, countingSource{source, &reads}, relayer.Selector{})
+		source := newSource(t)
+		source.beforePage = func() { reads.Add(1) }
+		open(t, source, relayer.Selector{})
 		source.setRefuse(errors.New("unreachable"))
 		time.Sleep(10 * time.Minute)
 		if n := reads.Load(); n < 100 || n > 400 {
@@ -517,9 +476,10 @@ func TestMirror_Backoff(t *testing.T) {
 // After a session of more than two seconds, the first retry waits at most 100 ms.
 func TestMirror_BackoffAfterLongSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := &faultySource{Manager: newManager(t)}
 		var reads atomic.Int32
-		open(t, countingSource{source, &reads}, relayer.Selector{})
+		source := newSource(t)
+		source.beforePage = func() { reads.Add(1) }
+		open(t, source, relayer.Selector{})
 		for range 20 {
 			time.Sleep(2500 * time.Millisecond)
 			source.fail(errors.New("connection lost"))
@@ -531,29 +491,10 @@ func TestMirror_BackoffAfterLongSessions(t *testing.T) {
 	})
 }
 
-type countingSource struct {
-	*faultySource
-	reads *atomic.Int32
-}
-
-func (s countingSource) List(ctx context.Context, query relayer.ListQuery) (*relayer.Page, error) {
-	s.reads.Add(1)
-	return s.faultySource.List(ctx, query)
-}
-
-// withoutPositions is a source like a server without cursors.
-type withoutPositions struct{ *faultySource }
-
-func (s withoutPositions) List(ctx context.Context, query relayer.ListQuery) (*relayer.Page, error) {
-	page, err := s.faultySource.List(ctx, query)
-	if err == nil {
-		page.Position = ""
-	}
-	return page, err
-}
-
+// A server without cursors returns no positions.
 func TestOpen_NoPositions(t *testing.T) {
-	source := withoutPositions{&faultySource{Manager: newManager(t)}}
+	source := newSource(t)
+	source.onPage = func(page *relayer.Page) { page.Position = "" }
 	if _, err := mirror.Open(t.Context(), source, relayer.Selector{}); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("error is %v", err)
 	}
@@ -562,14 +503,10 @@ func TestOpen_NoPositions(t *testing.T) {
 // The context of Open bounds Open only.
 func TestOpen_ContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		manager := newManager(t)
-		mustCreate(t, manager, request("a", "sepolia", nil))
+		manager := newSource(t, "a").Manager
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		m, err := mirror.Open(ctx, manager, relayer.Selector{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := must(mirror.Open(ctx, manager, relayer.Selector{}))(t)
 		defer m.Close()
 		time.Sleep(time.Hour)
 		pause(t, manager)
@@ -583,12 +520,10 @@ func TestOpen_ContextEnds(t *testing.T) {
 // A source that does not respond does not delay Open longer than its context.
 func TestOpen_SourceHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := newHookedSource(t)
+		source := newSource(t, "a", "b")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		source.onPage(func(*relayer.Page) { <-ctx.Done() })
-		mustCreate(t, source.Manager, request("a", "sepolia", nil))
-		mustCreate(t, source.Manager, request("b", "sepolia", nil))
+		source.onPage = func(*relayer.Page) { <-ctx.Done() }
 		if _, err := mirror.Open(ctx, source, relayer.Selector{}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error is %v", err)
 		}
@@ -598,8 +533,7 @@ func TestOpen_SourceHangs(t *testing.T) {
 // A closed view ends its changes and the use of the source, and ages.
 func TestMirror_Close(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		manager := newManager(t)
-		mustCreate(t, manager, request("a", "sepolia", nil))
+		manager := newSource(t, "a").Manager
 		m := open(t, manager, relayer.Selector{})
 		ended := make(chan struct{})
 		go func() {
@@ -629,8 +563,7 @@ func TestMirror_Close(t *testing.T) {
 // A consumer that takes long does not keep the view, or its age, from advancing.
 func TestChanges_CaughtUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		manager := newManager(t)
-		mustCreate(t, manager, request("a", "sepolia", nil))
+		manager := newSource(t, "a").Manager
 		m := open(t, manager, relayer.Selector{})
 		for range m.Changes(t.Context()) {
 			time.Sleep(time.Hour)
@@ -640,24 +573,6 @@ func TestChanges_CaughtUp(t *testing.T) {
 			t.Errorf("the view is %v old", age)
 		}
 	})
-}
-
-// stepped is a source whose times look as if, since then, the wall clock had advanced more
-// than the monotonic clock, or less.
-type stepped struct {
-	*faultySource
-	step time.Duration
-}
-
-func (s stepped) Watch(ctx context.Context, query relayer.WatchQuery) iter.Seq2[relayer.Change, error] {
-	return func(yield func(relayer.Change, error) bool) {
-		for change, err := range s.faultySource.Watch(ctx, query) {
-			change.Time = withMonotonic(change.Time.Add(-s.step), s.step)
-			if !yield(change, err) {
-				return
-			}
-		}
-	}
 }
 
 // withMonotonic adds a duration to the monotonic clock reading of a time only. Package time
@@ -676,7 +591,8 @@ func withMonotonic(t time.Time, add time.Duration) time.Time {
 // younger than it is.
 func TestMirror_ClockSteps(t *testing.T) {
 	for step, want := range map[time.Duration]time.Duration{time.Hour: time.Hour, -time.Hour: 0, 0: 0} {
-		source := stepped{&faultySource{Manager: newManager(t)}, step}
+		source := newSource(t)
+		source.onChange = func(change *relayer.Change) { change.Time = withMonotonic(change.Time.Add(-step), step) }
 		m := open(t, source, relayer.Selector{})
 		created := mustCreate(t, source.Manager, request("a", "sepolia", nil))
 		for change := range m.Changes(t.Context()) {
@@ -694,7 +610,7 @@ func TestMirror_ClockSteps(t *testing.T) {
 func TestOpen_Fails(t *testing.T) {
 	unreachable := errors.New("unreachable")
 	synctest.Test(t, func(t *testing.T) {
-		source := &faultySource{Manager: newManager(t)}
+		source := newSource(t)
 		source.setRefuse(unreachable)
 		if _, err := mirror.Open(t.Context(), source, relayer.Selector{}); !errors.Is(err, unreachable) {
 			t.Errorf("error is %v, want %v", err, unreachable)
@@ -767,28 +683,20 @@ func TestMirror_Reads(t *testing.T) {
 // and read again meanwhile.
 func TestList_WalkDuringChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := &faultySource{Manager: newManager(t)}
-		for _, id := range []string{"a", "c", "d", "f"} {
-			mustCreate(t, source.Manager, request(id, "sepolia", nil))
-		}
+		source := newSource(t, "a", "c", "d", "f")
 		m := open(t, source, relayer.Selector{})
 		first, err := m.List(t.Context(), relayer.ListQuery{After: new(relayer.Cursor), PerPage: 2})
 		if err != nil || first.Next == "" {
 			t.Fatalf("%+v, error %v", first, err)
 		}
 		synctest.Wait() // until it watches
-		for _, id := range []string{"b", "e"} {
-			mustCreate(t, source.Manager, request(id, "sepolia", nil))
-		}
+		create(t, source.Manager, "b", "e")
 		if err := source.Delete(t.Context(), "c"); err != nil { // the cursor
 			t.Fatal(err)
 		}
 		source.fail(relayer.ErrGap)
 		time.Sleep(time.Second)
-		rest, err := m.List(t.Context(), relayer.ListQuery{After: &first.Next})
-		if err != nil {
-			t.Fatal(err)
-		}
+		rest := must(m.List(t.Context(), relayer.ListQuery{After: &first.Next}))(t)
 		var ids []string
 		for _, r := range slices.Concat(first.Relayers, rest.Relayers) {
 			ids = append(ids, r.ID)
@@ -835,8 +743,7 @@ func BenchmarkMirror(b *testing.B) {
 
 // TestGet_Shared: a read by ID returns the relayer of the view, without an allocation.
 func TestGet_Shared(t *testing.T) {
-	manager := newManager(t)
-	mustCreate(t, manager, request("a", "sepolia", nil))
+	manager := newSource(t, "a").Manager
 	m := open(t, manager, relayer.Selector{})
 	first := must(m.Get(t.Context(), "a"))(t)
 	ctx := t.Context()
