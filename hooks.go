@@ -76,10 +76,8 @@ type Operation struct {
 	// for which [IfRevision] does not hold.
 	OldRevision, Revision uint64
 
-	// Changed are the paths of the fields that the write changed, such as
-	// policies.gas_price_cap, labels.team or disabled_reason.type, sorted: the members of an
-	// object are fields of their own, and a list is one field. It is set when the operation
-	// ends, and empty for a create, a delete, a dry run and a write that failed.
+	// Changed is the [ChangeInfo.Changed] of the write. It is set when the operation ends, and
+	// empty for a create, a delete, a dry run and a write that failed.
 	Changed []string
 
 	// Paused is the new value of paused if Changed contains it, and otherwise nil. It is set

@@ -44,6 +44,6 @@ func (m *Manager) Within(selector Selector) *Manager {
 	if slices.ContainsFunc(selector.terms, func(t selectorTerm) bool { return t.key == keySearch }) {
 		selector = Selector{err: invalid(keySearch, "must not be part of a selector of a view")}
 	}
-	view.store = limitedTo(m.store, selector)
+	view.store = within(m.store, selector, true)
 	return &view
 }

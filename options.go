@@ -235,17 +235,10 @@ type WriteSettings struct {
 	// it at any revision; an empty list never permits it.
 	Revisions []uint64
 
-	// DryRun checks the write only.
-	DryRun bool
-
-	// Reason is the text of the last valid [Reason].
-	Reason string
-
-	// All permits the zero selector. See [AllRelayers].
-	All bool
-
-	// PausedBy is the request ID of the last [PausedBy].
-	PausedBy string
+	DryRun   bool   // of [DryRun]: the write is only checked
+	Reason   string // the text of the last valid [Reason]
+	All      bool   // of [AllRelayers]: the zero selector is permitted
+	PausedBy string // the request ID of the last [PausedBy]
 }
 
 // NewWriteSettings combines options. It returns [ErrNoRevision] if a condition has

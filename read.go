@@ -137,7 +137,7 @@ func list[T any](ctx context.Context, m *Manager, action Action, query ListQuery
 		if query.After != nil {
 			asked.Limit++ // shows whether more follow
 		}
-		listing, err := within(m.store, query.Selector).List(ctx, asked)
+		listing, err := within(m.store, query.Selector, false).List(ctx, asked)
 		if err != nil {
 			return nil, err
 		}
@@ -225,7 +225,7 @@ const allBatch = 100
 // yields a [*CorruptError] for each damaged record and continues behind it. Any other error is
 // the last. It is observed as the lists that it reads.
 func (m *Manager) allRecords(ctx context.Context, selector Selector) iter.Seq2[Record, error] {
-	store := within(m.store, selector)
+	store := within(m.store, selector, false)
 	return func(yield func(Record, error) bool) {
 		for after, isLast := uint64(0), false; !isLast; {
 			var listing Listing // with the records before a damaged one

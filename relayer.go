@@ -138,43 +138,27 @@ const (
 	SequenceSyncFailed  DisabledReasonType = "SequenceSyncFailed"
 )
 
-// CreateRequest describes the relayer to create. The zero value of an optional field
-// omits it.
+// CreateRequest describes the relayer to create. [Relayer] describes the fields. The zero value
+// of an optional field omits it.
 type CreateRequest struct {
-	// ID is optional: 1 to 64 of A–Z a–z 0–9 _ and -. If it is omitted, a UUIDv7 is
-	// generated; later IDs sort after earlier ones.
+	// ID is optional. If it is omitted, a UUIDv7 is generated; later IDs sort after earlier ones.
 	ID string `json:"id,omitempty"`
 
-	// Name is required.
-	Name string `json:"name"`
-
-	// Network is required: the identifier of the network, such as "sepolia".
-	Network string `json:"network"`
-
-	// NetworkType is required: one of [NetworkTypes].
+	// The name, the network, its type and the signer are required, and in JSON also Paused, which
+	// creates the relayer paused. NetworkType is one of [NetworkTypes]. The resolver of
+	// [WithAddressResolver], if any, must have an address for the signer.
+	Name        string      `json:"name"`
+	Network     string      `json:"network"`
 	NetworkType NetworkType `json:"network_type"`
+	Paused      bool        `json:"paused"`
+	SignerID    string      `json:"signer_id"`
 
-	// Paused creates the relayer paused. It is required in JSON.
-	Paused bool `json:"paused"`
-
-	// SignerID is required. The resolver of [WithAddressResolver], if any, must have an
-	// address for it.
-	SignerID string `json:"signer_id"`
-
-	// NotificationID is optional.
-	NotificationID string `json:"notification_id,omitempty"`
-
-	// CustomRPCURLs is optional.
-	CustomRPCURLs []RPCConfig `json:"custom_rpc_urls,omitzero"`
-
-	// Policy is optional: nil, or the policy type of NetworkType.
-	Policy Policy `json:"policies,omitempty"`
-
-	// Labels is optional: see [Relayer.Labels].
-	Labels map[string]string `json:"labels,omitempty"`
-
-	// Settings is optional: see [Relayer.Settings].
-	Settings json.RawMessage `json:"settings,omitempty"`
+	// The other fields are optional. Policy is nil, or the policy type of NetworkType.
+	NotificationID string            `json:"notification_id,omitempty"`
+	CustomRPCURLs  []RPCConfig       `json:"custom_rpc_urls,omitzero"`
+	Policy         Policy            `json:"policies,omitempty"`
+	Labels         map[string]string `json:"labels,omitempty"`
+	Settings       json.RawMessage   `json:"settings,omitempty"`
 }
 
 // ChangeInfo says who made a change of a relayer, when and why, and what it changed. What is

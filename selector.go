@@ -44,7 +44,7 @@ type Selector struct {
 type selectorTerm struct {
 	key     string
 	values  []string // sorted and distinct
-	records []string // of an indexed key, sorted: the terms of the records that have one of the values
+	records []string // of an indexed key: the terms of the records that have one of the values
 	folded  []string // of a search: the values in one letter case
 }
 
@@ -129,7 +129,6 @@ func newTerm(key selectorKey, values []string) selectorTerm {
 			t.folded = append(t.folded, fold(value))
 		}
 	}
-	slices.Sort(t.records) // a long value has a digest
 	return t
 }
 
@@ -141,16 +140,10 @@ func (t selectorTerm) holds(rec Record) bool {
 	case keySearch:
 		return slices.ContainsFunc(t.folded, func(part string) bool { return strings.Contains(rec.Text, part) })
 	}
-	first, _ := slices.BinarySearch(rec.Terms, t.key)
-	for _, text := range rec.Terms[first:] {
-		if !strings.HasPrefix(text, t.key) {
-			return false
-		}
-		if _, isPresent := slices.BinarySearch(t.records, text); isPresent {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.records, func(text string) bool {
+		_, isPresent := slices.BinarySearch(rec.Terms, text)
+		return isPresent
+	})
 }
 
 // noneSelected is the notation of a selector that has a term without values.

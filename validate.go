@@ -59,7 +59,7 @@ func rpcURLProblem(text string) string {
 
 func newRules(tagName string) *validator.Validate {
 	rules := map[string]validator.Func{
-		"finite":     func(f validator.FieldLevel) bool { return isFinite(f.Field().Float()) },
+		"finite":     isFinite,
 		"percentage": func(f validator.FieldLevel) bool { return f.Field().Float() >= 0 && f.Field().Float() <= 100 }, // false for NaN
 		"excludes":   func(f validator.FieldLevel) bool { return !isSet(f.Field()) || !isSet(sibling(f)) },
 		"set_with":   func(f validator.FieldLevel) bool { return isSet(f.Field()) || !isSet(sibling(f)) },
@@ -172,7 +172,8 @@ func (p *StellarPolicy) checkNetworkRules(found *problems) {
 
 // isFinite reports whether JSON can have the number. It has no NaN and no infinity, and its -0
 // is read as 0.
-func isFinite(number float64) bool {
+func isFinite(f validator.FieldLevel) bool {
+	number := f.Field().Float()
 	return !math.IsNaN(number) && !math.IsInf(number, 0) && (number != 0 || !math.Signbit(number))
 }
 
@@ -596,13 +597,6 @@ func isKnown(policy Policy) bool {
 	return false
 }
 
-// checkOuterSpaces reports a name with outer spaces, which looks like the name without them.
-func checkOuterSpaces(found *problems, field, name string) {
-	if strings.TrimSpace(name) != name {
-		found.Add(field, "must not begin or end with a space")
-	}
-}
-
 // Validate returns a [*ValidationError] with every problem for which a [Manager] with these
 // options would reject the request, or nil. Limits of pages and hooks other than that of
 // [WithAddressResolver] have no effect. It does not detect what depends on the stored
@@ -627,9 +621,12 @@ func (s *settings) validate(ctx context.Context, r *Relayer, found *problems) er
 // prepare returns the record to store for a new relayer, and sets its ID and address.
 func (s *settings) prepare(ctx context.Context, r *Relayer, found *problems) (Record, error) {
 	s.check(r, found)
-	if s.networkRules {
-		checkOuterSpaces(found, "network", r.Network)
-		checkOuterSpaces(found, "signer_id", r.SignerID)
+	if s.networkRules { // a name with outer spaces looks like the name without them
+		for _, field := range [][2]string{{"network", r.Network}, {"signer_id", r.SignerID}} {
+			if strings.TrimSpace(field[1]) != field[1] {
+				found.Add(field[0], "must not begin or end with a space")
+			}
+		}
 	}
 	address, err := s.addressOf(ctx, r, found)
 	if problem := found.err(); problem != nil {

@@ -17,8 +17,9 @@ type view struct {
 	scope    Selector // the part of the selector that limits the access of the caller
 }
 
-// within returns a store that has the records of another one that the selector selects.
-func within(store Store, selector Selector) Store {
+// within returns a store that has the records of another one that the selector selects. A scope
+// limits the access of the caller.
+func within(store Store, selector Selector, isScope bool) Store {
 	if selector.IsZero() {
 		return store
 	}
@@ -26,18 +27,10 @@ func within(store Store, selector Selector) Store {
 	if !isView {
 		v.Store = store
 	}
-	v.selector = v.selector.And(selector)
-	return v
-}
-
-// limitedTo is within for a selector that limits the access of the caller.
-func limitedTo(store Store, selector Selector) Store {
-	store = within(store, selector)
-	if limited, isView := store.(view); isView {
-		limited.scope = limited.selector
-		return limited
+	if v.selector = v.selector.And(selector); isScope {
+		v.scope = v.selector
 	}
-	return store
+	return v
 }
 
 // withoutMove removes what a change changed from its note if the change may have moved the record

@@ -83,7 +83,7 @@ func (m *Manager) Watch(ctx context.Context, query WatchQuery) iter.Seq2[Change,
 // watch returns the changes of a selection. Complete sets what a change has besides its kind, ID,
 // position and time.
 func watch(ctx context.Context, m *Manager, query WatchQuery, complete func(RecordChange, *Change) error) iter.Seq2[Change, error] {
-	changes := within(m.store, query.Selector).Watch(ctx, query.After)
+	changes := within(m.store, query.Selector, false).Watch(ctx, query.After)
 	var isRanged atomic.Bool
 	return func(yield func(Change, error) bool) {
 		if isRanged.Swap(true) {
