@@ -96,14 +96,10 @@ func (c *Client) attempt(ctx context.Context, req *request) (*response, *failure
 		return nil, failed
 	}
 	resp, failed := c.readResponse(ctx, req, received)
-	switch {
-	case failed != nil:
-		return nil, failed
-	case resp.status/100 == 2 && resp.envelope != nil && resp.envelope.Success:
-		return resp, nil
-	default:
-		return nil, resp.failure()
+	if failed == nil && (resp.status/100 != 2 || resp.envelope == nil || !resp.envelope.Success) {
+		failed = resp.failure()
 	}
+	return resp, failed
 }
 
 // send sends the request. Both contexts end it: ctx is the context of the call, and limited adds the

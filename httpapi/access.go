@@ -23,8 +23,9 @@ import (
 // not be empty. The API sets its RequestID and Address.
 //
 // An error that matches [ErrUnauthorized] rejects the request with 401. Any other error is
-// a fault of the host: it is logged, and the response is 503. A panic is logged, and the
-// response is 500. The function must be safe for concurrent use, and must not read the body.
+// a fault of the host, such as a database that it cannot reach: it is logged, and the response is
+// 503, which promises that the request had no effect. A panic is logged, and the response is 500.
+// The function must be safe for concurrent use, and must not read the body.
 //
 // The function is called for every request, and about every 15 seconds for an open stream,
 // which ends if the function rejects it, or if the actor then sees other relayers. Nothing limits
@@ -180,9 +181,8 @@ func Allow(within relayer.Selector) Decision { return Decision{true, within} }
 // authentication and the rate limit, and before the body and the store. It must be safe for
 // concurrent use.
 //
-// A refusal is 403, and is logged. An error is a fault of the host, such as a database that it
-// cannot reach: it is logged, and the response is 503, which promises that the request had no
-// effect. A panic is logged, and the response is 500.
+// A refusal is 403, and is logged. Any error is a fault of the host: the response is 503, as for an
+// [Authenticator]. A panic is logged, and the response is 500.
 //
 // A change stream asks again about every 15 seconds. It ends if it is refused, or if the
 // selector is another one; the client then gets a resync event when it connects again.

@@ -14,23 +14,20 @@ import (
 	"github.com/go-relayer/relayer/internal/mask"
 )
 
-// WithLogger logs the cause of every 500 and of every 503, what an [Authorizer] refuses, and what
-// the limits of the server refuse, with the request ID of the response. Refusals of an Authorizer
-// are logged with their number, at most once a second for each actor and action. Those of a limit
-// are logged at most once a minute for each limit and actor, and [API.Refusals] counts them. The
-// 503 of [API.Drain] are not logged. Tokens, RPC URLs and bodies are never logged. A panic in the
-// logger's handler is recovered and does not change the response.
+// WithLogger logs the cause of every 500 and of every 503, except those of [API.Drain], and what is
+// refused, with the request ID of the response. Refusals of an [Authorizer] are logged with their
+// number, at most once a second for each actor and action. Those of a limit of the server are logged
+// at most once a minute for each limit and actor, and [API.Refusals] counts them. Tokens, RPC URLs
+// and bodies are never logged. A panic in the logger's handler does not change the response.
 func WithLogger(logger *slog.Logger) Option {
 	return option(logger != nil, "logger is nil", func(s *settings) { s.logger = logger })
 }
 
-// WithRequestLog logs every request after its response, at level Info: request ID,
-// principal, method, route, relayer ID, status, body size and duration. The principal is
-// the ID of the actor. The route is the matched pattern, and empty if the request was
-// rejected before routing. The relayer ID is empty if no relayer can have it or the
-// response is 404. Path and query are not logged, because clients may put secrets there;
-// neither are headers and bodies. A panic in the logger's handler is recovered, and logged
-// by the logger of [WithLogger].
+// WithRequestLog logs every request after its response, at level Info: request ID, principal (the
+// ID of the actor), method, route (the matched pattern, empty if the request was rejected before
+// routing), relayer ID (empty if no relayer can have it or the response is 404), status, body size
+// and duration. Path, query, headers and bodies are not logged, because clients may put secrets
+// there. A panic in the logger's handler is recovered, and logged by the logger of [WithLogger].
 func WithRequestLog(logger *slog.Logger) Option {
 	return option(logger != nil, "request logger is nil", func(s *settings) { s.requestLogger = logger })
 }
