@@ -66,7 +66,6 @@ type work int
 const (
 	writes   work = iota
 	examines      // what a power cut left
-	probes        // a mount, in the way in which a store uses it
 	copies        // the store to another location
 )
 
@@ -75,8 +74,6 @@ func (w work) carryOut(t task) error {
 	case examines:
 		examine(t)
 		return nil
-	case probes:
-		return probe(t.Path)
 	case copies:
 		return copyStore(t)
 	}

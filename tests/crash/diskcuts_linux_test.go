@@ -50,34 +50,6 @@ func pages(letter string, count int) []byte {
 	return bytes.Repeat([]byte(letter), count*8*sectorSize)
 }
 
-func TestDisk_SyncedSurvives(t *testing.T) {
-	content := pages("a", 3)
-	d, number := storedFile(t, content)
-	wantNoError(t, d.write(number, int64(len(content)), pages("b", 1)))
-	for _, left := range cuts(d) {
-		if !bytes.HasPrefix(left["file"], content) {
-			t.Fatal("a power cut changed what was synced")
-		}
-	}
-}
-
-func TestDisk_UnsyncedMayBeLost(t *testing.T) {
-	d, number := storedFile(t, pages("a", 1))
-	wantNoError(t, d.write(number, 0, pages("b", 1)))
-	kept, lost := 0, 0
-	for _, left := range cuts(d) {
-		switch first := left["file"][:sectorSize]; {
-		case bytes.Equal(first, []byte(strings.Repeat("a", sectorSize))):
-			lost++
-		case bytes.Equal(first, []byte(strings.Repeat("b", sectorSize))):
-			kept++
-		}
-	}
-	if kept == 0 || lost == 0 {
-		t.Errorf("an unsynced sector was kept %d times and lost %d times of %d", kept, lost, many)
-	}
-}
-
 // TestDisk_Torn: a page can be stored in part, and a sector as well.
 func TestDisk_Torn(t *testing.T) {
 	d, number := storedFile(t, pages("a", 1))
@@ -162,13 +134,6 @@ func wantNames(t *testing.T, d *disk, want ...string) {
 	}
 }
 
-func TestDisk_FileSyncLeavesNamesUnsynced(t *testing.T) {
-	d := emptyDisk()
-	number, err := d.create("file")
-	wantNoError(t, err, d.write(number, 0, []byte("a")), d.sync(number))
-	wantNames(t, d, "", "file")
-}
-
 // TestDisk_MarkedClean: after a sync that failed or was dropped, readers see the change, and no later
 // sync stores it.
 func TestDisk_MarkedClean(t *testing.T) {
@@ -186,51 +151,5 @@ func TestDisk_MarkedClean(t *testing.T) {
 		wantContents(t, d, "a")
 		wantNoError(t, d.write(number, 0, []byte("b")), d.sync(number))
 		wantContents(t, d, "b")
-	}
-}
-
-func TestDisk_LyingSync(t *testing.T) {
-	d, number := storedFile(t, []byte("a"))
-	d.lies = []kind{syncingHeader}
-	wantNoError(t, d.write(number, 0, []byte("b")), d.sync(number))
-	wantContents(t, d, "a", "b")
-}
-
-func TestDisk_PowerCut(t *testing.T) {
-	d, number := storedFile(t, []byte("a"))
-	kills := 0
-	d.kill = func() { kills++ }
-	d.arm(plan{{anyKind, 2, cutPower}})
-	wantNoError(t, d.write(number, 0, []byte("b")))
-	for range 2 {
-		if err := d.write(number, 0, []byte("c")); err != syscall.EIO {
-			t.Errorf("the error of a disk that is off is %v", err)
-		}
-	}
-	if _, err := d.read(number, 0, make([]byte, 1)); err != syscall.EIO {
-		t.Errorf("the error of a disk that is off is %v", err)
-	}
-	if kills != 1 {
-		t.Errorf("the process was killed %d times", kills)
-	}
-}
-
-// TestDisk_KillBeforeHeaderSync: the disk remains on, and the header unsynced.
-func TestDisk_KillBeforeHeaderSync(t *testing.T) {
-	d, number := storedFile(t, pages("a", 3))
-	kills := 0
-	d.kill = func() { kills++ }
-	d.arm(plan{{syncingHeader, 1, killProcess}})
-	wantNoError(t, d.write(number, headerSize, pages("b", 1)), d.sync(number))
-	if kills != 0 {
-		t.Fatal("the sync of other pages killed the process")
-	}
-	wantNoError(t, d.write(number, 0, []byte("b")))
-	if err := d.sync(number); err != syscall.EIO || kills != 1 {
-		t.Errorf("error %v and %d kills at the sync of a header", err, kills)
-	}
-	left := d.afterCut(&powerCut{random: d.random, share: 0})
-	if left["file"][0] != 'a' {
-		t.Error("the header was synced")
 	}
 }
