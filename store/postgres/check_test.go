@@ -88,22 +88,6 @@ func TestCounters_SetBack(t *testing.T) {
 	}
 }
 
-// TestCheck_AfterImport: an import skips numbers of changes.
-func TestCheck_AfterImport(t *testing.T) {
-	t.Parallel()
-	store := open(t, newSchema())
-	create(t, store, record("one"))
-	for _, revision := range []uint64{1, 70} {
-		rec := record(fmt.Sprintf("imported-%d", revision))
-		rec.Revision = revision
-		if err := store.Import(t.Context(), []relayer.Record{rec}); err != nil {
-			t.Fatal(err)
-		}
-		create(t, store, record(fmt.Sprintf("after-%d", revision)))
-	}
-	wantConsistent(t, store)
-}
-
 // An imported relayer may have any revision of an earlier relayer of its ID, which was deleted.
 func TestCheck_ImportAfterDelete(t *testing.T) {
 	t.Parallel()

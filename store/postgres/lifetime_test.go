@@ -104,15 +104,8 @@ func TestReads_CanceledContext(t *testing.T) {
 	store := openOn(t, pool, postgres.WithSchema(schema))
 	one := create(t, store, record("one"))
 	admin := newPool(t, server.ConnString())
-	tx, err := admin.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = tx.Rollback(context.Background()) }()
 	// As a migration locks out readers.
-	if _, err := tx.Exec(t.Context(), "LOCK TABLE "+schema+".relayers, "+schema+".state, "+schema+".postings"); err != nil {
-		t.Fatal(err)
-	}
+	release := holdTransaction(t, admin, "LOCK TABLE "+schema+".relayers, "+schema+".state, "+schema+".postings")
 	reads := operations(store)
 	for _, name := range []string{"Get", "List", "List of a selection"} {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -125,9 +118,7 @@ func TestReads_CanceledContext(t *testing.T) {
 		}
 		cancel()
 	}
-	if err := tx.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	release()
 	if got := get(t, store, "one"); !same(got, one) {
 		t.Errorf("got %v, want %v", got, one)
 	}

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/goleak"
 
@@ -285,13 +286,26 @@ const (
 // instance does that has stopped in the middle of a transaction.
 func holdWriteLock(t testing.TB, pool *pgxpool.Pool, schema string) (release func()) {
 	t.Helper()
-	tx, err := pool.Begin(context.Background())
+	return holdTransaction(t, pool, takeWriteLock, schema)
+}
+
+// holdSnapshot keeps the row versions of a schema that writes replace until the test ends.
+func holdSnapshot(t testing.TB, pool *pgxpool.Pool, schema string) {
+	t.Helper()
+	holdTransaction(t, pool, "SELECT FROM "+schema+".state")
+}
+
+// holdTransaction executes a statement in a transaction, which keeps its snapshot and its locks
+// until it is released.
+func holdTransaction(t testing.TB, pool *pgxpool.Pool, sql string, arguments ...any) (release func()) {
+	t.Helper()
+	tx, err := pool.BeginTx(context.Background(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
 	if err != nil {
 		t.Fatal(err)
 	}
 	release = func() { _ = tx.Rollback(context.Background()) }
 	t.Cleanup(release)
-	if _, err := tx.Exec(context.Background(), takeWriteLock, schema); err != nil {
+	if _, err := tx.Exec(context.Background(), sql, arguments...); err != nil {
 		t.Fatal(err)
 	}
 	return release

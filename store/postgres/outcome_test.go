@@ -61,49 +61,42 @@ var writes = map[string]func(t *testing.T, store, witness *postgres.Store, fail 
 	},
 }
 
-// TestWrite_ConnectionLostBeforeCommit: a write that cannot have been committed is
-// repeated.
-func TestWrite_ConnectionLostBeforeCommit(t *testing.T) {
+// TestWrite_ConnectionLost: a write that cannot have been committed is repeated, up to a limit. If
+// the connection is lost during the commit, the outcome is unknown, whether the commit arrives or not.
+func TestWrite_ConnectionLost(t *testing.T) {
 	t.Parallel()
-	for name, write := range writes {
-		for _, times := range []int64{1, 3} {
-			t.Run(fmt.Sprintf("%s, %d times", name, times), func(t *testing.T) {
+	for when, c := range map[string]struct {
+		fault    fault
+		at       string
+		times    int64
+		attempts int64 // 0 if only their limit is known
+		want     error
+		isDone   bool
+	}{
+		"once before the commit":         {cut, "BEGIN", 1, 2, nil, true},
+		"three times before the commit":  {cut, "BEGIN", 3, 4, nil, true},
+		"always":                         {cut, "BEGIN", 1_000_000, 0, relayer.ErrUnavailable, false},
+		"during a commit, which is lost": {cut, "COMMIT", 1, 1, relayer.ErrOutcomeUnknown, false},
+		"during a commit, which arrives": {dropAnswer, "COMMIT", 1, 1, relayer.ErrOutcomeUnknown, true},
+	} {
+		for name, write := range writes {
+			t.Run(name+", "+when, func(t *testing.T) {
 				t.Parallel()
 				p, store, witness := behindProxy(t)
 				var met *atomic.Int64
-				err, isCarriedOut := write(t, store, witness, func() { met = p.failFirst(cut, "BEGIN", times) })
-				if err != nil || !isCarriedOut {
-					t.Errorf("error %v, carried out: %t", err, isCarriedOut)
+				err, isDone := write(t, store, witness, func() { met = p.failFirst(c.fault, c.at, c.times) })
+				if !errors.Is(err, c.want) || errors.Is(err, relayer.ErrUnavailable) != (c.want == relayer.ErrUnavailable) || isDone != c.isDone {
+					t.Errorf("error %v, carried out: %t; want %v, %t", err, isDone, c.want, c.isDone)
 				}
-				if met.Load() != times+1 {
-					t.Errorf("%d transactions, want %d", met.Load(), times+1)
+				if attempts := met.Load(); attempts > 20 || c.attempts > 0 && attempts != c.attempts {
+					t.Errorf("%d transactions, want %d", attempts, c.attempts)
 				}
+				wantNoDriver(t, name, err)
+				p.obey(func(string) fault { return none })
+				create(t, store, record("next"))
 				wantConsistent(t, witness)
 			})
 		}
-	}
-}
-
-// TestWrite_ConnectionAlwaysLost: repetition has a limit.
-func TestWrite_ConnectionAlwaysLost(t *testing.T) {
-	t.Parallel()
-	for name, write := range writes {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p, store, witness := behindProxy(t)
-			var met *atomic.Int64
-			err, isCarriedOut := write(t, store, witness, func() { met = p.failFirst(cut, "BEGIN", 1_000_000) })
-			if !errors.Is(err, relayer.ErrUnavailable) || isCarriedOut {
-				t.Errorf("error %v, carried out: %t; want ErrUnavailable", err, isCarriedOut)
-			}
-			if met.Load() > 20 {
-				t.Errorf("%d transactions", met.Load())
-			}
-			wantNoDriver(t, name, err)
-			p.obey(func(string) fault { return none })
-			create(t, store, record("next"))
-			wantConsistent(t, witness)
-		})
 	}
 }
 
@@ -145,14 +138,13 @@ func TestWrite_ConnectionLostBetweenMessages(t *testing.T) {
 }
 
 // afterBatch is a tracer that calls a function once, after the answer to a message.
-type afterBatch struct{ do atomic.Pointer[func()] }
+type afterBatch struct {
+	queryCounter
+	do atomic.Pointer[func()]
+}
 
 func (a *afterBatch) once(do func()) { a.do.Store(&do) }
 
-func (*afterBatch) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
-	return ctx
-}
-func (*afterBatch) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 func (*afterBatch) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
 	return ctx
 }
@@ -160,47 +152,6 @@ func (*afterBatch) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQue
 func (a *afterBatch) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {
 	if do := a.do.Swap(nil); do != nil {
 		(*do)()
-	}
-}
-
-// TestWrite_ConnectionLostDuringCommit: the outcome is unknown, whether the commit
-// arrives or not.
-func TestWrite_ConnectionLostDuringCommit(t *testing.T) {
-	t.Parallel()
-	for name, write := range writes {
-		for f, arrives := range map[fault]bool{cut: false, dropAnswer: true} {
-			t.Run(fmt.Sprintf("%s, arrives %t", name, arrives), func(t *testing.T) {
-				p, store, witness := behindProxy(t)
-				err, isCarriedOut := write(t, store, witness, func() { p.failFirst(f, "COMMIT", 1) })
-				if !errors.Is(err, relayer.ErrOutcomeUnknown) || errors.Is(err, relayer.ErrUnavailable) {
-					t.Errorf("error %v, want ErrOutcomeUnknown", err)
-				}
-				wantNoDriver(t, name, err)
-				if isCarriedOut != arrives {
-					t.Errorf("carried out: %t, want %t", isCarriedOut, arrives)
-				}
-				wantConsistent(t, witness)
-			})
-		}
-	}
-}
-
-// TestCreate_Repeated repeats a create of unknown outcome.
-func TestCreate_Repeated(t *testing.T) {
-	t.Parallel()
-	for f, want := range map[fault]error{cut: nil, dropAnswer: relayer.ErrExists} {
-		p, store, witness := behindProxy(t)
-		p.failFirst(f, "COMMIT", 1)
-		if _, err := store.Create(t.Context(), record("one")); !errors.Is(err, relayer.ErrOutcomeUnknown) {
-			t.Fatalf("error %v, want ErrOutcomeUnknown", err)
-		}
-		if _, err := store.Create(t.Context(), record("one")); !errors.Is(err, want) {
-			t.Errorf("repeated: error %v, want %v", err, want)
-		}
-		if got := get(t, store, "one"); got.Revision != 1 || !same(got, get(t, witness, "one")) {
-			t.Errorf("stored %v", got)
-		}
-		wantConsistent(t, witness)
 	}
 }
 
@@ -264,14 +215,9 @@ func wantConsistent(t *testing.T, store *postgres.Store) {
 func TestWrite_PoolerLostConnection(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"08P01", "08006", "40003"} {
-		name := schemaName()
-		pool := newPool(t, server.ConnString())
-		store := openOn(t, pool, postgres.WithSchema(name))
-		execute(t, pool,
-			`CREATE FUNCTION `+name+`.lose() RETURNS trigger LANGUAGE plpgsql AS $$
-				BEGIN RAISE EXCEPTION 'server conn crashed?' USING ERRCODE = '`+code+`'; END $$`,
-			`CREATE CONSTRAINT TRIGGER lost AFTER INSERT ON `+name+`.relayers
-				DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION `+name+`.lose()`)
+		store, admin, schema := openWithAdmin(t)
+		addTrigger(t, admin, schema, `RAISE EXCEPTION 'server conn crashed?' USING ERRCODE = '`+code+`';`)
+		execute(t, admin, fmt.Sprintf(onCommit, schema))
 		if _, err := store.Create(t.Context(), record("one")); !errors.Is(err, relayer.ErrOutcomeUnknown) {
 			t.Errorf("%s: error %v, want ErrOutcomeUnknown", code, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -58,7 +59,7 @@ func TestPlans_Statistics(t *testing.T) {
 		}
 	}
 	for call, of := range read {
-		least, most := slices.Min(values(of)), slices.Max(values(of))
+		least, most := slices.Min(slices.Collect(maps.Values(of))), slices.Max(slices.Collect(maps.Values(of)))
 		t.Logf("%s: %d to %d buffers", call, least, most)
 		// A whole table has more pages, and to look up all records that are selected reads more of them.
 		if most > min(2*least+32, 100+size/20) {
@@ -67,14 +68,7 @@ func TestPlans_Statistics(t *testing.T) {
 	}
 }
 
-func values(of map[string]int) (all []int) {
-	for _, n := range of {
-		all = append(all, n)
-	}
-	return all
-}
-
-// planned is a schema whose statistics are those of an earlier time.
+// plannedSchema is a schema whose statistics are those of an earlier time.
 type plannedSchema struct {
 	name  string
 	size  int
@@ -96,7 +90,7 @@ func fillWithStatistics(t *testing.T, size, collectAt int) *plannedSchema {
 	remove(t, store, create(t, store, plannedRecord(size)))
 	for imported := 0; ; {
 		if imported == collectAt {
-			execute(t, pool, `ANALYZE `+join(tables))
+			execute(t, pool, `ANALYZE `+strings.Join(tables, ", "))
 		}
 		if imported == size {
 			// What the connection reports later would be counted as the work of others.
@@ -115,16 +109,6 @@ func fillWithStatistics(t *testing.T, size, collectAt int) *plannedSchema {
 			t.Fatal(err)
 		}
 	}
-}
-
-func join(names []string) (list string) {
-	for i, name := range names {
-		if i > 0 {
-			list += ", "
-		}
-		list += name
-	}
-	return list
 }
 
 func plannedRecord(i int) relayer.Record {

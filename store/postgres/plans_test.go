@@ -3,10 +3,8 @@
 package postgres_test
 
 import (
-	"context"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/go-relayer/relayer"
@@ -75,14 +73,7 @@ func TestPlans_OldSnapshot(t *testing.T) {
 	pool := newPoolWith(t, server.ConnString(), func(c *pgxpool.Config) { c.MaxConns = 1 })
 	store := openOn(t, pool, postgres.WithSchema(schema))
 	rec := create(t, store, record("one"))
-	long, err := admin.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = long.Rollback(context.Background()) }()
-	if _, err := long.Exec(t.Context(), "SELECT FROM "+schema+".state"); err != nil {
-		t.Fatal(err)
-	}
+	holdSnapshot(t, admin, schema)
 	for range writes {
 		rec = update(t, store, rec)
 	}

@@ -5,8 +5,6 @@ package postgres_test
 import (
 	"context"
 	"errors"
-	"net"
-	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -21,33 +19,10 @@ import (
 // withDeadHost adds a host to those of a server. It closes every connection, and counts them.
 func withDeadHost(t *testing.T, server *pgserver.Server) (connString string, logins *atomic.Int64) {
 	t.Helper()
-	directory, err := os.MkdirTemp("", "pg") // short enough for a socket
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener, err := net.Listen("unix", filepath.Join(directory, ".s.PGSQL.5432"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	logins = new(atomic.Int64)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			logins.Add(1)
-			_ = conn.Close()
-		}
-	}()
-	t.Cleanup(func() {
-		_ = listener.Close()
-		<-ended
-		_ = os.RemoveAll(directory)
-	})
-	return parameter(t, server.ConnString(), "host", filepath.Dir(server.Socket())+","+directory), logins
+	dead := newProxy(t, server.Socket())
+	dead.refusal.Store(new("EOF"))
+	hosts := filepath.Dir(server.Socket()) + "," + filepath.Dir(dead.listener.Addr().String())
+	return parameter(t, server.ConnString(), "host", hosts), &dead.refused
 }
 
 // TestProber_NoPrimary: while no primary can be reached, one caller connects to the hosts, and

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/go-relayer/relayer/store/postgres"
@@ -36,15 +35,7 @@ func changesIn(t *testing.T, admin *pgxpool.Pool, schema string) int {
 func blockedPruner(t *testing.T, admin *pgxpool.Pool, schema string) (pruner *postgres.Store, release func()) {
 	t.Helper()
 	insertOldChanges(t, admin, schema, 100)
-	tx, err := admin.Begin(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
-	release = func() { _ = tx.Rollback(context.Background()) }
-	t.Cleanup(release)
-	if _, err := tx.Exec(t.Context(), fmt.Sprintf("SELECT FROM %s.changes ORDER BY number LIMIT 1 FOR UPDATE", schema)); err != nil {
-		t.Fatal(err)
-	}
+	release = holdTransaction(t, admin, fmt.Sprintf("SELECT FROM %s.changes ORDER BY number LIMIT 1 FOR UPDATE", schema))
 	pruner = open(t, postgres.WithSchema(schema), pruneSoon, postgres.WithTimeout(time.Minute))
 	eventually(t, "pruning is blocked", func() bool {
 		return queryOne[int](t, admin, `SELECT count(*) FROM pg_stat_activity
@@ -129,14 +120,7 @@ func TestPruning_OldSnapshot(t *testing.T) {
 	pool := newPoolWith(t, server.ConnString(), func(config *pgxpool.Config) { config.MaxConns = 1 })
 	openOn(t, admin, postgres.WithSchema(schema))
 	insertOldChanges(t, admin, schema, count)
-	long, err := admin.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = long.Rollback(context.Background()) }()
-	if _, err := long.Exec(t.Context(), "SELECT FROM "+schema+".state"); err != nil {
-		t.Fatal(err)
-	}
+	holdSnapshot(t, admin, schema)
 	openOn(t, pool, postgres.WithSchema(schema), pruneSoon)
 	eventually(t, "the changes are pruned", func() bool {
 		return queryOne[int64](t, admin, fmt.Sprintf("SELECT pruned FROM %s.pruning", schema)) == count

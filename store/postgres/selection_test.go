@@ -3,29 +3,10 @@
 package postgres_test
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/go-relayer/relayer"
 )
-
-// TestSelection_EmptyPostings: a term that no record has any more leaves no row behind.
-func TestSelection_EmptyPostings(t *testing.T) {
-	t.Parallel()
-	store, admin, schema := openWithAdmin(t)
-	one, two := create(t, store, record("one")), create(t, store, record("two"))
-	one.Terms = []string{"common", "new"}
-	one = update(t, store, one)
-	remove(t, store, two)
-	left := queryOne[string](t, admin, fmt.Sprintf(`SELECT string_agg(term, ' ' ORDER BY term) FROM %s.postings`, schema))
-	if left != " common new" {
-		t.Errorf("postings of %q, want those of all, common and new", left)
-	}
-	remove(t, store, one)
-	if rows := queryOne[int](t, admin, fmt.Sprintf(`SELECT count(*) FROM %s.postings`, schema)); rows != 0 {
-		t.Errorf("%d postings are left", rows)
-	}
-}
 
 // TestSelection_ChangesInBatch has one batch create, update and delete a record, so that
 // terms come and go in one commit.

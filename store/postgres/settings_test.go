@@ -12,25 +12,20 @@ import (
 	"github.com/go-relayer/relayer/store/postgres"
 )
 
-// TestCommit_SynchronousCommit has a trigger record the setting at the commit.
-func TestCommit_SynchronousCommit(t *testing.T) {
+// TestCommit_Settings has a trigger record the settings at the commit. If the server ended the wait
+// for a synchronous standby by its timeout, it would report success: only the Store may give up.
+func TestCommit_Settings(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ set, want string }{
-		{"off", "on"},
-		{"on", "on"},
-		{"local", "local"},
-		{"remote_apply", "remote_apply"},
-	} {
-		t.Run(c.set, func(t *testing.T) {
+	for set, want := range map[string]string{"off": "on", "on": "on", "local": "local", "remote_apply": "remote_apply"} {
+		t.Run(set, func(t *testing.T) {
 			schema := schemaName()
 			admin := newPool(t, server.ConnString())
-			store := openAt(t, asRole(t, map[string]string{"synchronous_commit": c.set}), postgres.WithSchema(schema))
+			store := openAt(t, asRole(t, map[string]string{"synchronous_commit": set}), postgres.WithSchema(schema))
+			addTrigger(t, admin, schema, fmt.Sprintf(`
+				INSERT INTO %s.noted VALUES (concat_ws(' ', current_setting('synchronous_commit'), current_setting('statement_timeout')));`, schema))
 			execute(t, admin,
-				fmt.Sprintf(`CREATE TABLE %s.noted (setting text)`, schema),
-				fmt.Sprintf(`CREATE FUNCTION %s.note() RETURNS trigger LANGUAGE plpgsql AS
-					$$ BEGIN INSERT INTO %[1]s.noted VALUES (current_setting('synchronous_commit')); RETURN NULL; END $$`, schema),
-				fmt.Sprintf(`CREATE CONSTRAINT TRIGGER note AFTER INSERT OR UPDATE OR DELETE ON %s.relayers
-					DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION %[1]s.note()`, schema))
+				fmt.Sprintf(`CREATE TABLE %s.noted (settings text)`, schema),
+				strings.Replace(fmt.Sprintf(onCommit, schema), "INSERT", "INSERT OR UPDATE OR DELETE", 1))
 			rec := create(t, store, record("one"))
 			remove(t, store, update(t, store, rec))
 			imported := record("two")
@@ -38,30 +33,11 @@ func TestCommit_SynchronousCommit(t *testing.T) {
 			if err := store.Import(t.Context(), []relayer.Record{imported}); err != nil {
 				t.Fatal(err)
 			}
-			noted := queryOne[string](t, admin, fmt.Sprintf(`SELECT count(*) || ' ' || string_agg(DISTINCT setting, ' ') FROM %s.noted`, schema))
-			if noted != "4 "+c.want {
-				t.Errorf("commits noted: %q, want 4 %s", noted, c.want)
+			noted := queryOne[string](t, admin, fmt.Sprintf(`SELECT count(*) || ' ' || string_agg(DISTINCT settings, ' ') FROM %s.noted`, schema))
+			if noted != "4 "+want+" 0" {
+				t.Errorf("commits noted: %q, want 4 %s 0", noted, want)
 			}
 		})
-	}
-}
-
-// TestCommit_NoStatementTimeout: if the server ends the wait for a synchronous
-// standby by its timeout, it reports success. Only the Store may give up.
-func TestCommit_NoStatementTimeout(t *testing.T) {
-	t.Parallel()
-	schema := schemaName()
-	admin := newPool(t, server.ConnString())
-	store := openOn(t, admin, postgres.WithSchema(schema))
-	execute(t, admin,
-		fmt.Sprintf(`CREATE TABLE %s.noted (setting text)`, schema),
-		fmt.Sprintf(`CREATE FUNCTION %s.note() RETURNS trigger LANGUAGE plpgsql AS
-			$$ BEGIN INSERT INTO %[1]s.noted VALUES (current_setting('statement_timeout')); RETURN NULL; END $$`, schema),
-		fmt.Sprintf(`CREATE CONSTRAINT TRIGGER note AFTER INSERT ON %s.relayers
-			DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION %[1]s.note()`, schema))
-	create(t, store, record("one"))
-	if noted := queryOne[string](t, admin, fmt.Sprintf(`SELECT setting FROM %s.noted`, schema)); noted != "0" {
-		t.Errorf("statement_timeout at the commit: %s, want 0", noted)
 	}
 }
 

@@ -120,7 +120,7 @@ func TestWrite_RefusedForEver(t *testing.T) {
 				execute(t, admin, fmt.Sprintf(onInsert, schema))
 			}
 			store := openAt(t, limited, postgres.WithSchema(schema))
-			_, err := store.Create(t.Context(), record("two"))
+			_, err := store.Create(t.Context(), with(record("two"), "", secret)) // which the server quotes
 			wantFault(t, "Create", err, code)
 			if got := get(t, store, "one"); !same(got, one) {
 				t.Errorf("got %+v, want %+v", got, one)
@@ -194,7 +194,9 @@ func TestServer_RestartedUnderPool(t *testing.T) {
 	store := openOn(t, pool)
 	one := create(t, store, record("one"))
 	for round := range 2 {
-		fill(t, pool, connections)
+		for _, conn := range acquireAll(t, pool, connections) {
+			conn.Release()
+		}
 		if err := server.Kill(); err != nil {
 			t.Fatal(err)
 		}
@@ -211,22 +213,6 @@ func TestServer_RestartedUnderPool(t *testing.T) {
 	}
 }
 
-// fill makes the pool open all its connections and use them.
-func fill(t *testing.T, pool *pgxpool.Pool, connections int) {
-	t.Helper()
-	var all []*pgxpool.Conn
-	for range connections {
-		conn, err := pool.Acquire(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, conn)
-	}
-	for _, conn := range all {
-		conn.Release()
-	}
-}
-
 // TestPool_Exhausted has the host application hold all connections.
 func TestPool_Exhausted(t *testing.T) {
 	t.Parallel()
@@ -235,14 +221,7 @@ func TestPool_Exhausted(t *testing.T) {
 		return postgres.New(t.Context(), pool, longTimeouts, newSchema(), postgres.WithConnectTimeout(2*time.Second))
 	})
 	one := createSettled(t, store, record("one"))
-	var held []*pgxpool.Conn
-	for range 3 {
-		conn, err := pool.Acquire(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		held = append(held, conn)
-	}
+	held := acquireAll(t, pool, 3)
 	wantUnavailable(t, store, slack, "")
 	if _, err := postgres.New(t.Context(), pool, newSchema(), postgres.WithConnectTimeout(500*time.Millisecond)); !errors.Is(err, relayer.ErrUnavailable) {
 		t.Errorf("New: %v, want ErrUnavailable", err)
@@ -276,15 +255,8 @@ func TestPool_FullOfReads(t *testing.T) {
 	store := openOn(t, pool, postgres.WithSchema(schema), postgres.WithConnectTimeout(3*time.Second))
 	one := create(t, store, record("one"))
 	// A read of an ID waits until the test releases a lock.
-	tx, err := admin.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = tx.Rollback(context.Background()) }()
 	key := fmt.Sprintf("'%s.relayers'::regclass::oid::bigint", schema)
-	if _, err := tx.Exec(t.Context(), "SELECT pg_advisory_xact_lock("+key+")"); err != nil {
-		t.Fatal(err)
-	}
+	release := holdTransaction(t, admin, "SELECT pg_advisory_xact_lock("+key+")")
 	definition := queryOne[string](t, admin, `SELECT pg_get_functiondef(($1 || '.relayer(text)')::regprocedure)`, schema)
 	execute(t, admin, strings.Replace(definition, "BEGIN", "BEGIN PERFORM pg_advisory_xact_lock_shared("+key+");", 1))
 	ctx, stop := context.WithCancel(t.Context())
@@ -303,13 +275,11 @@ func TestPool_FullOfReads(t *testing.T) {
 	}
 	eventually(t, "reads wait", isReading(connections-1))
 	for range 3 {
-		if one, err = store.Update(t.Context(), one); err != nil {
-			t.Fatal(err)
-		}
+		one = update(t, store, one)
 	}
 	stop()
 	reading.Wait()
-	_ = tx.Rollback(t.Context())
+	release()
 	if got := get(t, store, "one"); !same(got, one) {
 		t.Errorf("got %+v, want %+v", got, one)
 	}

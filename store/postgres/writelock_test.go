@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -66,48 +65,6 @@ func TestWriteLock_CanceledContext(t *testing.T) {
 func awaitQueued(t *testing.T, store *postgres.Store, count int) {
 	t.Helper()
 	eventually(t, "writes wait in the queue", func() bool { return store.Queued() >= count })
-}
-
-// TestQueue_RoundRobin: an actor whose writes fill several batches does not delay that of
-// another by more than one. Its own stay in order.
-func TestQueue_RoundRobin(t *testing.T) {
-	t.Parallel()
-	store, admin, schema := openWithAdmin(t)
-	release := holdWriteLock(t, admin, schema)
-	large := make([]byte, 5<<20) // a batch has one of these
-	var done []<-chan error
-	add := func(actor, id string, document []byte) {
-		ctx := relayer.WithActor(t.Context(), relayer.Actor{ID: actor})
-		done = append(done, inBackground(func() error {
-			_, err := store.Create(ctx, relayer.Record{ID: id, Document: document})
-			return err
-		}))
-	}
-	add("a", "a1", large)
-	awaitWaiting(t, admin, schema, 1)
-	for i, id := range []string{"a2", "a3", "a4"} {
-		add("a", id, large)
-		awaitQueued(t, store, i+1)
-	}
-	add("b", "b1", nil)
-	awaitQueued(t, store, 4)
-	release()
-	for _, end := range done {
-		if err := <-end; err != nil {
-			t.Error(err)
-		}
-	}
-	found, _, err := list(t.Context(), store, relayer.StoreQuery{Limit: 10})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var order []string
-	for _, rec := range found {
-		order = append(order, rec.ID)
-	}
-	if want := []string{"a1", "a2", "b1", "a3", "a4"}; !slices.Equal(order, want) {
-		t.Errorf("order is %q, want %q", order, want)
-	}
 }
 
 // TestWriteLock_Timeout: if another instance holds the write lock, all writes fail in
@@ -278,17 +235,6 @@ func TestWrite_RefusedInBatch(t *testing.T) {
 			wantConsistent(t, store)
 		})
 	}
-}
-
-// TestErrors_QuoteNoData: the server quotes the row that it refuses; the Store does
-// not.
-func TestErrors_QuoteNoData(t *testing.T) {
-	t.Parallel()
-	store, admin, schema := openWithAdmin(t)
-	execute(t, admin, fmt.Sprintf(`ALTER TABLE %s.relayers ADD CHECK (length(private) < 10)`, schema))
-	_, err := store.Create(t.Context(), with(record("one"), "", secret))
-	wantFault(t, "Create", err, "23514")
-	wantNoDriver(t, "Create", err)
 }
 
 // TestWriteLock_SessionTimeouts: the timeouts of the session do not shorten the wait for the

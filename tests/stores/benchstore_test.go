@@ -1,3 +1,5 @@
+//go:build unix
+
 package stores
 
 import (
@@ -6,7 +8,9 @@ import (
 	"testing"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/postgres/pgserver"
 	"github.com/go-relayer/relayer/store/transfer"
+	"github.com/go-relayer/relayer/tests/internal/pgtest"
 )
 
 // recordOf returns the record of a number, with the size and the terms of a usual relayer. Half of
@@ -29,7 +33,7 @@ func recordOf(i int) relayer.Record {
 
 func idOf(i int) string { return fmt.Sprintf("6b3c1f52-0d8e-4a4f-9a57-%012d", i) }
 
-// eachStore runs a benchmark with an empty store in memory and in a file.
+// eachStore runs a benchmark with an empty store in memory, in a file and in PostgreSQL.
 func eachStore(b *testing.B, run func(b *testing.B, open func() relayer.Store)) {
 	for _, kind := range kinds {
 		if kind.name == "map" {
@@ -46,6 +50,18 @@ func eachStore(b *testing.B, run func(b *testing.B, open func() relayer.Store)) 
 			})
 		})
 	}
+	b.Run("postgres", func(b *testing.B) {
+		server, err := pgserver.New() // with -short too
+		if err != nil {
+			b.Skip(err)
+		}
+		b.Cleanup(func() {
+			if err := server.Close(); err != nil {
+				b.Error(err)
+			}
+		})
+		run(b, func() relayer.Store { return pgtest.Open(b, server.ConnString()) })
+	})
 }
 
 func closeStore(b *testing.B, store relayer.Store) {
