@@ -107,20 +107,16 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // requestID returns the X-Request-Id of the request if it is valid, or a new one. The ID is
 // written to logs and to a response header, so only harmless characters are valid.
 func requestID(header http.Header) string {
-	values := header["X-Request-Id"]
-	if len(values) == 1 && isRequestID(values[0]) {
-		return values[0]
-	}
-	return rand.Text()
-}
-
-func isRequestID(id string) bool {
 	isOther := func(r rune) bool {
 		isAlphanumeric := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
 		return !isAlphanumeric && !strings.ContainsRune("-_.:/+=@", r)
 	}
-	isURL := strings.Contains(id, "://") // which may have a secret
-	return id != "" && len(id) <= 128 && !isURL && !strings.ContainsFunc(id, isOther)
+	id := strings.Join(header["X-Request-Id"], " ") // a space is not valid
+	isURL := strings.Contains(id, "://")            // which may have a secret
+	if id == "" || len(id) > 128 || isURL || strings.ContainsFunc(id, isOther) {
+		return rand.Text()
+	}
+	return id
 }
 
 // acquireInFlight counts the request in the share of the caller. If the share is used up, it

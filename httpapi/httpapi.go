@@ -125,7 +125,7 @@ func New(manager *relayer.Manager, authenticate Authenticator, options ...Option
 			bulk:         newLimit("bulk", 8),
 			pending:      newLimit("pending_bytes", 128<<20), // five pages of the largest relayers
 			warnings:     newRate(1.0/60, 1),                 // one a minute
-			forbidden:    refusals{entries: make(map[refusal]*repeated)},
+			forbidden:    refusals{entries: make(map[string]*repeated)},
 			maxBodyBytes: 1 << 20,
 			logger:       slog.New(slog.DiscardHandler),
 		},

@@ -87,16 +87,10 @@ func (a *API) logFault(x *exchange, err error, more ...slog.Attr) {
 	a.log(x, level, "request failed", append([]slog.Attr{slog.String("error", mask.Text(err.Error()))}, more...)...)
 }
 
-// refusal is what lines about refusals are counted by.
-type refusal struct {
-	actor  string
-	action relayer.Action
-}
-
-// refusals are those that had a line in the last second.
+// refusals are those that had a line in the last second, by their action and actor.
 type refusals struct {
 	mu      sync.Mutex
-	entries map[refusal]*repeated
+	entries map[string]*repeated
 }
 
 // repeated is the number of refusals since the last line, and the line about the latest of them.
@@ -108,7 +102,7 @@ type repeated struct {
 // logForbidden logs a refusal. An actor that repeats a refused request could fill the log, so each
 // actor and action has one line a second, with the number of refusals.
 func (a *API) logForbidden(x *exchange, action relayer.Action) {
-	key := refusal{x.actor.ID, action}
+	key := string(action) + " " + x.actor.ID
 	line := x.logged(slog.String("action", string(action)), slog.String("relayer_id", loggedID(x.relayerID)))
 	a.forbidden.mu.Lock()
 	defer a.forbidden.mu.Unlock()
@@ -122,7 +116,7 @@ func (a *API) logForbidden(x *exchange, action relayer.Action) {
 
 // countForbidden begins a second. After [API.Drain] nothing is counted, because the process may
 // end before the next line.
-func (a *API) countForbidden(key refusal) {
+func (a *API) countForbidden(key string) {
 	if a.draining.Err() != nil {
 		return
 	}
@@ -135,7 +129,7 @@ func (a *API) countForbidden(key refusal) {
 }
 
 // logCounted logs the refusals of a second that ends, and begins the next one if there were any.
-func (a *API) logCounted(key refusal) {
+func (a *API) logCounted(key string) {
 	entry := a.forbidden.entries[key]
 	delete(a.forbidden.entries, key)
 	if entry == nil || entry.count == 0 {
