@@ -388,8 +388,10 @@ func (t selectorTerm) field() string {
 
 // member returns the member of a document that has the field.
 func (t selectorTerm) member() string {
-	member, _, _ := strings.Cut(t.field(), ".")
-	return member
+	if strings.HasPrefix(t.key, labelPrefix) {
+		return "labels"
+	}
+	return t.key
 }
 
 // narrow returns the query for what both it and s select. A query has no IDs of its own: the
