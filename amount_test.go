@@ -29,38 +29,25 @@ func amountLadder() []*big.Int {
 	return ladder
 }
 
-// TestAmount_Conversions converts every amount to all its forms and back.
 func TestAmount_Conversions(t *testing.T) {
 	for _, wei := range amountLadder() {
 		given := new(big.Int).Set(wei)
-		amount, err := relayer.AmountFromBig(given)
-		if err != nil {
-			t.Fatalf("%s: %v", wei, err)
-		}
+		amount := must(relayer.AmountFromBig(given))(t)
 		given.SetInt64(42)
-		if got := amount.Big(); got.Cmp(wei) != 0 {
-			t.Errorf("Big %s, want %s", got, wei)
-		}
 		amount.Big().SetInt64(42)
-		if amount.String() != wei.String() {
-			t.Errorf("String %s, want %s", amount, wei)
+		text := wei.String()
+		if amount.Big().Cmp(wei) != 0 || amount.String() != text || relayer.MustParseAmount(text) != amount {
+			t.Errorf("%s is %s, big %s, and parsed as %s", text, amount, amount.Big(), relayer.MustParseAmount(text))
 		}
-		var decoded relayer.Amount
-		if err := json.Unmarshal([]byte(`"`+wei.String()+`"`), &decoded); err != nil || decoded != amount {
-			t.Errorf("decoded %v from a string, %v, want %s", decoded, err, wei)
+		for _, form := range []string{text, `"` + text + `"`} {
+			var decoded relayer.Amount
+			if err := json.Unmarshal([]byte(form), &decoded); err != nil || decoded != amount {
+				t.Errorf("%s is decoded as %v, %v", form, decoded, err)
+			}
 		}
-		if parsed, err := relayer.ParseAmount(wei.String()); err != nil || parsed != amount {
-			t.Errorf("ParseAmount(%s): %v, %v", wei, parsed, err)
-		}
-		encoded, err := json.Marshal(map[string]any{"a": amount, "b": &amount, "c": []relayer.Amount{amount}})
-		if want := `{"a":` + wei.String() + `,"b":` + wei.String() + `,"c":[` + wei.String() + `]}`; err != nil || string(encoded) != want {
-			t.Errorf("encoded %s, %v, want %s", encoded, err, want)
-		}
-		if err := json.Unmarshal([]byte(wei.String()), &decoded); err != nil || decoded != amount {
-			t.Errorf("decoded %v, %v, want %s", decoded, err, wei)
-		}
-		if relayer.MustParseAmount(wei.String()) != amount {
-			t.Errorf("MustParseAmount(%s) is another amount", wei)
+		encoded := must(json.Marshal(map[string]any{"a": amount, "b": &amount, "c": []relayer.Amount{amount}}))(t)
+		if want := `{"a":` + text + `,"b":` + text + `,"c":[` + text + `]}`; string(encoded) != want {
+			t.Errorf("encoded %s, want %s", encoded, want)
 		}
 	}
 	if (relayer.Amount{}) != relayer.MustParseAmount("0") || (relayer.Amount{}).String() != "0" {
@@ -140,10 +127,7 @@ func TestAmount_Units(t *testing.T) {
 }
 
 func TestMustParseAmount_Invalid(t *testing.T) {
-	defer func() {
-		if recover() == nil {
-			t.Error("no panic for half a wei")
-		}
-	}()
-	relayer.MustParseAmount("0.5")
+	if panicOf(func() { relayer.MustParseAmount("0.5") }) == nil {
+		t.Error("no panic for half a wei")
+	}
 }

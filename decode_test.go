@@ -46,11 +46,11 @@ func TestDecode_UnknownNames(t *testing.T) {
 			if path == "settings" {
 				continue // it has the names of the host
 			}
-			for _, name := range []string{"unknown", "Revision", "x-y", "é", "system disabled", "a.b"} {
+			for _, name := range []string{"unknown", "Revision", "x-y", "é", "system disabled", "a.b", ""} {
 				for _, value := range []string{`null`, `1`, `{"a":[{"a":1,"a":1}]}`} {
 					text := withMember(t, full.request, path, fmt.Sprintf("%q:%s", name, value))
 					problems := problemsOf(t, text)
-					wantFields(t, problems, below(path, name))
+					wantFields(t, problems, strings.TrimSuffix(below(path, name), "."))
 				}
 			}
 		}
@@ -65,54 +65,53 @@ func TestDecode_HostOnlyFields(t *testing.T) {
 	}
 }
 
-// TestDecode_NamesInAnotherCase writes every name in capitals, and with a letter that
-// case folding maps to s or k.
-func TestDecode_NamesInAnotherCase(t *testing.T) {
+// eachMember calls test with every member of every full request: the path of its object, its
+// name, and its value.
+func eachMember(t *testing.T, test func(full fullRelayer, object, name string, value any)) {
+	t.Helper()
 	for _, full := range fullRelayers {
-		walkTree(parseTree(t, full.request), "", func(path string, _ any) {
+		walkTree(parseTree(t, full.request), "", func(path string, value any) {
 			object, name := "", path
 			if end := strings.LastIndexByte(path, '.'); end >= 0 {
 				object, name = path[:end], path[end+1:]
 			}
-			if strings.HasSuffix(path, "]") {
-				return
-			}
-			for _, folded := range []string{strings.ToUpper(name), strings.ToUpper(name[:1]) + name[1:], strings.Replace(name, "s", "ſ", 1)} {
-				if folded == name {
-					continue
-				}
-				problems := problemsOf(t, withMember(t, full.request, object, fmt.Sprintf("%q:null", folded)))
-				wantFields(t, problems, below(object, folded))
-				if !strings.Contains(problems[0].Message, `"`+name+`"`) {
-					t.Errorf("message %q does not name %s", problems[0].Message, name)
-				}
+			if !strings.HasSuffix(path, "]") {
+				test(full, object, name, value)
 			}
 		})
 	}
 }
 
+// TestDecode_NamesInAnotherCase writes every name in capitals, and with a letter that
+// case folding maps to s or k.
+func TestDecode_NamesInAnotherCase(t *testing.T) {
+	eachMember(t, func(full fullRelayer, object, name string, _ any) {
+		for _, folded := range []string{strings.ToUpper(name), strings.ToUpper(name[:1]) + name[1:], strings.Replace(name, "s", "ſ", 1)} {
+			if folded == name {
+				continue
+			}
+			problems := problemsOf(t, withMember(t, full.request, object, fmt.Sprintf("%q:null", folded)))
+			wantFields(t, problems, below(object, folded))
+			if !strings.Contains(problems[0].Message, `"`+name+`"`) {
+				t.Errorf("message %q does not name %s", problems[0].Message, name)
+			}
+		}
+	})
+}
+
 // TestDecode_DuplicateNames repeats every member: with the same value, another value,
 // null, and an escaped name.
 func TestDecode_DuplicateNames(t *testing.T) {
-	for _, full := range fullRelayers {
-		walkTree(parseTree(t, full.request), "", func(path string, value any) {
-			if strings.HasSuffix(path, "]") {
-				return
-			}
-			object, name := "", path
-			if end := strings.LastIndexByte(path, '.'); end >= 0 {
-				object, name = path[:end], path[end+1:]
-			}
-			same := treeText(t, value)
-			members := []string{fmt.Sprintf("%q:%s", name, same), fmt.Sprintf(`"\u%04x%s":%s`, name[0], name[1:], same)}
-			if !strings.HasSuffix(object, ".kind") {
-				members = append(members, fmt.Sprintf("%q:null", name))
-			}
-			for _, member := range members {
-				wantFields(t, problemsOf(t, withMember(t, full.request, object, member)), path)
-			}
-		})
-	}
+	eachMember(t, func(full fullRelayer, object, name string, value any) {
+		same := treeText(t, value)
+		members := []string{fmt.Sprintf("%q:%s", name, same), fmt.Sprintf(`"\u%04x%s":%s`, name[0], name[1:], same)}
+		if !strings.HasSuffix(object, ".kind") {
+			members = append(members, fmt.Sprintf("%q:null", name))
+		}
+		for _, member := range members {
+			wantFields(t, problemsOf(t, withMember(t, full.request, object, member)), below(object, name))
+		}
+	})
 }
 
 // TestDecode_PolicyOfAnotherNetwork adds every field of one policy to the policies of
@@ -137,16 +136,6 @@ func TestDecode_PolicyOfAnotherNetwork(t *testing.T) {
 	wantFields(t, problemsOf(t, body("solana", `"policies":{"swap_config":{"strategies":["soroswap"]}}`)), "policies.swap_config.strategies")
 	wantFields(t, problemsOf(t, body("stellar", `"policies":{"swap_config":{"strategy":"noop"}}`)), "policies.swap_config.strategy")
 	wantFields(t, problemsOf(t, body("stellar", `"policies":{"allowed_tokens":[{"mint":"m"}]}`)), "policies.allowed_tokens[0].mint", "policies.allowed_tokens[0].asset")
-}
-
-// An empty name is unknown, and must not look like an element of a list.
-func TestDecode_EmptyName(t *testing.T) {
-	for text, object := range map[string]string{evmBody(`"policies":{"":1}`): "policies", evmBody(`"":1`): ""} {
-		problems := problemsOf(t, text)
-		if len(problems) != 1 || strings.TrimSuffix(problems[0].Field, ".") != object {
-			t.Errorf("problems %+v, want one of %q", problems, object)
-		}
-	}
 }
 
 // Problems of the JSON, of the values and of the signer are reported together.
@@ -344,33 +333,30 @@ func TestDecode_ValidValues(t *testing.T) {
 
 // The messages contain the limit that a number exceeds.
 func TestDecode_RangeMessages(t *testing.T) {
-	tests := []struct{ networkType, path, value, want string }{
-		{"evm", "policies.gas_price_cap", "-1", "must be 0 or more"},
-		{"evm", "policies.gas_price_cap", overMaxAmount, "must be at most 2^256-1"},
-		{"evm", "policies.gas_price_cap", "0.5", "must be a whole number"},
-		{"evm", "policies.gas_price_cap", `"` + overMaxAmount + `"`, "must be at most 2^256-1"},
-		{"evm", "policies.gas_price_cap", `""`, "must be a number or a string of decimal digits"},
-		{"evm", "policies.gas_price_cap", `"-1"`, "must be a number or a string of decimal digits"},
-		{"evm", "policies.gas_price_cap", `"1e18"`, "must be a number or a string of decimal digits"},
-		{"evm", "policies.gas_price_cap", `"\ud800"`, "must not contain half a surrogate pair"},
-		{"evm", "custom_rpc_urls[0].weight", "-1", "must be 0 or more"},
-		{"evm", "custom_rpc_urls[0].weight", "101", "must be at most 100"},
-		{"solana", "policies.max_signatures", "-5", "must be 0 or more"},
-		{"solana", "policies.max_signatures", "2147483648", "must be at most 2147483647"},
-		{"solana", "policies.min_balance", "9223372036854775808", "must be at most 9223372036854775807"},
-		{"solana", "policies.allowed_tokens[0].decimals", "256", "must be at most 255"},
-		{"solana", "policies.allowed_tokens[0].max_allowed_fee", "1e20", "must be at most 18446744073709551615"},
-		{"stellar", "policies.allowed_tokens[0].metadata.decimals", "4294967296", "must be at most 4294967295"},
-	}
-	for _, test := range tests {
-		for _, full := range fullRelayers {
-			if string(full.networkType) != test.networkType {
-				continue
-			}
-			problems := problemsOf(t, replaced(t, full.request, test.path, test.value))
-			if problems[0].Message != test.want {
-				t.Errorf("%s = %s: message %q, want %q", test.path, test.value, problems[0].Message, test.want)
-			}
+	const notDigits = "must be a number or a string of decimal digits"
+	for _, test := range []struct {
+		full              fullRelayer
+		path, value, want string
+	}{
+		{fullRelayers[0], "policies.gas_price_cap", "-1", "must be 0 or more"},
+		{fullRelayers[0], "policies.gas_price_cap", overMaxAmount, "must be at most 2^256-1"},
+		{fullRelayers[0], "policies.gas_price_cap", "0.5", "must be a whole number"},
+		{fullRelayers[0], "policies.gas_price_cap", `"` + overMaxAmount + `"`, "must be at most 2^256-1"},
+		{fullRelayers[0], "policies.gas_price_cap", `""`, notDigits},
+		{fullRelayers[0], "policies.gas_price_cap", `"-1"`, notDigits},
+		{fullRelayers[0], "policies.gas_price_cap", `"\ud800"`, "must not contain half a surrogate pair"},
+		{fullRelayers[0], "custom_rpc_urls[0].weight", "-1", "must be 0 or more"},
+		{fullRelayers[0], "custom_rpc_urls[0].weight", "101", "must be at most 100"},
+		{fullRelayers[1], "policies.max_signatures", "-5", "must be 0 or more"},
+		{fullRelayers[1], "policies.max_signatures", "2147483648", "must be at most 2147483647"},
+		{fullRelayers[1], "policies.min_balance", "9223372036854775808", "must be at most 9223372036854775807"},
+		{fullRelayers[1], "policies.allowed_tokens[0].decimals", "256", "must be at most 255"},
+		{fullRelayers[1], "policies.allowed_tokens[0].max_allowed_fee", "1e20", "must be at most 18446744073709551615"},
+		{fullRelayers[2], "policies.allowed_tokens[0].metadata.decimals", "4294967296", "must be at most 4294967295"},
+	} {
+		problems := problemsOf(t, replaced(t, test.full.request, test.path, test.value))
+		if problems[0].Message != test.want {
+			t.Errorf("%s = %s: message %q, want %q", test.path, test.value, problems[0].Message, test.want)
 		}
 	}
 }

@@ -83,15 +83,16 @@ func ExampleDocuments_Create() {
 	// https://stellar.example/rpc/api-key
 }
 
-// threeRelayers returns a registry with three relayers.
-func threeRelayers() *relayer.Manager {
-	manager, err := relayer.New(memory.New())
+// threeRelayers returns a registry with relayers of two teams.
+func threeRelayers(options ...relayer.Option) *relayer.Manager {
+	manager, err := relayer.New(memory.New(), options...)
 	if err != nil {
 		log.Fatal(err)
 	}
-	for _, network := range []string{"mainnet", "sepolia", "holesky"} {
+	for _, r := range []struct{ id, team string }{{"treasury", "payments"}, {"oracle", "risk"}, {"bridge", "risk"}} {
 		_, err := manager.Create(context.Background(), relayer.CreateRequest{
-			ID: network + "-1", Name: network, Network: network, NetworkType: relayer.EVM, SignerID: "local-signer",
+			ID: r.id, Name: r.id, Network: "sepolia", NetworkType: relayer.EVM, SignerID: "local-signer",
+			Labels: map[string]string{"team": r.team},
 		})
 		if err != nil {
 			log.Fatal(err)
@@ -118,10 +119,10 @@ func ExampleManager_List() {
 	}
 	// Output:
 	// page 1 of 3 relayers:
-	//   mainnet-1
-	//   sepolia-1
+	//   treasury
+	//   oracle
 	// page 2 of 3 relayers:
-	//   holesky-1
+	//   bridge
 }
 
 // A relayer that exists during the whole iteration is returned once, despite concurrent
@@ -135,18 +136,14 @@ func ExampleManager_All() {
 		fmt.Println(r.ID)
 	}
 	// Output:
-	// mainnet-1
-	// sepolia-1
-	// holesky-1
+	// treasury
+	// oracle
+	// bridge
 }
 
 // Every field of a policy is optional; new returns a pointer to a value.
 func ExamplePolicy() {
-	manager, err := relayer.New(memory.New())
-	if err != nil {
-		log.Fatal(err)
-	}
-	r, err := manager.Create(context.Background(), relayer.CreateRequest{
+	r, err := threeRelayers().Create(context.Background(), relayer.CreateRequest{
 		Name: "Sepolia", Network: "sepolia", NetworkType: relayer.EVM, SignerID: "local-signer",
 		Policy: &relayer.EVMPolicy{
 			EIP1559Pricing:     new(true),
@@ -209,30 +206,12 @@ func ExampleWithRPCPolicy() {
 	// https://rpc.example.com relayer: create: invalid relayer: custom_rpc_urls[0].url must not contain user information
 }
 
-// twoTeams returns a registry with relayers of two teams.
-func twoTeams(options ...relayer.Option) *relayer.Manager {
-	manager, err := relayer.New(memory.New(), options...)
-	if err != nil {
-		log.Fatal(err)
-	}
-	for id, team := range map[string]string{"treasury": "payments", "oracle": "risk"} {
-		_, err := manager.Create(context.Background(), relayer.CreateRequest{
-			ID: id, Name: id, Network: "sepolia", NetworkType: relayer.EVM, SignerID: "local-signer",
-			Labels: map[string]string{"team": team},
-		})
-		if err != nil {
-			log.Fatal(err)
-		}
-	}
-	return manager
-}
-
 func ExampleParseSelector() {
 	selector, err := relayer.ParseSelector("network=sepolia,label.team=payments|treasury")
 	if err != nil {
 		log.Fatal(err)
 	}
-	page, err := twoTeams().List(context.Background(), relayer.ListQuery{Selector: selector})
+	page, err := threeRelayers().List(context.Background(), relayer.ListQuery{Selector: selector})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -249,7 +228,7 @@ func ExampleSelector_Where() {
 // A team sees and changes only its own relayers.
 func ExampleManager_Within() {
 	ctx := context.Background()
-	payments := twoTeams().Within(relayer.Selector{}.Where("label.team", "payments"))
+	payments := threeRelayers().Within(relayer.Selector{}.Where("label.team", "payments"))
 
 	_, err := payments.Pause(ctx, "oracle")
 	fmt.Println(errors.Is(err, relayer.ErrNotFound))
@@ -263,7 +242,7 @@ func ExampleManager_Within() {
 // A host that relays transactions refuses to delete a relayer that still has some.
 func ExampleWithAdmission() {
 	pending := map[string]int{"treasury": 3}
-	manager := twoTeams(relayer.WithAdmission(func(_ context.Context, o relayer.Operation, old, _ *relayer.Relayer) error {
+	manager := threeRelayers(relayer.WithAdmission(func(_ context.Context, o relayer.Operation, old, _ *relayer.Relayer) error {
 		if o.Action != relayer.ActionDelete || pending[old.ID] == 0 {
 			return nil
 		}
@@ -276,7 +255,7 @@ func ExampleWithAdmission() {
 // In an incident everything of a team is paused, and later exactly that is resumed.
 func ExampleManager_PauseAll() {
 	ctx := context.Background()
-	manager := twoTeams()
+	manager := threeRelayers()
 	if _, err := manager.Pause(ctx, "oracle"); err != nil { // before the incident
 		log.Fatal(err)
 	}
@@ -294,14 +273,14 @@ func ExampleManager_PauseAll() {
 	}
 	fmt.Println(resumed.Changed, "resumed,", resumed.Unchanged, "unchanged")
 	// Output:
-	// 1 paused, 1 paused before, 0 failed
-	// 1 resumed, 1 unchanged
+	// 2 paused, 1 paused before, 0 failed
+	// 2 resumed, 1 unchanged
 }
 
 // A dry run returns what the write would return.
 func ExampleDryRun() {
 	ctx := context.Background()
-	manager := twoTeams()
+	manager := threeRelayers()
 	changed, err := manager.Patch(ctx, "treasury", patchtest.JSON(map[string]any{"name": "Treasury"}), relayer.DryRun())
 	if err != nil {
 		log.Fatal(err)
@@ -316,7 +295,7 @@ func ExampleDryRun() {
 
 // An audit log has who changed what.
 func ExampleWithObserver() {
-	manager := twoTeams(relayer.WithObserver(func(ctx context.Context, operation *relayer.Operation) (context.Context, func(error)) {
+	manager := threeRelayers(relayer.WithObserver(func(ctx context.Context, operation *relayer.Operation) (context.Context, func(error)) {
 		return ctx, func(err error) {
 			if operation.Action.IsWrite() && operation.Action != relayer.ActionCreate {
 				fmt.Println(operation.Actor.ID, operation.Action, operation.ID, operation.Changed, err)
@@ -332,11 +311,7 @@ func ExampleWithObserver() {
 
 // All problems of a request are reported at once.
 func ExampleValidationError() {
-	manager, err := relayer.New(memory.New())
-	if err != nil {
-		log.Fatal(err)
-	}
-	_, err = manager.Create(context.Background(), relayer.CreateRequest{
+	_, err := threeRelayers().Create(context.Background(), relayer.CreateRequest{
 		Name:          "Solana",
 		NetworkType:   relayer.Solana,
 		Network:       "devnet",

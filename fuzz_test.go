@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/store/memory"
 )
 
 // FuzzCreateDocument requires a relayer or a list of problems for any bytes. A request
@@ -46,19 +45,13 @@ func FuzzCreateDocument(f *testing.F) {
 		if err := json.Unmarshal(document.JSON, &shown); err != nil {
 			t.Fatalf("%v\nin document %s", err, document.JSON)
 		}
-		r, err := m.Get(ctx, document.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must(m.Get(ctx, document.ID))(t)
 		again := newManager(t)
 		mustCreate(t, again, requestFor(r))
 		if got := storedDocument(t, again, r.ID); got != string(document.JSON) {
 			t.Fatalf("through Go\n%s\nwant\n%s", got, document.JSON)
 		}
-		request, err := requestFor(r).MarshalUnmasked()
-		if err != nil {
-			t.Fatal(err)
-		}
+		request := must(requestFor(r).MarshalUnmasked())(t)
 		wire, err := newManager(t).Documents().Create(ctx, request)
 		if err != nil || string(wire.JSON) != string(document.JSON) {
 			t.Fatalf("over the wire\n%s\n%v, want\n%s", wire.JSON, err, document.JSON)
@@ -108,10 +101,7 @@ func checkMask(t *testing.T, u relayer.RPCURL) {
 	if !strings.Contains(string(u), "Z") {
 		t.Fatalf("%q has no secret", string(u))
 	}
-	encoded, err := json.Marshal(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	encoded := must(json.Marshal(r))(t)
 	for _, way := range []string{u.String(), storedDocument(t, m, "a"), string(encoded), fmt.Sprintf("%v %+v %#v %s %q %d", r, r, r, u, u, u)} {
 		if strings.Contains(way, "Z") {
 			t.Errorf("%q shows in %s", string(u), way)
@@ -174,12 +164,9 @@ func FuzzParseAmount(f *testing.F) {
 // checkDigits decodes the text as a JSON string, which must be decimal digits.
 func checkDigits(t *testing.T, text string) {
 	t.Helper()
-	encoded, err := json.Marshal(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	encoded := must(json.Marshal(text))(t)
 	var amount relayer.Amount
-	err = json.Unmarshal(encoded, &amount)
+	err := json.Unmarshal(encoded, &amount)
 	want, isInteger := new(big.Int).SetString(text, 10)
 	isAmount := isInteger && !strings.ContainsAny(text, "+-_") && want.BitLen() <= 256
 	if (err == nil) != isAmount || isAmount && amount.Big().Cmp(want) != 0 {
@@ -223,18 +210,9 @@ func FuzzPatchDocument(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, patch []byte) {
-		m, err := relayer.New(memory.New())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, networkType := range []relayer.NetworkType{relayer.EVM, relayer.Solana, relayer.Stellar} {
-			before, err := m.Create(t.Context(), relayer.CreateRequest{
-				ID: string(networkType), Name: "n", Network: "x", NetworkType: networkType, SignerID: "s",
-				CustomRPCURLs: []relayer.RPCConfig{{URL: "https://user:pw@rpc.example/v2/key"}}, Labels: map[string]string{"team": "payments"},
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
+		m := registry(t)
+		for _, networkType := range relayer.NetworkTypes() {
+			before := must(m.Patch(t.Context(), string(networkType), []byte(`{"labels":{"team":"payments"}}`)))(t)
 			patched, err := m.Documents().Patch(t.Context(), before.ID, patch)
 			after := mustGet(t, m, before.ID)
 			if err != nil {

@@ -89,6 +89,21 @@ func fieldErrors(t testing.TB, err error) []relayer.FieldError {
 	return invalid.Fields
 }
 
+// wantRefused fails unless a create and a patch with this member have problems of exactly these
+// fields. It returns the problems of the create.
+func wantRefused(t testing.TB, member string, want []string, options ...relayer.Option) []relayer.FieldError {
+	t.Helper()
+	problems := problemsOf(t, evmBody(member), options...)
+	wantFields(t, problems, want...)
+	m := newManager(t, options...)
+	before := mustCreateDocument(t, m, evmBody(`"id":"r"`, `"settings":{}`))
+	wantFields(t, fieldErrors(t, second(m.Patch(t.Context(), "r", []byte("{"+member+"}")))), want...)
+	if after := storedDocument(t, m, "r"); after != string(before.JSON) {
+		t.Errorf("stored %s", after)
+	}
+	return problems
+}
+
 // fieldsOf returns the fields of the problems, sorted.
 func fieldsOf(problems []relayer.FieldError) []string {
 	fields := make([]string, len(problems))
@@ -126,13 +141,6 @@ func member(t testing.TB, document []byte, name string) string {
 		t.Fatal(err)
 	}
 	return string(members[name])
-}
-
-// contains reports whether a field or a message contains part.
-func contains(problems []relayer.FieldError, part string) bool {
-	return slices.ContainsFunc(problems, func(problem relayer.FieldError) bool {
-		return strings.Contains(problem.Field, part) || strings.Contains(problem.Message, part)
-	})
 }
 
 // storedDocument returns the stored document of a relayer.
@@ -320,18 +328,6 @@ func atEnd(record func(operation relayer.Operation, err error)) relayer.Option {
 	return relayer.WithObserver(func(ctx context.Context, operation *relayer.Operation) (context.Context, func(error)) {
 		return ctx, func(err error) { record(*operation, err) }
 	})
-}
-
-// wantDocuments fails unless the documents of a list are these.
-func wantDocuments(t testing.TB, documents []relayer.Document, want ...string) {
-	t.Helper()
-	var got []string
-	for _, document := range documents {
-		got = append(got, string(document.JSON))
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("documents %q, want %q", got, want)
-	}
 }
 
 func fixedAddress(context.Context, relayer.CreateRequest) (string, error) {

@@ -387,8 +387,10 @@ func TestAdmission_Actions(t *testing.T) {
 }
 
 // All admissions must admit a write, and the first refusal ends it. A refused write stores nothing,
-// and the reason reaches its caller.
+// and the reason reaches its caller, without a full URL.
 func TestAdmission_Refuse(t *testing.T) {
+	const reason, shown = "not now: " + secretURL, "not now: https://***.rpc.example:8545/***"
+	invalid := &relayer.ValidationError{Fields: []relayer.FieldError{{Field: secretURL, Message: reason}}}
 	for action, write := range map[relayer.Action]operation{
 		relayer.ActionCreate: func(m *relayer.Manager, ctx context.Context, _ string, _ ...relayer.WriteOption) (*relayer.Relayer, error) {
 			return m.Create(ctx, minimal("new"))
@@ -399,9 +401,7 @@ func TestAdmission_Refuse(t *testing.T) {
 		relayer.ActionDelete: deleting,
 	} {
 		for name, refusal := range map[string]error{
-			"refusal":         relayer.Refuse("not now"),
-			"wrapped refusal": fmt.Errorf("because: %w", relayer.Refuse("not now")),
-			"ValidationError": &relayer.ValidationError{Fields: []relayer.FieldError{{Field: "name", Message: "not now"}}},
+			"refusal": relayer.Refuse(reason), "wrapped refusal": fmt.Errorf("because: %w", relayer.Refuse(reason)), "ValidationError": invalid,
 		} {
 			store := memory.New()
 			all := registryOn(t, store)
@@ -420,16 +420,18 @@ func TestAdmission_Refuse(t *testing.T) {
 				return nil
 			}))
 			_, err := write(m, t.Context(), "evm")
-			if admissions != 1 {
-				t.Errorf("%s, %s: %d admissions", action, name, admissions)
+			refused, ok := errors.AsType[*relayer.ValidationError](err)
+			if !ok || !errors.Is(err, relayer.ErrInvalid) || len(refused.Fields) != 1 || refused.Fields[0].Message != shown || admissions != 1 {
+				t.Errorf("%s, %s: %v after %d admissions", action, name, err, admissions)
 			}
-			if problems := fieldErrors(t, err); len(problems) != 1 || problems[0].Message != "not now" {
-				t.Errorf("%s, %s: %v", action, name, err)
-			}
+			wantMasked(t, name, fmt.Sprint(err, refused.Fields))
 			if after := recordsOf(t, store); after != before {
 				t.Errorf("%s, %s: stored\n%s", action, name, after)
 			}
 		}
+	}
+	if invalid.Fields[0].Message != reason {
+		t.Error("the error of the hook was changed")
 	}
 }
 
@@ -445,10 +447,8 @@ func TestHook_Fault(t *testing.T) {
 		"unknown format": relayer.ErrUnknownFormat, "newer format": relayer.ErrNewerFormat,
 		"unsupported": errors.ErrUnsupported, "context": context.DeadlineExceeded,
 	}
-	faults := map[string]error{
-		"get of another registry": unknown,
-		"ValidationError":         errors.Join(host, &hostError{7}, &relayer.ValidationError{Fields: []relayer.FieldError{{Field: "signer_id", Message: "at " + secretURL}}}),
-	}
+	invalid := &relayer.ValidationError{Fields: []relayer.FieldError{{Field: "signer_id", Message: "at " + secretURL}}}
+	faults := map[string]error{"get of another registry": unknown, "ValidationError": errors.Join(host, &hostError{7}, invalid)}
 	for name, sentinel := range sentinels {
 		faults[name] = fmt.Errorf("%w: %w", sentinel, errors.Join(host, &hostError{7}))
 	}

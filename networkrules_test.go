@@ -2,10 +2,10 @@ package relayer
 
 import (
 	"math"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
 const (
@@ -166,19 +166,18 @@ func everywhere(text string, percentage float64) []Policy {
 	}
 }
 
-// Decoding a mebibyte with base58 takes many seconds. The limit is far below that, and
-// far above the time that the rules need on a slow machine.
+// A mebibyte takes base58 many seconds, so that the rules reject long texts before they read them.
 func TestNetworkRules_HugeInput(t *testing.T) {
 	const size = 1 << 20
 	for _, piece := range []string{"z", "1", "A", "0x", "*/1,", "0-59,", "1-", "* ", "\n", "ſ", "A:"} {
-		start := time.Now()
 		for _, policy := range everywhere(strings.Repeat(piece, size/len(piece)), 1) {
-			if networkProblems(policy) == nil {
-				t.Errorf("%q repeated is accepted by %T", piece, policy)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			found := networkProblems(policy)
+			runtime.ReadMemStats(&after)
+			if allocated := after.TotalAlloc - before.TotalAlloc; found == nil || allocated > size/16 {
+				t.Errorf("%q repeated in %T: %d problems with %d bytes allocated", piece, policy, len(found), allocated)
 			}
-		}
-		if took := time.Since(start); took > 2*time.Second {
-			t.Errorf("%q repeated took %v", piece, took)
 		}
 	}
 }

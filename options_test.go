@@ -21,68 +21,53 @@ func TestExclusiveSigners_OneRelayerPerSigner(t *testing.T) { eachStore(t, testE
 
 func testExclusiveSigners(t *testing.T, store relayer.Store) {
 	m := managerOf(t, store, relayer.WithExclusiveSigners())
-	request := func(id string) relayer.CreateRequest {
-		return relayer.CreateRequest{ID: id, Name: "n", Network: "sepolia", NetworkType: relayer.EVM, SignerID: "s"}
-	}
 	for round := range 20 {
 		var creators sync.WaitGroup
 		errs := make([]error, 32)
 		for i := range errs {
-			creators.Go(func() { _, errs[i] = m.Create(t.Context(), request(fmt.Sprintf("r-%d", i))) })
+			creators.Go(func() { _, errs[i] = m.Create(t.Context(), minimal(fmt.Sprintf("r-%d", i))) })
 		}
 		creators.Wait()
-		winner := -1
+		var winners []string
 		for i, err := range errs {
-			var invalid *relayer.ValidationError
-			switch {
-			case err == nil && winner < 0:
-				winner = i
-			case err == nil:
-				t.Fatalf("round %d: %d and %d both have the signer", round, winner, i)
-			case !errors.As(err, &invalid) || invalid.Fields[0].Field != "signer_id":
-				t.Fatalf("round %d: %v", round, err)
+			if err == nil {
+				winners = append(winners, fmt.Sprintf("r-%d", i))
+				continue
 			}
+			wantFields(t, fieldErrors(t, err), "signer_id")
 		}
-		if winner < 0 {
-			t.Fatalf("round %d: no relayer has the signer", round)
+		if len(winners) != 1 {
+			t.Fatalf("round %d: %q have the signer, want one", round, winners)
 		}
-		id := fmt.Sprintf("r-%d", winner)
-		if _, err := m.Pause(t.Context(), id); err != nil {
-			t.Fatalf("round %d: pausing the winner: %v", round, err)
-		}
-		if _, err := m.Create(t.Context(), request("late")); !errors.Is(err, relayer.ErrInvalid) {
+		must(m.Pause(t.Context(), winners[0]))(t)
+		if _, err := m.Create(t.Context(), minimal("late")); !errors.Is(err, relayer.ErrInvalid) {
 			t.Fatalf("round %d: after an update the signer was free: %v", round, err)
 		}
-		mustSucceed(t, m.Delete(t.Context(), id))
+		mustSucceed(t, m.Delete(t.Context(), winners[0]))
 	}
 
-	must(m.Create(t.Context(), request("taken")))(t)
+	mustCreate(t, m, minimal("taken"))
 	for name, change := range map[string]func(*relayer.CreateRequest){
 		"another network":      func(r *relayer.CreateRequest) { r.Network = "mainnet" },
 		"another network type": func(r *relayer.CreateRequest) { r.NetworkType = relayer.Solana },
 		"another signer":       func(r *relayer.CreateRequest) { r.SignerID = "t" },
 		"names run together":   func(r *relayer.CreateRequest) { r.Network, r.SignerID = "sepolia1", ":s" },
 		"names too long":       func(r *relayer.CreateRequest) { r.SignerID = strings.Repeat("s", 10_000) },
+		"a sharp s":            func(r *relayer.CreateRequest) { r.Network = "straße" },
 	} {
-		other := request("")
+		other := minimal("")
 		change(&other)
 		if _, err := m.Create(t.Context(), other); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	street := request("")
-	street.Network = "straße"
-	mustCreate(t, m, street)
 	for _, same := range []struct{ network, signer string }{{"Sepolia", "s"}, {" sepolia\u00a0", "s"}, {"sepolia", "\ts "}, {"STRASSE", "s"}} {
-		other := request("")
+		other := minimal("")
 		other.Network, other.SignerID = same.network, same.signer
 		wantFields(t, fieldErrors(t, second(m.Create(t.Context(), other))), "signer_id")
 	}
-	if _, err := m.Create(t.Context(), request("taken")); !errors.Is(err, relayer.ErrExists) {
+	if _, err := m.Create(t.Context(), minimal("taken")); !errors.Is(err, relayer.ErrExists) {
 		t.Errorf("a taken ID, too: %v", err)
-	}
-	if _, err := registry(t).Create(t.Context(), relayer.CreateRequest{Name: "n", Network: "testnet", NetworkType: relayer.EVM, SignerID: "s-evm"}); err != nil {
-		t.Errorf("without the option: %v", err)
 	}
 }
 
@@ -361,32 +346,23 @@ func TestDryRun_ExclusiveSigners(t *testing.T) {
 		req.Network = fmt.Sprint("network-", i)
 		mustCreate(t, m, req)
 	}
-	same := managerOf(t, oneDamaged{store, 4}, relayer.WithExclusiveSigners())
-	for name, c := range map[string]struct {
-		change func(*relayer.CreateRequest)
-		isUsed bool
+	for _, c := range []struct {
+		network, signer string
+		isUsed          bool
 	}{
-		"last network":   {func(r *relayer.CreateRequest) { r.Network = "network-149" }, true},
-		"letter case":    {func(r *relayer.CreateRequest) { r.Network = " Network-120 " }, true},
-		"spaces":         {func(r *relayer.CreateRequest) { r.Network, r.SignerID = "network-120", " s " }, true},
-		"unused network": {func(r *relayer.CreateRequest) { r.Network = "network-150" }, false},
-		"unused signer":  {func(r *relayer.CreateRequest) { r.Network, r.SignerID = "network-149", "other" }, false},
+		{"network-149", "s", true}, {" Network-120 ", "s", true}, {"network-120", " s ", true}, {"network-150", "s", false}, {"network-149", "other", false},
 	} {
-		req := minimal("new")
-		c.change(&req)
-		for manager, m := range map[string]*relayer.Manager{"Manager": m, "view": m.Within(mustParse(t, "id=new")), "damaged record": same} {
+		for name, m := range map[string]*relayer.Manager{
+			"Manager": m, "view": m.Within(mustParse(t, "id=new")), "damaged record": managerOf(t, oneDamaged{store, 4}, relayer.WithExclusiveSigners()),
+		} {
+			req := minimal("new")
+			req.Network, req.SignerID = c.network, c.signer
 			_, err := m.Create(t.Context(), req, relayer.DryRun())
-			if !c.isUsed {
-				if err != nil {
-					t.Errorf("%s, %s: %v", name, manager, err)
-				}
-				continue
+			if err == nil != !c.isUsed {
+				t.Errorf("%+v, %s: %v", c, name, err)
+			} else if c.isUsed {
+				wantFields(t, fieldErrors(t, err), "signer_id")
 			}
-			if err == nil {
-				t.Errorf("%s, %s: no error", name, manager)
-				continue
-			}
-			wantFields(t, fieldErrors(t, err), "signer_id")
 		}
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/internal/patchtest"
 	"github.com/go-relayer/relayer/store/memory"
 )
 
@@ -35,35 +34,19 @@ func idsOf(relayers []*relayer.Relayer) []string {
 
 func TestList_Pages(t *testing.T) {
 	const most = math.MaxInt
-	tests := []struct {
-		page, perPage int
-		from, to      int // of the 25 relayers
-		want          relayer.Pagination
-	}{
-		{1, 10, 0, 10, relayer.Pagination{CurrentPage: 1, PerPage: 10, TotalItems: 25}},
-		{0, 10, 0, 10, relayer.Pagination{CurrentPage: 1, PerPage: 10, TotalItems: 25}},
-		{2, 10, 10, 20, relayer.Pagination{CurrentPage: 2, PerPage: 10, TotalItems: 25}},
-		{3, 10, 20, 25, relayer.Pagination{CurrentPage: 3, PerPage: 10, TotalItems: 25}},
-		{4, 10, 25, 25, relayer.Pagination{CurrentPage: 4, PerPage: 10, TotalItems: 25}},
-		{25, 1, 24, 25, relayer.Pagination{CurrentPage: 25, PerPage: 1, TotalItems: 25}},
-		{26, 1, 25, 25, relayer.Pagination{CurrentPage: 26, PerPage: 1, TotalItems: 25}},
-		{0, 0, 0, 10, relayer.Pagination{CurrentPage: 1, PerPage: 10, TotalItems: 25}},
-		{3, 0, 20, 25, relayer.Pagination{CurrentPage: 3, PerPage: 10, TotalItems: 25}},
-		{7, 0, 25, 25, relayer.Pagination{CurrentPage: 7, PerPage: 10, TotalItems: 25}},
-		{1, 100, 0, 25, relayer.Pagination{CurrentPage: 1, PerPage: 100, TotalItems: 25}},
-		{1, 101, 0, 25, relayer.Pagination{CurrentPage: 1, PerPage: 100, TotalItems: 25}},
-		{2, 101, 25, 25, relayer.Pagination{CurrentPage: 2, PerPage: 100, TotalItems: 25}},
-		{1, most, 0, 25, relayer.Pagination{CurrentPage: 1, PerPage: 100, TotalItems: 25}},
-		{most, 10, 25, 25, relayer.Pagination{CurrentPage: most, PerPage: 10, TotalItems: 25}},
-		{most, most, 25, 25, relayer.Pagination{CurrentPage: most, PerPage: 100, TotalItems: 25}},
-	}
 	eachStore(t, func(t *testing.T, store relayer.Store) {
 		m := managerOf(t, store)
 		ids := created(t, m, 25)
-		for _, test := range tests {
-			t.Run(fmt.Sprintf("page %d of %d", test.page, test.perPage), func(t *testing.T) {
-				wantPage(t, m, test.page, test.perPage, ids[test.from:test.to], test.want)
-			})
+		for _, perPage := range []int{0, 1, 10, 100, 101, most} {
+			used := map[int]int{0: 10, 1: 1, 10: 10}[perPage]
+			if used == 0 {
+				used = 100
+			}
+			for _, page := range []int{0, 1, 2, 3, 4, 7, 25, 26, most} {
+				current := max(page, 1)
+				from := min(min(current-1, 25)*used, 25)
+				wantPage(t, m, page, perPage, ids[from:min(from+used, 25)], relayer.Pagination{CurrentPage: current, PerPage: used, TotalItems: 25})
+			}
 		}
 	})
 }
@@ -93,23 +76,20 @@ func TestList_InvalidQuery(t *testing.T) {
 // wantPage compares a page of relayers and of documents.
 func wantPage(t *testing.T, m *relayer.Manager, page, perPage int, ids []string, want relayer.Pagination) {
 	t.Helper()
-	ctx := context.Background()
-	listed := must(m.List(ctx, relayer.ListQuery{Page: page, PerPage: perPage}))(t)
-	if got := idsOf(listed.Relayers); !slices.Equal(got, ids) || listed.Pagination != want {
+	query := relayer.ListQuery{Page: page, PerPage: perPage}
+	listed := must(m.List(t.Context(), query))(t)
+	if got := idsOf(listed.Relayers); !slices.Equal(got, ids) || listed.Pagination != want || listed.Relayers == nil {
 		t.Errorf("List: %q, %+v, want %q, %+v", got, listed.Pagination, ids, want)
 	}
-	if listed.Relayers == nil {
-		t.Error("List: nil for no relayers")
+	read := must(listDocuments(t.Context(), m, query))(t)
+	if len(read.Documents) != len(ids) || read.Pagination != want {
+		t.Fatalf("documents: %+v, want %+v", read, want)
 	}
-	var documents []string
-	for _, id := range ids {
-		documents = append(documents, storedDocument(t, m, id))
+	for i, document := range read.Documents {
+		if string(document.JSON) != storedDocument(t, m, ids[i]) {
+			t.Errorf("document %d is %s", i, document.JSON)
+		}
 	}
-	got, err := listDocuments(ctx, m, relayer.ListQuery{Page: page, PerPage: perPage})
-	if err != nil || got.Pagination != want {
-		t.Fatalf("documents: %+v, %v, want %+v", got, err, want)
-	}
-	wantDocuments(t, got.Documents, documents...)
 }
 
 // TestList_MaxPerPage includes the largest page number.
@@ -329,16 +309,13 @@ func TestAll_DoneContext(t *testing.T) {
 			created(t, m, 250)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			returned := 0
-			var last error
-			for _, err := range m.All(ctx, relayer.Selector{}) {
+			elements, last := 0, error(nil)
+			for _, last = range m.All(ctx, relayer.Selector{}) {
 				cancel()
-				if last = err; err == nil {
-					returned++
-				}
+				elements++
 			}
-			if !errors.Is(last, context.Canceled) || returned > 100 {
-				t.Errorf("%d relayers, and error %v, want at most 100 and %v", returned, last, context.Canceled)
+			if !errors.Is(last, context.Canceled) || elements > 101 {
+				t.Errorf("%d elements, and error %v, want at most 101 and %v", elements, last, context.Canceled)
 			}
 		})
 	}
@@ -393,17 +370,15 @@ func TestList_After(t *testing.T) {
 func TestWatch_PositionOfAnotherSelector(t *testing.T) {
 	m := newManager(t)
 	mustCreate(t, m, minimal("r"))
-	selectors := map[string]*relayer.Manager{
-		"": m, "network=sepolia": m, "network=sepolia,paused=false": m, "network=sepolia|x": m, "network=x": m,
-	}
-	for from := range selectors {
+	selectors := []string{"", "network=sepolia", "network=sepolia,paused=false", "network=sepolia|x", "network=x"}
+	for _, from := range selectors {
 		page := must(m.List(t.Context(), relayer.ListQuery{Selector: mustParse(t, from)}))(t)
-		for to := range selectors {
-			synchronous, err := firstChange(t, m, relayer.WatchQuery{Selector: mustParse(t, to), After: page.Position, Heartbeats: true}, func() {
-				must(m.Patch(t.Context(), "r", patchtest.JSON(map[string]any{"name": "n" + from + to})))(t)
-			})
+		for _, to := range selectors {
+			f := follow(t, m.Watch(t.Context(), relayer.WatchQuery{Selector: mustParse(t, to), After: page.Position, Heartbeats: true}))
+			must(m.Patch(t.Context(), "r", []byte(`{"name":"n`+from+to+`"}`)))(t)
+			change, err, _ := f.next()
 			if isGap := errors.Is(err, relayer.ErrGap); isGap != (from != to) || !isGap && err != nil {
-				t.Errorf("a position of %q in a watch of %q: %+v, error %v", from, to, synchronous, err)
+				t.Errorf("a position of %q in a watch of %q: %+v, error %v", from, to, change, err)
 			}
 		}
 	}
@@ -411,17 +386,6 @@ func TestWatch_PositionOfAnotherSelector(t *testing.T) {
 	if err := firstError(m.Watch(t.Context(), relayer.WatchQuery{After: page.Position})); !errors.Is(err, relayer.ErrGap) {
 		t.Errorf("a position of a view in a watch of all: %v", err)
 	}
-}
-
-// firstChange begins a watch, calls write, and returns the first element.
-func firstChange(t *testing.T, m *relayer.Manager, query relayer.WatchQuery, write func()) (first relayer.Change, err error) {
-	t.Helper()
-	changes := m.Watch(t.Context(), query)
-	write()
-	for first, err = range changes {
-		break
-	}
-	return first, err
 }
 
 // fixedStore returns the same records for every query, and allocates nothing.

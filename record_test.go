@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"reflect"
 	"slices"
 	"strings"
@@ -16,7 +15,6 @@ import (
 	"time"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/internal/patchtest"
 	"github.com/go-relayer/relayer/store/memory"
 )
 
@@ -24,30 +22,14 @@ import (
 func TestRecord_PrivateMasked(t *testing.T) {
 	rec := relayer.Record{ID: "a", Revision: 7, Claim: "c", Terms: []string{"paused=true"}, Document: []byte(`{"id":"a"}`), Private: []byte(`["PATHKEY PASSWORD"]`)}
 	change := relayer.RecordChange{Kind: relayer.ChangeCreated, Record: rec}
-	values := []any{
+	for _, value := range []any{
 		rec, &rec, []relayer.Record{rec}, []*relayer.Record{&rec}, map[string]*relayer.Record{"a": &rec}, struct{ R *relayer.Record }{&rec},
 		change, &change, []relayer.RecordChange{change}, []*relayer.RecordChange{&change}, struct{ C *relayer.RecordChange }{&change},
-	}
-	for _, value := range values {
-		for _, verb := range verbs {
-			wantMasked(t, fmt.Sprintf("%s of %T", verb, value), fmt.Sprintf(verb, value))
-		}
-		wantMasked(t, fmt.Sprintf("an error with %T", value), fmt.Errorf("call: %v", value).Error())
-		encoded, err := json.Marshal(value)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var log bytes.Buffer
-		for _, handler := range []slog.Handler{slog.NewTextHandler(&log, nil), slog.NewJSONHandler(&log, nil)} {
-			slog.New(handler).With("v", value).Info(fmt.Sprint(value), slog.Group("g", slog.Any("v", value)))
-		}
-		wantMasked(t, fmt.Sprintf("%T in a log", value), log.String())
-		for what, text := range map[string]string{"JSON": string(encoded), "a log": log.String()} {
-			if strings.Contains(text, base64.StdEncoding.EncodeToString(rec.Private)) {
-				t.Errorf("%s of %T shows the private part in base64: %s", what, value, text)
-			}
-			if !strings.Contains(text, "***") {
-				t.Errorf("%s of %T is without the mask: %s", what, value, text)
+	} {
+		wantPrintsMasked(t, value)
+		for what, text := range wantEncodedMasked(t, value) {
+			if strings.Contains(text, base64.StdEncoding.EncodeToString(rec.Private)) || !strings.Contains(text, "***") {
+				t.Errorf("%s of %T shows the private part in base64, or is without the mask: %s", what, value, text)
 			}
 		}
 	}
@@ -57,17 +39,8 @@ func TestRecord_PrivateMasked(t *testing.T) {
 	if got := fmt.Sprint(relayer.Record{ID: "a"}); strings.Contains(got, "***") {
 		t.Errorf("a record without a private part prints as %s", got)
 	}
-}
-
-// A store that keeps records as JSON by mistake gets an error instead of losing the
-// private part.
-func TestRecord_MaskedDoesNotDecode(t *testing.T) {
-	encoded, err := json.Marshal(relayer.Record{ID: "a", Private: []byte("{}")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var rec relayer.Record
-	if err := json.Unmarshal(encoded, &rec); err == nil {
+	// A store that keeps records as JSON by mistake gets an error instead of losing the private part.
+	if encoded := must(json.Marshal(rec))(t); json.Unmarshal(encoded, &rec) == nil {
 		t.Errorf("%s decodes to %v", encoded, rec)
 	}
 }
@@ -121,9 +94,7 @@ func TestDisabledReason_UnmarshalJSON(t *testing.T) {
 func TestRelayer_UnmarshalJSON(t *testing.T) {
 	var disabled relayer.Relayer
 	text := `{"id":"a","network_type":"evm","system_disabled":true,"disabled_reason":{"type":"NonceSyncFailed","details":"d"},"policies":null,"added_later":1}`
-	if err := json.Unmarshal([]byte(text), &disabled); err != nil {
-		t.Fatal(err)
-	}
+	mustSucceed(t, json.Unmarshal([]byte(text), &disabled))
 	if want := (relayer.DisabledReason{Type: relayer.NonceSyncFailed, Details: "d"}); *disabled.DisabledReason != want || !disabled.SystemDisabled {
 		t.Errorf("decoded %+v", disabled)
 	}
@@ -171,17 +142,8 @@ var newer = map[string]relayer.Record{
 // newerRegistry returns a Manager on a store with the newer records.
 func newerRegistry(t *testing.T) (*relayer.Manager, relayer.Store) {
 	t.Helper()
-	store := memory.New()
-	for _, id := range []string{"evm", "solana", "stellar", "fictional"} {
-		if _, err := store.Create(t.Context(), newer[id]); err != nil {
-			t.Fatal(err)
-		}
-	}
-	m, err := relayer.New(store)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m, store
+	store := storeOf(t, newer["evm"], newer["solana"], newer["stellar"], newer["fictional"])
+	return managerOf(t, store), store
 }
 
 // unknownOf returns the unknown members of a document and of a private part, with their
@@ -202,141 +164,68 @@ func unknownOf(t *testing.T, rec relayer.Record) []string {
 	return unknown
 }
 
+// Unknown members are kept, except in what a caller replaces or clears.
 func TestUnknownMembers_Kept(t *testing.T) {
-	calls := map[string]func(*testing.T, *relayer.Manager, string) error{
-		"pause": func(t *testing.T, m *relayer.Manager, id string) error { return second(m.Pause(t.Context(), id)) },
-		"patch of paused": func(t *testing.T, m *relayer.Manager, id string) error {
-			return second(m.Documents().Patch(t.Context(), id, []byte(`{"paused":true}`)))
-		},
-		"rename": func(t *testing.T, m *relayer.Manager, id string) error {
-			return second(m.Update(t.Context(), id, func(r *relayer.Relayer) error { r.Name = "m"; return nil }))
-		},
-		"patch": func(t *testing.T, m *relayer.Manager, id string) error {
-			return second(m.Patch(t.Context(), id, patchtest.JSON(map[string]any{"name": "m", "paused": true, "notification_id": "x"})))
-		},
-	}
-	for id := range newer {
-		for name, call := range calls {
-			if id == "stellar" && name != "pause" && name != "patch of paused" {
-				continue // its swap strategy is rejected in a checked change
-			}
+	rename := patching(`{"name":"m","paused":true,"notification_id":"x"}`)
+	all := []string{"evm", "solana", "stellar", "fictional"}
+	for name, c := range map[string]struct {
+		ids     []string
+		calls   []operation
+		removed string
+	}{
+		"pause":           {all, []operation{(*relayer.Manager).Pause}, ""},
+		"patch of paused": {all, []operation{patchingDocument(`{"paused":true}`)}, ""},
+		// The swap strategy of the stellar relayer is rejected in a checked change.
+		"rename": {[]string{"evm", "solana", "fictional"}, []operation{updating(func(r *relayer.Relayer) { r.Name = "m" })}, ""},
+		"patch":  {[]string{"evm", "solana", "fictional"}, []operation{rename}, ""},
+		"change next to them": {[]string{"solana"}, []operation{updating(func(r *relayer.Relayer) {
+			policy := r.Policy.(*relayer.SolanaPolicy)
+			policy.SwapConfig.JupiterSwapOptions.PriorityFeeMaxLamports = new(uint64(1))
+			policy.SwapConfig.CronSchedule = new("* * * * *")
+		})}, ""},
+		"policy":           {[]string{"evm"}, []operation{patching(`{"policies":{"min_balance":null,"gas_price_cap":5}}`)}, ""},
+		"cleared policies": {[]string{"evm"}, []operation{patching(`{"policies":null}`)}, "policies"},
+		"cleared policies with only unknown members": {[]string{"evm"}, []operation{
+			patching(`{"policies":{"min_balance":null,"whitelist_receivers":null}}`), patching(`{"policies":null}`),
+		}, "policies"},
+		"disabled again": {[]string{"evm"}, []operation{disabling(relayer.DisabledReason{Type: "other"})}, "disabled_reason"},
+		"enabled":        {[]string{"evm"}, []operation{(*relayer.Manager).Enable}, "disabled_reason"},
+	} {
+		for _, id := range c.ids {
 			t.Run(id+" "+name, func(t *testing.T) {
 				m, store := newerRegistry(t)
-				before, _ := store.Get(t.Context(), id)
-				if err := call(t, m, id); err != nil {
-					t.Fatal(err)
+				before := storedRecord(t, store, id)
+				must(m.Resume(t.Context(), id))(t) // changes nothing, so that nothing is stored
+				if after := storedRecord(t, store, id); !reflect.DeepEqual(after, before) {
+					t.Errorf("stored again: %s", after.Document)
 				}
-				wantUnknown(t, store, before)
+				for _, call := range c.calls {
+					must(call(m, t.Context(), id))(t)
+				}
+				after := storedRecord(t, store, id)
+				want := slices.DeleteFunc(unknownOf(t, before), func(unknown string) bool { return c.removed != "" && strings.HasPrefix(unknown, c.removed) })
+				if got := unknownOf(t, after); !slices.Equal(got, want) || after.Revision == before.Revision {
+					t.Errorf("unknown members\n%q, want\n%q\nin %s", got, want, after.Document)
+				}
+				if got := member(t, after.Document, "policies"); name == "policy" && !strings.HasPrefix(got, `{"gas_price_cap":5,"whitelist_receivers":["a"],"new_limit":`) {
+					t.Errorf("the policy is %s", got)
+				}
 			})
 		}
-	}
-}
-
-// wantUnknown fails unless a record has a newer revision and the same unknown members.
-func wantUnknown(t *testing.T, store relayer.Store, before relayer.Record, removed ...string) {
-	t.Helper()
-	after, err := store.Get(t.Context(), before.ID)
-	if err != nil || after.Revision == before.Revision {
-		t.Fatalf("nothing was stored: %v", err)
-	}
-	want := slices.DeleteFunc(unknownOf(t, before), func(unknown string) bool {
-		return slices.ContainsFunc(removed, func(path string) bool { return strings.HasPrefix(unknown, path) })
-	})
-	if got := unknownOf(t, after); !slices.Equal(got, want) {
-		t.Errorf("unknown members\n%q, want\n%q\nin %s", got, want, after.Document)
-	}
-}
-
-func TestUnknownMembers_ChangedNextToThem(t *testing.T) {
-	m, store := newerRegistry(t)
-	before, _ := store.Get(t.Context(), "solana")
-	_, err := m.Update(t.Context(), "solana", func(r *relayer.Relayer) error {
-		policy := r.Policy.(*relayer.SolanaPolicy)
-		policy.SwapConfig.JupiterSwapOptions.PriorityFeeMaxLamports = new(uint64(1))
-		policy.SwapConfig.CronSchedule = new("* * * * *")
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	wantUnknown(t, store, before)
-
-	before, _ = store.Get(t.Context(), "evm")
-	if _, err := m.Patch(t.Context(), "evm", patchtest.JSON(map[string]any{"policies": map[string]any{"min_balance": nil, "gas_price_cap": 5}})); err != nil {
-		t.Fatal(err)
-	}
-	wantUnknown(t, store, before)
-	if got := member(t, []byte(storedDocument(t, m, "evm")), "policies"); !strings.HasPrefix(got, `{"gas_price_cap":5,"whitelist_receivers":["a"],"new_limit":`) {
-		t.Errorf("the policy is %s", got)
 	}
 }
 
 // A list that is changed is replaced whole, although URLs have equal masks.
 func TestUnknownMembers_ReplacedList(t *testing.T) {
 	m, store := newerRegistry(t)
-	_, err := m.Update(t.Context(), "evm", func(r *relayer.Relayer) error {
-		r.CustomRPCURLs[0].URL = "https://a.example/3"
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	after, _ := store.Get(t.Context(), "evm")
+	must(updating(func(r *relayer.Relayer) { r.CustomRPCURLs[0].URL = "https://a.example/3" })(m, t.Context(), "evm"))(t)
 	const want = `[{"url":"https://a.example/***","weight":100},{"url":"https://a.example/***","weight":1}]`
-	if got := member(t, after.Document, "custom_rpc_urls"); got != want {
+	if got := member(t, storedRecord(t, store, "evm").Document, "custom_rpc_urls"); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if _, err := m.Patch(t.Context(), "evm", patchtest.JSON(map[string]any{"custom_rpc_urls": nil})); err != nil {
-		t.Fatal(err)
-	}
-	after, _ = store.Get(t.Context(), "evm")
-	if string(after.Private) != `{"new_headers":["k"]}` || len(mustGet(t, m, "evm").CustomRPCURLs) != 0 {
+	must(m.Patch(t.Context(), "evm", []byte(`{"custom_rpc_urls":null}`)))(t)
+	if after := storedRecord(t, store, "evm"); string(after.Private) != `{"new_headers":["k"]}` || len(mustGet(t, m, "evm").CustomRPCURLs) != 0 {
 		t.Errorf("without URLs the private part is %s", after.Private)
-	}
-}
-
-// What a caller replaces or clears has no unknown members of what it was.
-func TestUnknownMembers_Removed(t *testing.T) {
-	for name, c := range map[string]struct {
-		call    func(*relayer.Manager) error
-		removed string
-	}{
-		"policies": {func(m *relayer.Manager) error {
-			return second(m.Patch(t.Context(), "evm", patchtest.JSON(map[string]any{"policies": nil})))
-		}, "policies"},
-		"policies with only unknown members": {func(m *relayer.Manager) error {
-			if _, err := m.Patch(t.Context(), "evm", patchtest.JSON(map[string]any{"policies": map[string]any{"min_balance": nil, "whitelist_receivers": nil}})); err != nil {
-				return err
-			}
-			return second(m.Patch(t.Context(), "evm", patchtest.JSON(map[string]any{"policies": nil})))
-		}, "policies"},
-		"disabled again": {func(m *relayer.Manager) error {
-			return second(m.Disable(t.Context(), "evm", relayer.DisabledReason{Type: "other"}))
-		}, "disabled_reason"},
-		"enabled": {func(m *relayer.Manager) error { return second(m.Enable(t.Context(), "evm")) }, "disabled_reason"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			m, store := newerRegistry(t)
-			before, _ := store.Get(t.Context(), "evm")
-			if err := c.call(m); err != nil {
-				t.Fatal(err)
-			}
-			wantUnknown(t, store, before, c.removed)
-		})
-	}
-}
-
-// A change that changes nothing stores nothing, and so does not touch unknown members.
-func TestUnknownMembers_NoChange(t *testing.T) {
-	m, store := newerRegistry(t)
-	for id := range newer {
-		before, _ := store.Get(t.Context(), id)
-		if _, err := m.Resume(t.Context(), id); err != nil {
-			t.Fatal(err)
-		}
-		if after, _ := store.Get(t.Context(), id); after.Revision != before.Revision {
-			t.Errorf("%s was stored again: %s", id, after.Document)
-		}
 	}
 }
 
@@ -344,11 +233,8 @@ func TestUnknownPolicy_Operations(t *testing.T) {
 	m, _ := newerRegistry(t)
 	ctx := t.Context()
 	const raw = `{"max_sats":10,"new":{"a":[1]},"custom_rpc_urls":[{"new":1},{"new":2}]}`
-	want := func(r *relayer.Relayer, err error) {
+	want := func(r *relayer.Relayer) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
 		policy, ok := r.Policy.(*relayer.UnknownPolicy)
 		if !ok || policy.Type != "fictional" || policy.NetworkType() != "fictional" || string(policy.Raw) != raw || fmt.Sprint(policy) != raw {
 			t.Errorf("the policy is %T %v", r.Policy, r.Policy)
@@ -357,57 +243,30 @@ func TestUnknownPolicy_Operations(t *testing.T) {
 			t.Error("without the full URL")
 		}
 	}
-	want(m.Get(ctx, "fictional"))
-	page, err := m.List(ctx, relayer.ListQuery{Page: 1, PerPage: 10})
-	if err != nil || len(page.Relayers) != 4 {
-		t.Fatalf("List: %v", err)
-	}
-	want(page.Relayers[3], nil)
-	for r, err := range m.All(ctx, relayer.Selector{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if r.ID == "fictional" {
-			want(r, nil)
-		}
-	}
-	want(m.Pause(ctx, "fictional"))
-	want(m.Resume(ctx, "fictional"))
-	want(m.Disable(ctx, "fictional", relayer.DisabledReason{Type: "x"}))
-	want(m.Enable(ctx, "fictional"))
-	want(m.Patch(ctx, "fictional", patchtest.JSON(map[string]any{"paused": true, "name": "m"})))
-
-	const message = "cannot be changed: this version does not support the network type"
-	for name, err := range map[string]error{
-		"patch":       second(m.Documents().Patch(ctx, "fictional", []byte(`{"policies":{"max_sats":1}}`))),
-		"null patch":  second(m.Documents().Patch(ctx, "fictional", []byte(`{"policies":null}`))),
-		"update":      second(m.Update(ctx, "fictional", func(r *relayer.Relayer) error { r.Policy.(*relayer.UnknownPolicy).Raw = []byte(`{}`); return nil })),
-		"no policy":   second(m.Update(ctx, "fictional", func(r *relayer.Relayer) error { r.Policy = nil; return nil })),
-		"evm policy":  second(m.Update(ctx, "fictional", func(r *relayer.Relayer) error { r.Policy = &relayer.EVMPolicy{}; return nil })),
-		"typed nil":   second(m.Update(ctx, "fictional", func(r *relayer.Relayer) error { r.Policy = (*relayer.UnknownPolicy)(nil); return nil })),
-		"both fields": second(m.Documents().Patch(ctx, "fictional", []byte(`{"policies":{},"name":"x"}`))),
+	want(must(m.List(ctx, relayer.ListQuery{}))(t).Relayers[3])
+	want(allOf(t, m, relayer.Selector{})[3])
+	for _, call := range []operation{
+		operationsOn["get"], (*relayer.Manager).Pause, (*relayer.Manager).Resume, disabling(relayer.DisabledReason{Type: "x"}), (*relayer.Manager).Enable,
+		patching(`{"paused":true,"name":"m"}`),
 	} {
-		problems := fieldErrors(t, err)
+		want(must(call(m, ctx, "fictional"))(t))
+	}
+	const message = "cannot be changed: this version does not support the network type"
+	for i, call := range []operation{
+		patchingDocument(`{"policies":{"max_sats":1}}`), patchingDocument(`{"policies":null}`), patchingDocument(`{"policies":{},"name":"x"}`),
+		updating(func(r *relayer.Relayer) { r.Policy.(*relayer.UnknownPolicy).Raw = []byte(`{}`) }),
+		updating(func(r *relayer.Relayer) { r.Policy = nil }),
+		updating(func(r *relayer.Relayer) { r.Policy = &relayer.EVMPolicy{} }),
+		updating(func(r *relayer.Relayer) { r.Policy = (*relayer.UnknownPolicy)(nil) }),
+	} {
+		problems := fieldErrors(t, second(call(m, ctx, "fictional")))
 		if !slices.Equal(problems, []relayer.FieldError{{Field: "policies", Message: message}}) {
-			t.Errorf("%s: %+v", name, problems)
+			t.Errorf("change %d: %+v", i, problems)
 		}
 	}
-	if _, err := m.Update(ctx, "fictional", func(r *relayer.Relayer) error { r.Name = ""; return nil }); !errors.Is(err, relayer.ErrInvalid) {
-		t.Errorf("an empty name: %v", err)
-	}
-	want(m.Get(ctx, "fictional"))
-	if err := m.Delete(ctx, "fictional"); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestUnknownPolicy_Create(t *testing.T) {
-	m := newManager(t)
-	req := minimal("a")
-	req.Policy = &relayer.UnknownPolicy{Type: "fictional"}
-	wantFields(t, fieldErrors(t, second(m.Create(t.Context(), req))), "policies")
-	req.NetworkType = "fictional"
-	wantFields(t, fieldErrors(t, second(m.Create(t.Context(), req))), "network_type", "policies")
+	wantFields(t, fieldErrors(t, second(updating(func(r *relayer.Relayer) { r.Name = "" })(m, ctx, "fictional"))), "name")
+	want(mustGet(t, m, "fictional"))
+	mustSucceed(t, m.Delete(ctx, "fictional"))
 }
 
 // Every write says who made it, when, why and what it was, in every result.
@@ -415,31 +274,23 @@ func TestNote_OfEveryWrite(t *testing.T) {
 	eachStore(t, func(t *testing.T, store relayer.Store) {
 		m := managerOf(t, store)
 		ctx := relayer.WithActor(t.Context(), relayer.Actor{ID: "alice", RequestID: "req-1"})
-		because := relayer.Reason("incident 42")
 		disabled := []string{"disabled_reason.details", "disabled_reason.type", "system_disabled"}
 		for _, c := range []struct {
 			action  relayer.Action
 			changed []string
-			write   func() (*relayer.Relayer, error)
+			write   operation
 		}{
-			{relayer.ActionCreate, nil, func() (*relayer.Relayer, error) { return m.Create(ctx, minimal("r"), because) }},
-			{relayer.ActionPause, []string{"paused"}, func() (*relayer.Relayer, error) { return m.Pause(ctx, "r", because) }},
-			{relayer.ActionResume, []string{"paused"}, func() (*relayer.Relayer, error) {
-				return m.Patch(ctx, "r", patchtest.JSON(map[string]any{"paused": false}), because)
+			{relayer.ActionCreate, nil, func(m *relayer.Manager, ctx context.Context, id string, o ...relayer.WriteOption) (*relayer.Relayer, error) {
+				return m.Create(ctx, minimal(id), o...)
 			}},
-			{relayer.ActionDisable, disabled, func() (*relayer.Relayer, error) {
-				return m.Disable(ctx, "r", relayer.DisabledReason{Type: "x"}, because)
-			}},
-			{relayer.ActionEnable, disabled, func() (*relayer.Relayer, error) { return m.Enable(ctx, "r", because) }},
-			{relayer.ActionUpdate, []string{"name"}, func() (*relayer.Relayer, error) {
-				return m.Update(ctx, "r", func(r *relayer.Relayer) error { r.Name = "new"; return nil }, because)
-			}},
+			{relayer.ActionPause, []string{"paused"}, (*relayer.Manager).Pause},
+			{relayer.ActionResume, []string{"paused"}, patching(`{"paused":false}`)},
+			{relayer.ActionDisable, disabled, disabling(relayer.DisabledReason{Type: "x"})},
+			{relayer.ActionEnable, disabled, (*relayer.Manager).Enable},
+			{relayer.ActionUpdate, []string{"name"}, updating(func(r *relayer.Relayer) { r.Name = "new" })},
 		} {
 			began := time.Now().Truncate(time.Millisecond)
-			written, err := c.write()
-			if err != nil {
-				t.Fatal(err)
-			}
+			written := must(c.write(m, ctx, "r", relayer.Reason("incident 42")))(t)
 			note := written.LastChange
 			if note.Time.Before(began) || note.Time.After(time.Now()) || note.Time.Location() != time.UTC {
 				t.Errorf("%s at %v, want between %v and now, in UTC", c.action, note.Time, began)
@@ -447,31 +298,14 @@ func TestNote_OfEveryWrite(t *testing.T) {
 			if note.Time, note.PausedBy = (time.Time{}), nil; !reflect.DeepEqual(note, relayer.ChangeInfo{Revision: written.Revision, Actor: "alice", Action: c.action, Reason: "incident 42", RequestID: "req-1", Changed: c.changed}) {
 				t.Errorf("%s: %+v", c.action, note)
 			}
-			page, err := m.List(ctx, relayer.ListQuery{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			document, err := m.Documents().Get(ctx, "r")
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, got := range []relayer.ChangeInfo{mustGet(t, m, "r").LastChange, page.Relayers[0].LastChange, document.LastChange()} {
+			document := must(m.Documents().Get(ctx, "r"))(t)
+			for _, got := range []relayer.ChangeInfo{mustGet(t, m, "r").LastChange, allOf(t, m, relayer.Selector{})[0].LastChange, document.LastChange()} {
 				if !reflect.DeepEqual(got, written.LastChange) {
 					t.Errorf("%s read as %+v, want %+v", c.action, got, written.LastChange)
 				}
 			}
 		}
 	})
-}
-
-// A write that changes nothing leaves the note of the last change.
-func TestNote_WriteWithoutChange(t *testing.T) {
-	m := newManager(t)
-	created := mustCreate(t, m, minimal("r"))
-	resumed, err := m.Resume(t.Context(), "r", relayer.Reason("no effect"))
-	if err != nil || !reflect.DeepEqual(resumed.LastChange, created.LastChange) {
-		t.Errorf("%+v, %v, want %+v", resumed.LastChange, err, created.LastChange)
-	}
 }
 
 // A watch has the notes too, that of a delete with its own revision.
@@ -482,9 +316,7 @@ func TestNote_InWatch(t *testing.T) {
 		mustCreate(t, m, minimal("r"))
 		time.Sleep(time.Hour)
 		bob := relayer.WithActor(t.Context(), relayer.Actor{ID: "bob"})
-		if err := m.Delete(bob, "r", relayer.Reason("gone")); err != nil {
-			t.Fatal(err)
-		}
+		mustSucceed(t, m.Delete(bob, "r", relayer.Reason("gone")))
 		created, deleted := f.expect(relayer.ChangeCreated, "r"), f.expect(relayer.ChangeDeleted, "r")
 		want := relayer.ChangeInfo{Revision: deleted.Revision, Time: created.LastChange.Time.Add(time.Hour), Actor: "bob", Action: relayer.ActionDelete, Reason: "gone"}
 		if !reflect.DeepEqual(deleted.LastChange, want) || deleted.Revision <= created.Revision {
@@ -498,10 +330,10 @@ func TestNote_OtherBytes(t *testing.T) {
 	store := memory.New()
 	m := managerOf(t, store)
 	ctx := relayer.WithActor(t.Context(), relayer.Actor{ID: "a\tb\xff\t" + strings.Repeat("é", 600)})
-	r, err := m.Create(ctx, minimal("r"), relayer.Reason("why"))
+	r := must(m.Create(ctx, minimal("r"), relayer.Reason("why")))(t)
 	want := relayer.ChangeInfo{Revision: r.Revision, Time: r.LastChange.Time, Actor: "a\uFFFDb\uFFFD\uFFFD" + strings.Repeat("é", 122), Action: relayer.ActionCreate, Reason: "why"}
-	if err != nil || !reflect.DeepEqual(r.LastChange, want) {
-		t.Errorf("%+v, error %v, want %+v", r.LastChange, err, want)
+	if !reflect.DeepEqual(r.LastChange, want) {
+		t.Errorf("%+v, want %+v", r.LastChange, want)
 	}
 	for note, want := range map[string]relayer.ChangeInfo{
 		"":           {},
@@ -512,13 +344,9 @@ func TestNote_OtherBytes(t *testing.T) {
 			Time: time.Unix(1, 0).UTC(), Actor: "alice", Action: relayer.ActionPause, Reason: "why", RequestID: "id", Changed: []string{"a", "b"},
 		},
 	} {
-		rec, err := store.Get(t.Context(), "r")
-		if rec.Note = []byte(note); err == nil {
-			rec, err = store.Update(t.Context(), rec)
-		}
-		want.Revision = rec.Revision
-		if got := mustGet(t, m, "r").LastChange; err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("the note %q is %+v, want %+v; error %v", note, got, want, err)
+		want.Revision = editRecord(t, store, "r", func(rec *relayer.Record) { rec.Note = []byte(note) }).Revision
+		if got := mustGet(t, m, "r").LastChange; !reflect.DeepEqual(got, want) {
+			t.Errorf("the note %q is %+v, want %+v", note, got, want)
 		}
 	}
 }
@@ -526,45 +354,24 @@ func TestNote_OtherBytes(t *testing.T) {
 func TestReason_Limits(t *testing.T) {
 	m := newManager(t)
 	mustCreate(t, m, minimal("r"))
-	for reason, isValid := range map[string]bool{
-		"":                        true,
-		strings.Repeat("é", 256):  true,
-		strings.Repeat("e", 257):  false,
-		"two\nlines":              false,
-		"tab\t":                   false,
-		"\xff":                    false,
-		"\"quotes\" & <angles> ✓": true,
-	} {
-		changed, err := m.Patch(t.Context(), "r", patchtest.JSON(map[string]any{"labels": map[string]any{"n": fmt.Sprint(len(reason))}}), relayer.Reason(reason))
-		if !isValid {
-			if err == nil {
-				t.Errorf("%q was accepted", reason)
-				continue
-			}
-			wantFields(t, fieldErrors(t, err), "change_reason")
-			continue
-		}
-		if err != nil || changed.LastChange.Reason != reason {
-			t.Errorf("%q: stored %v, error %v", reason, changed, err)
-		}
-	}
-}
-
-// TestReason_MaskedURLs: a reason quotes what a person pasted. The longest one that grows when it
-// is masked can be stored too.
-func TestReason_MaskedURLs(t *testing.T) {
-	m := newManager(t)
-	mustCreate(t, m, minimal("r"))
 	for reason, want := range map[string]string{
+		"":                        "",
+		strings.Repeat("é", 256):  strings.Repeat("é", 256),
+		"\"quotes\" & <angles> ✓": "\"quotes\" & <angles> ✓",
+		// A reason quotes what a person pasted. The longest one that grows when it is masked can be
+		// stored too.
 		"401 of https://user:pw@rpc.example/v2/KEY, see #7": "401 of https://rpc.example/***, see #7",
 		"wss://rpc.example/?key=KEY":                        "wss://rpc.example/***",
 		"user:pw@rpc.example":                               "rpc.example",
 		strings.Repeat("a.b/é ", 42):                        strings.Repeat("a.b/*** ", 42)[:256],
 	} {
-		changed, err := m.Patch(t.Context(), "r", patchtest.JSON(map[string]any{"labels": map[string]any{"n": fmt.Sprint(len(reason))}}), relayer.Reason(reason))
+		changed, err := m.Patch(t.Context(), "r", fmt.Appendf(nil, `{"labels":{"n":"%d"}}`, len(reason)), relayer.Reason(reason))
 		if err != nil || changed.LastChange.Reason != want || mustGet(t, m, "r").LastChange.Reason != want {
 			t.Errorf("%q: stored %v, error %v", reason, changed, err)
 		}
+	}
+	for _, reason := range []string{strings.Repeat("e", 257), "two\nlines", "tab\t", "\xff"} {
+		wantFields(t, fieldErrors(t, second(m.Pause(t.Context(), "r", relayer.Reason(reason)))), "change_reason")
 	}
 }
 
@@ -588,39 +395,36 @@ func checked(t *testing.T, m *relayer.Manager) []string {
 func TestCheck_RecordsUnlikeTheirDocuments(t *testing.T) {
 	store := memory.New()
 	m := managerOf(t, store, relayer.WithExclusiveSigners())
-	forge := func(id string, change func(*relayer.Record)) {
-		req := withURLs(id, "https://rpc.example/own")
-		req.SignerID = id
+	replace := func(rec *relayer.Record, old, new string) {
+		rec.Document = bytes.Replace(rec.Document, []byte(old), []byte(new), 1)
+	}
+	var want []string
+	for _, c := range []struct {
+		id, part string
+		change   func(*relayer.Record)
+	}{
+		{"sound", "", func(*relayer.Record) {}},
+		{"moved", "terms", func(r *relayer.Record) {
+			r.Terms = slices.Clone(r.Terms)
+			r.Terms[slices.Index(r.Terms, "label.team=a")] = "label.team=b"
+			slices.Sort(r.Terms)
+		}},
+		{"less", "terms", func(r *relayer.Record) { r.Terms = r.Terms[1:] }},
+		{"more", "terms", func(r *relayer.Record) { r.Terms = append(slices.Clone(r.Terms), "x-unknown=1") }},
+		{"hidden", "text", func(r *relayer.Record) { r.Text = "other" }},
+		{"claim", "claim", func(r *relayer.Record) { r.Claim = "other" }},
+		{"document", "stored document", func(r *relayer.Record) { r.Document = []byte("{") }},
+		{"id", "id", func(r *relayer.Record) { replace(r, `"id":"id"`, `"id":"di"`) }},
+		{"host", "private part", func(r *relayer.Record) { replace(r, "rpc.example", "evil.example") }},
+	} {
+		req := withURLs(c.id, "https://rpc.example/own")
+		req.SignerID = c.id
 		req.Labels = map[string]string{"team": "a"}
 		mustCreate(t, m, req)
-		rec, err := store.Get(t.Context(), id)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if change(&rec); second(store.Update(t.Context(), rec)) != nil {
-			t.Fatal("not stored")
+		if editRecord(t, store, c.id, c.change); c.part != "" {
+			want = append(want, c.id+" "+c.part)
 		}
 	}
-	replaced := func(terms []string, old, new string) []string {
-		terms = slices.Clone(terms)
-		terms[slices.Index(terms, old)] = new
-		slices.Sort(terms)
-		return terms
-	}
-	forge("sound", func(*relayer.Record) {})
-	forge("moved", func(r *relayer.Record) { r.Terms = replaced(r.Terms, "label.team=a", "label.team=b") })
-	forge("less", func(r *relayer.Record) { r.Terms = r.Terms[1:] })
-	forge("more", func(r *relayer.Record) { r.Terms = append(slices.Clone(r.Terms), "x-unknown=1") })
-	forge("hidden", func(r *relayer.Record) { r.Text = "other" })
-	forge("claim", func(r *relayer.Record) { r.Claim = "other" })
-	forge("document", func(r *relayer.Record) { r.Document = []byte("{") })
-	forge("id", func(r *relayer.Record) {
-		r.Document = []byte(strings.Replace(string(r.Document), `"id":"id"`, `"id":"di"`, 1))
-	})
-	forge("host", func(r *relayer.Record) {
-		r.Document = []byte(strings.Replace(string(r.Document), "rpc.example", "evil.example", 1))
-	})
-	want := []string{"moved terms", "less terms", "more terms", "hidden text", "claim claim", "document stored document", "id id", "host private part"}
 	if got := checked(t, m); !slices.Equal(got, want) {
 		t.Errorf("found %q, want %q", got, want)
 	}

@@ -10,31 +10,6 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// The body of a request creates the same relayer as the request.
-func TestRequestBody_Create(t *testing.T) {
-	requests := []relayer.CreateRequest{
-		minimal("minimal"),
-		{ID: "nil-policy", Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s", Policy: (*relayer.EVMPolicy)(nil)},
-		{ID: "no-urls", Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s", CustomRPCURLs: []relayer.RPCConfig{}},
-	}
-	source := newFullManager(t)
-	for _, full := range fullRelayers {
-		document := mustCreateDocument(t, source, full.request)
-		requests = append(requests, requestFor(mustGet(t, source, document.ID)))
-	}
-	for _, req := range requests {
-		direct, byBody := newFullManager(t), newFullManager(t)
-		want := mustCreate(t, direct, req)
-		body := must(req.MarshalUnmasked())(t)
-		mustCreateDocument(t, byBody, string(body))
-		got := mustGet(t, byBody, req.ID)
-		got.Revision, got.LastChange = want.Revision, want.LastChange
-		if !reflect.DeepEqual(got, want) {
-			t.Errorf("%s:\nwant %v\ngot  %v", req.ID, want, got)
-		}
-	}
-}
-
 // The encoder would replace what is not UTF-8, without an error.
 func TestRequestBody_NotUTF8(t *testing.T) {
 	const bad = "SECRET\xff"
@@ -49,21 +24,6 @@ func TestRequestBody_NotUTF8(t *testing.T) {
 		"labels.a", "custom_rpc_urls[1].url")
 	if body != nil || strings.Contains(err.Error(), "SECRET") || !strings.Contains(err.Error(), "UTF-8") {
 		t.Errorf("%s, %v", body, err)
-	}
-}
-
-// A decoded request creates the same relayer as its JSON.
-func TestCreateRequestUnmarshal(t *testing.T) {
-	for _, full := range fullRelayers {
-		byDocument, byRequest := newFullManager(t), newFullManager(t)
-		var req relayer.CreateRequest
-		mustSucceed(t, json.Unmarshal([]byte(full.request), &req))
-		mustCreateDocument(t, byDocument, full.request)
-		want, got := mustGet(t, byDocument, req.ID), mustCreate(t, byRequest, req)
-		got.Revision, got.LastChange = want.Revision, want.LastChange
-		if !reflect.DeepEqual(got, want) {
-			t.Errorf("%s:\nwant %v\ngot  %v", req.ID, want, got)
-		}
 	}
 }
 

@@ -2,7 +2,6 @@ package relayer_test
 
 import (
 	"bytes"
-	"context"
 	"database/sql/driver"
 	"encoding/gob"
 	"encoding/hex"
@@ -129,6 +128,31 @@ func wantMasked(t *testing.T, how, shown string) {
 	}
 }
 
+// wantPrintsMasked prints a value with all verbs.
+func wantPrintsMasked(t *testing.T, value any) {
+	t.Helper()
+	for _, verb := range verbs {
+		wantMasked(t, fmt.Sprintf("%s of %T", verb, value), fmt.Sprintf(verb, value))
+	}
+	wantMasked(t, fmt.Sprintf("Sprint of %T", value), fmt.Sprint(value, value))
+	wantMasked(t, fmt.Sprintf("Sprintln of %T", value), fmt.Sprintln(value))
+	wantMasked(t, fmt.Sprintf("an extra %T", value), fmt.Sprintf(strings.Repeat("%d", 0), value))
+	wantMasked(t, fmt.Sprintf("an error with %T", value), fmt.Errorf("call: %v", value).Error())
+}
+
+// wantEncodedMasked encodes and logs a value, and returns the JSON and the log.
+func wantEncodedMasked(t *testing.T, value any) map[string]string {
+	t.Helper()
+	encoded := string(must(json.Marshal(value))(t))
+	wantMasked(t, fmt.Sprintf("JSON of %T", value), encoded)
+	var log bytes.Buffer
+	for _, handler := range []slog.Handler{slog.NewTextHandler(&log, nil), slog.NewJSONHandler(&log, nil)} {
+		slog.New(handler).With("v", value).WithGroup("g").Info(fmt.Sprint(value), "a", value, slog.Group("g", slog.Any("v", value)))
+	}
+	wantMasked(t, fmt.Sprintf("%T in a log", value), log.String())
+	return map[string]string{"JSON": encoded, "log": log.String()}
+}
+
 // verbs are verbs that fit a string, and verbs that do not.
 var verbs = []string{
 	"%v", "%+v", "%#v", "%s", "%+s", "%#s", "%q", "%+q", "%#q", "%x", "%X", "% x", "%#x", "% #X", "%d", "%b", "%o", "%c", "%U", "%e", "%g", "%t", "%z",
@@ -142,15 +166,11 @@ func TestRPCURL_Printed(t *testing.T) {
 	config := relayer.RPCConfig{URL: u, Weight: new(1.0), Headers: map[string]relayer.Secret{"X-Key": header}}
 	r := relayer.Relayer{ID: "a", CustomRPCURLs: []relayer.RPCConfig{config}, Policy: &relayer.EVMPolicy{}}
 	req := relayer.CreateRequest{CustomRPCURLs: []relayer.RPCConfig{config}}
-	values := []any{u, &u, config, &config, r, &r, req, &req, []relayer.RPCURL{u}, [1]relayer.RPCURL{u}, header, new(header), config.Headers, []relayer.Secret{header}, map[relayer.RPCURL]relayer.RPCURL{u: u}, map[string]any{"u": u}}
-	for _, value := range values {
-		for _, verb := range verbs {
-			wantMasked(t, fmt.Sprintf("%s of %T", verb, value), fmt.Sprintf(verb, value))
-		}
-		wantMasked(t, fmt.Sprintf("Sprint of %T", value), fmt.Sprint(value, value))
-		wantMasked(t, fmt.Sprintf("Sprintln of %T", value), fmt.Sprintln(value))
-		wantMasked(t, fmt.Sprintf("an extra %T", value), fmt.Sprintf(strings.Repeat("%d", 0), value))
-		wantMasked(t, fmt.Sprintf("an error with %T", value), fmt.Errorf("call: %v", value).Error())
+	for _, value := range []any{
+		u, &u, config, &config, r, &r, req, &req, []relayer.RPCURL{u}, [1]relayer.RPCURL{u}, header, new(header), config.Headers, []relayer.Secret{header},
+		map[relayer.RPCURL]relayer.RPCURL{u: u}, map[string]any{"u": u},
+	} {
+		wantPrintsMasked(t, value)
 	}
 	for verb, want := range map[string]string{
 		"%v": "https://***.rpc.example:8545/***", "%s": "https://***.rpc.example:8545/***", "%q": `"https://***.rpc.example:8545/***"`, "%#v": `"https://***.rpc.example:8545/***"`,
@@ -161,8 +181,7 @@ func TestRPCURL_Printed(t *testing.T) {
 			t.Errorf("%s prints %q, want %q", verb, got, want)
 		}
 	}
-	var none *relayer.RPCURL
-	if got := fmt.Sprint(none); got != "<nil>" {
+	if got := fmt.Sprint((*relayer.RPCURL)(nil)); got != "<nil>" {
 		t.Errorf("a nil URL prints %q", got)
 	}
 }
@@ -170,47 +189,22 @@ func TestRPCURL_Printed(t *testing.T) {
 // TestRPCURL_EncodedAndLogged encodes and logs the URL and values that contain it.
 func TestRPCURL_EncodedAndLogged(t *testing.T) {
 	u := relayer.RPCURL(secretURL)
-	req := minimal("a")
-	req.CustomRPCURLs = []relayer.RPCConfig{{URL: u, Headers: map[string]relayer.Secret{"X-Key": "HEADERKEY"}}}
+	req := withURLs("a", secretURL)
+	req.CustomRPCURLs[0].Headers = map[string]relayer.Secret{"X-Key": "HEADERKEY"}
 	m := newManager(t)
 	r := mustCreate(t, m, req)
 	if r.CustomRPCURLs[0].URL.Unmasked() != secretURL || r.CustomRPCURLs[0].Headers["X-Key"].Unmasked() != "HEADERKEY" {
 		t.Fatalf("the host gets %s", r.CustomRPCURLs[0].URL.Unmasked())
 	}
-	page, err := m.List(context.Background(), relayer.ListQuery{Page: 1, PerPage: 1})
-	if err != nil {
-		t.Fatal(err)
+	const url, headers = `"https://***.rpc.example:8545/***"`, `"headers":{"X-Key":"***"}`
+	values := []any{u, &u, map[string]any{"u": u}, must(m.List(t.Context(), relayer.ListQuery{}))(t), r.CustomRPCURLs, r, *r}
+	for i, value := range values {
+		encoded := wantEncodedMasked(t, value)["JSON"]
+		if !strings.Contains(encoded, url) || i > 3 && !strings.Contains(encoded, headers) {
+			t.Errorf("%T as JSON is without the URL or the headers: %s", value, encoded)
+		}
 	}
-	for name, value := range map[string]any{
-		"URL": u, "pointer": &u, "config": r.CustomRPCURLs, "relayer": r, "relayer by value": *r, "page": page,
-		"map": map[string]any{"u": u},
-	} {
-		encoded, err := json.Marshal(value)
-		if err != nil {
-			t.Fatal(err)
-		}
-		wantMasked(t, name+" as JSON", string(encoded))
-		if name != "URL" && name != "pointer" && name != "map" && !strings.Contains(string(encoded), `"headers":{"X-Key":"***"}`) && name != "page" {
-			t.Errorf("%s as JSON is without the header: %s", name, encoded)
-		}
-		if !strings.Contains(string(encoded), `"https://***.rpc.example:8545/***"`) {
-			t.Errorf("%s as JSON is without the URL: %s", name, encoded)
-		}
-		var out bytes.Buffer
-		options := &slog.HandlerOptions{Level: slog.LevelDebug}
-		for _, handler := range []slog.Handler{slog.NewTextHandler(&out, options), slog.NewJSONHandler(&out, options)} {
-			log := slog.New(handler)
-			log.Info("m", name, value)
-			log.With("v", value).WithGroup("g").Info("m", slog.Group("g", slog.Any("v", value)))
-			log.Info(fmt.Sprint(value))
-		}
-		wantMasked(t, name+" in a log", out.String())
-	}
-	encoded, err := xml.Marshal(r.CustomRPCURLs[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	wantMasked(t, "XML", string(encoded))
+	wantMasked(t, "XML", string(must(xml.Marshal(r.CustomRPCURLs[0]))(t)))
 	wantMasked(t, "the document", storedDocument(t, m, "a"))
 }
 
@@ -218,26 +212,15 @@ func TestRPCURL_EncodedAndLogged(t *testing.T) {
 func TestRPCURL_BypassesOfMask(t *testing.T) {
 	u := relayer.RPCURL(secretURL)
 	var encoded bytes.Buffer
-	if err := gob.NewEncoder(&encoded).Encode(u); err != nil {
-		t.Fatal(err)
-	}
-	argument, err := driver.DefaultParameterConverter.ConvertValue(u)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if value := relayer.Secret("PATHKEY"); fmt.Sprint(struct{ s relayer.Secret }{value}) != "{PATHKEY}" {
-		t.Error("an unexported field hides the value of a header")
-	}
+	mustSucceed(t, gob.NewEncoder(&encoded).Encode(u))
+	argument := must(driver.DefaultParameterConverter.ConvertValue(u))(t)
 	pointer, wrapped := "%p", "%w" // variables, because vet refuses the constants
-	for how, shown := range map[string]string{
-		"gob":                    encoded.String(),
-		"an argument of a query": fmt.Sprint(argument),
-		pointer:                  fmt.Sprintf(pointer, u),
-		wrapped:                  fmt.Sprintf(wrapped, u),
-		"an unexported field":    fmt.Sprint(struct{ u relayer.RPCURL }{u}),
+	for _, shown := range []string{
+		encoded.String(), fmt.Sprint(argument), fmt.Sprintf(pointer, u), fmt.Sprintf(wrapped, u),
+		fmt.Sprint(struct{ u relayer.RPCURL }{u}), fmt.Sprint(struct{ s relayer.Secret }{"PATHKEY"}),
 	} {
 		if !strings.Contains(shown, "PATHKEY") {
-			t.Errorf("%s does not show the URL: %s", how, shown)
+			t.Errorf("the URL or header is not in %s", shown)
 		}
 	}
 }
@@ -246,11 +229,9 @@ func TestRPCURL_BypassesOfMask(t *testing.T) {
 // Create and CreateDocument report it for the URL, without quoting it.
 func urlProblem(t *testing.T, text string) string {
 	t.Helper()
-	req := minimal("")
-	req.CustomRPCURLs = []relayer.RPCConfig{{URL: "https://ok.example"}, {URL: relayer.RPCURL(text)}}
 	m := newManager(t)
-	_, err := m.Create(context.Background(), req)
-	_, wireErr := m.Documents().Create(context.Background(), []byte(evmBody(`"custom_rpc_urls":[{"url":"https://ok.example"},{"url":`+treeText(t, text)+`}]`)))
+	_, err := m.Create(t.Context(), withURLs("", "https://ok.example", text))
+	_, wireErr := m.Documents().Create(t.Context(), []byte(evmBody(`"custom_rpc_urls":[{"url":"https://ok.example"},{"url":`+treeText(t, text)+`}]`)))
 	if err == nil && wireErr == nil {
 		return ""
 	}
@@ -314,49 +295,40 @@ const keyHeader = `"custom_rpc_urls":[{"url":"https://a.example/v2/KEY","headers
 // The values of headers are in the private part only: in Go, and in documents with full URLs.
 func TestHeaders_EveryWrite(t *testing.T) {
 	ctx := t.Context()
+	key := func(r *relayer.Relayer) relayer.Secret { return r.CustomRPCURLs[0].Headers["X-Key"] }
 	eachStore(t, func(t *testing.T, store relayer.Store) {
-		m, err := relayer.New(store)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := managerOf(t, store)
 		created := mustCreateDocument(t, m, evmBody(`"id":"r",`+keyHeader))
 		const shown = `"custom_rpc_urls":[{"url":"https://a.example/***","weight":100,"headers":{"X-Key":"***","authorization":"***"}},{"url":"https://b.example","weight":100}]`
 		if !strings.Contains(string(created.JSON), shown) {
 			t.Errorf("stored %s", created.JSON)
 		}
-		full, err := m.Documents().WithFullURLs().Get(ctx, "r")
+		full := must(m.Documents().WithFullURLs().Get(ctx, "r"))(t)
 		const revealed = `{"url":"https://a.example/v2/KEY","weight":100,"headers":{"X-Key":"SECRET-1","authorization":"Bearer SECRET-2"}}`
-		if err != nil || full.SealError != nil || !strings.Contains(string(full.JSON), revealed) {
-			t.Errorf("revealed %s, error %v, %v", full.JSON, err, full.SealError)
+		if full.SealError != nil || !strings.Contains(string(full.JSON), revealed) {
+			t.Errorf("revealed %s, error %v", full.JSON, full.SealError)
 		}
-		r, err := m.Get(ctx, "r")
-		if err != nil || r.CustomRPCURLs[0].Headers["authorization"].Unmasked() != "Bearer SECRET-2" || r.CustomRPCURLs[1].Headers != nil {
-			t.Fatalf("got %v, error %v", r, err)
+		r := mustGet(t, m, "r")
+		if r.CustomRPCURLs[0].Headers["authorization"].Unmasked() != "Bearer SECRET-2" || r.CustomRPCURLs[1].Headers != nil {
+			t.Fatalf("got %v", r)
 		}
-		unchanged, err := m.Patch(ctx, "r", []byte(`{`+keyHeader+`}`))
-		if err != nil || unchanged.Revision != r.Revision {
-			t.Errorf("the same headers made revision %d, error %v", unchanged.Revision, err)
+		if unchanged := must(m.Patch(ctx, "r", []byte(`{`+keyHeader+`}`)))(t); unchanged.Revision != r.Revision {
+			t.Errorf("the same headers made revision %d", unchanged.Revision)
 		}
-		rotate := func(r *relayer.Relayer) error {
-			r.CustomRPCURLs[0].Headers["X-Key"] = "SECRET-3"
-			return nil
-		}
+		rotate := updating(func(r *relayer.Relayer) { r.CustomRPCURLs[0].Headers["X-Key"] = "SECRET-3" })
 		for _, options := range [][]relayer.WriteOption{{relayer.DryRun()}, nil} {
-			rotated, err := m.Update(ctx, "r", rotate, options...)
-			if err != nil || fmt.Sprint(rotated.LastChange.Changed) != "[custom_rpc_urls]" || rotated.CustomRPCURLs[0].Headers["X-Key"] != "SECRET-3" {
-				t.Errorf("rotated %v, error %v", rotated, err)
+			if rotated := must(rotate(m, ctx, "r", options...))(t); fmt.Sprint(rotated.LastChange.Changed) != "[custom_rpc_urls]" || key(rotated) != "SECRET-3" {
+				t.Errorf("rotated %v", rotated)
 			}
 		}
-		paused, err := m.Pause(ctx, "r")
-		if err != nil || paused.CustomRPCURLs[0].Headers["X-Key"] != "SECRET-3" {
-			t.Errorf("paused %v, error %v", paused, err)
+		if paused := must(m.Pause(ctx, "r"))(t); key(paused) != "SECRET-3" {
+			t.Errorf("paused %v", paused)
 		}
-		urls, err := m.RPCURLs(ctx, "r")
-		if err != nil || len(urls) != 2 || len(urls[0].Headers) != 2 {
-			t.Errorf("RPC URLs %v, error %v", urls, err)
+		if urls := must(m.RPCURLs(ctx, "r"))(t); len(urls) != 2 || len(urls[0].Headers) != 2 {
+			t.Errorf("RPC URLs %v", urls)
 		}
-		for id, err := range m.Check(ctx) {
-			t.Errorf("check of %s: %v", id, err)
+		if found := checked(t, m); len(found) > 0 {
+			t.Errorf("Check found %q", found)
 		}
 		past, _, err := m.History(ctx, relayer.HistoryQuery{ID: "r"})
 		if !errors.Is(err, errors.ErrUnsupported) && (err != nil || len(past) != 3) {
@@ -369,8 +341,8 @@ func TestHeaders_EveryWrite(t *testing.T) {
 				}
 			}
 		}
-		if r, err := m.Patch(ctx, "r", []byte(`{"custom_rpc_urls":[{"url":"https://a.example/v2/KEY"}]}`)); err != nil || r.CustomRPCURLs[0].Headers != nil {
-			t.Errorf("without headers %v, error %v", r, err)
+		if r := must(m.Patch(ctx, "r", []byte(`{"custom_rpc_urls":[{"url":"https://a.example/v2/KEY"}]}`)))(t); r.CustomRPCURLs[0].Headers != nil {
+			t.Errorf("without headers %v", r)
 		}
 		if rec := storedRecord(t, store, "r"); string(rec.Private) != `{"custom_rpc_urls":[{"url":"https://a.example/v2/KEY","weight":100}]}` {
 			t.Errorf("the private part is %s", rec.Private)
@@ -397,15 +369,10 @@ func TestHeaders_Refused(t *testing.T) {
 		`{"X-Key":"***"}`: ".X-Key",
 	} {
 		member := `"custom_rpc_urls":[{"url":"https://a.example"},{"url":"https://b.example","headers":` + headers + `}]`
-		problems := problemsOf(t, evmBody(member))
-		wantFields(t, problems, "custom_rpc_urls[1].headers"+want)
+		problems := wantRefused(t, member, []string{"custom_rpc_urls[1].headers" + want})
 		if strings.Contains(problems[0].Message, "SECR") {
 			t.Errorf("the message %q has a value", problems[0].Message)
 		}
-		m := newManager(t)
-		mustCreateDocument(t, m, evmBody(`"id":"r",`+keyHeader))
-		_, err := m.Patch(t.Context(), "r", []byte(`{`+member+`}`))
-		wantFields(t, fieldErrors(t, err), "custom_rpc_urls[1].headers"+want)
 	}
 	for _, headers := range []string{many(16), `{"X-Key":"` + strings.Repeat("x", 4091) + `"}`, "{\"!#$%&'*+-.^_`|~9z\":\"a b\"}"} {
 		mustCreateDocument(t, newManager(t), evmBody(`"custom_rpc_urls":[{"url":"https://b.example","headers":`+headers+`}]`))
@@ -414,37 +381,32 @@ func TestHeaders_Refused(t *testing.T) {
 
 // A masked value that is sent back is refused on its field, however it is sent.
 func TestHeaders_MaskedSentBack(t *testing.T) {
-	ctx := t.Context()
 	m := newManager(t)
 	mustCreateDocument(t, m, evmBody(`"id":"r",`+keyHeader))
-	const field = "custom_rpc_urls[0].headers.X-Key"
-	_, err := m.Patch(ctx, "r", []byte(`{"custom_rpc_urls":[{"url":"https://a.example/v2/KEY","headers":{"X-Key":"***","authorization":"new"}}]}`))
-	wantFields(t, fieldErrors(t, err), field)
-	_, err = m.Update(ctx, "r", func(r *relayer.Relayer) error {
-		r.CustomRPCURLs[0].Headers["X-Key"] = "***"
-		return nil
-	})
-	wantFields(t, fieldErrors(t, err), field)
-	req := minimal("new")
-	req.CustomRPCURLs = []relayer.RPCConfig{{URL: "https://a.example", Headers: map[string]relayer.Secret{"X-Key": "***"}}}
-	_, err = m.Create(ctx, req)
-	wantFields(t, fieldErrors(t, err), field)
-	if r, err := m.Get(ctx, "r"); err != nil || r.CustomRPCURLs[0].Headers["X-Key"] != "SECRET-1" || r.Revision != 1 {
-		t.Errorf("got %v, error %v", r, err)
+	const masked = `"custom_rpc_urls":[{"url":"https://a.example/v2/KEY","headers":{"X-Key":"***","authorization":"new"}}]`
+	req := withURLs("new", "https://a.example")
+	req.CustomRPCURLs[0].Headers = map[string]relayer.Secret{"X-Key": "***"}
+	for _, err := range []error{
+		second(m.Patch(t.Context(), "r", []byte(`{`+masked+`}`))),
+		second(updating(func(r *relayer.Relayer) { r.CustomRPCURLs[0].Headers["X-Key"] = "***" })(m, t.Context(), "r")),
+		second(m.Create(t.Context(), req)),
+	} {
+		wantFields(t, fieldErrors(t, err), "custom_rpc_urls[0].headers.X-Key")
+	}
+	if r := mustGet(t, m, "r"); r.CustomRPCURLs[0].Headers["X-Key"] != "SECRET-1" || r.Revision != 1 {
+		t.Errorf("got %v", r)
 	}
 }
 
+// A document that shows a header that is not stored is damaged.
 func TestHeaders_Damaged(t *testing.T) {
-	ctx, store := t.Context(), memory.New()
+	store := memory.New()
 	m := managerOf(t, store)
 	mustCreateDocument(t, m, evmBody(`"id":"r",`+keyHeader))
-	// A document that shows a header that is not stored is damaged.
-	rec := storedRecord(t, store, "r")
-	rec.Document = []byte(strings.Replace(string(rec.Document), `"X-Key"`, `"X"`, 1))
-	if _, err := store.Update(ctx, rec); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := m.RPCURLs(ctx, "r"); !errors.Is(err, relayer.ErrCorrupt) {
+	editRecord(t, store, "r", func(rec *relayer.Record) {
+		rec.Document = bytes.Replace(rec.Document, []byte(`"X-Key"`), []byte(`"X"`), 1)
+	})
+	if _, err := m.RPCURLs(t.Context(), "r"); !errors.Is(err, relayer.ErrCorrupt) {
 		t.Errorf("a header without a value: error %v", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -25,16 +26,11 @@ func ringOf(t testing.TB, primary string, others ...string) keyring.Keyring {
 	t.Helper()
 	text := "relayer-keyring 1\nprimary " + primary + "\n"
 	for _, id := range append([]string{primary}, others...) {
-		text += "key " + id + " " + keyValue(id) + "\n"
+		value := make([]byte, 32)
+		copy(value, id)
+		text += "key " + id + " " + base64.StdEncoding.EncodeToString(value) + "\n"
 	}
-	ring := must(keyring.Parse([]byte(text)))(t)
-	return ring
-}
-
-func keyValue(text string) string {
-	value := make([]byte, 32)
-	copy(value, text)
-	return base64.StdEncoding.EncodeToString(value)
+	return must(keyring.Parse([]byte(text)))(t)
 }
 
 const (
@@ -70,29 +66,7 @@ func newSealed(t testing.TB) fixture {
 // sealing returns a store that seals what it stores in db.
 func sealing(t testing.TB, db relayer.Store, keys sealed.Keys, options ...sealed.Option) *sealed.Store {
 	t.Helper()
-	store := must(sealed.New(db, keys, options...))(t)
-	return store
-}
-
-func reseal(t *testing.T, store *sealed.Store) {
-	t.Helper()
-	for id, err := range store.Reseal(t.Context()) {
-		if err != nil {
-			t.Fatalf("%s: %v", id, err)
-		}
-	}
-}
-
-func expectCounts(t *testing.T, store *sealed.Store, want string) {
-	t.Helper()
-	counts, err := store.Count(t.Context())
-	ids := make(map[string]int)
-	for key, count := range counts.Keys {
-		ids[key.ID] += count
-	}
-	if got := fmt.Sprint(counts.Clear, ids); err != nil || got != want {
-		t.Errorf("the counts are %s with error %v, want %s", got, err, want)
-	}
+	return must(sealed.New(db, keys, options...))(t)
 }
 
 func urlsOf(endpoints []relayer.RPCConfig) []string {
@@ -156,33 +130,32 @@ func TestSealed_StoresNoURLInClear(t *testing.T) {
 	}
 }
 
-// forbidden are keys that fail the test if they are used.
-type forbidden struct {
+// hookedKeys call a function before each use, which can fail it.
+type hookedKeys struct {
 	keyring.Keyring
-	t *testing.T
+	before func(ctx context.Context, use string) error
 }
 
-func (f forbidden) Seal(context.Context, []byte, []byte) ([]byte, error) {
-	f.t.Error("Seal was called")
-	return nil, errors.New("forbidden")
+func (k hookedKeys) Seal(ctx context.Context, plaintext, associatedData []byte) ([]byte, error) {
+	if err := k.before(ctx, "seal"); err != nil {
+		return nil, err
+	}
+	return k.Keyring.Seal(ctx, plaintext, associatedData)
 }
 
-func (f forbidden) Open(context.Context, []byte, []byte) ([]byte, error) {
-	f.t.Error("Open was called")
-	return nil, errors.New("forbidden")
+func (k hookedKeys) Open(ctx context.Context, text, associatedData []byte) ([]byte, error) {
+	if err := k.before(ctx, "open"); err != nil {
+		return nil, err
+	}
+	return k.Keyring.Open(ctx, text, associatedData)
 }
 
-// away are keys whose service does not respond.
-type away struct{ keyring.Keyring }
-
-func (away) Seal(ctx context.Context, _, _ []byte) ([]byte, error) {
-	<-ctx.Done()
-	return nil, ctx.Err()
-}
-
-func (away) Open(ctx context.Context, _, _ []byte) ([]byte, error) {
-	<-ctx.Done()
-	return nil, ctx.Err()
+// away returns keys whose service does not respond.
+func away(t testing.TB) sealed.Keys {
+	return hookedKeys{ringOf(t, "k1"), func(ctx context.Context, _ string) error {
+		<-ctx.Done()
+		return ctx.Err()
+	}}
 }
 
 // needsNoSecret are operations that work on "a" without its key. Each changes it.
@@ -194,12 +167,15 @@ var needsNoSecret = []operation{
 // A dry run and a create without URLs use no keys either.
 func TestSealed_KeysNotUsedUnlessURLsChange(t *testing.T) {
 	s := newSealed(t)
-	unused := sealing(t, s.store, forbidden{ringOf(t, "k1"), t})
+	unused := sealing(t, s.store, hookedKeys{ringOf(t, "k1"), func(_ context.Context, use string) error {
+		t.Error("the keys are used to", use)
+		return errors.New("forbidden")
+	}})
 	for name, m := range map[string]*relayer.Manager{
 		"no sealed store": managerOf(t, s.store),
 		"no keys":         managerOf(t, sealing(t, s.store, keyring.Keyring{})),
 		"another key":     managerOf(t, sealing(t, s.store, ringOf(t, "k2"))),
-		"keys are away":   managerOf(t, sealing(t, s.store, away{ringOf(t, "k1")})),
+		"keys are away":   managerOf(t, sealing(t, s.store, away(t))),
 		"never used":      managerOf(t, unused),
 		"with RPC policy": managerOf(t, unused, relayer.WithRPCPolicy(rpcguard.Policy{RefuseUserInfo: true})),
 	} {
@@ -277,7 +253,10 @@ func TestSealed_LostKey(t *testing.T) {
 	m := managerOf(t, store)
 	must(m.Patch(t.Context(), "a", []byte(`{"custom_rpc_urls":[{"url":"`+thirdURL+`"},{"url":"https://second.example"}]}`)))(t)
 	expectURLs(t, m, "a", thirdURL, "https://second.example")
-	expectCounts(t, store, "0 map[k2:1]")
+	counts := must(store.Count(t.Context()))(t)
+	if keys := slices.Collect(maps.Keys(counts.Keys)); len(keys) != 1 || keys[0].ID != "k2" || counts.Keys[keys[0]] != 1 || counts.Clear != 0 {
+		t.Errorf("the counts are %+v", counts)
+	}
 
 	lost := managerOf(t, sealing(t, s.store, ringOf(t, "k4")))
 	_, err := lost.Patch(t.Context(), "a", []byte(`{"custom_rpc_urls":[{"url":"`+thirdURL+`"}],"name":""}`))
@@ -299,7 +278,9 @@ func TestSealed_LostKey(t *testing.T) {
 func TestSealed_UnknownMembersKept(t *testing.T) {
 	rec, store := newer["evm"], storeOf(t, newer["evm"])
 	sealed := sealing(t, store, ringOf(t, "k1"))
-	reseal(t, sealed)
+	for _, err := range sealed.Reseal(t.Context()) {
+		mustSucceed(t, err)
+	}
 	m := managerOf(t, sealed)
 	opened := func() []string {
 		return unknownOf(t, must(sealed.Open(t.Context(), storedRecord(t, store, rec.ID)))(t))
@@ -397,7 +378,7 @@ func testDamagedPrivatePart(t *testing.T, private string, isSealing bool) {
 func TestSealed_Away(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSealed(t)
-		m := managerOf(t, sealing(t, s.store, away{ringOf(t, "k1")}))
+		m := managerOf(t, sealing(t, s.store, away(t)))
 		for name, call := range map[string]operation{
 			"RPCURLs": operationsOn["RPC URLs"],
 			"Create": func(m *relayer.Manager, ctx context.Context, _ string, _ ...relayer.WriteOption) (*relayer.Relayer, error) {
@@ -517,22 +498,6 @@ func FuzzSealedPart(f *testing.F) {
 	})
 }
 
-// counting are keys that count their uses.
-type counting struct {
-	keyring.Keyring
-	seals, opens *int
-}
-
-func (k counting) Seal(ctx context.Context, plaintext, associatedData []byte) ([]byte, error) {
-	*k.seals++
-	return k.Keyring.Seal(ctx, plaintext, associatedData)
-}
-
-func (k counting) Open(ctx context.Context, text, associatedData []byte) ([]byte, error) {
-	*k.opens++
-	return k.Keyring.Open(ctx, text, associatedData)
-}
-
 // Update calls the function and opens the URLs once, and seals them if their values differ. It
 // makes no difference whether the function copies the list or changes it in place.
 func TestUpdate_SealedOnce(t *testing.T) {
@@ -559,8 +524,11 @@ func TestUpdate_SealedOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSealed(t)
-			before, calls, seals, opens := storedRecord(t, s.store, "a"), 0, 0, 0
-			m := managerOf(t, sealing(t, s.store, counting{ringOf(t, "k2", "k1"), &seals, &opens}))
+			before, calls, uses := storedRecord(t, s.store, "a"), 0, make(map[string]int)
+			m := managerOf(t, sealing(t, s.store, hookedKeys{ringOf(t, "k2", "k1"), func(_ context.Context, use string) error {
+				uses[use]++
+				return nil
+			}}))
 			var want []string
 			updated, err := m.Update(t.Context(), "a", func(r *relayer.Relayer) error {
 				if calls++; !slices.Equal(urlsOf(r.CustomRPCURLs), []string{firstURL, secondURL}) {
@@ -570,17 +538,15 @@ func TestUpdate_SealedOnce(t *testing.T) {
 				want = urlsOf(r.CustomRPCURLs)
 				return nil
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if calls != 1 || opens != 1 || seals != test.seals {
-				t.Errorf("%d calls, %d opens and %d seals, want 1, 1 and %d", calls, opens, seals, test.seals)
+			mustSucceed(t, err)
+			if calls != 1 || uses["open"] != 1 || uses["seal"] != test.seals {
+				t.Errorf("%d calls and the uses %v, want 1, 1 open and %d seals", calls, uses, test.seals)
 			}
 			after := storedRecord(t, s.store, "a")
 			if isKept := bytes.Equal(after.Private, before.Private); after.Revision == before.Revision || isKept != (test.seals == 0 && len(want) > 0) {
 				t.Errorf("the private part is the same: %t", isKept)
 			}
-			if isChanged := slices.Contains(updated.LastChange.Changed, "custom_rpc_urls"); isChanged != (len(want) == 0 || seals > 0) {
+			if isChanged := slices.Contains(updated.LastChange.Changed, "custom_rpc_urls"); isChanged != (len(want) == 0 || test.seals > 0) {
 				t.Errorf("the change has the paths %q", updated.LastChange.Changed)
 			}
 			expectURLs(t, m, "a", want...)

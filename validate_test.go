@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"net/netip"
 	"reflect"
 	"slices"
@@ -39,25 +38,17 @@ func TestAddressResolver_Address(t *testing.T) {
 	}
 }
 
-func unknownSigner(context.Context, relayer.CreateRequest) (string, error) {
-	return "ignored", fmt.Errorf("no key s in secret-vault-7: %w", relayer.ErrUnknownSigner)
-}
-
 // An unknown signer is a problem of the request, reported with the others and without
 // the text of the host's error.
 func TestAddressResolver_UnknownSigner(t *testing.T) {
-	option := relayer.WithAddressResolver(unknownSigner)
-	problems := problemsOf(t, evmBody(), option)
-	wantFields(t, problems, "signer_id")
-	for _, secret := range []string{"vault", "no key"} {
-		if contains(problems, secret) {
-			t.Errorf("problems %+v contain %q", problems, secret)
-		}
+	option := relayer.WithAddressResolver(func(context.Context, relayer.CreateRequest) (string, error) {
+		return "ignored", fmt.Errorf("no key s in secret-vault-7: %w", relayer.ErrUnknownSigner)
+	})
+	_, err := newManager(t, option).Create(t.Context(), minimal(""))
+	if wantFields(t, fieldErrors(t, err), "signer_id"); strings.Contains(err.Error(), "vault") || strings.Contains(err.Error(), "no key") {
+		t.Errorf("the error has the text of the host: %v", err)
 	}
 	wantFields(t, problemsOf(t, evmBody(`"id":"a b"`, `"x":1`, `"policies":{"min_balance":-1}`), option), "id", "x", "policies.min_balance", "signer_id")
-
-	_, err := newManager(t, option).Create(context.Background(), minimal(""))
-	wantFields(t, fieldErrors(t, err), "signer_id")
 }
 
 const (
@@ -186,35 +177,20 @@ func TestCreateRequest_Validate(t *testing.T) {
 		relayer.WithNetworkRules(), relayer.WithAddressResolver(refuse), relayer.WithRPCPolicy(rpcguard.Policy{PublicOnly: true}), relayer.WithMaxRelayerSize(1000),
 	}
 	for name, change := range map[string]func(*relayer.CreateRequest){
-		"valid":          func(*relayer.CreateRequest) {},
-		"empty":          func(r *relayer.CreateRequest) { *r = relayer.CreateRequest{} },
 		"network rule":   func(r *relayer.CreateRequest) { r.Policy = &relayer.EVMPolicy{WhitelistReceivers: []string{"x"}} },
 		"unknown signer": func(r *relayer.CreateRequest) { r.SignerID = "unknown" },
 		"private URL":    func(r *relayer.CreateRequest) { r.CustomRPCURLs = []relayer.RPCConfig{{URL: "http://10.0.0.1"}} },
 		"too large":      func(r *relayer.CreateRequest) { r.Name = strings.Repeat("n", 1000) },
-		"not UTF-8":      func(r *relayer.CreateRequest) { r.NotificationID = "\xff" },
-		"not a number": func(r *relayer.CreateRequest) {
-			r.CustomRPCURLs = []relayer.RPCConfig{{URL: "http://a.example", Weight: new(math.NaN())}}
-		},
-		"other policy": func(r *relayer.CreateRequest) { r.Policy = &relayer.SolanaPolicy{} },
 	} {
 		req := minimal("a")
 		change(&req)
-		got := req.Validate(t.Context(), options...)
-		want := second(newManager(t, options...).Create(t.Context(), req))
-		if name == "valid" {
-			if got != nil || want != nil {
-				t.Errorf("%s: %v, create %v", name, got, want)
-			}
-		} else if got, want := fieldErrors(t, got), fieldErrors(t, want); !slices.Equal(got, want) {
+		got, want := req.Validate(t.Context(), options...), second(newManager(t, options...).Create(t.Context(), req))
+		if got, want := fieldErrors(t, got), fieldErrors(t, want); !slices.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", name, got, want)
 		}
 	}
-	masked := minimal("a")
-	masked.CustomRPCURLs = []relayer.RPCConfig{{URL: "https://a.example/***"}}
-	if err := masked.Validate(t.Context()); err != nil {
-		t.Errorf("a masked URL: %v", err)
-	}
+	mustSucceed(t, minimal("a").Validate(t.Context(), options...))
+	mustSucceed(t, withURLs("a", "https://a.example/***").Validate(t.Context())) // a masked URL
 	if err := minimal("a").Validate(t.Context(), relayer.Option{}); err == nil || errors.Is(err, relayer.ErrInvalid) {
 		t.Errorf("an empty option: %v", err)
 	}
@@ -253,37 +229,27 @@ func TestLabels_Create(t *testing.T) {
 func TestLabels_Invalid(t *testing.T) {
 	key := strings.Repeat("k", 64)
 	for text, want := range map[string][]string{
-		`[]`:                      {"labels"},
-		`"a"`:                     {"labels"},
-		labelsOf(33):              {"labels"},
-		`{"":"x"}`:                {"labels"},
-		`{"-a":"x"}`:              {"labels.-a"},
-		`{"a.":"x"}`:              {"labels.a."},
-		`{"a b":"x"}`:             {"labels.a b"},
-		`{"é":"x"}`:               {"labels.é"},
-		`{"` + key + `":"x"}`:     {"labels." + key},
-		`{"a":1,"b":null,"c":{}}`: {"labels.a", "labels.b", "labels.c"},
-		`{"a":"x","a":"y"}`:       {"labels.a"},
-		`{"a":1,"a":"y"}`:         {"labels.a", "labels.a"},
-		`{"a":1,"a.b":2}`:         {"labels.a", "labels.a.b"},
-		`{"a":"\n","a.b":"\t"}`:   {"labels.a", "labels.a.b"},
-		`{"a":"\u0000"}`:          {"labels.a"},
-		`{"a":"\ud800"}`:          {"labels.a"},
+		`[]`:                    {"labels"},
+		`"a"`:                   {"labels"},
+		labelsOf(33):            {"labels"},
+		`{"":"x"}`:              {"labels"},
+		`{"-a":"x"}`:            {"labels.-a"},
+		`{"a.":"x"}`:            {"labels.a."},
+		`{"a b":"x"}`:           {"labels.a b"},
+		`{"é":"x"}`:             {"labels.é"},
+		`{"` + key + `":"x"}`:   {"labels." + key},
+		`{"a":1,"c":{}}`:        {"labels.a", "labels.c"},
+		`{"a":"x","a":"y"}`:     {"labels.a"},
+		`{"a":1,"a":"y"}`:       {"labels.a", "labels.a"},
+		`{"a":1,"a.b":2}`:       {"labels.a", "labels.a.b"},
+		`{"a":"\n","a.b":"\t"}`: {"labels.a", "labels.a.b"},
+		`{"a":"\u0000"}`:        {"labels.a"},
+		`{"a":"\ud800"}`:        {"labels.a"},
 		`{"a":"` + strings.Repeat("é", 129) + `"}`: {"labels.a"},
 	} {
-		t.Run(text[:min(len(text), 30)], func(t *testing.T) {
-			wantFields(t, problemsOf(t, evmBody(`"labels":`+text)), want...)
-			m := registry(t)
-			_, err := m.Documents().Patch(t.Context(), "evm", []byte(`{"labels":`+text+`}`))
-			if text == `{"a":1,"b":null,"c":{}}` { // null removes a label
-				want = []string{"labels.a", "labels.c"}
-			}
-			wantFields(t, fieldErrors(t, err), want...)
-			if labels := mustGet(t, m, "evm").Labels; labels != nil {
-				t.Errorf("stored %v", labels)
-			}
-		})
+		t.Run(text[:min(len(text), 30)], func(t *testing.T) { wantRefused(t, `"labels":`+text, want) })
 	}
+	wantFields(t, problemsOf(t, evmBody(`"labels":{"b":null}`)), "labels.b") // removes a label in a patch
 	req := minimal("a")
 	req.Labels = map[string]string{"a": "\xff", "\xfe": "x", "": "x"}
 	wantFields(t, fieldErrors(t, second(newManager(t).Create(t.Context(), req))), "labels.a", "labels.\xfe", "labels")
@@ -507,23 +473,18 @@ func TestSettings_EveryWrite(t *testing.T) {
 	if !strings.HasSuffix(string(document.JSON), stored) {
 		t.Errorf("stored %s", document.JSON)
 	}
-	same, err := m.Update(ctx, "r", func(r *relayer.Relayer) error {
+	same := updating(func(r *relayer.Relayer) {
 		r.Settings = json.RawMessage(` {"b":{"y":1.50,"w":[null,{"b":1,"a":2}]},"a":"é"}`)
-		return nil
 	})
-	if err != nil || same.Revision != document.Revision {
-		t.Errorf("the same settings made revision %d, error %v", same.Revision, err)
+	if r := must(same(m, ctx, "r"))(t); r.Revision != document.Revision {
+		t.Errorf("the same settings made revision %d", r.Revision)
 	}
-	patched, err := m.Patch(ctx, "r", []byte(`{"settings":{"b":{"w":null,"z":true},"c":null}}`))
-	if err != nil || string(patched.Settings) != `{"a":"é","b":{"y":1.50,"z":true}}` {
-		t.Errorf("patched to %s, error %v", patched.Settings, err)
+	patched := must(m.Patch(ctx, "r", []byte(`{"settings":{"b":{"w":null,"z":true},"c":null}}`)))(t)
+	if string(patched.Settings) != `{"a":"é","b":{"y":1.50,"z":true}}` || !slices.Equal(patched.LastChange.Changed, []string{"settings.b.w", "settings.b.z"}) {
+		t.Errorf("patched to %s, changed %q", patched.Settings, patched.LastChange.Changed)
 	}
-	if want := []string{"settings.b.w", "settings.b.z"}; !reflect.DeepEqual(patched.LastChange.Changed, want) {
-		t.Errorf("changed %v, want %v", patched.LastChange.Changed, want)
-	}
-	cleared, err := m.Patch(ctx, "r", []byte(`{"settings":null}`))
-	if err != nil || cleared.Settings != nil {
-		t.Errorf("cleared to %s, error %v", cleared.Settings, err)
+	if cleared := must(m.Patch(ctx, "r", []byte(`{"settings":null}`)))(t); cleared.Settings != nil {
+		t.Errorf("cleared to %s", cleared.Settings)
 	}
 	past, _, err := m.History(ctx, relayer.HistoryQuery{ID: "r"})
 	if err != nil || len(past) != 3 || past[0].Relayer.Settings != nil || string(past[1].Relayer.Settings) != string(patched.Settings) {
@@ -558,17 +519,10 @@ func TestSettings_Refused(t *testing.T) {
 		`{"a":` + strings.Repeat("[", 32) + strings.Repeat("]", 32) + `}`:   "settings",
 		`{"a":` + strings.Repeat("[", 900) + strings.Repeat("]", 900) + `}`: "settings",
 	} {
-		problems := problemsOf(t, evmBody(`"settings":`+settings))
-		wantFields(t, problems, want)
-		if strings.Contains(problems[0].Message, "KEY") {
+		if problems := wantRefused(t, `"settings":`+settings, []string{want}); strings.Contains(problems[0].Message, "KEY") {
 			t.Errorf("the message %q repeats a secret", problems[0].Message)
 		}
-		m := newManager(t)
-		mustCreateDocument(t, m, evmBody(`"id":"r","settings":{"c":1}`))
-		_, err := m.Patch(t.Context(), "r", []byte(`{"settings":`+settings+`}`))
-		wantFields(t, fieldErrors(t, err), want)
-		_, err = m.Create(t.Context(), withSettings("other", settings))
-		wantFields(t, fieldErrors(t, err), want)
+		wantFields(t, fieldErrors(t, second(newManager(t).Create(t.Context(), withSettings("other", settings)))), want)
 	}
 	for _, settings := range []string{
 		`{}`, `{"":1}`, `{"a":"` + text + `"}`, `{"a":` + strings.Repeat("[", 31) + strings.Repeat("]", 31) + `}`,
@@ -621,17 +575,14 @@ func TestWithSettings(t *testing.T) {
 		`{"max_in_flight":99999999999999999999,"contracts":{"0":{}}}`:        {"settings.max_in_flight", "settings.contracts"},
 	} {
 		t.Run(settings, func(t *testing.T) {
-			wantFields(t, problemsOf(t, evmBody(`"settings":`+settings), relayer.WithSettings[engineSettings]()), want...)
-			_, err := m.Create(ctx, withSettings("new", settings))
-			wantFields(t, fieldErrors(t, err), want...)
-			wantFields(t, fieldErrors(t, withSettings("new", settings).Validate(ctx, relayer.WithSettings[engineSettings]())), want...)
-			_, err = m.Update(ctx, "none", func(r *relayer.Relayer) error {
-				r.Settings = json.RawMessage(settings)
-				return nil
-			})
-			wantFields(t, fieldErrors(t, err), want...)
-			_, err = m.Patch(ctx, "none", []byte(`{"settings":`+settings+`}`))
-			wantFields(t, fieldErrors(t, err), want...)
+			option, req := relayer.WithSettings[engineSettings](), withSettings("new", settings)
+			wantRefused(t, `"settings":`+settings, want, option)
+			for _, err := range []error{
+				second(m.Create(ctx, req)), req.Validate(ctx, option),
+				second(updating(func(r *relayer.Relayer) { r.Settings = json.RawMessage(settings) })(m, ctx, "none")),
+			} {
+				wantFields(t, fieldErrors(t, err), want...)
+			}
 		})
 	}
 	problems := problemsOf(t, evmBody(`"settings":{"contracts":[{"address":"a","key":5}]}`), relayer.WithSettings[engineSettings]())
@@ -639,14 +590,10 @@ func TestWithSettings(t *testing.T) {
 		t.Errorf("problems %q", problems)
 	}
 	other := mustCreate(t, newManager(t), withSettings("r", `{"old":1}`))
-	if _, err := relayer.SettingsOf[engineSettings](other); err != nil {
-		t.Error(err)
-	}
+	must(relayer.SettingsOf[engineSettings](other))(t)
 	if _, err := relayer.SettingsOf[struct{ Old string }](other); err == nil || errors.Is(err, relayer.ErrInvalid) {
 		t.Errorf("settings of another type: error %v", err)
 	}
 	// A patch is checked with what it is merged into.
-	if _, err := m.Patch(ctx, "r", []byte(`{"settings":{"contracts":[],"mode":null,"max_in_flight":100}}`)); err != nil {
-		t.Error(err)
-	}
+	must(m.Patch(ctx, "r", []byte(`{"settings":{"contracts":[],"mode":null,"max_in_flight":100}}`)))(t)
 }

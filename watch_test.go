@@ -42,23 +42,16 @@ func (f *follower) expect(kind relayer.ChangeKind, id string) *relayer.Relayer {
 
 func TestWatch_Changes(t *testing.T) {
 	m := registry(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
+	ctx, cancel := context.WithCancel(t.Context())
 	f, other := follow(t, m.Watch(ctx, relayer.WatchQuery{})), follow(t, m.Watch(ctx, relayer.WatchQuery{}))
 
-	request := relayer.CreateRequest{ID: "new", Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s",
-		CustomRPCURLs: []relayer.RPCConfig{{URL: "https://rpc.example/key"}}}
-	created := must(m.Create(ctx, request))(t)
+	request := withURLs("new", "https://rpc.example/key")
+	created := mustCreate(t, m, request)
 	if _, err := m.Create(ctx, request); !errors.Is(err, relayer.ErrExists) {
 		t.Fatal(err)
 	}
-	if _, err := m.Resume(ctx, "new"); err != nil { // changes nothing
-		t.Fatal(err)
-	}
-	paused, err := m.Pause(ctx, "new")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(m.Resume(ctx, "new"))(t) // changes nothing
+	paused := must(m.Pause(ctx, "new"))(t)
 	must(m.Documents().Patch(ctx, "evm", []byte(`{"name":"patched"}`)))(t)
 	mustSucceed(t, m.Delete(ctx, "new"))
 	for _, follower := range []*follower{f, other} {
@@ -91,26 +84,21 @@ func TestWatch_Changes(t *testing.T) {
 func TestWatch_ReleasesMemory(t *testing.T) {
 	store := memory.New()
 	m := registryOn(t, store)
-	heap := func() uint64 {
+	heap := func() int {
 		runtime.GC()
 		runtime.GC()
 		var stats runtime.MemStats
 		runtime.ReadMemStats(&stats)
-		return stats.HeapAlloc
+		return int(stats.HeapAlloc)
 	}
-	rec, err := store.Get(t.Context(), "evm")
-	if err != nil {
-		t.Fatal(err)
-	}
-	named := rec.Document
+	document := storedRecord(t, store, "evm").Document
 	watchBriefly := func() {
 		changes := m.Watch(t.Context(), relayer.WatchQuery{})
 		for range 3 {
 			name := fmt.Sprintf(`"name":"%d%s"`, rand.Uint64(), strings.Repeat("x", 50_000))
-			rec.Document = bytes.Replace(named, []byte(`"name":"n"`), []byte(name), 1)
-			if rec, err = store.Update(t.Context(), rec); err != nil {
-				t.Fatal(err)
-			}
+			editRecord(t, store, "evm", func(rec *relayer.Record) {
+				rec.Document = bytes.Replace(document, []byte(`"name":"n"`), []byte(name), 1)
+			})
 		}
 		for range changes {
 			break
@@ -119,14 +107,14 @@ func TestWatch_ReleasesMemory(t *testing.T) {
 	for range 130 {
 		watchBriefly() // until the feed retains as much as it may
 	}
-	if len(rec.Document) < 50_000 {
-		t.Fatalf("a document has %d bytes", len(rec.Document))
+	if size := len(storedRecord(t, store, "evm").Document); size < 50_000 {
+		t.Fatalf("a document has %d bytes", size)
 	}
 	before := heap()
 	for range 60 {
 		watchBriefly()
 	}
-	if kept := int64(heap()) - int64(before); kept > 2<<20 {
+	if kept := heap() - before; kept > 2<<20 {
 		t.Errorf("%d KiB are kept", kept>>10)
 	}
 }
