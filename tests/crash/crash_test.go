@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"errors"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -59,26 +58,6 @@ func TestControl_EarlyAcknowledgement(t *testing.T) {
 		}
 	}
 	t.Errorf("a store that acknowledges before it commits lost nothing in %d rounds", most)
-}
-
-// TestBolt_KilledWhileCreatingFile kills a child in its first moments. The file is
-// then absent, or a whole store.
-func TestBolt_KilledWhileCreatingFile(t *testing.T) {
-	absent, whole := 0, 0
-	for round := range *rounds {
-		path := filepath.Join(t.TempDir(), "relayers.db")
-		known := newKnown()
-		run(t, task{Round: round, location: location{Store: boltStore, Path: path}}, opening, upTo(2*time.Millisecond), known.note)
-		if _, err := os.Stat(path); err == nil {
-			whole++
-		} else {
-			absent++
-		}
-		if found, _, _ := known.compare(survivors(t, path, 0)); !found.isEmpty() {
-			t.Fatalf("round %d: %v", round, found)
-		}
-	}
-	t.Logf("%d rounds: the file was absent after %d and whole after %d", *rounds, absent, whole)
 }
 
 // writingTime returns how long to write before the fault of a round. Each tenth round is longer, for

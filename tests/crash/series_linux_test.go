@@ -95,11 +95,15 @@ func newCreationSeries(t *testing.T, scenario func(*round)) *series {
 const maxRounds = 200
 
 // wantNothingLost runs the rounds of the command line, and more until one operation is
-// acknowledged.
+// acknowledged. With a new file they are short, so that there are more of them.
 func (s *series) wantNothingLost() {
 	s.t.Helper()
+	count := *rounds
+	if s.isFresh {
+		count *= 5
+	}
 	// A few cuts can all come before the first acknowledgement.
-	for s.tally.rounds < *rounds || s.tally.acknowledged == 0 && s.tally.rounds < maxRounds {
+	for s.tally.rounds < count || s.tally.acknowledged == 0 && s.tally.rounds < maxRounds {
 		s.run()
 	}
 	s.t.Log(s.tally)

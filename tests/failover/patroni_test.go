@@ -61,9 +61,9 @@ func switchOver(t *testing.T, cluster *patroni.Cluster, leader *patroni.Node) fu
 // processors that the nodes need to fail over.
 const rest = 20 * time.Millisecond
 
-// fail runs a fault under the writers, after which another node has to be promoted. The
-// writers go on all the time.
-func (u *unattended) fail(f fault) {
+// fail runs a fault under the writers, after which another node has to be promoted, unless the
+// leader may stay. The writers go on all the time.
+func (u *unattended) fail(f fault, mayStay bool) {
 	u.t.Helper()
 	stop := u.write(rest)
 	u.awaitWrites()
@@ -71,7 +71,11 @@ func (u *unattended) fail(f fault) {
 	leader := u.cluster.Leader(u.t)
 	begun := time.Now()
 	repair := f(u.t, u.cluster, leader)
-	u.cluster.Leader(u.t, leader)
+	if mayStay {
+		u.cluster.Leader(u.t)
+	} else {
+		u.cluster.Leader(u.t, leader)
+	}
 	u.awaitRecovery(begun)
 	repair()
 	u.cluster.AwaitHealthy(u.t)
@@ -106,7 +110,7 @@ func TestPatroni(t *testing.T) {
 		ok := t.Run(c.name, func(t *testing.T) {
 			u.start(t)
 			for range *patroniRounds {
-				u.fail(c.fault)
+				u.fail(c.fault, false)
 			}
 			u.finish()
 		})
@@ -145,7 +149,7 @@ func TestPatroni_LongFaults(t *testing.T) {
 			u.fail(func(t *testing.T, _ *patroni.Cluster, leader *patroni.Node) func() {
 				leader.Pause(t)
 				return func() { leader.Continue(t) }
-			})
+			}, false)
 		}
 		u.finish()
 	})
@@ -163,28 +167,11 @@ func TestPatroni_LongFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			u.start(t)
 			for range *patroniRounds {
-				u.disturb(f)
+				u.fail(f, true)
 			}
 			u.finish()
 		})
 	}
-}
-
-// disturb is fail for a fault after which any node may be the leader.
-func (u *unattended) disturb(f fault) {
-	u.t.Helper()
-	stop := u.write(rest)
-	u.awaitWrites()
-	leader := u.cluster.Leader(u.t)
-	begun := time.Now()
-	repair := f(u.t, u.cluster, leader)
-	u.cluster.Leader(u.t)
-	u.awaitRecovery(begun)
-	repair()
-	u.cluster.AwaitHealthy(u.t)
-	u.awaitWrites()
-	stop()
-	u.verify()
 }
 
 // TestPatroni_Strict kills both standbys. Under synchronous_mode_strict no write is
@@ -242,7 +229,7 @@ func TestPatroni_Asynchronous(t *testing.T) {
 			}
 			u.awaitWrites()
 			return killNode(t, cluster, leader)
-		})
+		}, false)
 	}
 	u.report()
 	if u.total.lost == 0 {
@@ -261,7 +248,7 @@ func TestPatroni_HAProxy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			u.start(t)
 			for range *patroniRounds {
-				u.fail(f)
+				u.fail(f, false)
 			}
 			u.finish()
 		})
