@@ -57,25 +57,6 @@ func backUp(t *testing.T, store *bolt.Store) string {
 	return path
 }
 
-// A restored backup reuses the revisions after it: an ETag of a change that is lost can match
-// another change.
-func TestBackup_RevisionsContinue(t *testing.T) {
-	store, _ := openTemp(t)
-	rec, err := store.Create(t.Context(), numbered(0))
-	if err != nil {
-		t.Fatal(err)
-	}
-	restored := open(t, backUp(t, store))
-	lost, err := store.Update(t.Context(), rec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rec.Document = []byte("another change")
-	if got, err := restored.Update(t.Context(), rec); err != nil || got.Revision != lost.Revision {
-		t.Errorf("revision %d, error %v, want %d", got.Revision, err, lost.Revision)
-	}
-}
-
 func TestBackup_PathTaken(t *testing.T) {
 	store, _ := openTemp(t)
 	path := backUp(t, store)

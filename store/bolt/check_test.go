@@ -91,6 +91,8 @@ func TestCheck_Damage(t *testing.T) {
 		"a record too many": {func(tx *bbolt.Tx) error {
 			return records(tx).Put(keyOf(300), records(tx).Get(keyOf(7)))
 		}, false},
+		"a key with the position of the next one": {moveRecord(16, 17), false},
+		"a key with the position of the last one": {moveRecord(17, 16), false},
 		"an ID twice": {func(tx *bbolt.Tx) error {
 			return errors.Join(records(tx).Delete(keyOf(8)), records(tx).Put(recordKey(9, "id-0000007"), []byte{1}))
 		}, false},
@@ -128,6 +130,15 @@ func TestCheck_Damage(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// moveRecord gives the key of a record the position of another one, which a delete could then remove.
+func moveRecord(i, at int) func(tx *bbolt.Tx) error {
+	return func(tx *bbolt.Tx) error {
+		records := tx.Bucket([]byte("relayers"))
+		value := bytes.Clone(records.Get(keyOf(i)))
+		return errors.Join(records.Delete(keyOf(i)), records.Put(recordKey(at+1, numbered(i).ID), value))
 	}
 }
 
@@ -388,10 +399,7 @@ func TestCheck_WhileServing(t *testing.T) {
 }
 
 func TestCheck_CanceledWhileWaiting(t *testing.T) {
-	store, g := openGated(t)
-	first := make(chan error, 1)
-	go func() { first <- create(t, store, relayer.Record{ID: "first"})() }()
-	<-g.reached
+	store, g := openHeld(t, relayer.Record{ID: "first"})
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	checked := make(chan error, 1)
@@ -404,10 +412,7 @@ func TestCheck_CanceledWhileWaiting(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Error("the check still waits")
 	}
-	close(g.open)
-	if err := <-first; err != nil {
-		t.Error(err)
-	}
+	g.release(t)
 }
 
 // pageKinds are the kinds of pages, as the headers of the pages have them.

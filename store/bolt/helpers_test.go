@@ -158,6 +158,7 @@ type gate struct {
 	reached chan struct{}
 	open    chan struct{}
 	commits atomic.Int32
+	held    chan error
 }
 
 func (g *gate) through(commit func() error) error {
@@ -177,6 +178,52 @@ func openGated(t *testing.T) (*bolt.Store, *gate) {
 	g := newGate()
 	store.InterceptCommits(g.through)
 	return store, g
+}
+
+// hold starts a write, whose commit holds the write lock until release.
+func (g *gate) hold(write func() error) {
+	g.held = make(chan error, 1)
+	go func() { g.held <- write() }()
+	<-g.reached
+}
+
+// release opens the gate, and waits for the success of the held write and of others.
+func (g *gate) release(t *testing.T, others ...chan error) {
+	t.Helper()
+	close(g.open)
+	for _, result := range append(others, g.held) {
+		if err := <-result; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// openHeld opens a store whose write lock is held by the create of a record.
+func openHeld(t *testing.T, rec relayer.Record) (*bolt.Store, *gate) {
+	t.Helper()
+	store, g := openGated(t)
+	g.hold(create(t, store, rec))
+	return store, g
+}
+
+// wantResults compares the results of writes.
+func wantResults(t *testing.T, results []chan error, wants ...error) {
+	t.Helper()
+	for i, want := range wants {
+		if err := <-results[i]; !errors.Is(err, want) {
+			t.Errorf("write %d: error is %v, want %v", i, err, want)
+		}
+	}
+}
+
+// countCommits counts the commits of a store from now on.
+func countCommits(store *bolt.Store) *atomic.Int32 {
+	var commits atomic.Int32
+	store.InterceptCommits(func(commit func() error) error {
+		commits.Add(1)
+		return commit()
+	})
+	return &commits
 }
 
 // enqueue starts writes and returns when they wait in the queue. Something else must hold the

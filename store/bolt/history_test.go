@@ -393,14 +393,6 @@ func TestHistory_None(t *testing.T) {
 	}
 }
 
-func TestHistory_InvalidOption(t *testing.T) {
-	for _, opt := range []bolt.Option{bolt.WithHistory(-1, time.Hour), bolt.WithHistory(1, -time.Hour)} {
-		if _, err := bolt.Open(t.Context(), filepath.Join(t.TempDir(), "new.db"), opt); err == nil {
-			t.Error("the option was accepted")
-		}
-	}
-}
-
 // historyEntry returns the key and the value of the entry of a revision.
 func historyEntry(tx *bbolt.Tx, revision int) (key, value []byte) {
 	key, value = tx.Bucket([]byte("history")).Cursor().Seek(binary.BigEndian.AppendUint64(nil, uint64(revision)))

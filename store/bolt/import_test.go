@@ -3,7 +3,6 @@ package bolt_test
 import (
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"testing"
 
 	"github.com/go-relayer/relayer"
@@ -26,11 +25,7 @@ func numberedRecords(prefix string, n, size int) []relayer.Record {
 
 func TestImport_OneCommit(t *testing.T) {
 	store, path := openTemp(t)
-	var commits atomic.Int32
-	store.InterceptCommits(func(commit func() error) error {
-		commits.Add(1)
-		return commit()
-	})
+	commits := countCommits(store)
 	records := numberedRecords("m", 2500, 1000)
 	if err := importAll(t, store, records)(); err != nil {
 		t.Fatal(err)
@@ -65,10 +60,7 @@ func TestImport_NothingToCommit(t *testing.T) {
 // Imports share a commit with other writes. A rejected import does not affect the writes
 // after it.
 func TestImport_InBatch(t *testing.T) {
-	store, g := openGated(t)
-	first := make(chan error, 1)
-	go func() { first <- create(t, store, relayer.Record{ID: "stored", Claim: "held"})() }()
-	<-g.reached
+	store, g := openHeld(t, relayer.Record{ID: "stored", Claim: "held"})
 	taken, claimed := numberedRecords("m", 5, 10), numberedRecords("m", 5, 10)
 	taken[3].ID, claimed[4].Claim = "stored", "held"
 	results := enqueue(t, store,
@@ -82,18 +74,8 @@ func TestImport_InBatch(t *testing.T) {
 		create(t, store, relayer.Record{ID: "m-1"}),
 		create(t, store, relayer.Record{ID: "b", Claim: "claim of m-0"}),
 	)
-	close(g.open)
-	if err := <-first; err != nil {
-		t.Fatal(err)
-	}
-	wants := []error{
-		nil, relayer.ErrExists, relayer.ErrClaimed, nil, relayer.ErrExists, nil, nil, relayer.ErrExists, relayer.ErrClaimed,
-	}
-	for i, want := range wants {
-		if err := <-results[i]; !errors.Is(err, want) {
-			t.Errorf("write %d: error is %v, want %v", i, err, want)
-		}
-	}
+	g.release(t)
+	wantResults(t, results, nil, relayer.ErrExists, relayer.ErrClaimed, nil, relayer.ErrExists, nil, nil, relayer.ErrExists, relayer.ErrClaimed)
 	if commits := g.commits.Load(); commits != 2 {
 		t.Errorf("%d commits, want 2", commits)
 	}
@@ -101,43 +83,19 @@ func TestImport_InBatch(t *testing.T) {
 	wantSound(t, store)
 }
 
-// An import counts with all its bytes for the limit of a batch.
+// Writes and imports count with all their bytes for the limit of a batch.
 func TestImport_LargeBatch(t *testing.T) {
-	store, g := openGated(t)
-	first := make(chan error, 1)
-	go func() { first <- create(t, store, relayer.Record{ID: "first"})() }()
-	<-g.reached
+	store, g := openHeld(t, relayer.Record{ID: "first"})
 	results := enqueue(t, store,
 		create(t, store, relayer.Record{ID: "second"}),
 		importAll(t, store, numberedRecords("a", 9, 1<<20)),
 		create(t, store, relayer.Record{ID: "third"}),
 		importAll(t, store, numberedRecords("b", 5, 1<<20)),
-		importAll(t, store, numberedRecords("c", 5, 1<<20)),
+		create(t, store, relayer.Record{ID: "large", Document: make([]byte, 5<<20)}),
 	)
-	close(g.open)
-	for _, result := range append(results, first) {
-		if err := <-result; err != nil {
-			t.Error(err)
-		}
-	}
+	g.release(t, results...)
 	if commits := g.commits.Load(); commits != 5 {
 		t.Errorf("the writes after the first took %d commits, want 4", commits-1)
 	}
 	wantSound(t, store)
-}
-
-func TestImport_SyncFails(t *testing.T) {
-	store, path := openFailing(t, failSync)
-	if err := importAll(t, store, numberedRecords("m", 2, 10))(); err != nil {
-		t.Fatal(err)
-	}
-	wantRecovered(t, store, path, "before", "m-0", "m-1")
-}
-
-func TestImport_CommitPanics(t *testing.T) {
-	store, path := openFailing(t, func(func() error) error { panic("in the engine") })
-	if err := importAll(t, store, numberedRecords("m", 2, 10))(); !errors.Is(err, relayer.ErrUnavailable) {
-		t.Fatalf("error is %v, want %v", err, relayer.ErrUnavailable)
-	}
-	wantRecovered(t, store, path, "before")
 }

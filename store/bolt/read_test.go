@@ -130,21 +130,6 @@ func TestChecksum_EveryByteOfRecord(t *testing.T) {
 	}
 }
 
-// A damaged key can have the position of another record. A delete could then remove that one.
-func TestOpen_TwoRecordsAtOnePosition(t *testing.T) {
-	for at, moved := range map[int]int{16: 17, 17: 16} {
-		path := filepath.Join(t.TempDir(), "relayers.db")
-		write(t, path, edited(t, wholeFile(t), func(tx *bbolt.Tx) error {
-			records := tx.Bucket([]byte("relayers"))
-			value := bytes.Clone(records.Get(keyOf(moved)))
-			return errors.Join(records.Delete(keyOf(moved)), records.Put(recordKey(at+1, numbered(moved).ID), value))
-		}))
-		if _, err := bolt.Open(t.Context(), path); !errors.Is(err, relayer.ErrCorrupt) {
-			t.Errorf("record %d at position %d: error %v, want %v", moved, at, err, relayer.ErrCorrupt)
-		}
-	}
-}
-
 // A read never returns a commit whose sync has not succeeded.
 func TestRead_OnlyDurableCommits(t *testing.T) {
 	store, _ := openTemp(t)

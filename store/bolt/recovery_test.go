@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,14 +15,33 @@ import (
 	"github.com/go-relayer/relayer/store/bolt"
 )
 
-// The commit is in the file, and its sync failed. The recovery syncs it again.
-func TestCommit_SyncFails(t *testing.T) {
-	store, path := openFailing(t, failSync)
-	if err := create(t, store, relayer.Record{ID: "recovered"})(); err != nil {
-		t.Fatal(err)
+// A commit that is in the file when it fails takes effect: the recovery syncs it again.
+func TestCommit_Fails(t *testing.T) {
+	for name, c := range map[string]struct {
+		fail   func(commit func() error) error
+		isDone bool
+	}{
+		"sync":                   {failSync, true},
+		"panic":                  {func(func() error) error { panic("in the engine") }, false},
+		"panic after the header": {func(commit func() error) error { _ = commit(); panic("in the engine") }, true},
+	} {
+		for _, ids := range [][]string{{"created"}, {"m-0", "m-1"}} {
+			store, path := openFailing(t, c.fail)
+			write := create(t, store, relayer.Record{ID: ids[0]})
+			if len(ids) > 1 {
+				write = importAll(t, store, numberedRecords("m", len(ids), 10))
+			}
+			want := []string{"before"}
+			if c.isDone {
+				want = append(want, ids...)
+			}
+			if err := write(); (err == nil) != c.isDone || err != nil && !errors.Is(err, relayer.ErrUnavailable) {
+				t.Fatalf("%s, write of %v: error is %v, want success: %t", name, ids, err, c.isDone)
+			}
+			wantIDs(t, store, want)
+			wantRecovered(t, store, path, want...)
+		}
 	}
-	wantIDs(t, store, []string{"before", "recovered"})
-	wantRecovered(t, store, path, "before", "recovered")
 }
 
 // The commit is in the file, its sync failed, and so did the recovery.
@@ -29,26 +49,6 @@ func TestCommit_RecoveryFails(t *testing.T) {
 	store, path, repair := failedRecovery(t)
 	repair()
 	wantRecovered(t, store, path, "before", "unknown")
-}
-
-func TestCommit_Panics(t *testing.T) {
-	store, path := openFailing(t, func(func() error) error { panic("in the engine") })
-	err := create(t, store, relayer.Record{ID: "lost"})()
-	if !errors.Is(err, relayer.ErrUnavailable) {
-		t.Fatalf("error is %v, want %v", err, relayer.ErrUnavailable)
-	}
-	wantRecovered(t, store, path, "before")
-}
-
-func TestCommit_PanicsAfterHeader(t *testing.T) {
-	store, path := openFailing(t, func(commit func() error) error {
-		_ = commit()
-		panic("in the engine")
-	})
-	if err := create(t, store, relayer.Record{ID: "recovered"})(); err != nil {
-		t.Fatal(err)
-	}
-	wantRecovered(t, store, path, "before", "recovered")
 }
 
 // wantRecovered creates the record after, and fails unless the store then is sound and
@@ -84,24 +84,15 @@ func TestCommit_FailedBatch(t *testing.T) {
 		fail = true
 		return g.through(commit)
 	})
-	first := make(chan error, 1)
-	go func() { first <- create(t, store, relayer.Record{ID: "first"})() }()
-	<-g.reached
+	g.hold(create(t, store, relayer.Record{ID: "first"}))
 	var writes []func() error
 	for i := range 5 {
 		writes = append(writes, create(t, store, relayer.Record{ID: fmt.Sprint(i)}))
 	}
 	writes = append(writes, create(t, store, relayer.Record{ID: "0"}))
 	results := enqueue(t, store, writes...)
-	close(g.open)
-	if err := <-first; err != nil {
-		t.Fatal(err)
-	}
-	for i, result := range results[:5] {
-		if err := <-result; !errors.Is(err, relayer.ErrUnavailable) {
-			t.Errorf("write %d: error is %v, want %v", i, err, relayer.ErrUnavailable)
-		}
-	}
+	g.release(t)
+	wantResults(t, results, slices.Repeat([]error{relayer.ErrUnavailable}, 5)...)
 	const remedy = "another write of the same commit failed: try again"
 	if err := <-results[5]; !errors.Is(err, relayer.ErrUnavailable) || !strings.Contains(err.Error(), remedy) {
 		t.Errorf("the write that was rejected: error is %v, want %v with %q", err, relayer.ErrUnavailable, remedy)

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,56 +17,10 @@ import (
 	"github.com/go-relayer/relayer/store/bolt"
 )
 
-func TestGroupCommit_SharedCommit(t *testing.T) {
-	store, g := openGated(t)
-	first := make(chan error, 1)
-	go func() { first <- create(t, store, relayer.Record{ID: "first"})() }()
-	<-g.reached
-	var writes []func() error
-	for i := range 50 {
-		writes = append(writes, create(t, store, relayer.Record{ID: fmt.Sprint(i)}))
-	}
-	results := enqueue(t, store, writes...)
-	close(g.open)
-	for _, result := range append(results, first) {
-		if err := <-result; err != nil {
-			t.Error(err)
-		}
-	}
-	if commits := g.commits.Load(); commits != 2 {
-		t.Errorf("51 creates took %d commits, want 2", commits)
-	}
-}
-
-func TestGroupCommit_LoneWrites(t *testing.T) {
-	store, _ := openTemp(t)
-	var commits atomic.Int32
-	store.InterceptCommits(func(commit func() error) error {
-		commits.Add(1)
-		return commit()
-	})
-	for i := range 10 {
-		if err := create(t, store, relayer.Record{ID: fmt.Sprint(i)})(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if commits.Load() != 10 {
-		t.Errorf("10 creates, one after the other, took %d commits", commits.Load())
-	}
-}
-
 // Rejected writes share a batch with others. Each gets its own result, and later writes of
 // the batch see earlier ones.
 func TestGroupCommit_RejectedWrites(t *testing.T) {
-	store, g := openGated(t)
-	first := make(chan error, 1)
-	stored := relayer.Record{ID: "stored", Claim: "held"}
-	go func() {
-		var err error
-		stored, err = store.Create(t.Context(), stored)
-		first <- err
-	}()
-	<-g.reached
+	store, g := openHeld(t, relayer.Record{ID: "stored", Claim: "held"})
 	update := func(rec relayer.Record) func() error {
 		return func() error {
 			_, err := store.Update(t.Context(), rec)
@@ -87,19 +40,9 @@ func TestGroupCommit_RejectedWrites(t *testing.T) {
 		func() error { return store.Delete(t.Context(), "b", 4, nil) },
 		create(t, store, relayer.Record{ID: "b", Claim: "held"}),
 	)
-	close(g.open)
-	if err := <-first; err != nil {
-		t.Fatal(err)
-	}
-	wants := []error{
-		relayer.ErrExists, relayer.ErrClaimed, nil, relayer.ErrExists, relayer.ErrClaimed, nil,
-		relayer.ErrConflict, nil, relayer.ErrNotFound, nil, nil,
-	}
-	for i, want := range wants {
-		if err := <-results[i]; !errors.Is(err, want) {
-			t.Errorf("write %d: error is %v, want %v", i, err, want)
-		}
-	}
+	g.release(t)
+	wantResults(t, results, relayer.ErrExists, relayer.ErrClaimed, nil, relayer.ErrExists, relayer.ErrClaimed, nil,
+		relayer.ErrConflict, nil, relayer.ErrNotFound, nil, nil)
 	recs, total, err := list(t.Context(), store, page(0, 10))
 	if err != nil || total != 3 || len(recs) != 3 {
 		t.Fatalf("%d records, total %d, error %v", len(recs), total, err)
@@ -112,28 +55,24 @@ func TestGroupCommit_RejectedWrites(t *testing.T) {
 	wantSound(t, store)
 }
 
-// A rejected write needs no sync.
-func TestGroupCommit_NothingToCommit(t *testing.T) {
+// A write that waits alone is a commit, and a rejected one needs none.
+func TestGroupCommit_LoneWrites(t *testing.T) {
 	store, _ := openTemp(t)
-	var commits atomic.Int32
-	store.InterceptCommits(func(commit func() error) error {
-		commits.Add(1)
-		return commit()
-	})
-	for range 5 {
-		_ = create(t, store, relayer.Record{ID: "one"})()
+	commits := countCommits(store)
+	for i := range 10 {
+		if err := create(t, store, relayer.Record{ID: fmt.Sprint(i)})(); err != nil {
+			t.Fatal(err)
+		}
+		_ = create(t, store, relayer.Record{ID: "0"})()
 		_ = store.Delete(t.Context(), "missing", 1, nil)
 	}
-	if commits.Load() != 1 {
-		t.Errorf("%d commits, want 1", commits.Load())
+	if commits.Load() != 10 {
+		t.Errorf("10 creates, one after the other, took %d commits", commits.Load())
 	}
 }
 
 func TestWrite_CanceledWhileQueued(t *testing.T) {
-	store, g := openGated(t)
-	first := make(chan error, 1)
-	go func() { first <- create(t, store, relayer.Record{ID: "first"})() }()
-	<-g.reached
+	store, g := openHeld(t, relayer.Record{ID: "first"})
 	ctx, cancel := context.WithCancel(t.Context())
 	results := enqueue(t, store, func() error {
 		_, err := store.Create(ctx, relayer.Record{ID: "second"})
@@ -148,10 +87,7 @@ func TestWrite_CanceledWhileQueued(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Fatal("the canceled write still waits")
 	}
-	close(g.open)
-	if err := <-first; err != nil {
-		t.Error(err)
-	}
+	g.release(t)
 	if err := create(t, store, relayer.Record{ID: "third"})(); err != nil {
 		t.Error(err)
 	}
@@ -190,9 +126,7 @@ func TestClose_AcceptedWrites(t *testing.T) {
 	store := open(t, path)
 	g := newGate()
 	store.InterceptCommits(g.through)
-	first := make(chan error, 1)
-	go func() { first <- create(t, store, relayer.Record{ID: "first"})() }()
-	<-g.reached
+	g.hold(create(t, store, relayer.Record{ID: "first"}))
 	results := enqueue(t, store, create(t, store, relayer.Record{ID: "second"}), create(t, store, relayer.Record{ID: "third"}))
 	closed := make(chan error, 2)
 	for range 2 {
@@ -207,12 +141,7 @@ func TestClose_AcceptedWrites(t *testing.T) {
 			break
 		}
 	}
-	close(g.open)
-	for _, result := range append(results, first) {
-		if err := <-result; err != nil {
-			t.Error(err)
-		}
-	}
+	g.release(t, results...)
 	for range 2 {
 		if err := <-closed; err != nil {
 			t.Error(err)
@@ -261,35 +190,9 @@ func TestClose_WriteOfSlowCaller(t *testing.T) {
 	wantIDs(t, store, []string{"accepted"})
 }
 
-// The queue holds more bytes than one commit takes.
-func TestGroupCommit_LargeBatch(t *testing.T) {
-	store, g := openGated(t)
-	first := make(chan error, 1)
-	go func() { first <- create(t, store, relayer.Record{ID: "first"})() }()
-	<-g.reached
-	large := make([]byte, 3<<20)
-	var writes []func() error
-	for i := range 5 {
-		writes = append(writes, create(t, store, relayer.Record{ID: fmt.Sprint(i), Document: large}))
-	}
-	results := enqueue(t, store, writes...)
-	close(g.open)
-	for _, result := range append(results, first) {
-		if err := <-result; err != nil {
-			t.Error(err)
-		}
-	}
-	if commits := g.commits.Load(); commits != 4 {
-		t.Errorf("5 creates of 3 MiB after the first took %d commits, want 3", commits-1)
-	}
-}
-
 // After a burst of writes, the store holds their bytes once.
 func TestGroupCommit_MemoryAfterBurst(t *testing.T) {
-	store, g := openGated(t)
-	first := make(chan error, 1)
-	go func() { first <- create(t, store, relayer.Record{ID: "first"})() }()
-	<-g.reached
+	store, g := openHeld(t, relayer.Record{ID: "first"})
 	before := heapInUse()
 	const writes, size = 64, 1 << 20
 	var burst []func() error
@@ -300,12 +203,7 @@ func TestGroupCommit_MemoryAfterBurst(t *testing.T) {
 		})
 	}
 	results := enqueue(t, store, burst...)
-	close(g.open)
-	for _, result := range append(results, first) {
-		if err := <-result; err != nil {
-			t.Error(err)
-		}
-	}
+	g.release(t, results...)
 	if grown := heapInUse() - before; grown > writes*size*5/4 {
 		t.Errorf("%d bytes are held after a burst of %d", grown, writes*size)
 	}
@@ -321,40 +219,14 @@ func heapInUse() int64 {
 
 func TestWrite_Limits(t *testing.T) {
 	store, _ := openTemp(t)
-	for name, rec := range map[string]relayer.Record{
-		"no id":      {},
-		"long id":    {ID: strings.Repeat("i", limits.ID+1)},
-		"long claim": {ID: "one", Claim: strings.Repeat("c", limits.Claim+1)},
-	} {
-		if _, err := store.Create(t.Context(), rec); !errors.Is(err, relayer.ErrInvalid) {
-			t.Errorf("Create with %s: error is %v", name, err)
-		}
-		if _, err := store.Update(t.Context(), rec); !errors.Is(err, relayer.ErrInvalid) {
-			t.Errorf("Update with %s: error is %v", name, err)
-		}
-		records := numberedRecords("m", 3, 10)
-		rec.Revision, records[1] = records[1].Revision, rec
-		wantNotImported(t, store, name, records)
-	}
-	records := numberedRecords("m", 3, 10)
-	records[1].Revision = 0
-	wantNotImported(t, store, "no revision", records)
-	for _, id := range []string{"", strings.Repeat("i", 100_000)} {
-		if _, err := store.Get(t.Context(), id); !errors.Is(err, relayer.ErrNotFound) {
-			t.Errorf("Get: error is %v", err)
-		}
-		if err := store.Delete(t.Context(), id, 1, nil); !errors.Is(err, relayer.ErrNotFound) {
-			t.Errorf("Delete: error is %v", err)
+	for name, rec := range map[string]relayer.Record{"no id": {}, "long claim": {ID: "one", Claim: strings.Repeat("c", limits.Claim+1)}} {
+		_, updateErr := store.Update(t.Context(), rec)
+		for call, err := range map[string]error{"Create": create(t, store, rec)(), "Update": updateErr} {
+			if !errors.Is(err, relayer.ErrInvalid) {
+				t.Errorf("%s with %s: error is %v", call, name, err)
+			}
 		}
 	}
-}
-
-func wantNotImported(t *testing.T, store *bolt.Store, name string, records []relayer.Record) {
-	t.Helper()
-	if _, ok := errors.AsType[*relayer.ValidationError](store.Import(t.Context(), records)); !ok {
-		t.Errorf("Import with %s has no error of a field", name)
-	}
-	wantIDs(t, store, nil)
 }
 
 // A write to a file that is no longer at its path would be lost at the next
