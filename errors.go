@@ -146,24 +146,16 @@ func (e *ValidationError) Error() string {
 	text.WriteString(ErrInvalid.Error())
 	separator := ": "
 	for _, problem := range e.Fields {
-		text.WriteString(separator)
-		if problem.Field != "" {
-			text.WriteString(printable(problem.Field))
-			text.WriteByte(' ')
+		field := problem.Field
+		// Unknown names are chosen by the sender of the request. Control characters in them
+		// could forge log lines or control a terminal.
+		if strings.ContainsFunc(field, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			field = strconv.Quote(field)
 		}
-		text.WriteString(problem.Message)
+		text.WriteString(separator + strings.TrimPrefix(field+" "+problem.Message, " "))
 		separator = "; "
 	}
 	return text.String()
-}
-
-// printable quotes a field that has control characters, which could forge log lines or
-// control a terminal: unknown names are chosen by the sender of the request.
-func printable(field string) string {
-	if strings.ContainsFunc(field, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return strconv.Quote(field)
-	}
-	return field
 }
 
 // Unwrap returns [ErrInvalid].

@@ -30,11 +30,6 @@ func errorIf(isInvalid bool, problem string) error {
 	return nil
 }
 
-const (
-	defaultMaxPerPage     = 100
-	defaultMaxRelayerSize = 256 << 10
-)
-
 type settings struct {
 	observers        []Observer
 	resolveAddress   func(context.Context, CreateRequest) (string, error)
@@ -48,10 +43,7 @@ type settings struct {
 }
 
 func newSettings(options []Option) (settings, error) {
-	s := settings{
-		maxPerPage:     defaultMaxPerPage,
-		maxRelayerSize: defaultMaxRelayerSize,
-	}
+	s := settings{maxPerPage: 100, maxRelayerSize: 256 << 10}
 	for _, option := range options {
 		if err := cmp.Or(option.err, errorIf(option.set == nil, "option is empty")); err != nil {
 			return settings{}, err

@@ -97,19 +97,6 @@ func selectorKeyNamed(name string) (key selectorKey, problem string) {
 	return selectorKeys[i], ""
 }
 
-// problem returns why a term of the key cannot have the values, or "".
-func (k selectorKey) problem(values []string) string {
-	if k.name == keySearch && len(values) > maxSearches {
-		return fmt.Sprintf("must have at most %d values", maxSearches)
-	}
-	for _, value := range values {
-		if problem := k.valueProblem(value); problem != "" {
-			return problem
-		}
-	}
-	return ""
-}
-
 func flagProblem(value string) string {
 	return problemIf(value != "true" && value != "false", "must be true or false")
 }
@@ -197,8 +184,11 @@ func (s Selector) Where(key string, values ...string) Selector {
 		return s
 	}
 	named, problem := selectorKeyNamed(key)
-	if problem == "" {
-		problem = named.problem(values)
+	if key == keySearch && len(values) > maxSearches {
+		problem = fmt.Sprintf("must have at most %d values", maxSearches)
+	}
+	for i := 0; problem == "" && i < len(values); i++ {
+		problem = named.valueProblem(values[i])
 	}
 	if problem != "" {
 		return Selector{err: invalidAs(key, named.valueCode, problem)}

@@ -205,7 +205,10 @@ func (b *bulk) run(ctx context.Context) {
 	defer writes.Wait()
 	slots := make(chan struct{}, bulkWrites)
 	for rec, err := range b.allRecords(ctx, b.selector) {
-		if rec.Sequence > newest || b.isOver() {
+		b.mu.Lock()
+		isOver := b.err != nil
+		b.mu.Unlock()
+		if isOver || rec.Sequence > newest {
 			return
 		}
 		if err != nil || !b.isToChange(rec) {
@@ -291,12 +294,6 @@ func (b *bulk) add(before Record, err error) {
 
 // storeErrors are errors that the changes of other relayers are likely to return too.
 var storeErrors = []error{ErrUnavailable, ErrOutcomeUnknown, context.Canceled, context.DeadlineExceeded}
-
-func (b *bulk) isOver() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.err != nil
-}
 
 // writeCall is a write in progress.
 type writeCall struct {

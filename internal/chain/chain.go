@@ -14,6 +14,13 @@ import (
 
 const hexDigits = "0123456789abcdefABCDEF"
 
+func problemIf(isInvalid bool, problem string) string {
+	if isInvalid {
+		return problem
+	}
+	return ""
+}
+
 // EVMAddressProblem returns a message if address is not an EVM address, and ""
 // otherwise. A checksum is optional, but must be correct.
 func EVMAddressProblem(address string) string {
@@ -26,10 +33,7 @@ func EVMAddressProblem(address string) string {
 	if digits == lower || digits == strings.ToUpper(digits) {
 		return ""
 	}
-	if digits != withEIP55Case(lower) {
-		return "must have a correct EIP-55 checksum or be all lower case"
-	}
-	return ""
+	return problemIf(digits != withEIP55Case(lower), "must have a correct EIP-55 checksum or be all lower case")
 }
 
 // withEIP55Case returns 40 lower-case hex digits with the case of their EIP-55
@@ -59,15 +63,11 @@ const (
 // SolanaAddressProblem returns a message if address is not the base58 text of 32 bytes, and ""
 // otherwise.
 func SolanaAddressProblem(address string) string {
-	const message = "must be a Solana address: base58 of 32 bytes"
-	// The time that base58 takes grows with the square of the length.
-	if len(address) < minSolanaAddress || len(address) > maxSolanaAddress {
-		return message
+	var key []byte
+	if len(address) >= minSolanaAddress && len(address) <= maxSolanaAddress {
+		key, _ = base58.Decode(address) // in a time that grows with the square of the length
 	}
-	if key, err := base58.Decode(address); err != nil || len(key) != 32 {
-		return message
-	}
-	return ""
+	return problemIf(len(key) != 32, "must be a Solana address: base58 of 32 bytes")
 }
 
 const (
@@ -88,37 +88,26 @@ func StellarAssetProblem(asset string) string {
 	if StellarCodeProblem(code) != "" {
 		return "must have a code of 1 to 12 ASCII letters and digits before the colon"
 	}
-	if StellarAccountProblem(issuer) != "" {
-		return "must have a valid Stellar account after the colon: G and 55 characters"
-	}
-	return ""
+	return problemIf(StellarAccountProblem(issuer) != "", "must have a valid Stellar account after the colon: G and 55 characters")
 }
 
 // StellarCodeProblem returns a message if code is not 1 to 12 ASCII letters and digits, and ""
 // otherwise.
 func StellarCodeProblem(code string) string {
-	if code == "" || len(code) > maxAssetCodeLength || strings.Trim(code, assetCodeAlphabet) != "" {
-		return "must be 1 to 12 ASCII letters and digits"
-	}
-	return ""
+	isInvalid := code == "" || len(code) > maxAssetCodeLength || strings.Trim(code, assetCodeAlphabet) != ""
+	return problemIf(isInvalid, "must be 1 to 12 ASCII letters and digits")
 }
 
 // StellarAccountProblem returns a message if text is not the strkey of an account, and ""
 // otherwise.
 func StellarAccountProblem(text string) string {
-	if !isStrkey(text, accountVersion) {
-		return "must be a valid Stellar account: G and 55 characters"
-	}
-	return ""
+	return problemIf(!isStrkey(text, accountVersion), "must be a valid Stellar account: G and 55 characters")
 }
 
 // StellarContractProblem returns a message if text is not the strkey of a contract, and ""
 // otherwise.
 func StellarContractProblem(text string) string {
-	if !isStrkey(text, contractVersion) {
-		return "must be a valid Stellar contract ID: C and 55 characters"
-	}
-	return ""
+	return problemIf(!isStrkey(text, contractVersion), "must be a valid Stellar contract ID: C and 55 characters")
 }
 
 // The version bytes of SEP-23: the kind in the upper five bits, the algorithm,
