@@ -335,7 +335,8 @@ func (p *response) cause() error {
 	err := wire.ErrorOf(p.status)
 	switch {
 	case p.isUnsupported():
-		return fmt.Errorf("the server does not offer this operation, or the base URL may be wrong (it ends before /api/v1): %s: %w", p.describe(), errors.ErrUnsupported)
+		return fmt.Errorf("the server does not offer this operation, or the base URL may be wrong (it ends before /api/v1): %s: %w",
+			p.describe(), errors.ErrUnsupported)
 	case err == ErrUnauthorized, err == ErrForbidden:
 		return err
 	case err == relayer.ErrUnavailable, p.status == http.StatusTooManyRequests, p.status/100 == 5 && p.envelope == nil:
