@@ -52,9 +52,7 @@ func hasSchema(t *testing.T, server *pgserver.Server, schema string) (exists boo
 	t.Helper()
 	conn := pgtest.Connect(t, server.ConnString())
 	defer conn.Close(t.Context())
-	if err := conn.QueryRow(t.Context(), `SELECT to_regnamespace($1) IS NOT NULL`, schema).Scan(&exists); err != nil {
-		t.Fatal(err)
-	}
+	must(t, conn.QueryRow(t.Context(), `SELECT to_regnamespace($1) IS NOT NULL`, schema).Scan(&exists))
 	return exists
 }
 

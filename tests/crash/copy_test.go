@@ -57,9 +57,7 @@ func move(t *testing.T, server *pgserver.Server, from, to location) {
 
 	use(t, from, to, func(src, dst store) {
 		began := time.Now()
-		if err := transfer.Copy(t.Context(), dst, src); err != nil {
-			t.Fatal(err)
-		}
+		must(t, transfer.Copy(t.Context(), dst, src))
 		t.Logf("%s to %s: canceled at %d, killed at %d, the rest copied and all verified in %v", from.Store, to.Store, canceled, killed, since(began))
 		wantSame(t, src, dst)
 	})
@@ -108,9 +106,7 @@ func wantSame(t *testing.T, src, dst store) {
 func compare(t *testing.T, src, dst store) (total, held int) {
 	t.Helper()
 	for _, s := range []store{src, dst} {
-		if err := s.Check(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Check(t.Context()))
 	}
 	const page = 1000
 	var afterSrc, afterDst uint64
@@ -136,9 +132,7 @@ func compare(t *testing.T, src, dst store) (total, held int) {
 func list(t *testing.T, s store, after uint64, limit int) ([]relayer.Record, int) {
 	t.Helper()
 	found, err := s.List(t.Context(), relayer.StoreQuery{After: after, Limit: limit})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return found.Records, found.Total
 }
 
@@ -187,14 +181,10 @@ func copyKilled(t *testing.T, from, to location, isEnough func(progress) bool) {
 func use(t *testing.T, from, to location, call func(src, dst store)) {
 	t.Helper()
 	src, err := from.open(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer closeStore(t, src)
 	dst, err := to.open(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer closeStore(t, dst)
 	call(src, dst)
 }

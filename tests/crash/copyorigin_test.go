@@ -18,13 +18,9 @@ func fillOrigin(t *testing.T, origin store) {
 	t.Helper()
 	filled := memory.New()
 	shared, err := relayer.New(filled)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	exclusive, err := relayer.New(filled, relayer.WithExclusiveSigners())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	definitions := realDefinitions(t)
 	for i := range *relayers {
 		manager := shared
@@ -38,9 +34,7 @@ func fillOrigin(t *testing.T, origin store) {
 		}
 		if i%20 == 0 {
 			create(t, manager, definitions[i%len(definitions)], "deleted")
-			if err := manager.Delete(t.Context(), "deleted"); err != nil {
-				t.Fatal(err)
-			}
+			must(t, manager.Delete(t.Context(), "deleted"))
 		}
 	}
 	importAll(t, origin, filled)
@@ -50,15 +44,11 @@ func fillOrigin(t *testing.T, origin store) {
 func realDefinitions(t *testing.T) []map[string]any {
 	t.Helper()
 	data, err := os.ReadFile("../../cmd/relayerd/testdata/real-relayers.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var entries []struct {
 		Relayer map[string]any `json:"relayer"`
 	}
-	if err := json.Unmarshal(data, &entries); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(data, &entries))
 	var definitions []map[string]any
 	for _, entry := range entries {
 		definitions = append(definitions, entry.Relayer)
@@ -76,9 +66,7 @@ func create(t *testing.T, manager *relayer.Manager, definition map[string]any, i
 		{"url": "https://second.example/?key=" + id, "weight": 7},
 	}
 	body, err := json.Marshal(definition)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := manager.Documents().Create(t.Context(), body); err != nil {
 		t.Fatal(err)
 	}
@@ -90,9 +78,7 @@ func rename(t *testing.T, manager *relayer.Manager, id string) {
 		r.Name = "Überarbeitet: " + r.Name
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 func importAll(t *testing.T, origin store, filled relayer.Store) {
@@ -100,15 +86,11 @@ func importAll(t *testing.T, origin store, filled relayer.Store) {
 	const batch = 5000
 	for after := uint64(0); ; {
 		page, err := filled.List(t.Context(), relayer.StoreQuery{After: after, Limit: batch})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if len(page.Records) == 0 {
 			return
 		}
-		if err := origin.Import(t.Context(), page.Records); err != nil {
-			t.Fatal(err)
-		}
+		must(t, origin.Import(t.Context(), page.Records))
 		after = page.Records[len(page.Records)-1].Sequence
 	}
 }

@@ -85,13 +85,9 @@ func survivors(t *testing.T, path string, after uint64) contents {
 // checkedContents checks a store and returns its contents.
 func checkedContents(t *testing.T, store store, after uint64) contents {
 	t.Helper()
-	if err := store.Check(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, store.Check(t.Context()))
 	left, err := contentsOf(t.Context(), store, after)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return left
 }
 
@@ -126,13 +122,18 @@ func TestControl_WrongHistory(t *testing.T) {
 			err = cmp.Or(err, w.write(t.Context()))
 		}
 		records, history, readErr := read(t.Context(), store, 0)
-		if err := errors.Join(err, readErr, store.Close()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(err, readErr, store.Close()))
 		known.note(refusedWrite)
 		known.versions.Note(ledger.Event[int]{Step: ledger.Refused, Writer: 1})
 		if found, _, _ := known.compare(newContents(records, falsify(history))); found.isEmpty() != (name == "none") {
 			t.Errorf("%s: %v", name, found)
 		}
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -31,9 +31,7 @@ func cuts(d *disk) []image {
 
 func wantNoError(t *testing.T, errs ...error) {
 	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(errs...))
 }
 
 // storedFile returns a disk with one file, all of it synced.

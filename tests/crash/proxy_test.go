@@ -51,14 +51,10 @@ func startProxy(t *testing.T, server *pgserver.Server) *proxy {
 	t.Helper()
 	// The path of a socket must be short. That of t.TempDir may be too long.
 	directory, err := os.MkdirTemp("", "proxy")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(directory) })
 	listener, err := net.Listen("unix", filepath.Join(directory, filepath.Base(server.Socket())))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p := &proxy{t: t, directory: directory, server: server.Socket(), listener: listener, links: make(map[*link]bool)}
 	p.pumps.Go(p.accept)
 	t.Cleanup(p.close)

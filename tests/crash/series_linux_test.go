@@ -70,16 +70,10 @@ func newSeries(t *testing.T, scenario func(*round)) *series {
 	t.Helper()
 	directory := t.TempDir()
 	store, err := bolt.Open(t.Context(), filepath.Join(directory, fileName))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, store.Close())
 	initial, err := loadImage(directory)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := &series{t: t, scenario: scenario, initial: initial}
 	s.restart()
 	return s

@@ -49,12 +49,8 @@ func killSession(t *testing.T, server *pgserver.Server) {
 	err := conn.QueryRow(t.Context(), `
 		SELECT pid FROM pg_stat_activity WHERE application_name = 'relayer'
 		ORDER BY state = 'active' AND wait_event_type IS DISTINCT FROM 'Lock' DESC LIMIT 1`).Scan(&pid)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, syscall.Kill(pid, syscall.SIGKILL))
 	if _, err := conn.Exec(t.Context(), `SELECT pg_sleep(60)`); err == nil {
 		t.Fatal("the server goes on after the end of a session")
 	}

@@ -30,9 +30,7 @@ func readManifests(t *testing.T, name string) (m manifests, kinds []string) {
 	t.Helper()
 	for document := range strings.SplitSeq(read(t, "deploy/kubernetes/"+name), "\n---\n") {
 		var head struct{ Kind, APIVersion string }
-		if err := yaml.Unmarshal([]byte(document), &head); err != nil {
-			t.Fatal(err)
-		}
+		must(t, yaml.Unmarshal([]byte(document), &head))
 		object := reflect.ValueOf(&m).Elem().FieldByName(head.Kind)
 		if !object.IsValid() || slices.Contains(kinds, head.Kind) {
 			t.Fatalf("%s has the kind %q, perhaps twice", name, head.Kind)

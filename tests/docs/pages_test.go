@@ -34,9 +34,7 @@ func pages(t *testing.T) map[string]string {
 func read(t *testing.T, name string) string {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(repository, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(content)
 }
 
@@ -121,4 +119,11 @@ func code(t *testing.T, withTests bool, directories ...string) string {
 		}
 	}
 	return text.String()
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -21,17 +21,11 @@ const samplesToken = "0123456789abcdef"
 func newAPI(t *testing.T, requests ...relayer.CreateRequest) (*relayer.Manager, http.Handler) {
 	t.Helper()
 	manager, err := relayer.New(memory.New())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	authenticate, err := httpapi.Tokens(map[string][]string{"alice": {samplesToken}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	handler, err := httpapi.New(manager, authenticate)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, request := range requests {
 		if _, err := manager.Create(t.Context(), request); err != nil {
 			t.Fatal(err)
@@ -96,14 +90,10 @@ func TestPages_StreamEvents(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/api/v1/relayers:watch", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	request.Header.Set("Authorization", "Bearer "+samplesToken)
 	response, err := server.Client().Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer response.Body.Close()
 	sample := partOf(t, "docs/http.md", "/api/v1/relayers:watch'\n", "\n```")
 	lines := bufio.NewScanner(response.Body)

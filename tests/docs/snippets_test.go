@@ -57,9 +57,7 @@ func newModule(t *testing.T) module {
 	t.Helper()
 	m := module(t.TempDir())
 	root, err := filepath.Abs(repository)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	m.write(t, "go.mod", "module example.com/snippets\n\ngo 1.26.0\n")
 	work := strings.ReplaceAll(read(t, "go.work"), "./", root+"/")
 	m.write(t, "go.work", strings.ReplaceAll(work, "\t.\n", "\t.\n\t"+root+"\n"))
@@ -69,12 +67,8 @@ func newModule(t *testing.T) module {
 func (m module) write(t *testing.T, name, text string) {
 	t.Helper()
 	path := filepath.Join(string(m), name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	must(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 // command returns a go command that runs in the module, without flags such as -race that the

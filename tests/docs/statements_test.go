@@ -95,9 +95,7 @@ func number(t *testing.T, page, pattern string) float64 {
 		t.Fatalf("%s has no %s", page, pattern)
 	}
 	value, err := strconv.ParseFloat(strings.NewReplacer(",", "", "_", "").Replace(found[1]), 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return value
 }
 

@@ -25,17 +25,11 @@ const (
 func serve(t *testing.T) (server *httptest.Server, manager *relayer.Manager) {
 	t.Helper()
 	manager, err := relayer.New(memory.New())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	auth, err := httpapi.Tokens(map[string][]string{"alice": {token}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	handler, err := httpapi.New(manager, auth)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	server = httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	return server, manager
@@ -50,9 +44,7 @@ type project struct {
 func newProject(t *testing.T, files string, env ...string) project {
 	t.Helper()
 	p := project{t.TempDir(), append(os.Environ(), env...)}
-	if err := os.CopyFS(p.directory, os.DirFS(files)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.CopyFS(p.directory, os.DirFS(files)))
 	return p
 }
 
@@ -71,9 +63,7 @@ func TestGoClient(t *testing.T) {
 		t.Skip("needs -clients")
 	}
 	repository, err := filepath.Abs(filepath.Join("..", ".."))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	server, manager := serve(t)
 	url := server.URL
 	p := newProject(t, "testdata/client", "GOWORK=off", "GOFLAGS=-mod=mod", "SERVER="+url, "TOKEN="+token)
@@ -86,9 +76,7 @@ func TestGoClient(t *testing.T) {
 	p.run(t, filepath.Join(p.directory, "client"))
 	for _, id := range []string{"evm", "solana", "stellar"} {
 		r, err := manager.Get(t.Context(), id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, path := range unset("policies", reflect.ValueOf(r.Policy)) {
 			t.Errorf("the client does not set %s of %s", path, id)
 		}
@@ -123,5 +111,12 @@ func unset(path string, value reflect.Value) []string {
 		return missing
 	default:
 		return nil
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

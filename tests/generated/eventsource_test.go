@@ -25,19 +25,13 @@ func TestEventSource(t *testing.T) {
 	p.run(t, "npm", "install", "--no-audit", "--no-fund")
 	for i := range 5 {
 		_, err := manager.Create(t.Context(), relayer.CreateRequest{ID: fmt.Sprint("r-", i), Name: "0", Network: "n", NetworkType: relayer.EVM, SignerID: "s"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	program := exec.CommandContext(t.Context(), "node", "follow.js")
 	program.Dir, program.Env, program.Stderr = p.directory, p.env, os.Stderr
 	output, err := program.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := program.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, program.Start())
 	t.Cleanup(func() { _ = program.Process.Kill(); _ = program.Wait() })
 
 	var acknowledged []time.Time // when each name was, by the clock of the machine

@@ -41,18 +41,12 @@ func TestNPM(t *testing.T) {
 func download(t *testing.T, url, file string) {
 	t.Helper()
 	response, err := http.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer response.Body.Close()
 	out, err := os.Create(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := out.ReadFrom(response.Body); err != nil {
 		t.Fatal(err)
 	}
-	if err := out.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, out.Close())
 }

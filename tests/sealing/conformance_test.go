@@ -96,9 +96,7 @@ type closing struct {
 func openingOn(t *testing.T, db relayer.Store) opening {
 	t.Helper()
 	store, err := sealed.New(db, ringWith(t, "k1", "value"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return opening{store}
 }
 
@@ -124,9 +122,7 @@ func TestSealedStore_Conformance(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "relayers.db")
 			return func(t *testing.T) relayer.Store {
 				store, err := bolt.Open(t.Context(), path)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				return closingAfter(t, store)
 			}
 		})
@@ -139,9 +135,7 @@ func TestSealedStore_Conformance(t *testing.T) {
 			schema := postgres.WithSchema(fmt.Sprint("sealed_", schemas))
 			return func(t *testing.T) relayer.Store {
 				store, err := postgres.Open(t.Context(), server.ConnString(), schema)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				return closingAfter(t, store)
 			}
 		})

@@ -277,9 +277,7 @@ func (f *fixture) expectFingerprints(err error) {
 func get(t *testing.T, store relayer.Store, id string) relayer.Record {
 	t.Helper()
 	rec, err := store.Get(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	rec.Private = append([]byte(nil), rec.Private...)
 	return rec
 }
@@ -334,9 +332,7 @@ func eachStore(t *testing.T, test func(t *testing.T, newStore func(t *testing.T)
 	t.Run("bolt", func(t *testing.T) {
 		test(t, func(t *testing.T) relayer.Store {
 			store, err := bolt.Open(t.Context(), filepath.Join(t.TempDir(), "relayers.db"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			t.Cleanup(func() { _ = store.Close() })
 			return store
 		})
@@ -372,9 +368,7 @@ func TestForgedPart_ClearIsAcceptedWithoutOnly(t *testing.T) {
 	f := newFixture(t, memory.New())
 	f.write([]byte(`{"custom_rpc_urls":[{"url":"` + forgedURL + `","weight":100}]}`))
 	lax, err := managerWith(f.store, ringWith(t, "k2", "new", "k1", "value"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for id, err := range lax.store.Reseal(t.Context()) {
 		if err != nil {
 			t.Errorf("%s: %v", id, err)

@@ -26,21 +26,13 @@ func keysetKeys(t *testing.T) sealing.KeysetKeys {
 	t.Helper()
 	service := newService(t)
 	created, err := keyset.NewHandle(aead.AES256GCMKeyTemplate())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var file bytes.Buffer
-	if err := created.WriteWithContext(t.Context(), keyset.NewJSONWriter(&file), service, nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, created.WriteWithContext(t.Context(), keyset.NewJSONWriter(&file), service, nil))
 	handle, err := keyset.ReadWithContext(t.Context(), keyset.NewJSONReader(&file), service, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	primitive, err := aead.New(handle)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return sealing.KeysetKeys{AEAD: primitive, Primary: handle.KeysetInfo().GetPrimaryKeyId()}
 }
 
@@ -53,17 +45,11 @@ type service struct {
 func newService(t *testing.T) *service {
 	t.Helper()
 	uri, err := fakekms.NewKeyURI()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	remote, err := fakekms.NewAEADWithContext(uri)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	envelope, err := aead.NewKMSEnvelopeAEADWithContext(aead.AES256GCMKeyTemplate(), remote)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return &service{KMSEnvelopeAEADWithContext: envelope}
 }
 
@@ -90,9 +76,7 @@ func TestKeys_SealAndOpen(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			text, err := keys.Seal(t.Context(), []byte(secret), []byte("a"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if bytes.Contains(text, []byte("rpc.example.com")) {
 				t.Error("the sealed text contains a part of the plaintext")
 			}
@@ -122,18 +106,14 @@ func TestKeys_Reseal(t *testing.T) {
 		"KMS":    {service, service, 3},
 	} {
 		m, err := managerWith(memory.New(), c.before)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, id := range []string{"a", "b", "c"} {
 			if _, err := m.Create(t.Context(), definition(id, []relayer.RPCConfig{{URL: secret}})); err != nil {
 				t.Fatal(err)
 			}
 		}
 		rotated, err := managerWith(m.store.Store, c.after)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, want := range []int{3, c.again} {
 			count := 0
 			for id, err := range rotated.store.Reseal(t.Context()) {

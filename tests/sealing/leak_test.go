@@ -68,9 +68,7 @@ func filesWith(t *testing.T, text string, directories ...string) (found []string
 			}
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	if count == 0 {
 		t.Fatal("no file was read")
@@ -100,9 +98,7 @@ func useStore(t *testing.T, db relayer.Store, seals bool) {
 		onSealed, err = managerOn(db, "k1")
 		m = onSealed.Manager
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i := range 50 {
 		id := fmt.Sprintf("r%d", i)
 		if _, err := m.Create(t.Context(), definition(id, secretURLs(i))); err != nil {
@@ -120,17 +116,13 @@ func useStore(t *testing.T, db relayer.Store, seals bool) {
 		}
 	}
 	for i := range 10 {
-		if err := m.Delete(t.Context(), fmt.Sprintf("r%d", i)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, m.Delete(t.Context(), fmt.Sprintf("r%d", i)))
 	}
 	if !seals {
 		return
 	}
 	rotated, err := managerOn(db, "k2", "k1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	count := 0
 	for id, err := range rotated.store.Reseal(t.Context()) {
 		if err != nil {
@@ -169,20 +161,12 @@ func TestBolt_NoURLInClear(t *testing.T) {
 	sealedAndClear(t, func(t *testing.T, seals bool) map[string][]string {
 		directories := map[string]string{"database": t.TempDir(), "backup": t.TempDir(), "copy": t.TempDir()}
 		store, err := bolt.Open(t.Context(), filepath.Join(directories["database"], "relayers.db"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		useStore(t, store, seals)
-		if err := store.Backup(t.Context(), filepath.Join(directories["backup"], "backup.db")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, store.Backup(t.Context(), filepath.Join(directories["backup"], "backup.db")))
 		copied, err := bolt.Open(t.Context(), filepath.Join(directories["copy"], "copy.db"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := transfer.Copy(t.Context(), copied, store); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, transfer.Copy(t.Context(), copied, store))
 		for _, close := range []func() error{copied.Close, store.Close} {
 			if err := close(); err != nil {
 				t.Error(err)
@@ -201,9 +185,7 @@ func TestHistory_NoURLWithoutSealing(t *testing.T) {
 	t.Parallel()
 	eachLocation(t, func(t *testing.T, location string, _ func()) {
 		store, closeStore, err := open(t.Context(), location)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		useStore(t, store, false)
 		if err := closeStore(); err != nil {
 			t.Error(err)
@@ -229,9 +211,7 @@ func TestHistory_NoURLWithoutSealing(t *testing.T) {
 func dumpHistory(t *testing.T, path, to string) {
 	t.Helper()
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var dump []byte
 	err = db.View(func(tx *bbolt.Tx) error {
 		return tx.Bucket([]byte("history")).ForEach(func(key, value []byte) error {
@@ -239,9 +219,7 @@ func dumpHistory(t *testing.T, path, to string) {
 			return nil
 		})
 	})
-	if err := errors.Join(err, db.Close(), os.WriteFile(to, dump, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, db.Close(), os.WriteFile(to, dump, 0o600)))
 }
 
 // The server has the defaults of PostgreSQL: rows, changes, write-ahead log and what COPY
@@ -251,9 +229,7 @@ func TestPostgres_NoURLInClear(t *testing.T) {
 	sealedAndClear(t, func(t *testing.T, seals bool) map[string][]string {
 		server := pgserver.Start(t)
 		store, err := postgres.Open(t.Context(), server.ConnString())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		useStore(t, store, seals)
 		if err := store.Close(); err != nil {
 			t.Error(err)
@@ -261,9 +237,7 @@ func TestPostgres_NoURLInClear(t *testing.T) {
 		conn := pgtest.Connect(t, server.ConnString())
 		copies := copyTables(t, conn)
 		var data string
-		if err := conn.QueryRow(t.Context(), "SHOW data_directory").Scan(&data); err != nil {
-			t.Fatal(err)
-		}
+		must(t, conn.QueryRow(t.Context(), "SHOW data_directory").Scan(&data))
 		if _, err := conn.Exec(t.Context(), "CHECKPOINT"); err != nil {
 			t.Fatal(err)
 		}
@@ -289,24 +263,18 @@ func TestPostgres_ResealedTables(t *testing.T) {
 		}
 	}
 	store, err := postgres.Open(t.Context(), server.ConnString())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	useStore(t, store, false)
 	execute("ANALYZE")
 	var data string
-	if err := conn.QueryRow(t.Context(), "SHOW data_directory").Scan(&data); err != nil {
-		t.Fatal(err)
-	}
+	must(t, conn.QueryRow(t.Context(), "SHOW data_directory").Scan(&data))
 	tables := filepath.Join(data, "base")
 	execute("CHECKPOINT")
 	if len(secretFiles(t, tables)) == 0 {
 		t.Fatal("found no URL in clear before the reseal")
 	}
 	m, err := managerOn(store, "k1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for id, err := range m.store.Reseal(t.Context()) {
 		if err != nil {
 			t.Fatalf("%s: %v", id, err)
@@ -333,24 +301,18 @@ func copyTables(t *testing.T, conn *pgx.Conn) (directory string) {
 	t.Helper()
 	directory = t.TempDir()
 	rows, err := conn.Query(t.Context(), `SELECT schemaname || '.' || relname FROM pg_stat_user_tables`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil || len(tables) == 0 {
 		t.Fatalf("the tables are %q; error %v", tables, err)
 	}
 	for _, table := range tables {
 		file, err := os.Create(filepath.Join(directory, strings.ReplaceAll(table, ".", "_")))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, err := conn.PgConn().CopyTo(t.Context(), file, "COPY "+table+" TO STDOUT"); err != nil {
 			t.Fatal(err)
 		}
-		if err := file.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, file.Close())
 	}
 	return directory
 }
@@ -362,13 +324,9 @@ func TestCopy_BetweenStores(t *testing.T) {
 	source := memory.New()
 	useStore(t, source, true)
 	destination := pgtest.Open(t, server.ConnString())
-	if err := transfer.Copy(t.Context(), destination, source); err != nil {
-		t.Fatal(err)
-	}
+	must(t, transfer.Copy(t.Context(), destination, source))
 	m, err := managerOn(destination, "k2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	endpoints, err := m.RPCURLs(t.Context(), "r42")
 	if err != nil || len(endpoints) != 4 || endpoints[0].URL != secretURLs(142)[0].URL {
 		t.Errorf("the copy has the URLs %v; error %v", endpoints, err)

@@ -174,18 +174,14 @@ func createFixed(t *testing.T, location string) {
 func withManager(t *testing.T, location string, keys []string, use func(sealedManager)) {
 	t.Helper()
 	store, closeStore, err := open(t.Context(), location)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() {
 		if err := closeStore(); err != nil {
 			t.Error(err)
 		}
 	}()
 	m, err := managerOn(store, keys[0], keys[1:]...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	use(m)
 }
 
@@ -214,9 +210,7 @@ func finishRotation(t *testing.T, location string, round int) (isInterrupted boo
 	t.Helper()
 	withManager(t, location, []string{keyOf(round), keyOf(round - 1)}, func(m sealedManager) {
 		counts, err := m.store.Count(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		isInterrupted = countsByID(counts)[keyOf(round-1)] > writers
 		for id, err := range m.store.Reseal(t.Context()) {
 			if err != nil {

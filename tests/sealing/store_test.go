@@ -56,9 +56,7 @@ func ringOf(primary string, others ...string) (keyring.Keyring, error) {
 func ringWith(t *testing.T, keys ...string) keyring.Keyring {
 	t.Helper()
 	ring, err := parseRing(keys...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return ring
 }
 
@@ -112,13 +110,9 @@ func eachLocation(t *testing.T, test func(t *testing.T, location string, settled
 func TestStream_SupersededURLs(t *testing.T) {
 	t.Parallel()
 	manager, err := managerOn(pgtest.Open(t, pgserver.Start(t).ConnString()), "k1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	page, err := manager.List(t.Context(), relayer.ListQuery{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, id := range []string{"paused", "deleted", "kept"} {
 		body := `{"id":"` + id + `","name":"n","network":"sepolia","network_type":"evm","paused":false,"signer_id":"s","custom_rpc_urls":[{"url":"https://rpc.example/v2/key"}]}`
 		if _, err := manager.Documents().Create(t.Context(), []byte(body)); err != nil {
@@ -126,29 +120,19 @@ func TestStream_SupersededURLs(t *testing.T) {
 		}
 	}
 	_, pauseErr := manager.Pause(t.Context(), "paused")
-	if err := errors.Join(pauseErr, manager.Delete(t.Context(), "deleted")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(pauseErr, manager.Delete(t.Context(), "deleted")))
 	tokens, err := httpapi.Tokens(map[string][]string{"engine": {"the-token-of-an-engine"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var logged bytes.Buffer
 	api, err := httpapi.New(manager.Manager, tokens, httpapi.WithEngineOperations(), httpapi.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	server := httptest.NewServer(api)
 	request, err := http.NewRequestWithContext(t.Context(), "GET", server.URL+"/api/v1/relayers:watch?rpc_urls=full", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	request.Header.Set("Authorization", "Bearer the-token-of-an-engine")
 	request.Header.Set("Last-Event-ID", page.Position)
 	response, err := server.Client().Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var got []string
 	kind := ""
 	for lines := bufio.NewScanner(response.Body); len(got) < 5 && lines.Scan(); {
@@ -175,5 +159,12 @@ func TestStream_SupersededURLs(t *testing.T) {
 	}
 	if strings.Contains(logged.String(), "cannot be opened") {
 		t.Errorf("the log has %s", &logged)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

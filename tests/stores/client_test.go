@@ -17,14 +17,10 @@ const token = "token-of-the-registry-suite"
 func newClient(t *testing.T, manager *relayer.Manager, within relayer.Selector) relayer.Registry {
 	t.Helper()
 	tokens, err := httpapi.Tokens(map[string][]string{"alice": {token}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	permit := func(context.Context, httpapi.Access) (httpapi.Decision, error) { return httpapi.Allow(within), nil }
 	api, err := httpapi.New(manager, tokens, httpapi.WithAuthorizer(permit), httpapi.WithEngineOperations(), httpapi.WithRateLimit(0, 0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	server := httptest.NewUnstartedServer(api)
 	server.Config.RegisterOnShutdown(api.Drain)
 	server.Start()
@@ -32,8 +28,6 @@ func newClient(t *testing.T, manager *relayer.Manager, within relayer.Selector) 
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
 	c, err := client.New(server.URL, client.WithToken(token), client.WithHTTPClient(&http.Client{Transport: transport}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }

@@ -173,9 +173,7 @@ func empty(t *testing.T, store relayer.Store) {
 		store = pages.Store
 	}
 	page, err := store.List(t.Context(), relayer.StoreQuery{Limit: 1000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var done sync.WaitGroup
 	for _, rec := range page.Records {
 		done.Go(func() {

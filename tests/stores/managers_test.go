@@ -37,9 +37,7 @@ func newManagers(t *testing.T, stores []relayer.Store) []*relayer.Manager {
 	var managers []*relayer.Manager
 	for _, store := range stores {
 		manager, err := relayer.New(store, relayer.WithExclusiveSigners())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		managers = append(managers, manager)
 	}
 	return managers
@@ -105,9 +103,7 @@ func raceForSigner(t *testing.T, managers []*relayer.Manager) {
 				t.Errorf("round %d, won by %d: get of %d: %v", round, winner, racer, err)
 			}
 		}
-		if err := managers[(winner+1)%len(managers)].Delete(t.Context(), id(winner)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, managers[(winner+1)%len(managers)].Delete(t.Context(), id(winner)))
 	}
 }
 
@@ -156,9 +152,7 @@ func raceUpdates(t *testing.T, managers []*relayer.Manager) {
 		}
 		return nil
 	})
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(errs...))
 	for _, m := range managers {
 		r, err := m.Get(t.Context(), "counter")
 		if err != nil || r.Name != strconv.Itoa(racers*raceRounds) {

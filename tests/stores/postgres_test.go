@@ -25,9 +25,7 @@ func TestRegistry_SameOutcomesOverPostgres(t *testing.T) {
 			newSession("Manager over PostgreSQL", open()),
 			newSession("client of PostgreSQL", newClient(t, open(), relayer.Selector{})),
 		}, seed, make(map[string]int))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 }
 

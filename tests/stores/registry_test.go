@@ -23,9 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func newManager(t *testing.T, store relayer.Store) *relayer.Manager {
 	t.Helper()
 	manager, err := relayer.New(store, relayer.WithExclusiveSigners(), relayer.WithNetworkRules())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return manager
 }
 
@@ -78,9 +76,7 @@ func TestRegistry_SameOutcomes(t *testing.T) {
 		for _, each := range implementations() {
 			sessions = append(sessions, newSession(each.name, each.open(t)))
 		}
-		if err := compare(t.Context(), sessions, seed, counts); err != nil {
-			t.Fatal(err)
-		}
+		must(t, compare(t.Context(), sessions, seed, counts))
 	}
 	for kind, count := range counts {
 		t.Log(count, kind)
@@ -173,5 +169,12 @@ func TestRegistry_DifferencesAreFound(t *testing.T) {
 			}
 			t.Error("10 scripts found no difference")
 		})
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

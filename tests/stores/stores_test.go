@@ -33,9 +33,7 @@ var kinds = []kind{
 func (k kind) new(t *testing.T) relayer.Store {
 	t.Helper()
 	store, err := k.open(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if store, ok := store.(io.Closer); ok {
 		t.Cleanup(func() {
 			if err := store.Close(); err != nil {
