@@ -155,9 +155,7 @@ func testSameID(s *system) {
 // that it lists all patches that took effect.
 func testConditionalPatches(s *system) {
 	t, l := s.t, newOutcomes()
-	if _, err := s.manager.Create(t.Context(), request("list", "start", "signer")); err != nil {
-		t.Fatal(err)
-	}
+	must(s.manager.Create(t.Context(), request("list", "start", "signer")))(t)
 	work(s, func(c *client.Client, worker, operation int) {
 		current, err := c.Get(t.Context(), "list")
 		allow(t, "read", err)
@@ -176,9 +174,7 @@ func testConditionalPatches(s *system) {
 // races against the others.
 func testUpdates(s *system) {
 	t, l := s.t, newOutcomes()
-	if _, err := s.manager.Create(t.Context(), request("list", "start", "signer")); err != nil {
-		t.Fatal(err)
-	}
+	must(s.manager.Create(t.Context(), request("list", "start", "signer")))(t)
 	work(s, func(c *client.Client, worker, operation int) {
 		entry := fmt.Sprintf("%d-%d", worker, operation)
 		_, err := c.Update(t.Context(), "list", func(r *relayer.Relayer) error { r.Name += " " + entry; return nil })
@@ -203,10 +199,7 @@ func testDeletes(s *system) {
 	for worker := range workers {
 		for operation := range *operations {
 			id := fmt.Sprintf("%d-%d", worker, operation)
-			created, err := s.manager.Create(t.Context(), request(id, id, "signer"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			created := must(s.manager.Create(t.Context(), request(id, id, "signer")))(t)
 			revisions[id] = created.Revision
 		}
 	}
@@ -237,9 +230,7 @@ func testUnconditionalPatches(s *system) {
 	stored := make(map[string]bool)
 	for worker := range workers {
 		id := fmt.Sprint("r", worker)
-		if _, err := s.manager.Create(t.Context(), request(id, id, "signer")); err != nil {
-			t.Fatal(err)
-		}
+		must(s.manager.Create(t.Context(), request(id, id, "signer")))(t)
 		stored[id] = false
 	}
 	s.proxy.Rate.Store(300)
@@ -280,9 +271,7 @@ func testReads(s *system) {
 	for i := range 450 {
 		id := fmt.Sprint("r", i)
 		want = append(want, id)
-		if _, err := s.manager.Create(t.Context(), request(id, id, "signer")); err != nil {
-			t.Fatal(err)
-		}
+		must(s.manager.Create(t.Context(), request(id, id, "signer")))(t)
 	}
 	s.proxy.Rate.Store(300)
 	c := s.client()

@@ -17,7 +17,6 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/client"
-	"github.com/go-relayer/relayer/httpapi"
 	"github.com/go-relayer/relayer/store/memory"
 )
 
@@ -52,23 +51,15 @@ func (p inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // client returns a client of the registry.
 func (f *fleet) client() *client.Client {
-	tokens, err := httpapi.Tokens(map[string][]string{"alice": {token}})
-	f.fail(err)
-	api, err := httpapi.New(f.manager, tokens, httpapi.WithRateLimit(0, 0))
-	f.fail(err)
-	c, err := client.New("http://localhost", client.WithToken(token), client.WithHTTPClient(&http.Client{Transport: inProcess{api}}))
-	f.fail(err)
-	return c
+	transport := inProcess{newAPI(f, f.manager)}
+	return must(client.New("http://localhost", client.WithToken(token), client.WithHTTPClient(&http.Client{Transport: transport})))(f)
 }
 
 // TestPauseAll_Model compares random pauses and resumes of many relayers, through a Manager and
 // through a client, with a model, while others edit the relayers.
 func TestPauseAll_Model(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		manager, err := relayer.New(memory.New())
-		if err != nil {
-			t.Fatal(err)
-		}
+		manager := must(relayer.New(memory.New()))(t)
 		f := &fleet{T: t, manager: manager, model: make(map[string]*pausable)}
 		for range rapid.SampledFrom([]int{0, 5, 20, 105}).Draw(t, "relayers") { // a request reads pages of 100
 			f.create()

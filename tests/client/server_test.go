@@ -73,10 +73,7 @@ type system struct {
 
 func newSystem(t *testing.T, store relayer.Store) *system {
 	t.Helper()
-	manager, err := relayer.New(store)
-	if err != nil {
-		t.Fatal(err)
-	}
+	manager := must(relayer.New(store))(t)
 	s := &system{t: t, manager: manager}
 	unsure, isUncertain := store.(*uncertain)
 	s.isUncertain = isUncertain
@@ -88,18 +85,33 @@ func newSystem(t *testing.T, store relayer.Store) *system {
 }
 
 func (s *system) newServer() http.Handler {
-	tokens, err := httpapi.Tokens(map[string][]string{"alice": {token}})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	api, err := httpapi.New(s.manager, tokens, httpapi.WithEngineOperations(), httpapi.WithRateLimit(0, 0))
-	if err != nil {
-		s.t.Fatal(err)
-	}
 	if s.isUncertain {
-		return withDeadline(api)
+		return withDeadline(newAPI(s.t, s.manager))
 	}
-	return api
+	return newAPI(s.t, s.manager)
+}
+
+// failer is a test, or a check of package rapid.
+type failer interface {
+	Helper()
+	Fatal(...any)
+}
+
+// must returns a function that returns the value, or fails the test with the error.
+func must[T any](value T, err error) func(failer) T {
+	return func(t failer) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+}
+
+func newAPI(t failer, manager *relayer.Manager) *httpapi.API {
+	t.Helper()
+	tokens := must(httpapi.Tokens(map[string][]string{"alice": {token}}))(t)
+	return must(httpapi.New(manager, tokens, httpapi.WithEngineOperations(), httpapi.WithRateLimit(0, 0)))(t)
 }
 
 // restart ends the server for a moment, with all its connections.
@@ -120,9 +132,5 @@ func (s *system) client(options ...client.Option) *client.Client {
 		client.WithTimeout(2 * time.Second),
 		client.WithRetries(16, time.Minute),
 	}, options...)
-	c, err := client.New(s.proxy.URL(), options...)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return c
+	return must(client.New(s.proxy.URL(), options...))(s.t)
 }

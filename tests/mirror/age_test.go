@@ -199,10 +199,7 @@ func (a *ageTest) link(kind fault) *link {
 }
 
 func (a *ageTest) open(source relayer.Registry, selector relayer.Selector) *mirror.Mirror {
-	view, err := mirror.Open(a.t.Context(), source, selector)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	view := must(mirror.Open(a.t.Context(), source, selector))(a.t)
 	a.t.Cleanup(view.Close)
 	return view
 }

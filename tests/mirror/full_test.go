@@ -19,10 +19,7 @@ func TestMirror_FullRPCURLs(t *testing.T) {
 	server := &childServer{task: serverTask{Path: filepath.Join(t.TempDir(), "relayers.db"), Create: fullRelayers, HasRateLimit: true}}
 	server.start(t)
 	t.Cleanup(func() { server.kill(t) })
-	view, err := mirror.Open(t.Context(), server.client(t, client.WithFullRPCURLs()), relayer.Selector{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	view := must(mirror.Open(t.Context(), server.client(t, client.WithFullRPCURLs()), relayer.Selector{}))(t)
 	t.Cleanup(view.Close)
 	if lengthOf(view) != fullRelayers {
 		t.Errorf("opened %d relayers", lengthOf(view))

@@ -31,24 +31,13 @@ const token = "token-of-the-mirror-suite"
 
 func newManager(t testing.TB, store relayer.Store) *relayer.Manager {
 	t.Helper()
-	manager, err := relayer.New(store)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return manager
+	return must(relayer.New(store))(t)
 }
 
 func newAPI(t testing.TB, manager *relayer.Manager, options ...httpapi.Option) *httpapi.API {
 	t.Helper()
-	tokens, err := httpapi.Tokens(map[string][]string{"alice": {token}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	api, err := httpapi.New(manager, tokens, append([]httpapi.Option{httpapi.WithRateLimit(0, 0)}, options...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return api
+	tokens := must(httpapi.Tokens(map[string][]string{"alice": {token}}))(t)
+	return must(httpapi.New(manager, tokens, append([]httpapi.Option{httpapi.WithRateLimit(0, 0)}, options...)...))(t)
 }
 
 func newClient(t testing.TB, url string, transport *http.Transport, options ...client.Option) *client.Client {
@@ -58,11 +47,7 @@ func newClient(t testing.TB, url string, transport *http.Transport, options ...c
 		client.WithToken(token),
 		client.WithHTTPClient(&http.Client{Transport: transport}),
 	}, options...)
-	c, err := client.New(url, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return must(client.New(url, options...))(t)
 }
 
 func request(id, team string) relayer.CreateRequest {
@@ -106,4 +91,15 @@ func lengthOf(m *mirror.Mirror) int {
 		return -1
 	}
 	return page.Pagination.TotalItems
+}
+
+// must returns a function that returns the value, or fails the test with the error.
+func must[T any](value T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
 }

@@ -106,40 +106,27 @@ func reopened(t *testing.T) func() (writer, served *relayer.Manager) {
 	t.Cleanup(func() { closeStore() })
 	return func() (writer, served *relayer.Manager) {
 		closeStore()
-		opened, err := bolt.Open(t.Context(), path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		opened := must(bolt.Open(t.Context(), path))(t)
 		store = opened
 		return same(newManager(t, store))()
 	}
 }
 
-func TestMirror_Memory(t *testing.T) {
-	manager := newManager(t, memory.New())
-	testModel(t, direct(manager, manager))
-}
-
-func TestMirror_Bolt(t *testing.T) {
-	testModel(t, direct(reopened(t)()))
-}
-
-func TestMirror_Postgres(t *testing.T) {
+// TestMirror_Model compares mirrors of every store, in process and over HTTP, with the registry.
+func TestMirror_Model(t *testing.T) {
+	t.Parallel()
 	server := pgserver.Start(t)
-	testModel(t, direct(twoInstances(t, server, "direct")()))
-}
-
-func TestMirror_ClientOfMemory(t *testing.T) {
-	testModel(t, remote(t, same(newManager(t, memory.New()))))
-}
-
-func TestMirror_ClientOfBolt(t *testing.T) {
-	testModel(t, remote(t, reopened(t)))
-}
-
-func TestMirror_ClientOfPostgres(t *testing.T) {
-	server := pgserver.Start(t)
-	testModel(t, remote(t, twoInstances(t, server, "remote")))
+	local := same(newManager(t, memory.New()))
+	for name, open := range map[string]func(t *testing.T) *subject{
+		"memory":             func(*testing.T) *subject { return direct(local()) },
+		"bolt":               func(t *testing.T) *subject { return direct(reopened(t)()) },
+		"postgres":           func(t *testing.T) *subject { return direct(twoInstances(t, server, "direct")()) },
+		"client of memory":   func(t *testing.T) *subject { return remote(t, same(newManager(t, memory.New()))) },
+		"client of bolt":     func(t *testing.T) *subject { return remote(t, reopened(t)) },
+		"client of postgres": func(t *testing.T) *subject { return remote(t, twoInstances(t, server, "remote")) },
+	} {
+		t.Run(name, func(t *testing.T) { testModel(t, open(t)) })
+	}
 }
 
 // twoInstances returns Managers of one registry: changes of the writer reach the other one
@@ -188,10 +175,7 @@ func testModel(t *testing.T, s *subject) {
 
 func openViews(t *testing.T, source relayer.Registry) (views []*mirror.Mirror, followers []*follower) {
 	for _, selector := range selectors {
-		view, err := mirror.Open(t.Context(), source, selector)
-		if err != nil {
-			t.Fatal(err)
-		}
+		view := must(mirror.Open(t.Context(), source, selector))(t)
 		t.Cleanup(view.Close)
 		views, followers = append(views, view), append(followers, follow(t, view))
 	}
@@ -236,11 +220,7 @@ func (s *subject) mark(t *testing.T) *relayer.Relayer {
 	if _, err := s.writer.Create(t.Context(), request("marker", "a")); err != nil && !errors.Is(err, relayer.ErrExists) {
 		t.Fatal(err)
 	}
-	marker, err := s.writer.Patch(t.Context(), "marker", patchtest.JSON(map[string]any{"name": crand.Text()}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return marker
+	return must(s.writer.Patch(t.Context(), "marker", patchtest.JSON(map[string]any{"name": crand.Text()})))(t)
 }
 
 // TestMirror_IgnoredGaps is the control: mirrors that do not see gaps have the marker, and

@@ -72,9 +72,7 @@ func TestMirror_StoppedProcess(t *testing.T) {
 			}
 			began := time.Now()
 			if !isKilled {
-				if _, err := writer.Pause(t.Context(), "r0"); err != nil {
-					t.Fatal(err)
-				}
+				must(writer.Pause(t.Context(), "r0"))(t)
 			}
 			acknowledged := time.Now().UnixNano()
 			time.Sleep(*stopped)

@@ -9,8 +9,6 @@ import (
 	"testing"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/httpapi"
-	"github.com/go-relayer/relayer/store/memory"
 )
 
 const onePath = "/api/v1/relayers/r-1"
@@ -18,14 +16,7 @@ const onePath = "/api/v1/relayers/r-1"
 // realExchanges returns real exchanges with the handler by name.
 func realExchanges(t *testing.T) map[string]exchange {
 	t.Helper()
-	manager, err := relayer.New(memory.New())
-	if err != nil {
-		t.Fatal(err)
-	}
-	handler, err := httpapi.New(manager, httpapi.TrustHost())
-	if err != nil {
-		t.Fatal(err)
-	}
+	handler := newHandler(t)
 	send := func(method, path, body string, header http.Header) exchange {
 		request := httptest.NewRequest(method, path, strings.NewReader(body))
 		request = request.WithContext(relayer.WithActor(request.Context(), relayer.Actor{ID: "tester"}))

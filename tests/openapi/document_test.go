@@ -18,17 +18,16 @@ import (
 // documentPath is where the handler serves the document.
 const documentPath = "/api/v1/openapi.json"
 
+func newHandler(t *testing.T) http.Handler {
+	t.Helper()
+	manager := must(relayer.New(memory.New()))(t)
+	return must(httpapi.New(manager, httpapi.TrustHost()))(t)
+}
+
 // served returns the document as the handler serves it to a client without a token.
 func served(t *testing.T) []byte {
 	t.Helper()
-	manager, err := relayer.New(memory.New())
-	if err != nil {
-		t.Fatal(err)
-	}
-	handler, err := httpapi.New(manager, httpapi.TrustHost())
-	if err != nil {
-		t.Fatal(err)
-	}
+	handler := newHandler(t)
 	recorder := httptest.NewRecorder()
 	handler.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, documentPath, nil))
 	if recorder.Code != http.StatusOK {
@@ -40,11 +39,7 @@ func served(t *testing.T) []byte {
 // load parses the document with kin-openapi.
 func load(t *testing.T, text []byte) *openapi3.T {
 	t.Helper()
-	document, err := openapi3.NewLoader().LoadFromData(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return document
+	return must(openapi3.NewLoader().LoadFromData(text))(t)
 }
 
 // validateDocument validates a document and its examples with kin-openapi.
@@ -82,13 +77,17 @@ func TestControl_InvalidDocument(t *testing.T) {
 	}
 }
 
-// TestExamples_MatchSchemas checks the examples with exact numbers. kin-openapi reads
-// numbers as 64-bit floats, which rounds the bounds of wei.
+// TestExamples_MatchSchemas checks that every schema of a content has examples, with exact numbers.
+// kin-openapi reads numbers as 64-bit floats, which rounds the bounds of wei.
 func TestExamples_MatchSchemas(t *testing.T) {
 	d := read(t, served(t))
 	count := 0
 	d.walk("#", d.tree, func(pointer string, node map[string]any) {
-		for name, example := range d.examplesOf(pointer, node) {
+		examples := d.examplesOf(pointer, node)
+		if node["schema"] != nil && len(examples) == 0 {
+			t.Errorf("%s has a schema and no example", pointer)
+		}
+		for name, example := range examples {
 			count++
 			if err := d.schema(pointer + "/schema").Validate(example); err != nil {
 				t.Errorf("%s, example %s: %v", pointer, name, err)
@@ -100,15 +99,6 @@ func TestExamples_MatchSchemas(t *testing.T) {
 	}
 }
 
-func TestExamples_Complete(t *testing.T) {
-	d := read(t, served(t))
-	d.walk("#", d.tree, func(pointer string, node map[string]any) {
-		if node["schema"] != nil && len(d.examplesOf(pointer, node)) == 0 {
-			t.Errorf("%s has a schema and no example", pointer)
-		}
-	})
-}
-
 // TestServers_RelativeURL checks that the document is correct under any prefix at
 // which a host mounts the API.
 func TestServers_RelativeURL(t *testing.T) {
@@ -117,14 +107,8 @@ func TestServers_RelativeURL(t *testing.T) {
 		t.Fatalf("%d servers", len(servers))
 	}
 	for _, mount := range []string{"https://host.example", "https://host.example/registry", "https://host.example/a/b%20c"} {
-		from, err := url.Parse(mount + documentPath)
-		if err != nil {
-			t.Fatal(err)
-		}
-		server, err := from.Parse(servers[0].URL)
-		if err != nil {
-			t.Fatal(err)
-		}
+		from := must(url.Parse(mount + documentPath))(t)
+		server := must(from.Parse(servers[0].URL))(t)
 		if got := strings.TrimSuffix(server.String(), "/"); got != mount {
 			t.Errorf("under %s the server is %s", mount, got)
 		}
@@ -225,13 +209,21 @@ func TestSchemas_Bounds(t *testing.T) {
 	} {
 		schema := d.schema("#/components/schemas/" + c.schema)
 		for text, want := range map[string]bool{c.valid: true, c.invalid: false} {
-			value, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
-			if err != nil {
-				t.Fatal(err)
-			}
+			value := must(jsonschema.UnmarshalJSON(strings.NewReader(text)))(t)
 			if err := schema.Validate(value); (err == nil) != want {
 				t.Errorf("%s and %s: %v", c.schema, text, err)
 			}
 		}
+	}
+}
+
+// must returns a function that returns the value, or fails the test with the error.
+func must[T any](value T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
 	}
 }

@@ -36,10 +36,7 @@ func record(t *testing.T) []exchange {
 	if output, err := suite.CombinedOutput(); err != nil {
 		t.Fatalf("the suite failed: %v\n%s", err, output)
 	}
-	content, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := must(os.ReadFile(file))(t)
 	var exchanges []exchange
 	lines := bufio.NewScanner(bytes.NewReader(content))
 	lines.Buffer(nil, len(content)+1)

@@ -23,10 +23,7 @@ type document struct {
 // read parses a document.
 func read(t testing.TB, text []byte) *document {
 	t.Helper()
-	tree, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	tree := must(jsonschema.UnmarshalJSON(bytes.NewReader(text)))(t)
 	compiler := jsonschema.NewCompiler()
 	compiler.DefaultDraft(jsonschema.Draft2020)
 	if err := compiler.AddResource(documentURL, tree); err != nil {
@@ -54,11 +51,7 @@ func readStrictly(t testing.TB, text []byte) *document {
 // schema returns the schema at a JSON pointer.
 func (d *document) schema(pointer string) *jsonschema.Schema {
 	d.t.Helper()
-	schema, err := d.compiler.Compile(documentURL + pointer)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	return schema
+	return must(d.compiler.Compile(documentURL + pointer))(d.t)
 }
 
 // resolve follows references from a JSON pointer and returns the pointer of the
