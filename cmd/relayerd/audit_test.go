@@ -170,8 +170,7 @@ func TestTrustedProxies_Log(t *testing.T) {
 
 func TestTrustedProxies_ClientAddress(t *testing.T) {
 	t.Parallel()
-	trusted, err := parseProxies("10.0.0.0/8, 192.0.2.7,::1,2001:db8:1::/48,::ffff:192.0.2.9")
-	must(t, err)
+	trusted := mustGet(parseProxies("10.0.0.0/8, 192.0.2.7,::1,2001:db8:1::/48,::ffff:192.0.2.9"))(t)
 	for _, c := range []struct {
 		remote    string
 		forwarded []string

@@ -21,8 +21,7 @@ const (
 // backupsIn returns the paths of the backups in a directory without other files, oldest first.
 func backupsIn(t *testing.T, directory string) (backups []string) {
 	t.Helper()
-	entries, err := os.ReadDir(directory)
-	must(t, err)
+	entries := mustGet(os.ReadDir(directory))(t)
 	for _, entry := range entries {
 		if !regexp.MustCompile(`^source\.db\.\d{8}T\d{6}\.\d{3}Z$`).MatchString(entry.Name()) {
 			t.Errorf("the directory contains %q", entry.Name())

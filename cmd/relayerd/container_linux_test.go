@@ -36,8 +36,7 @@ func buildAsImage(t *testing.T, path string) {
 // A binary that needs no loader and no library runs in an empty file system.
 func expectStatic(t *testing.T, path string) {
 	t.Helper()
-	file, err := elf.Open(path)
-	must(t, err)
+	file := mustGet(elf.Open(path))(t)
 	defer file.Close()
 	libraries, err := file.ImportedLibraries()
 	if err != nil || len(libraries) > 0 {

@@ -24,12 +24,10 @@ import (
 func makeFile(t *testing.T, count int) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "source.db")
-	file, err := bolt.Open(t.Context(), path)
-	must(t, err)
+	file := mustGet(bolt.Open(t.Context(), path))(t)
 	defer file.Close()
 	origin := memory.New()
-	manager, err := relayer.New(origin, relayer.WithExclusiveSigners())
-	must(t, err)
+	manager := mustGet(relayer.New(origin, relayer.WithExclusiveSigners()))(t)
 	for i := range count {
 		_, err := manager.Create(t.Context(), relayer.CreateRequest{
 			ID: fmt.Sprintf("r-%d", i), Name: strings.Repeat("n", 300), Network: "sepolia", NetworkType: relayer.EVM, SignerID: fmt.Sprint("s-", i),
@@ -37,8 +35,7 @@ func makeFile(t *testing.T, count int) string {
 		})
 		must(t, err)
 	}
-	all, err := origin.List(t.Context(), relayer.StoreQuery{Limit: count})
-	must(t, err)
+	all := mustGet(origin.List(t.Context(), relayer.StoreQuery{Limit: count}))(t)
 	for batch := range slices.Chunk(all.Records, 500) {
 		must(t, file.Import(t.Context(), batch))
 	}
@@ -48,12 +45,10 @@ func makeFile(t *testing.T, count int) string {
 // contentOf returns all records of a store, in order.
 func contentOf(t *testing.T, name string) (content []relayer.Record) {
 	t.Helper()
-	store, err := database{"--db", name}.open(t.Context())
-	must(t, err)
+	store := mustGet(database{"--db", name}.open(t.Context()))(t)
 	defer store.Close()
 	for {
-		page, err := store.List(t.Context(), relayer.StoreQuery{Offset: len(content), Limit: 1000})
-		must(t, err)
+		page := mustGet(store.List(t.Context(), relayer.StoreQuery{Offset: len(content), Limit: 1000}))(t)
 		content = append(content, page.Records...)
 		if len(content) == page.Total {
 			return content
@@ -103,8 +98,7 @@ func TestCopy_BothDirections(t *testing.T) {
 func TestCopy_ResumesAfterInterruption(t *testing.T) {
 	t.Parallel()
 	source, url := makeFile(t, 5_000), newDatabase(t)
-	copied, err := database{"--db", url}.forCommand(t.Context())
-	must(t, err)
+	copied := mustGet(database{"--db", url}.forCommand(t.Context()))(t)
 	defer copied.Close()
 	command, log := program("", "copy", "--from", source, "--to", url), new(output)
 	command.Stdout, command.Stderr = log, log
@@ -197,10 +191,8 @@ func TestServe_DamagedRelayer(t *testing.T) {
 func TestCompact(t *testing.T) {
 	t.Parallel()
 	path := makeFile(t, 2000)
-	store, err := bolt.Open(t.Context(), path)
-	must(t, err)
-	all, err := store.List(t.Context(), relayer.StoreQuery{Limit: 2000})
-	must(t, err)
+	store := mustGet(bolt.Open(t.Context(), path))(t)
+	all := mustGet(store.List(t.Context(), relayer.StoreQuery{Limit: 2000}))(t)
 	var deletes sync.WaitGroup
 	for _, record := range all.Records[200:] {
 		deletes.Go(func() { // concurrent deletes share a sync of the file

@@ -113,8 +113,7 @@ func (m machine) day(postgres string) {
 		t.Helper()
 		request, _ := http.NewRequest("GET", server.url+collection+"/treasury?rpc_urls=full", nil)
 		request.Header.Set("Authorization", "Bearer "+password+"-oncall")
-		response, err := http.DefaultClient.Do(request)
-		must(t, err)
+		response := mustGet(http.DefaultClient.Do(request))(t)
 		defer response.Body.Close()
 		body := new(strings.Builder)
 		if err := response.Write(body); err != nil || response.StatusCode != http.StatusOK {

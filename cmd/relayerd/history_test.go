@@ -17,21 +17,16 @@ import (
 func makeHistory(t *testing.T) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "relayers.db")
-	store, err := bolt.Open(t.Context(), path)
-	must(t, err)
+	store := mustGet(bolt.Open(t.Context(), path))(t)
 	defer store.Close()
-	manager, err := relayer.New(store)
-	must(t, err)
+	manager := mustGet(relayer.New(store))(t)
 	for _, id := range []string{"a", "b"} {
-		_, err := manager.Create(t.Context(), relayer.CreateRequest{ID: id, Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s"})
-		must(t, err)
+		mustGet(manager.Create(t.Context(), relayer.CreateRequest{ID: id, Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s"}))(t)
 	}
 	alice := relayer.WithActor(t.Context(), relayer.Actor{ID: "alice"})
-	_, err = manager.Patch(alice, "a", []byte(`{"paused":true,"name":"m"}`), relayer.Reason("incident 42"))
-	must(t, err)
+	mustGet(manager.Patch(alice, "a", []byte(`{"paused":true,"name":"m"}`), relayer.Reason("incident 42")))(t)
 	must(t, manager.Delete(relayer.WithActor(t.Context(), relayer.Actor{ID: "ops\x1b[31m"}), "b"))
-	_, err = manager.Create(t.Context(), relayer.CreateRequest{ID: "c", Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s", Paused: true})
-	must(t, err)
+	mustGet(manager.Create(t.Context(), relayer.CreateRequest{ID: "c", Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s", Paused: true}))(t)
 	return path
 }
 
@@ -118,8 +113,7 @@ func TestHistory_Since(t *testing.T) {
 func TestServe_HistoryRetention(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "relayers.db")
-	opened, err := database{"--db", path}.forCommand(t.Context())
-	must(t, err)
+	opened := mustGet(database{"--db", path}.forCommand(t.Context()))(t)
 	changes := make([]relayer.RecordChange, historyChanges+100)
 	for i := range changes {
 		changes[i] = relayer.RecordChange{Kind: relayer.ChangeCreated, Record: relayer.Record{

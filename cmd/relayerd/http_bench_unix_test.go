@@ -151,14 +151,10 @@ const benchDefinition = `{"name":"Sepolia relayer 000000000","network":"sepolia"
 func writeSeed(b *testing.B, path string, n int, definition string) []string {
 	b.Helper()
 	origin := memory.New()
-	manager, err := relayer.New(origin)
-	must(b, err)
-	first, err := manager.Documents().Create(b.Context(), []byte(definition))
-	must(b, err)
-	model, err := origin.Get(b.Context(), first.ID)
-	must(b, err)
-	store, err := bolt.Open(b.Context(), path)
-	must(b, err)
+	manager := mustGet(relayer.New(origin))(b)
+	first := mustGet(manager.Documents().Create(b.Context(), []byte(definition)))(b)
+	model := mustGet(origin.Get(b.Context(), first.ID))(b)
+	store := mustGet(bolt.Open(b.Context(), path))(b)
 	ids, records := seedIDs(n), make([]relayer.Record, n)
 	for i, id := range ids {
 		records[i] = model
@@ -336,8 +332,7 @@ func serveBare(b *testing.B, sample message, commits *syncedFile) (address strin
 // serveOnLoopback runs a server with the time limits of relayerd.
 func serveOnLoopback(b *testing.B, handler http.Handler) (address string) {
 	b.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(b, err)
+	listener := mustGet(net.Listen("tcp", "127.0.0.1:0"))(b)
 	server := newServer(handler, slog.New(slog.DiscardHandler))
 	go func() { _ = server.Serve(listener) }()
 	b.Cleanup(func() { _ = server.Close() })
@@ -353,8 +348,7 @@ type pendingAppend struct {
 }
 
 func openSyncedFile(b *testing.B) *syncedFile {
-	file, err := os.Create(filepath.Join(b.TempDir(), "bare"))
-	must(b, err)
+	file := mustGet(os.Create(filepath.Join(b.TempDir(), "bare")))(b)
 	f := &syncedFile{make(chan pendingAppend, 1024)}
 	var writing sync.WaitGroup
 	writing.Go(func() {
@@ -412,8 +406,7 @@ func connect(b *testing.B, address string, request requester) *clients {
 
 func dial(b *testing.B, address string) *connection {
 	b.Helper()
-	conn, err := net.Dial("tcp", address)
-	must(b, err)
+	conn := mustGet(net.Dial("tcp", address))(b)
 	b.Cleanup(func() { _ = conn.Close() })
 	return &connection{Conn: conn, reader: bufio.NewReaderSize(conn, clientBuffer), random: rand.New(rand.NewPCG(rand.Uint64(), 1))}
 }
@@ -483,10 +476,8 @@ func (c *clients) exchange(b *testing.B, request requester) message {
 	if _, err := one.Write(request(nil, one.random)); err != nil {
 		b.Fatal(err)
 	}
-	response, err := http.ReadResponse(one.reader, nil)
-	must(b, err)
-	body, err := io.ReadAll(response.Body)
-	must(b, err)
+	response := mustGet(http.ReadResponse(one.reader, nil))(b)
+	body := mustGet(io.ReadAll(response.Body))(b)
 	response.Header.Del("Date") // net/http sets it
 	return message{response.StatusCode, response.Header, body}
 }

@@ -68,8 +68,7 @@ func expectNoSecretIn(t *testing.T, directory string) {
 // keyNamed returns the name and the fingerprint of a key, as messages have them.
 func keyNamed(t *testing.T, path, id string) string {
 	t.Helper()
-	ring, err := keyring.Load(path)
-	must(t, err)
+	ring := mustGet(keyring.Load(path))(t)
 	for _, key := range ring.Keys() {
 		if key.ID == id {
 			return key.String()
@@ -89,15 +88,11 @@ func expectNoURL(t *testing.T, log string) {
 // secretOf returns the RPC URL of a relayer in a database, in clear.
 func secretOf(t *testing.T, database, keys, id string) string {
 	t.Helper()
-	used, err := readKeys(keys)
-	must(t, err)
-	db, err := bolt.Open(t.Context(), database)
-	must(t, err)
+	used := mustGet(readKeys(keys))(t)
+	db := mustGet(bolt.Open(t.Context(), database))(t)
 	defer func() { _ = db.Close() }()
-	store, err := sealed.New(db, used)
-	must(t, err)
-	manager, err := relayer.New(store)
-	must(t, err)
+	store := mustGet(sealed.New(db, used))(t)
+	manager := mustGet(relayer.New(store))(t)
 	urls, err := manager.RPCURLs(t.Context(), id)
 	if err != nil || len(urls) != 1 {
 		t.Fatalf("%s has the RPC URLs %v, error %v", id, urls, err)
@@ -203,8 +198,7 @@ func TestCheck_SwappedPart(t *testing.T) {
 	t.Parallel()
 	database, keys := sealedFile(t, "a", "b", "c")
 	runCommand(t, "check", "--db", database, "--keys", keys)
-	store, err := bolt.Open(t.Context(), database)
-	must(t, err)
+	store := mustGet(bolt.Open(t.Context(), database))(t)
 	defer store.Close()
 	a, errA := store.Get(t.Context(), "a")
 	b, errB := store.Get(t.Context(), "b")

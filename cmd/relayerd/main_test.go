@@ -104,6 +104,15 @@ func must(t testing.TB, err error) {
 	}
 }
 
+// mustGet returns a function that returns the value, or fails the test with the error.
+func mustGet[T any](value T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		must(t, err)
+		return value
+	}
+}
+
 // await waits until a condition holds, and reports whether it did in time.
 func await(condition func() bool) bool {
 	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
@@ -322,8 +331,7 @@ func expectNoPassword(t *testing.T, text string) {
 
 func fileContent(t *testing.T, path string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	must(t, err)
+	data := mustGet(os.ReadFile(path))(t)
 	return data
 }
 
@@ -350,8 +358,7 @@ func newTokens(t *testing.T, lines ...string) (path string) {
 // expectFiles checks which files a directory contains.
 func expectFiles(t *testing.T, directory string, want ...string) {
 	t.Helper()
-	entries, err := os.ReadDir(directory)
-	must(t, err)
+	entries := mustGet(os.ReadDir(directory))(t)
 	var names []string
 	for _, entry := range entries {
 		names = append(names, entry.Name())

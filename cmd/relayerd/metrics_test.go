@@ -63,8 +63,7 @@ func TestMetrics_Operations(t *testing.T) {
 		`relayer_operation_duration_seconds_count{operation="list"}`: 2, "relayerd_open_streams": 0,
 	})
 	for range 2 {
-		response, err := server.send(t.Context(), http.DefaultClient, "GET", watch, token, "")
-		must(t, err)
+		response := mustGet(server.send(t.Context(), http.DefaultClient, "GET", watch, token, ""))(t)
 		server.expectMetrics(map[string]float64{"relayerd_open_streams": 1})
 		response.Body.Close()
 		if !await(func() bool { return server.metric("relayerd_open_streams") == 0 }) {
@@ -149,8 +148,7 @@ func TestSite_Requests(t *testing.T) {
 		"GET //api/v1/relayers": "", "POST /api/v1/../v1/relayers": "", "GET /healthz/": "", "POST /healthz/live": "", "POST /": "", "OPTIONS *": "",
 		"CONNECT x:80": "", "GET /metrics": "", "HEAD /metrics": "", "DELETE /metrics": "", "GET /backup": "", "GET /./": "", "GET /assets": "", "GET /index.html": "",
 	} {
-		connection, err := net.Dial("tcp", server.address())
-		must(t, err)
+		connection := mustGet(net.Dial("tcp", server.address()))(t)
 		_, _ = fmt.Fprintf(connection, "%s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", line)
 		method, path, _ := strings.Cut(line, " ")
 		response, err := http.ReadResponse(bufio.NewReader(connection), &http.Request{Method: method})
@@ -229,8 +227,7 @@ func TestReadiness_Interval(t *testing.T) {
 func TestReadiness_FileRemoved(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "relayers.db")
-	store, err := bolt.Open(t.Context(), path)
-	must(t, err)
+	store := mustGet(bolt.Open(t.Context(), path))(t)
 	defer store.Close()
 	expectReadiness(t, readiness(t.Context(), store), http.StatusOK)
 	must(t, os.Remove(path))
@@ -262,8 +259,7 @@ func TestHealthcheck(t *testing.T) {
 		expectFailure(t, fmt.Sprint(" is not ready: status ", status), "healthcheck", "--addr", other.Listener.Addr().String())
 		other.Close()
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and does not respond
-	must(t, err)
+	listener := mustGet(net.Listen("tcp", "127.0.0.1:0"))(t) // accepts, and does not respond
 	defer listener.Close()
 	expectFailure(t, "is not ready: context deadline exceeded", "healthcheck", "--addr", listener.Addr().String())
 }

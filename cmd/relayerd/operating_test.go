@@ -78,8 +78,7 @@ func TestPages_Flags(t *testing.T) {
 	}
 	walk(newRootCommand(""))
 	var pages strings.Builder
-	paths, err := filepath.Glob("../../docs/*.md")
-	must(t, err)
+	paths := mustGet(filepath.Glob("../../docs/*.md"))(t)
 	for _, path := range append(paths, "../../README.md") {
 		pages.Write(fileContent(t, path))
 	}
@@ -159,8 +158,7 @@ func newOperator(t *testing.T) operator {
 
 func absolute(t *testing.T, path string) string {
 	t.Helper()
-	full, err := filepath.Abs(path)
-	must(t, err)
+	full := mustGet(filepath.Abs(path))(t)
 	return full
 }
 

@@ -31,8 +31,7 @@ func newDatabase(t *testing.T) string {
 	sharedPostgres.Lock()
 	defer sharedPostgres.Unlock()
 	if sharedPostgres.server == nil {
-		server, err := pgserver.New("max_connections = 300")
-		must(t, err)
+		server := mustGet(pgserver.New("max_connections = 300"))(t)
 		sharedPostgres.server = server
 	}
 	name := fmt.Sprint("test", sharedPostgres.databases.Add(1))
@@ -51,8 +50,7 @@ func requirePostgres(t *testing.T) {
 // check.
 func location(t *testing.T, server *pgserver.Server, database string) string {
 	t.Helper()
-	parsed, err := url.Parse(server.ConnString())
-	must(t, err)
+	parsed := mustGet(url.Parse(server.ConnString()))(t)
 	parsed.User = url.UserPassword(parsed.User.Username(), password)
 	parsed.Path = "/" + database
 	return parsed.String()
@@ -61,8 +59,7 @@ func location(t *testing.T, server *pgserver.Server, database string) string {
 // query runs a statement in the database.
 func query[T any](t *testing.T, location, sql string) (result T) {
 	t.Helper()
-	connection, err := pgx.Connect(t.Context(), location)
-	must(t, err)
+	connection := mustGet(pgx.Connect(t.Context(), location))(t)
 	defer connection.Close(context.Background())
 	must(t, connection.QueryRow(t.Context(), sql).Scan(&result))
 	return result
@@ -71,11 +68,9 @@ func query[T any](t *testing.T, location, sql string) (result T) {
 // executeSQL runs a statement without a result.
 func executeSQL(t *testing.T, location, sql string) {
 	t.Helper()
-	connection, err := pgx.Connect(t.Context(), location)
-	must(t, err)
+	connection := mustGet(pgx.Connect(t.Context(), location))(t)
 	defer connection.Close(context.Background())
-	_, err = connection.Exec(t.Context(), sql)
-	must(t, err)
+	mustGet(connection.Exec(t.Context(), sql))(t)
 }
 
 // A change through one server is visible through the other at once.

@@ -44,11 +44,9 @@ func TestRestart_Socket(t *testing.T) {
 	eachReverseProxy(t, func(t *testing.T, behind func(...string) *reverseProxy) {
 		t.Parallel()
 		database := filepath.Join(t.TempDir(), "relayers.db")
-		listener, err := net.ListenTCP("tcp", vacantAddress(t))
-		must(t, err)
+		listener := mustGet(net.ListenTCP("tcp", vacantAddress(t)))(t)
 		defer listener.Close()
-		socket, err := listener.File()
-		must(t, err)
+		socket := mustGet(listener.File())(t)
 		defer socket.Close()
 		server := startActivated(t, socket, database)
 		clients := sendRequests(t, behind(server.url))

@@ -111,8 +111,7 @@ var vacantAddresses atomic.Int32
 func vacantAddress(t *testing.T) *net.TCPAddr {
 	t.Helper()
 	n := vacantAddresses.Add(1)
-	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.%d.%d:0", 1+n/250, 1+n%250))
-	must(t, err)
+	listener := mustGet(net.Listen("tcp", fmt.Sprintf("127.0.%d.%d:0", 1+n/250, 1+n%250)))(t)
 	defer listener.Close()
 	return listener.Addr().(*net.TCPAddr)
 }
@@ -265,8 +264,7 @@ func TestReverseProxy_Watch(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		client := proxy.client("127.0.0.2")
-		response, err := client.proxy.send(ctx, client.http, "GET", collection+":watch", token, "")
-		must(t, err)
+		response := mustGet(client.proxy.send(ctx, client.http, "GET", collection+":watch", token, ""))(t)
 		defer response.Body.Close()
 		server.expect("POST", collection, token, definition, http.StatusCreated)
 		lines := bufio.NewScanner(response.Body)
@@ -304,8 +302,7 @@ func TestReverseProxy_StreamBackpressure(t *testing.T) {
 			sent <- total
 		})
 		proxy := behind(upstream.URL)
-		response, err := proxy.client("127.0.0.2").http.Get("https://" + proxy.address + collection + ":watch")
-		must(t, err)
+		response := mustGet(proxy.client("127.0.0.2").http.Get("https://" + proxy.address + collection + ":watch"))(t)
 		defer response.Body.Close()
 		if total := <-sent; total >= most {
 			t.Errorf("the proxy stored %d bytes", total)

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -47,8 +48,7 @@ func TestShutdown_RunningRequest(t *testing.T) {
 	t.Parallel()
 	server := startMemory(t)
 	reader, writer := io.Pipe()
-	request, err := http.NewRequest("POST", server.url+collection, reader)
-	must(t, err)
+	request := mustGet(http.NewRequest("POST", server.url+collection, reader))(t)
 	request.Header.Set("Authorization", "Bearer "+token)
 	request.Header.Set("Content-Type", "application/json")
 	// The client sends the body after the server asks for it. So the request is
@@ -65,12 +65,10 @@ func TestShutdown_RunningRequest(t *testing.T) {
 		response.Body.Close()
 		statuses <- response.StatusCode
 	}()
-	_, err = io.WriteString(writer, definition[:10])
-	must(t, err)
+	mustGet(io.WriteString(writer, definition[:10]))(t)
 	server.signal(syscall.SIGTERM)
 	server.output.awaitText(t, "msg=stopping", 1)
-	_, err = io.WriteString(writer, definition[10:])
-	must(t, err)
+	mustGet(io.WriteString(writer, definition[10:]))(t)
 	writer.Close()
 	if status := <-statuses; status != http.StatusCreated {
 		t.Errorf("the running request returned %d", status)
@@ -170,8 +168,7 @@ func TestShutdown_SlowClients(t *testing.T) {
 				var running sync.WaitGroup
 				defer running.Wait()
 				defer client.Close()
-				_, err := io.WriteString(client, c.request)
-				must(t, err)
+				mustGet(io.WriteString(client, c.request))(t)
 				running.Go(func() { _, _ = io.Copy(io.Discard, client) })
 				running.Go(func() {
 					for err := error(nil); err == nil && strings.HasPrefix(c.request, "POST"); time.Sleep(100 * time.Millisecond) {
@@ -194,8 +191,7 @@ func TestShutdown_SlowClients(t *testing.T) {
 
 // A listener that fails is an error.
 func TestShutdown_ListenerFails(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	listener := mustGet(net.Listen("tcp", "127.0.0.1:0"))(t)
 	listener.Close()
 	logger := slog.New(slog.DiscardHandler)
 	if err := serveUntil(t.Context(), newServer(http.NotFoundHandler(), logger), listener, 0, logger); !errors.Is(err, net.ErrClosed) {
@@ -208,18 +204,16 @@ func TestShutdown_ListenerFails(t *testing.T) {
 func TestServer_HeaderLimits(t *testing.T) {
 	t.Parallel()
 	server := startMemory(t)
-	slow, err := net.Dial("tcp", server.address())
-	must(t, err)
+	slow := mustGet(net.Dial("tcp", server.address()))(t)
 	defer slow.Close()
-	_, err = io.WriteString(slow, "GET / HTTP/1.1\r\nHost: x\r\n")
-	must(t, err)
+	mustGet(io.WriteString(slow, "GET / HTTP/1.1\r\nHost: x\r\n"))(t)
 	server.expect("GET", collection, token, "", http.StatusOK)
 	flood := strings.Repeat("a", 100<<10)
 	if response, _, err := server.try(http.DefaultClient, "GET", collection, token, "", "X-Flood", flood); err != nil || response.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
 		t.Errorf("many headers returned %v, error %v", response, err)
 	}
 	must(t, slow.SetReadDeadline(time.Now().Add(time.Minute)))
-	if _, err := io.Copy(io.Discard, slow); errors.Is(err, context.DeadlineExceeded) {
+	if _, err := io.Copy(io.Discard, slow); errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("a connection with slow headers is still open: %v", err)
 	}
 	server.stop()

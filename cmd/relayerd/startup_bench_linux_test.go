@@ -49,13 +49,11 @@ func BenchmarkStartup(b *testing.B) {
 // residentMiB returns a field of the status of a process.
 func residentMiB(b *testing.B, server *process, field string) float64 {
 	b.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", server.command.Process.Pid))
-	must(b, err)
+	status := mustGet(os.ReadFile(fmt.Sprintf("/proc/%d/status", server.command.Process.Pid)))(b)
 	found := regexp.MustCompile(`(?m)^` + field + `:\s+(\d+) kB$`).FindSubmatch(status)
 	if found == nil {
 		b.Fatalf("no field %s: %s", field, status)
 	}
-	kib, err := strconv.Atoi(string(found[1]))
-	must(b, err)
+	kib := mustGet(strconv.Atoi(string(found[1])))(b)
 	return float64(kib) / 1024
 }

@@ -22,8 +22,7 @@ func openTerminal(t *testing.T) (terminal, screen *os.File) {
 	}
 	t.Cleanup(func() { screen.Close() })
 	must(t, unix.IoctlSetPointerInt(int(screen.Fd()), unix.TIOCSPTLCK, 0))
-	number, err := unix.IoctlGetInt(int(screen.Fd()), unix.TIOCGPTN)
-	must(t, err)
+	number := mustGet(unix.IoctlGetInt(int(screen.Fd()), unix.TIOCGPTN))(t)
 	terminal, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
 	must(t, err)
 	return terminal, screen
@@ -44,8 +43,7 @@ func TestApply_Confirmation(t *testing.T) {
 		command := program(token, "apply", "--server", url, "-f", file)
 		var output bytes.Buffer
 		command.Stdin, command.Stdout, command.Stderr = terminal, &output, &output
-		_, err := screen.WriteString(test.answer)
-		must(t, err)
+		mustGet(screen.WriteString(test.answer))(t)
 		isApplied := command.Run() == nil
 		if isApplied != (test.answer == "yes\n") || !strings.Contains(output.String(), "Make these changes? Type yes: ") || !strings.Contains(output.String(), test.want) {
 			t.Errorf("answer %q: exit status %d, output %s", test.answer, command.ProcessState.ExitCode(), &output)

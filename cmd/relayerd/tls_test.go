@@ -21,17 +21,14 @@ import (
 // newCertificate returns a self-signed certificate for 127.0.0.1 and more addresses, and its key.
 func newCertificate(t *testing.T, name string, expiry time.Time, more ...net.IP) (cert, key string) {
 	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
+	private := mustGet(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name},
 		NotBefore: expiry.Add(-48 * time.Hour), NotAfter: expiry,
 		IPAddresses: append(more, net.IPv4(127, 0, 0, 1)), IsCA: true, BasicConstraintsValid: true,
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
-	must(t, err)
-	encoded, err := x509.MarshalPKCS8PrivateKey(private)
-	must(t, err)
+	der := mustGet(x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private))(t)
+	encoded := mustGet(x509.MarshalPKCS8PrivateKey(private))(t)
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}))
 }
 

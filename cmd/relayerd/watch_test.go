@@ -73,10 +73,8 @@ func TestWatch_Restarts(t *testing.T) {
 			const restarts = 3
 			server := start(t, token, "--db", database)
 			flags := []string{"--db", database, "--addr", server.address()}
-			registry, err := client.New(server.url, client.WithToken(token))
-			must(t, err)
-			_, err = registry.Create(t.Context(), relayer.CreateRequest{ID: "r", Name: "0", Network: "x", NetworkType: relayer.EVM, SignerID: "s"})
-			must(t, err)
+			registry := mustGet(client.New(server.url, client.WithToken(token)))(t)
+			mustGet(registry.Create(t.Context(), relayer.CreateRequest{ID: "r", Name: "0", Network: "x", NetworkType: relayer.EVM, SignerID: "s"}))(t)
 			f := follow(t, registry)
 			var acknowledged atomic.Int64
 			ctx, stop := context.WithCancel(t.Context())
