@@ -198,13 +198,12 @@ func TestCheck_Limits(t *testing.T) {
 		"S2": "", "S14": "2", "S16": "2", "S18": "1232", "S21": "5000", "S25": "10000000", "S34": "1000", "S37": "1000", "S40": "", "S43": "1", "X3": "100",
 	} {
 		v := vectors[slices.IndexFunc(vectors, func(v vector) bool { return v.id == id })]
-		refused, _ := errors.AsType[*enforce.Error](enforce.Check(v.relayer(t), v.tx))
-		if refused == nil || refused.Violations[0].Limit != want {
+		if refused := refusal(enforce.Check(v.relayer(t), v.tx)); refused.RelayerID != "r" || refused.Violations[0].Limit != want {
 			t.Errorf("%s: %v, want the limit %q", id, refused, want)
 		}
 	}
 	debt := enforce.Check(relayerOf(t, relayer.EVM, `{"min_balance":3}`), evm(func(tx *enforce.EVM) { tx.Balance, tx.Cost = wei("5"), wei("6") }))
-	if refused, _ := errors.AsType[*enforce.Error](debt); refused == nil || refused.Violations[0].Limit != "3" {
+	if refused := refusal(debt); refused.Violations[0].Limit != "3" {
 		t.Errorf("below 0: %v", refused)
 	}
 }
@@ -241,31 +240,39 @@ func TestError_Bounds(t *testing.T) {
 	for i := range many {
 		many[i] = fmt.Sprint("account", i)
 	}
-	refused, _ := errors.AsType[*enforce.Error](enforce.Check(relayerOf(t, relayer.Solana, `{"allowed_accounts":[],"max_signatures":0}`), enforce.Solana{Accounts: many}))
-	if refused == nil || len(refused.Violations) != 1000 || refused.Violations[999].Value != "account999" {
+	refused := refusal(enforce.Check(relayerOf(t, relayer.Solana, `{"allowed_accounts":[],"max_signatures":0}`), enforce.Solana{Accounts: many}))
+	if len(refused.Violations) != 1000 || refused.Violations[999].Value != "account999" {
 		t.Fatalf("%d violations, want the first 1000", len(refused.Violations))
 	}
 	if text := refused.Error(); !strings.HasSuffix(text, "policies.allowed_accounts not_listed account9; and 990 more") || strings.Contains(text, "account10") {
 		t.Errorf("the text is %s", text)
 	}
-	for _, c := range []struct{ text, want string }{
-		{strings.Repeat("a", 256), strings.Repeat("a", 256)},
-		{strings.Repeat("a", 257), strings.Repeat("a", 253) + "…"},
-		{strings.Repeat("é", 200), strings.Repeat("é", 126) + "…"},
-		{strings.Repeat("\x00", 256), `"` + strings.Repeat(`\x00`, 63) + "…"},
-		{strings.Repeat("\x80", 300), "…"},
-		{"\xff", `"\xff"`},
-		{`a"b`, `"a\"b"`},
-		{"0x01\n", `"0x01\n"`},
-		{strings.Repeat("a", 255) + "\n", `"` + strings.Repeat("a", 252) + "…"},
+	for text, want := range map[string]string{
+		strings.Repeat("a", 256):        strings.Repeat("a", 256),
+		strings.Repeat("a", 257):        strings.Repeat("a", 253) + "…",
+		strings.Repeat("é", 200):        strings.Repeat("é", 126) + "…",
+		strings.Repeat("\x00", 256):     `"` + strings.Repeat(`\x00`, 63) + "…",
+		strings.Repeat("\x80", 300):     "…",
+		"\xff":                          `"\xff"`,
+		`a"b`:                           `"a\"b"`,
+		"0x01\n":                        `"0x01\n"`,
+		strings.Repeat("a", 255) + "\n": `"` + strings.Repeat("a", 252) + "…",
 	} {
 		r := relayerOf(t, relayer.EVM, `{"whitelist_receivers":[]}`)
-		r.ID = c.text
-		refused, _ := errors.AsType[*enforce.Error](enforce.Check(r, enforce.EVM{To: c.text}))
-		if refused == nil || refused.Violations[0].Value != c.want || refused.RelayerID != c.want || !isBounded(c.want) {
-			t.Errorf("%.20q: %v, want %s", c.text, refused, c.want)
+		r.ID = text
+		refused := refusal(enforce.Check(r, enforce.EVM{To: text}))
+		if refused.Violations[0].Value != want || refused.RelayerID != want || !isBounded(want) {
+			t.Errorf("%.20q: %v, want %s", text, refused, want)
 		}
 	}
+}
+
+// refusal returns the error of a check, with an empty violation for none.
+func refusal(err error) *enforce.Error {
+	if refused, ok := errors.AsType[*enforce.Error](err); ok && len(refused.Violations) > 0 {
+		return refused
+	}
+	return &enforce.Error{Violations: make([]enforce.Violation, 1)}
 }
 
 // settings are the policy fields that no transaction is compared with.
@@ -309,54 +316,36 @@ func TestDocumentation_EveryPolicyField(t *testing.T) {
 	}
 }
 
-// permitted returns a transaction for each network that fills every field, and a relayer that
-// limits every field and permits it.
-func permitted(t testing.TB) map[string]func() error {
+// A check that permits a transaction of each network does not allocate. The transactions have every
+// field, and the relayers limit every field.
+func TestCheck_PermitsWithoutAllocation(t *testing.T) {
 	receivers := make([]string, 100)
 	for i := range receivers {
 		hash := sha256.Sum256([]byte{byte(i)})
 		receivers[i] = fmt.Sprintf("0x%x", hash[:20])
 	}
-	list, err := json.Marshal(receivers)
-	if err != nil {
-		t.Fatal(err)
-	}
-	evmRelayer := relayerOf(t, relayer.EVM, `{"gas_limit_estimation":false,"gas_price_cap":`+maxWei+`,"min_balance":1e18,"private_transactions":true,"whitelist_receivers":`+string(list)+`}`)
+	list := `["` + strings.Join(receivers, `","`) + `"]`
 	evmTx := enforce.EVM{To: "0x" + strings.ToUpper(receivers[99][2:]), MaxFeePerGas: wei("1e30"), GasLimit: 21000, Private: true, Balance: wei("3e30"), Cost: wei("1e30")}
-	solanaRelayer := relayerOf(t, relayer.Solana, `{"allowed_accounts":["`+payer+`","`+accountX+`","`+token+`"],"allowed_programs":["`+token+`"],
-		"allowed_tokens":[{"mint":"`+usdc+`","max_allowed_fee":9}],"disallowed_accounts":["`+system+`"],"max_allowed_fee_lamports":9,"max_signatures":1,"max_tx_data_size":9,"min_balance":1}`)
 	solanaTx := transfers([]string{usdc}, pays(usdc, 9, 9))
 	solanaTx.Size, solanaTx.Fee, solanaTx.Cost, solanaTx.Balance = 9, new(uint64(9)), new(uint64(9)), new(uint64(10))
-	stellarRelayer := relayerOf(t, relayer.Stellar, `{"allowed_tokens":[{"asset":"XLM","max_allowed_fee":9}],"fee_payment_strategy":"user","max_fee":100,"min_balance":1}`)
 	stellarTx := paysStellar(pays(enforce.Native, 9, 9))
 	stellarTx.Cost, stellarTx.Balance = new(uint64(9)), new(uint64(10))
-	return map[string]func() error{
-		"EVM":     func() error { return enforce.Check(evmRelayer, evmTx) },
-		"Solana":  func() error { return enforce.Check(solanaRelayer, solanaTx) },
-		"Stellar": func() error { return enforce.Check(stellarRelayer, stellarTx) },
-	}
-}
-
-func TestCheck_PermitsWithoutAllocation(t *testing.T) {
-	for name, check := range permitted(t) {
-		if err := check(); err != nil {
-			t.Fatalf("%s: %v", name, err)
+	for _, c := range []struct {
+		network relayer.NetworkType
+		policy  string
+		tx      enforce.Transaction
+	}{
+		{relayer.EVM, `{"gas_limit_estimation":false,"gas_price_cap":` + maxWei + `,"min_balance":1e18,"private_transactions":true,"whitelist_receivers":` + list + `}`, evmTx},
+		{relayer.Solana, `{"allowed_accounts":["` + payer + `","` + accountX + `","` + token + `"],"allowed_programs":["` + token + `"],
+			"allowed_tokens":[{"mint":"` + usdc + `","max_allowed_fee":9}],"disallowed_accounts":["` + system + `"],"max_allowed_fee_lamports":9,"max_signatures":1,"max_tx_data_size":9,"min_balance":1}`, solanaTx},
+		{relayer.Stellar, `{"allowed_tokens":[{"asset":"XLM","max_allowed_fee":9}],"fee_payment_strategy":"user","max_fee":100,"min_balance":1}`, stellarTx},
+	} {
+		r := relayerOf(t, c.network, c.policy)
+		if err := enforce.Check(r, c.tx); err != nil {
+			t.Fatalf("%s: %v", c.network, err)
 		}
-		if allocations := testing.AllocsPerRun(100, func() { _ = check() }); allocations != 0 {
-			t.Errorf("%s: %v allocations", name, allocations)
+		if allocations := testing.AllocsPerRun(100, func() { _ = enforce.Check(r, c.tx) }); allocations != 0 {
+			t.Errorf("%s: %v allocations", c.network, allocations)
 		}
-	}
-}
-
-func BenchmarkCheck(b *testing.B) {
-	for name, check := range permitted(b) {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if err := check(); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
 	}
 }

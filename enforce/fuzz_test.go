@@ -17,38 +17,22 @@ func policies(kind uint8) relayer.Policy {
 		(*relayer.EVMPolicy)(nil), (*relayer.SolanaPolicy)(nil), (*relayer.StellarPolicy)(nil), (*relayer.UnknownPolicy)(nil), nil}[kind%9]
 }
 
-// decoded returns the transaction in JSON, in part if the JSON is wrong.
+// decoded returns the transaction in JSON, in part if the JSON is wrong, a pointer to it, or a nil
+// pointer, of each type, or nil.
 func decoded(kind uint8, data []byte) enforce.Transaction {
-	var evm enforce.EVM
-	var solana enforce.Solana
-	var stellar enforce.Stellar
-	switch kind % 10 {
-	case 0:
-		_ = json.Unmarshal(data, &evm)
-		return evm
-	case 1:
-		_ = json.Unmarshal(data, &solana)
-		return solana
-	case 2:
-		_ = json.Unmarshal(data, &stellar)
-		return stellar
-	case 3:
-		_ = json.Unmarshal(data, &evm)
-		return &evm
-	case 4:
-		_ = json.Unmarshal(data, &solana)
-		return &solana
-	case 5:
-		_ = json.Unmarshal(data, &stellar)
-		return &stellar
-	case 6:
-		return (*enforce.EVM)(nil)
-	case 7:
-		return (*enforce.Solana)(nil)
-	case 8:
-		return (*enforce.Stellar)(nil)
+	if kind %= 10; kind == 9 {
+		return nil
 	}
-	return nil
+	pointer := []enforce.Transaction{new(enforce.EVM), new(enforce.Solana), new(enforce.Stellar)}[kind%3]
+	_ = json.Unmarshal(data, pointer)
+	switch value := reflect.ValueOf(pointer); kind / 3 {
+	case 0:
+		return value.Elem().Interface().(enforce.Transaction)
+	case 1:
+		return pointer
+	default:
+		return reflect.Zero(value.Type()).Interface().(enforce.Transaction)
+	}
 }
 
 // FuzzCheck checks any relayer and transaction, whatever is nil. The error is bounded and

@@ -236,43 +236,38 @@ func expect(t *testing.T, name string, err error, want []string) {
 	}
 }
 
+// A pointer to a transaction decides as the transaction, and a relayer that was stored and read as
+// the one in memory.
 func TestCheck_Vectors(t *testing.T) {
 	ids := make(map[string]bool)
 	for _, v := range vectors {
-		expect(t, v.id, enforce.Check(v.relayer(t), v.tx), v.want)
 		ids[v.id] = true
+		r := v.relayer(t)
+		pointer := reflect.New(reflect.TypeOf(v.tx))
+		pointer.Elem().Set(reflect.ValueOf(v.tx))
+		expect(t, v.id, enforce.Check(r, v.tx), v.want)
+		expect(t, v.id+" by pointer", enforce.Check(r, pointer.Interface().(enforce.Transaction)), v.want)
+		expect(t, v.id+" stored", enforce.Check(stored(t, r), v.tx), v.want)
 	}
 	if len(ids) != 81 {
 		t.Errorf("%d vectors, want 81", len(ids))
 	}
 }
 
-// A relayer that was stored and read decides as the one in memory.
-func TestCheck_VectorsThroughRegistry(t *testing.T) {
-	for _, v := range vectors {
-		r := v.relayer(t)
-		manager, err := relayer.New(memory.New(), relayer.WithNetworkRules())
-		if err != nil {
-			t.Fatal(err)
-		}
-		stored, err := manager.Create(t.Context(), relayer.CreateRequest{ID: r.ID, Name: r.Name, Network: r.Network,
-			NetworkType: r.NetworkType, SignerID: r.SignerID, Paused: r.Paused, Policy: r.Policy})
-		if err == nil && r.SystemDisabled {
-			stored, err = manager.Disable(t.Context(), r.ID, *r.DisabledReason)
-		}
-		if err != nil {
-			t.Errorf("%s: %v", v.id, err)
-			continue
-		}
-		expect(t, v.id, enforce.Check(stored, v.tx), v.want)
+// stored returns a relayer as a registry returns it.
+func stored(t *testing.T, r *relayer.Relayer) *relayer.Relayer {
+	t.Helper()
+	manager, err := relayer.New(memory.New(), relayer.WithNetworkRules())
+	if err != nil {
+		t.Fatal(err)
 	}
-}
-
-// A pointer to a transaction is the transaction.
-func TestCheck_VectorsByPointer(t *testing.T) {
-	for _, v := range vectors {
-		pointer := reflect.New(reflect.TypeOf(v.tx))
-		pointer.Elem().Set(reflect.ValueOf(v.tx))
-		expect(t, v.id, enforce.Check(v.relayer(t), pointer.Interface().(enforce.Transaction)), v.want)
+	read, err := manager.Create(t.Context(), relayer.CreateRequest{ID: r.ID, Name: r.Name, Network: r.Network,
+		NetworkType: r.NetworkType, SignerID: r.SignerID, Paused: r.Paused, Policy: r.Policy})
+	if err == nil && r.SystemDisabled {
+		read, err = manager.Disable(t.Context(), r.ID, *r.DisabledReason)
 	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return read
 }

@@ -51,24 +51,16 @@ func TestParse_Errors(t *testing.T) {
 	}
 }
 
-func TestParse_WithoutLastLineBreak(t *testing.T) {
-	if _, err := keyring.Parse([]byte(strings.TrimSuffix(keyFile("a", "a"), "\n"))); err != nil {
-		t.Error(err)
-	}
-}
-
 func keyPath(t *testing.T) string { return filepath.Join(t.TempDir(), "relayer.keys") }
 
 func mustAdd(t *testing.T, path, id string) {
 	t.Helper()
-	must(t, keyring.AddKey(path, id))
+	mustSucceed(t, keyring.AddKey(path, id))
 }
 
 func load(t *testing.T, path string) keyring.Keyring {
 	t.Helper()
-	ring, err := keyring.Load(path)
-	must(t, err)
-	return ring
+	return must(keyring.Load(path))(t)
 }
 
 func idsOf(ring keyring.Keyring) (ids []string) {
@@ -103,13 +95,13 @@ func TestKeyFile_Rotation(t *testing.T) {
 	mustAdd(t, path, "2026-07")
 	expectKeys(t, path, "2026-01", "2026-01", "2026-07")
 
-	must(t, keyring.UseKey(path, "2026-07"))
+	mustSucceed(t, keyring.UseKey(path, "2026-07"))
 	expectKeys(t, path, "2026-07", "2026-01", "2026-07")
 	if opened, err := load(t, path).Open(t.Context(), sealed, boundTo); err != nil || string(opened) != secret {
 		t.Errorf("Open under the old key returned %q and %v", opened, err)
 	}
 
-	must(t, keyring.RemoveKey(path, "2026-01"))
+	mustSucceed(t, keyring.RemoveKey(path, "2026-01"))
 	expectKeys(t, path, "2026-07", "2026-07")
 	expectRefused(t, load(t, path), sealed, boundTo, keyring.ErrUnknownKey)
 }
@@ -121,13 +113,12 @@ func TestKeyFile_Mode(t *testing.T) {
 	path := keyPath(t)
 	mustAdd(t, path, "a")
 	mustAdd(t, path, "b")
-	info, err := os.Stat(path)
-	must(t, err)
+	info := must(os.Stat(path))(t)
 	if mode := info.Mode().Perm(); mode != 0o600 {
 		t.Errorf("the mode is %v, want 0600", mode)
 	}
 	for mode, accepted := range map[os.FileMode]bool{0o600: true, 0o400: true, 0o640: true, 0o440: true, 0o660: false, 0o644: false, 0o604: false, 0o602: false} {
-		must(t, os.Chmod(path, mode))
+		mustSucceed(t, os.Chmod(path, mode))
 		if _, err := keyring.Load(path); (err == nil) != accepted {
 			t.Errorf("with mode %v Load returned %v", mode, err)
 		}
@@ -138,8 +129,7 @@ func TestKeyFile_RefusedChanges(t *testing.T) {
 	path := keyPath(t)
 	mustAdd(t, path, "a")
 	mustAdd(t, path, "b")
-	before, err := os.ReadFile(path)
-	must(t, err)
+	before := must(os.ReadFile(path))(t)
 	for name, err := range map[string]error{
 		"add a key that exists":  keyring.AddKey(path, "a"),
 		"add an invalid ID":      keyring.AddKey(path, "a b"),
@@ -167,27 +157,25 @@ func TestKeyFile_RefusedChanges(t *testing.T) {
 	expectKeys(t, path, "a", "a", "b")
 }
 
-// A damaged file is never replaced: it may contain keys that can be recovered.
-func TestKeyFile_DamagedFileIsKept(t *testing.T) {
+// A damaged file is never replaced: it may contain keys that can be recovered. A change that was
+// interrupted has left a file, which must be deleted first.
+func TestKeyFile_DamagedOrInterrupted(t *testing.T) {
 	path := keyPath(t)
 	damaged := keyFile("a", "a") + "key b\n"
-	must(t, os.WriteFile(path, []byte(damaged), 0o600))
+	mustSucceed(t, os.WriteFile(path, []byte(damaged), 0o600))
 	if err := keyring.AddKey(path, "c"); err == nil || !strings.Contains(err.Error(), "line 4") {
 		t.Errorf("the error is %v, want one of line 4", err)
 	}
-	if content, err := os.ReadFile(path); err != nil || string(content) != damaged {
-		t.Errorf("the file was changed; error %v", err)
+	if content := must(os.ReadFile(path))(t); string(content) != damaged {
+		t.Errorf("the file was changed to %s", content)
 	}
-}
-
-func TestKeyFile_InterruptedChange(t *testing.T) {
-	path := keyPath(t)
-	mustAdd(t, path, "a")
-	must(t, os.WriteFile(path+".new", []byte("relayer-key"), 0o600))
+	whole := strings.TrimSuffix(keyFile("a", "a"), "\n") // without the last line break
+	mustSucceed(t, os.WriteFile(path, []byte(whole), 0o600))
+	mustSucceed(t, os.WriteFile(path+".new", []byte("relayer-key"), 0o600))
 	if err := keyring.AddKey(path, "b"); err == nil || !strings.Contains(err.Error(), "delete the file") {
 		t.Errorf("the error is %v, want one that says to delete the file", err)
 	}
-	must(t, os.Remove(path+".new"))
+	mustSucceed(t, os.Remove(path+".new"))
 	mustAdd(t, path, "b")
 	expectKeys(t, path, "a", "a", "b")
 }
@@ -224,9 +212,9 @@ func TestAddKey_ModeAndSymlink(t *testing.T) {
 	if err := os.Symlink(path, link); err != nil {
 		t.Skip(err)
 	}
-	must(t, keyring.AddKey(path, "a"))
-	must(t, os.Chmod(path, 0o640))
-	must(t, keyring.AddKey(link, "b"))
+	mustSucceed(t, keyring.AddKey(path, "a"))
+	mustSucceed(t, os.Chmod(path, 0o640))
+	mustSucceed(t, keyring.AddKey(link, "b"))
 	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
 		t.Errorf("the link was replaced; error %v", err)
 	}

@@ -17,10 +17,10 @@ import (
 func TestKeyFile_NotRegular(t *testing.T) {
 	directory := t.TempDir()
 	fifo, link := filepath.Join(directory, "fifo"), filepath.Join(directory, "link")
-	must(t, syscall.Mkfifo(fifo, 0o600))
-	must(t, os.Symlink(fifo, link))
+	mustSucceed(t, syscall.Mkfifo(fifo, 0o600))
+	mustSucceed(t, os.Symlink(fifo, link))
 	private := filepath.Join(directory, "directory")
-	must(t, os.Mkdir(private, 0o700))
+	mustSucceed(t, os.Mkdir(private, 0o700))
 	returned := make(chan error)
 	for _, path := range []string{fifo, link, private, os.DevNull} {
 		for name, use := range map[string]func() error{
