@@ -30,8 +30,16 @@ func newTelemetry(t testing.TB, options ...trace.TracerProviderOption) telemetry
 	tracers := trace.NewTracerProvider(append(options, trace.WithSyncer(spans))...)
 	meters := metric.NewMeterProvider(metric.WithReader(reader))
 	observe, err := relayerotel.NewObserver(relayerotel.WithTracerProvider(tracers), relayerotel.WithMeterProvider(meters))
-	must(t, err)
+	mustSucceed(t, err)
 	return telemetry{observe, tracers, spans, reader}
+}
+
+// manager returns a Manager with the observer.
+func (x telemetry) manager(t testing.TB, options ...relayer.Option) *relayer.Manager {
+	t.Helper()
+	manager, err := relayer.New(memory.New(), append(options, relayer.WithObserver(x.observe))...)
+	mustSucceed(t, err)
+	return manager
 }
 
 func (x telemetry) span(t testing.TB) tracetest.SpanStub {
@@ -46,30 +54,28 @@ func (x telemetry) span(t testing.TB) tracetest.SpanStub {
 func (x telemetry) measured(t testing.TB) metricdata.ResourceMetrics {
 	t.Helper()
 	var measured metricdata.ResourceMetrics
-	must(t, x.reader.Collect(context.Background(), &measured))
+	mustSucceed(t, x.reader.Collect(context.Background(), &measured))
 	return measured
 }
 
-const operationDuration = "relayer.operation.duration"
-
-func (x telemetry) metric(t testing.TB, name string) metricdata.Metrics {
+func (x telemetry) metric(t testing.TB) metricdata.Metrics {
 	t.Helper()
 	for _, scope := range x.measured(t).ScopeMetrics {
 		for _, metric := range scope.Metrics {
-			if metric.Name == name {
+			if metric.Name == "relayer.operation.duration" {
 				return metric
 			}
 		}
 	}
-	t.Fatalf("no metric %s", name)
+	t.Fatal("no durations of operations")
 	return metricdata.Metrics{}
 }
 
 func (x telemetry) points(t testing.TB) []metricdata.HistogramDataPoint[float64] {
 	t.Helper()
-	histogram, ok := x.metric(t, operationDuration).Data.(metricdata.Histogram[float64])
+	histogram, ok := x.metric(t).Data.(metricdata.Histogram[float64])
 	if !ok {
-		t.Fatalf("collected %T, want a histogram", x.metric(t, operationDuration).Data)
+		t.Fatalf("collected %T, want a histogram", x.metric(t).Data)
 	}
 	return histogram.DataPoints
 }
@@ -78,15 +84,8 @@ func (x telemetry) points(t testing.TB) []metricdata.HistogramDataPoint[float64]
 func (x telemetry) exported(t testing.TB) string {
 	t.Helper()
 	text, err := json.Marshal([]any{x.spans.GetSpans(), x.measured(t)})
-	must(t, err)
+	mustSucceed(t, err)
 	return string(text)
-}
-
-func newManager(t testing.TB, options ...relayer.Option) *relayer.Manager {
-	t.Helper()
-	manager, err := relayer.New(memory.New(), options...)
-	must(t, err)
-	return manager
 }
 
 func request(id string) relayer.CreateRequest {
@@ -94,8 +93,8 @@ func request(id string) relayer.CreateRequest {
 }
 
 // run reports one operation to the observer.
-func (x telemetry) run(operation relayer.Operation, err error) {
-	_, end := x.observe(context.Background(), &operation)
+func (x telemetry) run(ctx context.Context, operation relayer.Operation, err error) {
+	_, end := x.observe(ctx, &operation)
 	end(err)
 }
 
@@ -107,7 +106,7 @@ func textsOf(attributes []attribute.KeyValue) map[string]string {
 	return texts
 }
 
-func must(t testing.TB, err error) {
+func mustSucceed(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -20,7 +20,7 @@ import (
 // secret is in errors and IDs. It must not be exported.
 const secret = "https://user:hunter2@rpc.example"
 
-// failures has an error, or nil, for each outcome of a context that is not done.
+// failures has an error, or nil, for each outcome.
 var failures = map[outcome.Outcome]error{
 	outcome.OK:          nil,
 	outcome.NotFound:    fmt.Errorf("%w: %s", relayer.ErrNotFound, secret),
@@ -30,14 +30,20 @@ var failures = map[outcome.Outcome]error{
 	outcome.Unavailable: relayer.ErrUnavailable,
 	outcome.Unknown:     relayer.ErrOutcomeUnknown,
 	outcome.Error:       errors.New(secret),
+	outcome.Canceled:    context.Canceled,
 }
 
 func TestObserver_EveryActionAndOutcome(t *testing.T) {
 	for _, action := range outcome.Actions() {
 		for result, err := range failures {
 			t.Run(string(action)+" "+string(result), func(t *testing.T) {
+				ctx, cancel := context.WithCancel(context.Background())
+				if result == outcome.Canceled {
+					cancel()
+				}
+				defer cancel()
 				got, operation := newTelemetry(t), relayer.Operation{Action: action, ID: "sepolia-1"}
-				got.run(operation, err)
+				got.run(ctx, operation, err)
 				checkSpan(t, got, operation, result)
 				checkPoint(t, got, operation, result)
 				if strings.Contains(got.exported(t), "hunter2") {
@@ -48,41 +54,23 @@ func TestObserver_EveryActionAndOutcome(t *testing.T) {
 	}
 }
 
-func TestObserver_CanceledContext(t *testing.T) {
-	got := newTelemetry(t)
-	ctx, cancel := context.WithCancel(context.Background())
-	operation := relayer.Operation{Action: relayer.ActionList}
-	_, end := got.observe(ctx, &operation)
-	cancel()
-	end(context.Canceled)
-	checkSpan(t, got, operation, outcome.Canceled)
-	checkPoint(t, got, operation, outcome.Canceled)
-}
-
-// The ID of a create is known when it ends.
-func TestObserver_GeneratedID(t *testing.T) {
-	got := newTelemetry(t)
-	created, err := newManager(t, relayer.WithObserver(got.observe)).Create(context.Background(), request(""))
-	must(t, err)
-	if id := textsOf(got.span(t).Attributes)["relayer.id"]; id != created.ID {
-		t.Errorf("the ID is %q, want %q", id, created.ID)
-	}
-}
-
-// A span that a hook of the host starts is a child of the operation.
-func TestObserver_ChildOfOperation(t *testing.T) {
+// The ID of a create is known when it ends. A span that a hook of the host starts is a child of
+// the operation.
+func TestObserver_Create(t *testing.T) {
 	got := newTelemetry(t)
 	admit := func(ctx context.Context, _ relayer.Operation, _, _ *relayer.Relayer) error {
 		_, span := got.tracers.Tracer("host").Start(ctx, "admission")
 		span.End()
 		return nil
 	}
-	if _, err := newManager(t, relayer.WithObserver(got.observe), relayer.WithAdmission(admit)).Create(context.Background(), request("a")); err != nil {
-		t.Fatal(err)
-	}
+	created, err := got.manager(t, relayer.WithAdmission(admit)).Create(context.Background(), request(""))
+	mustSucceed(t, err)
 	spans := got.spans.GetSpans()
 	if len(spans) != 2 || spans[0].Name != "admission" || spans[0].Parent.SpanID() != spans[1].SpanContext.SpanID() {
-		t.Errorf("the spans are %v", spans)
+		t.Fatalf("the spans are %v", spans)
+	}
+	if id := textsOf(spans[1].Attributes)["relayer.id"]; id != created.ID {
+		t.Errorf("the ID is %q, want %q", id, created.ID)
 	}
 }
 
@@ -121,7 +109,7 @@ func checkSpan(t *testing.T, got telemetry, operation relayer.Operation, result 
 // checkPoint expects one measurement, of the duration of the span.
 func checkPoint(t *testing.T, got telemetry, operation relayer.Operation, result outcome.Outcome) {
 	t.Helper()
-	if metric := got.metric(t, operationDuration); metric.Unit != "s" || metric.Description == "" {
+	if metric := got.metric(t); metric.Unit != "s" || metric.Description == "" {
 		t.Errorf("metric is %q in %q: %q", metric.Name, metric.Unit, metric.Description)
 	}
 	points := got.points(t)
@@ -144,7 +132,7 @@ func checkPoint(t *testing.T, got telemetry, operation relayer.Operation, result
 
 func TestObserver_SpanParent(t *testing.T) {
 	got := newTelemetry(t)
-	manager := newManager(t, relayer.WithObserver(got.observe))
+	manager := got.manager(t)
 	ctx, parent := got.tracers.Tracer("host").Start(context.Background(), "request")
 	manager.List(ctx, relayer.ListQuery{})
 	manager.Get(ctx, "sepolia-1")
@@ -173,8 +161,7 @@ func TestObserver_SpanParent(t *testing.T) {
 
 func TestObserver_UnsampledSpanIsMeasured(t *testing.T) {
 	got := newTelemetry(t, trace.WithSampler(trace.NeverSample()))
-	manager := newManager(t, relayer.WithObserver(got.observe))
-	manager.Get(context.Background(), "sepolia-1")
+	got.manager(t).Get(context.Background(), "sepolia-1")
 	if spans := got.spans.GetSpans(); len(spans) != 0 {
 		t.Errorf("%d spans, want none", len(spans))
 	}
@@ -183,14 +170,18 @@ func TestObserver_UnsampledSpanIsMeasured(t *testing.T) {
 	}
 }
 
-func TestObserver_SamplerAttributes(t *testing.T) {
+// A sampler gets the attributes, and the measurement of a sampled span links to it.
+func TestObserver_SampledSpan(t *testing.T) {
 	sampler := &recordingSampler{Sampler: trace.AlwaysSample()}
 	got := newTelemetry(t, trace.WithSampler(sampler))
-	manager := newManager(t, relayer.WithObserver(got.observe))
-	manager.Get(context.Background(), "sepolia-1")
+	got.manager(t).Get(context.Background(), "sepolia-1")
 	want := map[string]string{"relayer.operation": "get", "relayer.id": "sepolia-1"}
 	if texts := textsOf(sampler.received.Attributes); !maps.Equal(texts, want) {
 		t.Errorf("sampler received %v, want %v", texts, want)
+	}
+	exemplars := got.points(t)[0].Exemplars
+	if id := got.span(t).SpanContext.SpanID(); len(exemplars) != 1 || !slices.Equal(exemplars[0].SpanID, id[:]) {
+		t.Errorf("exemplars are %v, want one that links to span %v", exemplars, id)
 	}
 }
 
@@ -204,19 +195,6 @@ func (s *recordingSampler) ShouldSample(parameters trace.SamplingParameters) tra
 	return s.Sampler.ShouldSample(parameters)
 }
 
-func TestObserver_Exemplar(t *testing.T) {
-	got := newTelemetry(t)
-	manager := newManager(t, relayer.WithObserver(got.observe))
-	manager.Get(context.Background(), "sepolia-1")
-	exemplars := got.points(t)[0].Exemplars
-	if len(exemplars) != 1 {
-		t.Fatalf("%d exemplars, want 1", len(exemplars))
-	}
-	if id := got.span(t).SpanContext.SpanID(); !slices.Equal(exemplars[0].SpanID, id[:]) {
-		t.Errorf("exemplar links to span %x, want %v", exemplars[0].SpanID, id)
-	}
-}
-
 // The observer exports the IDs that the Manager accepts, and no others.
 func TestObserver_ExportedIDs(t *testing.T) {
 	ids := []string{secret, "", "a", "A_z-09", "-", strings.Repeat("a", 64), strings.Repeat("a", 65), "é", "ａ", "a\n", "\xff"}
@@ -225,7 +203,7 @@ func TestObserver_ExportedIDs(t *testing.T) {
 	}
 	for _, id := range ids {
 		t.Run(fmt.Sprintf("%.20q", id), func(t *testing.T) {
-			_, err := newManager(t).Create(context.Background(), request(id))
+			_, err := newTelemetry(t).manager(t).Create(context.Background(), request(id))
 			// Create accepts an empty ID and generates one.
 			want := err == nil && id != ""
 

@@ -15,7 +15,6 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
-	"github.com/go-relayer/relayer"
 	relayerotel "github.com/go-relayer/relayer/observe/otel"
 )
 
@@ -25,11 +24,9 @@ func TestNewObserver_InvalidOptions(t *testing.T) {
 		"nil tracer":  relayerotel.WithTracerProvider(nil),
 		"nil meter":   relayerotel.WithMeterProvider(nil),
 	} {
-		t.Run(name, func(t *testing.T) {
-			if observe, err := relayerotel.NewObserver(option); err == nil || observe != nil {
-				t.Errorf("error is %v, want one and no observer", err)
-			}
-		})
+		if observe, err := relayerotel.NewObserver(option); err == nil || observe != nil {
+			t.Errorf("%s: error is %v, want one and no observer", name, err)
+		}
 	}
 }
 
@@ -41,13 +38,13 @@ func TestNewObserver_GlobalProvidersSetLater(t *testing.T) {
 		return
 	}
 	observe, err := relayerotel.NewObserver()
-	must(t, err)
+	mustSucceed(t, err)
 	spans, reader := tracetest.NewInMemoryExporter(), sdkmetric.NewManualReader()
 	otelapi.SetTracerProvider(trace.NewTracerProvider(trace.WithSyncer(spans)))
 	otelapi.SetMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)))
 
-	newManager(t, relayer.WithObserver(observe)).Get(context.Background(), "sepolia-1")
 	got := telemetry{observe: observe, spans: spans, reader: reader}
+	got.manager(t).Get(context.Background(), "sepolia-1")
 	got.span(t)
 	if points := got.points(t); len(points) != 1 {
 		t.Errorf("%d series, want 1", len(points))

@@ -26,7 +26,7 @@ const (
 // secret is in errors and IDs. It must not be exported.
 const secret = "https://user:hunter2@rpc.example"
 
-// failures has an error, or nil, for each outcome of a context that is not done.
+// failures has an error, or nil, for each outcome.
 var failures = map[outcome.Outcome]error{
 	outcome.OK:          nil,
 	outcome.NotFound:    fmt.Errorf("%w: %s", relayer.ErrNotFound, secret),
@@ -36,20 +36,21 @@ var failures = map[outcome.Outcome]error{
 	outcome.Unavailable: relayer.ErrUnavailable,
 	outcome.Unknown:     relayer.ErrOutcomeUnknown,
 	outcome.Error:       errors.New(secret),
-}
-
-// run reports one operation to an observer.
-func run(observe relayer.Observer, operation relayer.Operation, err error) {
-	_, end := observe(context.Background(), &operation)
-	end(err)
+	outcome.Canceled:    context.Canceled,
 }
 
 func TestObserver_EveryActionAndOutcome(t *testing.T) {
 	for _, action := range outcome.Actions() {
 		for result, err := range failures {
 			t.Run(string(action)+" "+string(result), func(t *testing.T) {
+				ctx, cancel := context.WithCancel(context.Background())
+				if result == outcome.Canceled {
+					cancel()
+				}
+				defer cancel()
 				observe, registry := newObserver(t)
-				run(observe, relayer.Operation{Action: action, ID: secret}, err)
+				_, end := observe(ctx, &relayer.Operation{Action: action, ID: secret})
+				end(err)
 				text, families := scrape(t, registry)
 				checkCounters(t, families[operationsTotal], action, result)
 				checkHistograms(t, families[durationSeconds], action)
@@ -59,16 +60,6 @@ func TestObserver_EveryActionAndOutcome(t *testing.T) {
 			})
 		}
 	}
-}
-
-func TestObserver_CanceledContext(t *testing.T) {
-	observe, registry := newObserver(t)
-	ctx, cancel := context.WithCancel(context.Background())
-	_, end := observe(ctx, &relayer.Operation{Action: relayer.ActionGet})
-	cancel()
-	end(context.Canceled)
-	_, families := scrape(t, registry)
-	checkCounters(t, families[operationsTotal], relayer.ActionGet, outcome.Canceled)
 }
 
 // checkCounters expects one counted operation and all other counters at zero.
@@ -140,15 +131,12 @@ func TestMetrics_Lint(t *testing.T) {
 	}
 }
 
-func TestNewObserver_NilRegisterer(t *testing.T) {
+// An observer needs a registerer of its own. If one name is taken, neither metric is registered.
+func TestNewObserver_Errors(t *testing.T) {
 	if observe, err := relayerprom.NewObserver(nil); err == nil || observe != nil {
 		t.Errorf("error is %v, want one and no observer", err)
 	}
-}
-
-func TestNewObserver_RegisteredTwice(t *testing.T) {
-	registry := client.NewPedanticRegistry()
-	mustObserve(t, registry)
+	_, registry := newObserver(t)
 	observe, err := relayerprom.NewObserver(registry)
 	if observe != nil || !errors.As(err, new(client.AlreadyRegisteredError)) {
 		t.Fatalf("error is %v, want an AlreadyRegisteredError and no observer", err)
@@ -156,20 +144,14 @@ func TestNewObserver_RegisteredTwice(t *testing.T) {
 	if !strings.Contains(err.Error(), "relayer metrics") || !strings.Contains(err.Error(), "once") {
 		t.Errorf("error %q does not name the metrics registered twice", err)
 	}
-}
-
-// If one name is taken, neither metric is registered.
-func TestNewObserver_NameTaken(t *testing.T) {
 	for _, name := range []string{operationsTotal, durationSeconds} {
-		t.Run(name, func(t *testing.T) {
-			registry := client.NewPedanticRegistry()
-			registry.MustRegister(client.NewGauge(client.GaugeOpts{Name: name, Help: "Another metric."}))
-			if observe, err := relayerprom.NewObserver(registry); err == nil || observe != nil {
-				t.Fatalf("error is %v, want one and no observer", err)
-			}
-			if count, err := testutil.GatherAndCount(registry); count != 1 || err != nil {
-				t.Errorf("%d metrics, %v; want only the existing one", count, err)
-			}
-		})
+		registry := client.NewPedanticRegistry()
+		registry.MustRegister(client.NewGauge(client.GaugeOpts{Name: name, Help: "Another metric."}))
+		if observe, err := relayerprom.NewObserver(registry); err == nil || observe != nil {
+			t.Fatalf("%s: error is %v, want one and no observer", name, err)
+		}
+		if count, err := testutil.GatherAndCount(registry); count != 1 || err != nil {
+			t.Errorf("%s: %d metrics, %v; want only the existing one", name, count, err)
+		}
 	}
 }
