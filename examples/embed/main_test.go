@@ -6,21 +6,10 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-
-	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/store/memory"
 )
 
 func TestService_MountedRegistry(t *testing.T) {
-	manager, err := relayer.New(memory.New())
-	if err != nil {
-		t.Fatal(err)
-	}
-	service, err := newService(manager)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewServer(service)
+	server := httptest.NewServer(must(newService(newRegistry(t)))(t))
 	t.Cleanup(server.Close)
 
 	for _, c := range []struct {
@@ -44,23 +33,14 @@ func TestService_MountedRegistry(t *testing.T) {
 		{"GET", "/registry/nowhere", "ops", "", http.StatusNotFound, "Not Found"},
 		{"GET", "/api/v1/relayers", "ops", "", http.StatusNotFound, "404"},
 	} {
-		request, err := http.NewRequest(c.method, server.URL+c.path, strings.NewReader(c.body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		request := must(http.NewRequest(c.method, server.URL+c.path, strings.NewReader(c.body)))(t)
 		request.Header.Set("Content-Type", "application/json")
 		if c.user != "" {
 			request.SetBasicAuth(c.user, c.user)
 		}
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, err := io.ReadAll(response.Body)
+		response := must(http.DefaultClient.Do(request))(t)
+		body := must(io.ReadAll(response.Body))(t)
 		response.Body.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
 		if response.StatusCode != c.want || !strings.Contains(string(body), c.contains) {
 			t.Errorf("%s %s as %q returned %d %s, want %d with %s", c.method, c.path, c.user, response.StatusCode, body, c.want, c.contains)
 		}
@@ -70,16 +50,10 @@ func TestService_MountedRegistry(t *testing.T) {
 	}
 
 	// The page of another site, to which the browser adds the login.
-	request, err := http.NewRequest(http.MethodPost, server.URL+"/registry/api/v1/relayers:pause?all=true", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	request := must(http.NewRequest(http.MethodPost, server.URL+"/registry/api/v1/relayers:pause?all=true", nil))(t)
 	request.SetBasicAuth("ops", "ops")
 	request.Header.Set("Sec-Fetch-Site", "cross-site")
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := must(http.DefaultClient.Do(request))(t)
 	if response.Body.Close(); response.StatusCode != http.StatusForbidden {
 		t.Errorf("a request of another site returned %d", response.StatusCode)
 	}

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -23,89 +23,91 @@ import (
 type recorder struct {
 	t       *testing.T
 	mu      sync.Mutex
+	changed sync.Cond // with mu
 	running map[string]bool
+}
+
+func newRecorder(t *testing.T) *recorder {
+	rec := &recorder{t: t, running: make(map[string]bool)}
+	rec.changed.L = &rec.mu
+	return rec
 }
 
 func (rec *recorder) work(ctx context.Context, r *relayer.Relayer, _ func() bool) {
 	name := fmt.Sprintf("%s@%d", r.ID, r.Revision)
-	for _, other := range rec.names() {
+	rec.set(name, true, func(other string) {
 		if strings.HasPrefix(other, r.ID+"@") {
 			rec.t.Errorf("%s starts while %s is running", name, other)
 		}
-	}
-	rec.set(name, true)
+	})
 	<-ctx.Done()
-	time.Sleep(time.Millisecond) // a worker needs time to stop
-	rec.set(name, false)
+	rec.set(name, false, func(string) {})
 }
 
-func (rec *recorder) set(name string, isRunning bool) {
+// set calls check with each running worker, before the change.
+func (rec *recorder) set(name string, isRunning bool, check func(other string)) {
 	rec.mu.Lock()
 	defer rec.mu.Unlock()
-	if isRunning {
-		rec.running[name] = true
-	} else {
+	for other := range rec.running {
+		check(other)
+	}
+	if rec.running[name] = true; !isRunning {
 		delete(rec.running, name)
 	}
-}
-
-func (rec *recorder) names() []string {
-	rec.mu.Lock()
-	defer rec.mu.Unlock()
-	names := make([]string, 0, len(rec.running))
-	for name := range rec.running {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
+	rec.changed.Broadcast()
 }
 
 // expect waits until exactly these relayers have workers.
-func (rec *recorder) expect(t *testing.T, relayers ...*relayer.Relayer) {
-	t.Helper()
-	want := []string{}
+func (rec *recorder) expect(relayers ...*relayer.Relayer) {
+	want := make(map[string]bool)
 	for _, r := range relayers {
-		want = append(want, fmt.Sprintf("%s@%d", r.ID, r.Revision))
+		want[fmt.Sprintf("%s@%d", r.ID, r.Revision)] = true
 	}
-	slices.Sort(want)
-	for range 6000 {
-		if slices.Equal(rec.names(), want) {
-			return
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	for !maps.Equal(rec.running, want) {
+		rec.changed.Wait()
+	}
+}
+
+// newRegistry returns a Manager with relayers.
+func newRegistry(t *testing.T, ids ...string) *relayer.Manager {
+	t.Helper()
+	manager := must(relayer.New(memory.New(), relayer.WithSettings[settings]()))(t)
+	for _, id := range ids {
+		must(manager.Create(t.Context(), request(id)))(t)
+	}
+	return manager
+}
+
+func request(id string) relayer.CreateRequest {
+	return relayer.CreateRequest{ID: id, Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s"}
+}
+
+// must returns the first result of a call, or a function that fails the test with its error.
+func must[T any](value T, err error) func(t *testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
 		}
-		time.Sleep(10 * time.Millisecond)
+		return value
 	}
-	t.Fatalf("workers run for %v, want %v", rec.names(), want)
 }
 
 func TestSuperviseWorkers_Manager(t *testing.T) {
-	manager, err := relayer.New(memory.New())
-	if err != nil {
-		t.Fatal(err)
-	}
+	manager := newRegistry(t)
 	testFollowsChanges(t, manager, manager)
 }
 
 // The workers run in another process than the Manager.
 func TestSuperviseWorkers_Client(t *testing.T) {
-	manager, err := relayer.New(memory.New())
-	if err != nil {
-		t.Fatal(err)
-	}
-	authenticate, err := httpapi.Tokens(map[string][]string{"alice": {token}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	api, err := httpapi.New(manager, authenticate, httpapi.WithRateLimit(0, 0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	manager := newRegistry(t)
+	authenticate := must(httpapi.Tokens(map[string][]string{"alice": {token}}))(t)
+	api := must(httpapi.New(manager, authenticate, httpapi.WithRateLimit(0, 0)))(t)
 	server := httptest.NewServer(api)
 	defer server.Close()
-	registry, err := client.New(server.URL, client.WithToken(token))
-	if err != nil {
-		t.Fatal(err)
-	}
-	testFollowsChanges(t, manager, registry)
+	testFollowsChanges(t, manager, must(client.New(server.URL, client.WithToken(token)))(t))
 }
 
 const token = "token-of-the-worker-test"
@@ -114,68 +116,51 @@ const token = "token-of-the-worker-test"
 func testFollowsChanges(t *testing.T, manager *relayer.Manager, registry relayer.Registry) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	must := func(r *relayer.Relayer, err error) *relayer.Relayer {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r
-	}
-	create := func(id string, paused bool) *relayer.Relayer {
-		t.Helper()
-		return must(manager.Create(ctx, relayer.CreateRequest{ID: id, Name: "n", Network: "x", NetworkType: relayer.EVM, Paused: paused, SignerID: "s"}))
-	}
-	before := create("before", false)
-	create("asleep", true)
+	before := must(manager.Create(ctx, request("before")))(t)
+	asleep := request("asleep")
+	asleep.Paused = true
+	must(manager.Create(ctx, asleep))(t)
 
-	workers := &recorder{t: t, running: make(map[string]bool)}
+	workers := newRecorder(t)
 	returned := make(chan error, 1)
 	go func() { returned <- superviseWorkers(ctx, registry, workers.work) }()
-	workers.expect(t, before)
+	workers.expect(before)
 
-	after := create("after", false)
-	workers.expect(t, before, after)
-	awake := must(manager.Resume(ctx, "asleep"))
-	workers.expect(t, before, after, awake)
-	must(manager.Disable(ctx, "after", relayer.DisabledReason{Type: relayer.BalanceCheckFailed}))
-	workers.expect(t, before, awake)
-	after = must(manager.Enable(ctx, "after"))
-	workers.expect(t, before, after, awake)
-	renamed := must(manager.Update(ctx, "before", func(r *relayer.Relayer) error { r.Name = "m"; return nil }))
-	workers.expect(t, renamed, after, awake)
+	after := must(manager.Create(ctx, request("after")))(t)
+	workers.expect(before, after)
+	awake := must(manager.Resume(ctx, "asleep"))(t)
+	workers.expect(before, after, awake)
+	must(manager.Disable(ctx, "after", relayer.DisabledReason{Type: relayer.BalanceCheckFailed}))(t)
+	workers.expect(before, awake)
+	after = must(manager.Enable(ctx, "after"))(t)
+	workers.expect(before, after, awake)
+	renamed := must(manager.Patch(ctx, "before", []byte(`{"name":"m"}`)))(t)
+	workers.expect(renamed, after, awake)
 	if err := manager.Delete(ctx, "asleep"); err != nil {
 		t.Fatal(err)
 	}
-	workers.expect(t, renamed, after)
+	workers.expect(renamed, after)
 
 	// More changes than the buffer of a watcher holds.
 	for i := range 4000 {
-		renamed = must(manager.Update(ctx, "before", func(r *relayer.Relayer) error { r.Name = fmt.Sprint(i); return nil }))
+		renamed = must(manager.Patch(ctx, "before", fmt.Appendf(nil, `{"name":"%d"}`, i)))(t)
 	}
-	workers.expect(t, renamed, after)
+	workers.expect(renamed, after)
 
 	cancel()
 	if err := <-returned; err != nil {
 		t.Error(err)
 	}
-	if names := workers.names(); len(names) != 0 {
-		t.Errorf("workers still run for %v", names)
+	if len(workers.running) != 0 {
+		t.Errorf("workers still run for %v", workers.running)
 	}
 }
 
 // A worker that needs long to stop delays neither the stop of another one nor its start.
 func TestSuperviseWorkers_SlowStop(t *testing.T) {
-	manager, err := relayer.New(memory.New())
-	if err != nil {
-		t.Fatal(err)
-	}
+	manager := newRegistry(t, "slow", "quick")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	for _, id := range []string{"slow", "quick"} {
-		if _, err := manager.Create(ctx, relayer.CreateRequest{ID: id, Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s"}); err != nil {
-			t.Fatal(err)
-		}
-	}
 	release, started, stopped := make(chan struct{}), make(chan string, 10), make(chan string, 10)
 	returned := make(chan error, 1)
 	go func() {
@@ -191,17 +176,13 @@ func TestSuperviseWorkers_SlowStop(t *testing.T) {
 	<-started
 	<-started
 	for _, id := range []string{"slow", "quick"} {
-		if _, err := manager.Pause(ctx, id); err != nil {
-			t.Fatal(err)
-		}
+		must(manager.Pause(ctx, id))(t)
 	}
 	if id := <-stopped; id != "quick" {
 		t.Errorf("%s stops first", id)
 	}
 	for _, id := range []string{"slow", "quick"} {
-		if _, err := manager.Resume(ctx, id); err != nil {
-			t.Fatal(err)
-		}
+		must(manager.Resume(ctx, id))(t)
 	}
 	if id := <-started; id != "quick" { // the next worker of slow waits for the previous one
 		t.Errorf("%s starts first", id)
@@ -226,14 +207,7 @@ func (s silent) Watch(ctx context.Context, _ relayer.WatchQuery) iter.Seq2[relay
 // A worker relays for the current state of its relayer, and only while the view is fresh.
 func TestSuperviseWorkers_IsCurrent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		manager, err := relayer.New(memory.New())
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = manager.Create(t.Context(), relayer.CreateRequest{ID: "r", Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		manager := newRegistry(t, "r")
 		for _, registry := range []relayer.Registry{manager, silent{manager}} {
 			ctx, cancel := context.WithCancel(t.Context())
 			states := make(chan func() bool, 10)
@@ -247,9 +221,7 @@ func TestSuperviseWorkers_IsCurrent(t *testing.T) {
 			if _, isSilent := registry.(silent); isCurrent() == isSilent {
 				t.Errorf("%T: the worker may relay after 31s: %t", registry, isCurrent())
 			}
-			if _, err := manager.Update(ctx, "r", func(r *relayer.Relayer) error { r.Name += "."; return nil }); err != nil {
-				t.Fatal(err)
-			}
+			must(manager.Patch(ctx, "r", fmt.Appendf(nil, `{"name":"%T"}`, registry)))(t)
 			if synctest.Wait(); isCurrent() {
 				t.Errorf("%T: the worker of a former state may relay", registry)
 			}
@@ -261,14 +233,7 @@ func TestSuperviseWorkers_IsCurrent(t *testing.T) {
 
 // A changed endpoint, header and setting reach the next worker of the relayer.
 func TestSuperviseWorkers_ChangedSettings(t *testing.T) {
-	manager, err := relayer.New(memory.New(), relayer.WithSettings[settings]())
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = manager.Create(t.Context(), relayer.CreateRequest{ID: "r", Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	manager := newRegistry(t, "r")
 	ctx, cancel := context.WithCancel(t.Context())
 	used, returned := make(chan string), make(chan error, 1)
 	go func() {
@@ -286,9 +251,7 @@ func TestSuperviseWorkers_ChangedSettings(t *testing.T) {
 		{`{"custom_rpc_urls":[{"url":"https://a.example/1","headers":{"X-Key":"one"}}]}`, "https://a.example/1 one 9"},
 		{`{"custom_rpc_urls":[{"url":"https://a.example/1","headers":{"X-Key":"two"}}],"settings":null}`, "https://a.example/1 two 0"},
 	} {
-		if _, err := manager.Patch(ctx, "r", []byte(c.patch)); err != nil {
-			t.Fatal(err)
-		}
+		must(manager.Patch(ctx, "r", []byte(c.patch)))(t)
 		if got := <-used; got != c.want {
 			t.Errorf("after %s the worker uses %q, want %q", c.patch, got, c.want)
 		}

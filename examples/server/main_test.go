@@ -13,7 +13,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // runAsServer makes the test binary run main instead of the tests.
@@ -37,11 +36,16 @@ const (
 type output struct {
 	mu     sync.Mutex
 	buffer bytes.Buffer
+	grown  chan struct{}
 }
 
 func (o *output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	select {
+	case o.grown <- struct{}{}:
+	default:
+	}
 	return o.buffer.Write(p)
 }
 
@@ -52,10 +56,11 @@ func (o *output) String() string {
 }
 
 type process struct {
-	t       *testing.T
-	command *exec.Cmd
-	output  *output
-	url     string
+	*exec.Cmd
+	t      *testing.T
+	output *output
+	ended  chan error
+	url    string
 }
 
 func command(apiKey string, args ...string) *exec.Cmd {
@@ -69,59 +74,52 @@ var servingLine = regexp.MustCompile(`msg=serving address=(\S+)`)
 // start runs a server on a free port and waits until it serves.
 func start(t *testing.T, apiKey string, args ...string) *process {
 	t.Helper()
-	p := &process{t: t, command: command(apiKey, append([]string{"-addr", "127.0.0.1:0"}, args...)...), output: new(output)}
-	p.command.Stdout, p.command.Stderr = p.output, p.output
-	if err := p.command.Start(); err != nil {
-		t.Fatal(err)
+	p := &process{t: t, Cmd: command(apiKey, append([]string{"-addr", "127.0.0.1:0"}, args...)...), output: &output{grown: make(chan struct{}, 1)}, ended: make(chan error, 1)}
+	p.Stdout, p.Stderr = p.output, p.output
+	must(t, p.Start())
+	t.Cleanup(func() { _ = p.Process.Kill() })
+	go func() { p.ended <- p.Wait() }()
+	for p.url == "" {
+		select {
+		case <-p.output.grown:
+			if line := servingLine.FindStringSubmatch(p.output.String()); line != nil {
+				p.url = "http://" + line[1]
+			}
+		case err := <-p.ended:
+			t.Fatalf("the server ended: %v: %s", err, p.output)
+		}
 	}
-	t.Cleanup(func() { _ = p.command.Process.Kill() })
-	p.await(servingLine)
-	p.url = "http://" + servingLine.FindStringSubmatch(p.output.String())[1]
 	return p
 }
 
-func (p *process) await(line *regexp.Regexp) {
-	p.t.Helper()
-	for range 1500 {
-		if line.MatchString(p.output.String()) {
-			return
-		}
-		time.Sleep(20 * time.Millisecond)
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
-	p.t.Fatalf("no line matches %s: %s", line, p.output)
 }
 
 // stop sends SIGTERM and checks that the server shuts down without an error.
 func (p *process) stop() {
 	p.t.Helper()
-	if err := p.command.Process.Signal(syscall.SIGTERM); err != nil {
-		p.t.Fatal(err)
-	}
-	if err := p.command.Wait(); err != nil || !strings.Contains(p.output.String(), "msg=stopped") {
+	must(p.t, p.Process.Signal(syscall.SIGTERM))
+	if err := <-p.ended; err != nil || !strings.Contains(p.output.String(), "msg=stopped") {
 		p.t.Errorf("after SIGTERM: error %v: %s", err, p.output)
 	}
 }
 
-// do sends a request. An empty bearer token is not sent.
+// do sends a request.
 func (p *process) do(method, path, bearer, body string) (status int, response string) {
 	p.t.Helper()
 	request, err := http.NewRequest(method, p.url+path, strings.NewReader(body))
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	if bearer != "" {
-		request.Header.Set("Authorization", "Bearer "+bearer)
-	}
+	must(p.t, err)
+	request.Header.Set("Authorization", "Bearer "+bearer)
 	request.Header.Set("Content-Type", "application/json")
 	received, err := http.DefaultClient.Do(request)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	defer received.Body.Close()
 	content, err := io.ReadAll(received.Body)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	return received.StatusCode, string(content)
 }
 
