@@ -38,6 +38,8 @@ type entry struct {
 
 func (e entry) key() []byte { return entryKey(e.revision, e.id) }
 
+func byRevision(a, b entry) int { return cmp.Compare(a.revision, b.revision) }
+
 // history is the index of the history.
 type history struct {
 	of     map[string]*changes // by ID
@@ -196,17 +198,10 @@ func (s *Store) historyAfter(b *table.Batch, now time.Time) (h historyChange) {
 	if s.opts.historyChanges == 0 {
 		return h
 	}
-	for i, change := range b.RecordChanges() {
-		if !b.Changes[i].IsImport { // it has the revision that it had elsewhere
-			h.added = append(h.added, newChange(change, now))
-		}
+	for _, change := range b.History() {
+		h.added = append(h.added, newChange(change, now))
 	}
-	if len(b.Past) > 0 {
-		for _, change := range b.Past {
-			h.added = append(h.added, newChange(change, now))
-		}
-		slices.SortFunc(h.added, func(a, b entry) int { return cmp.Compare(a.revision, b.revision) })
-	}
+	slices.SortFunc(h.added, byRevision) // past changes may be before others of the batch
 	return h
 }
 
@@ -242,7 +237,7 @@ func (h *historyChange) prune(file *pages.File, all *history, oldest uint32) err
 			h.pruned = append(h.pruned, entry{past: p, id: c.id})
 		}
 	}
-	slices.SortFunc(h.pruned, func(a, b entry) int { return cmp.Compare(a.revision, b.revision) })
+	slices.SortFunc(h.pruned, byRevision)
 	return err
 }
 

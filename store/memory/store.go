@@ -56,16 +56,11 @@ func (s *Store) write(ctx context.Context, validate func(*table.Batch) error) er
 	return nil
 }
 
-// remember adds the changes of a batch, which has either changes or past ones, to the history.
+// remember adds the changes of a batch to the history.
 func (s *Store) remember(b *table.Batch) {
 	s.reading.Lock()
 	defer s.reading.Unlock()
-	for i, change := range b.RecordChanges() {
-		if !b.Changes[i].IsImport { // its revision is not in the order of the changes
-			s.past.Add(change)
-		}
-	}
-	for _, change := range b.Past {
+	for _, change := range b.History() {
 		s.past.Add(change)
 	}
 }

@@ -401,11 +401,14 @@ func readChanges(rows pgx.Rows) (found []relayer.RecordChange, isCut, isLast boo
 }
 
 // scanChange reads a change behind other columns.
-func scanChange(rows pgx.Rows, others ...any) (change relayer.RecordChange, err error) {
+func scanChange(from pgx.CollectableRow, others ...any) (change relayer.RecordChange, err error) {
 	var row row
 	var kind, oldText pgtype.Text
-	err = rows.Scan(append(append(others, &kind, &change.OldTerms, &oldText), row.columns()...)...)
+	err = from.Scan(append(append(others, &kind, &change.OldTerms, &oldText), row.columns()...)...)
 	change.Kind, change.Record, change.OldText = relayer.ChangeKind(kind.String), row.record(), oldText.String
+	if len(row.private) == 0 {
+		change.Record.Private = nil // of a history, and of a change that is not the last of its record
+	}
 	return change, err
 }
 

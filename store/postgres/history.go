@@ -26,7 +26,7 @@ func (s *Store) History(ctx context.Context, query relayer.HistoryQuery) (found 
 		before = int64(query.Before)
 	}
 	err = s.read(ctx, s.in(sqlHistory), []any{query.ID, before, int64(query.Limit)}, func(rows pgx.Rows) (err error) {
-		found, err = readHistory(rows)
+		found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (relayer.RecordChange, error) { return scanChange(row) })
 		return err
 	})
 	return found, err
@@ -80,16 +80,4 @@ func (s *Store) ImportHistory(ctx context.Context, changes []relayer.RecordChang
 			return o, err
 		},
 	})
-}
-
-func readHistory(rows pgx.Rows) (found []relayer.RecordChange, err error) {
-	for rows.Next() {
-		change, err := scanChange(rows)
-		if err != nil {
-			return nil, err
-		}
-		change.Record.Private = nil
-		found = append(found, change)
-	}
-	return found, rows.Err()
 }

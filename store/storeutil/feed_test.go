@@ -80,20 +80,8 @@ func TestFeed_GapByNumber(t *testing.T) {
 	want(t, fits, "1024")
 }
 
-func TestFeed_GapBySize(t *testing.T) {
-	var f storeutil.Feed
-	fits, slow := watch(t, &f), watch(t, &f)
-	publish(&f, 1, 16<<20)
-	want(t, fits, "1")
-	publish(&f, 2, 1)
-	want(t, slow, "gap", "end")
-	want(t, fits, "2")
-	publish(&f, 3, 16<<20+1)
-	want(t, fits, "gap", "end")
-}
-
 // Every part counts, because the feed keeps all of them in memory.
-func TestFeed_GapBySizeOfEachPart(t *testing.T) {
+func TestFeed_GapBySize(t *testing.T) {
 	half := strings.Repeat("x", 8<<20)
 	for name, change := range map[string]relayer.RecordChange{
 		"document":  {Record: relayer.Record{Document: []byte(half)}},
@@ -113,6 +101,8 @@ func TestFeed_GapBySizeOfEachPart(t *testing.T) {
 			publish(&f, 3, 1)
 			want(t, slow, "gap", "end")
 			want(t, fits, "0", "3")
+			publish(&f, 4, 16<<20+1) // alone
+			want(t, fits, "gap", "end")
 		})
 	}
 }

@@ -55,22 +55,6 @@ func finish(batch []*storeutil.QueuedWrite[int], err error) {
 	}
 }
 
-func TestQueue_OrderAndResults(t *testing.T) {
-	q, _ := newLocked(wide, nil)
-	results := start(t.Context(), q, 1, 1, 2, 3)
-	batch := q.Take()
-	if got := values(batch); !slices.Equal(got, []int{1, 2, 3}) {
-		t.Errorf("batch is %v", got)
-	}
-	batch[0].Finish(errRefused)
-	finish(batch[1:], nil)
-	for i, want := range []error{errRefused, nil, nil} {
-		if err := <-results[i]; err != want {
-			t.Errorf("write %d: error is %v, want %v", i+1, err, want)
-		}
-	}
-}
-
 func TestQueue_Alone(t *testing.T) {
 	var q *storeutil.Queue[int]
 	commits := 0

@@ -247,6 +247,17 @@ func (t *Table) apply(c Change) {
 	}
 }
 
+// History returns what the batch adds to a history. Imported records have the revisions that they
+// had elsewhere, and are in none.
+func (b *Batch) History() (added []relayer.RecordChange) {
+	for i, change := range b.RecordChanges() {
+		if !b.Changes[i].IsImport {
+			added = append(added, change)
+		}
+	}
+	return append(added, b.Past...)
+}
+
 // RecordChanges returns Changes as the consumers of a feed get them, without their positions.
 func (b *Batch) RecordChanges() []relayer.RecordChange {
 	for _, c := range b.Changes[len(b.published):] {

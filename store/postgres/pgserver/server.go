@@ -23,6 +23,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -61,6 +62,32 @@ func Start(tb testing.TB, settings ...string) *Server {
 	must(tb, err)
 	closeAtEnd(tb, server)
 	return server
+}
+
+// Available returns an error that names the missing package if the machine has no
+// PostgreSQL server. With -short, nothing is available.
+func Available() error {
+	if testing.Short() {
+		return errors.New("pgserver: skipped by -short")
+	}
+	_, err := Binaries()
+	return err
+}
+
+// Binaries returns the directory of initdb: the one on PATH, or the newest of
+// those that Debian keeps off PATH.
+func Binaries() (string, error) {
+	// initdb expects the other programs next to its real file, not next to a link.
+	if path, err := exec.LookPath("initdb"); err == nil {
+		if path, err = filepath.EvalSymlinks(path); err == nil {
+			return filepath.Dir(path), nil
+		}
+	}
+	packaged, _ := filepath.Glob("/usr/lib/postgresql/[1-9][0-9]/bin/initdb")
+	if len(packaged) == 0 {
+		return "", errors.New("pgserver: no PostgreSQL on this machine: install it (Debian: postgresql-15), or add the directory of initdb to PATH")
+	}
+	return filepath.Dir(slices.Max(packaged)), nil
 }
 
 // require skips the test if a program is missing, and fails it if CI is set.
@@ -117,6 +144,64 @@ func allocate() (*Server, error) {
 		return nil, err
 	}
 	return &Server{binaries: binaries, account: account, directory: directory, release: useTemplate()}, nil
+}
+
+// template is the result of one initdb, which every server copies: that is faster than
+// initdb. It is removed with the last server.
+var template struct {
+	mu        sync.Mutex
+	servers   int
+	directory string // empty before the first server
+}
+
+// useTemplate counts a server until it calls release.
+func useTemplate() (release func() error) {
+	template.mu.Lock()
+	defer template.mu.Unlock()
+	template.servers++
+	return sync.OnceValue(func() error {
+		template.mu.Lock()
+		defer template.mu.Unlock()
+		if template.servers--; template.servers > 0 {
+			return nil
+		}
+		err := os.RemoveAll(template.directory)
+		template.directory = ""
+		return err
+	})
+}
+
+func (s *Server) copyTemplate() error {
+	data, err := s.makeTemplate()
+	if err != nil {
+		return err
+	}
+	output, err := process.Command(s.account, s.directory, "/bin/cp", "-pR", data, s.data()).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("pgserver: copy the template: %w\n%s", err, output)
+	}
+	return nil
+}
+
+// makeTemplate runs initdb unless another server has done so, and returns the data
+// directory.
+func (s *Server) makeTemplate() (data string, err error) {
+	template.mu.Lock()
+	defer template.mu.Unlock()
+	if template.directory == "" {
+		directory, err := process.MakeDirectory(s.account)
+		if err != nil {
+			return "", err
+		}
+		// The files need no sync: a crash of the machine ends the test anyway.
+		err = s.run("initdb", "-D", filepath.Join(directory, "data"), "-U", "postgres", "-E", "UTF8", "--locale=C", "--no-sync",
+			"--auth-local=trust", "--auth-host=scram-sha-256")
+		if err != nil {
+			return "", errors.Join(err, os.RemoveAll(directory))
+		}
+		template.directory = directory
+	}
+	return filepath.Join(template.directory, "data"), nil
 }
 
 func (s *Server) setUp(settings []string) error {

@@ -121,29 +121,17 @@ func (n *Node) KillPostgres(t *testing.T) {
 	must(t, syscall.Kill(postmaster, syscall.SIGKILL))
 }
 
-// PausePostgres stops all processes of PostgreSQL with SIGSTOP.
-func (n *Node) PausePostgres(t *testing.T) {
-	t.Helper()
-	must(t, process.SignalChildren(n.postmaster(t), syscall.SIGSTOP, process.Stopped))
-}
-
-// ContinuePostgres ends a pause.
-func (n *Node) ContinuePostgres(t *testing.T) {
-	t.Helper()
-	must(t, process.Resume(n.postmaster(t)))
-}
-
 // Pause stops PostgreSQL and Patroni with SIGSTOP, as a machine that hangs.
 func (n *Node) Pause(t *testing.T) {
 	t.Helper()
 	must(t, syscall.Kill(n.pidIn("agent.pid"), syscall.SIGSTOP))
-	n.PausePostgres(t)
+	must(t, process.SignalChildren(n.postmaster(t), syscall.SIGSTOP, process.Stopped))
 }
 
 // Continue ends a [Node.Pause].
 func (n *Node) Continue(t *testing.T) {
 	t.Helper()
-	n.ContinuePostgres(t)
+	must(t, process.Resume(n.postmaster(t)))
 	must(t, syscall.Kill(n.pidIn("agent.pid"), syscall.SIGCONT))
 }
 
