@@ -451,9 +451,10 @@ func settingsTextProblem(text string) string {
 
 // checkType reports what of settings does not fit the type that value points to.
 func checkType(raw json.RawMessage, value any, found *problems) {
-	fits := checkShape(settingsMember, raw, reflect.TypeOf(value), found)
+	before := len(found.All())
+	checkShape(settingsMember, raw, reflect.TypeOf(value), found)
 	err := json.Unmarshal(raw, value)
-	if err != nil && fits {
+	if err != nil && len(found.All()) == before {
 		found.Report(settingsMember, strictjson.WrongType, shapeProblem(reflect.TypeOf(value).Elem(), err))
 	}
 	if _, isDecoded := errors.AsType[*json.UnmarshalTypeError](err); err != nil && !isDecoded {
@@ -490,11 +491,10 @@ func hasOwnDecoder(t reflect.Type) bool {
 
 // checkShape reports every member that a Go type does not have, and every value that it cannot
 // hold: encoding/json reports the first one only, and no paths of unknown members.
-func checkShape(path string, raw []byte, t reflect.Type, found *problems) (fits bool) {
+func checkShape(path string, raw []byte, t reflect.Type, found *problems) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	fits = true
 	switch first, kind := raw[0], t.Kind(); {
 	case hasOwnDecoder(t):
 	case first == '{' && kind == reflect.Struct:
@@ -502,30 +502,27 @@ func checkShape(path string, raw []byte, t reflect.Type, found *problems) (fits 
 			field, isKnown := fieldOf(t, name)
 			if below := strictjson.Join(path, name); !isKnown {
 				found.ReportUnknown(below, strictjson.UnknownField, "is not a known field")
-				fits = false
 			} else if !strings.HasSuffix(field.Tag.Get("json"), ",string") {
-				fits = checkShape(below, value, field.Type, found) && fits
+				checkShape(below, value, field.Type, found)
 			}
 		}
-		return fits
+		return
 	case first == '{' && kind == reflect.Map && t.Key().Kind() == reflect.String:
 		for name, value := range strictjson.InOrder(raw) {
-			fits = checkShape(strictjson.Join(path, name), value, t.Elem(), found) && fits
+			checkShape(strictjson.Join(path, name), value, t.Elem(), found)
 		}
-		return fits
+		return
 	case first == '[' && (kind == reflect.Slice || kind == reflect.Array):
 		var list []json.RawMessage
 		_ = json.Unmarshal(raw, &list) // it is valid JSON
 		for i, value := range list {
-			fits = checkShape(fmt.Sprintf("%s[%d]", path, i), value, t.Elem(), found) && fits
+			checkShape(fmt.Sprintf("%s[%d]", path, i), value, t.Elem(), found)
 		}
-		return fits
+		return
 	}
 	if err := json.Unmarshal(raw, reflect.New(t).Interface()); err != nil {
 		found.Report(path, strictjson.WrongType, shapeProblem(t, err))
-		return false
 	}
-	return true
 }
 
 // fieldOf returns the field of a struct that encoding/json decodes a member into.
