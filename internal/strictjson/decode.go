@@ -362,26 +362,20 @@ func (v Value) texts(target reflect.Value) {
 		}
 	}
 	for name, data := range InOrder(v.data) {
-		member := v.member(name, data)
-		text, problem := member.Text()
-		code := ""
-		isRemoved := v.isPatch && member.First() == 'n'
-		switch {
-		case isRemoved:
-			problem = ""
+		key, member := reflect.ValueOf(name), v.member(name, data)
+		texts.SetMapIndex(key, reflect.Value{}) // no other check reports an invalid member again
+		switch text, problem := member.Text(); {
+		case given[name]:
+			member.reportMember(Duplicate, "must not be given more than once")
+		case v.isPatch && member.First() == 'n':
 		case member.First() != '"':
-			code = WrongType
-		}
-		if given[name] {
-			code, problem = Duplicate, "must not be given more than once"
-		}
-		given[name] = true
-		member.reportMember(code, problem)
-		if key := reflect.ValueOf(name); isRemoved || problem != "" { // no other check reports it again
-			texts.SetMapIndex(key, reflect.Value{})
-		} else {
+			member.reportMember(WrongType, problem)
+		case problem != "":
+			member.reportMember("", problem)
+		default:
 			texts.SetMapIndex(key, reflect.ValueOf(text).Convert(target.Type().Elem()))
 		}
+		given[name] = true
 	}
 	target.Set(texts)
 }
