@@ -15,6 +15,7 @@ import (
 // TestPostgres_ClientKilledWhileWriting kills a child that writes to PostgreSQL
 // with many goroutines. The next child continues with the same schema.
 func TestPostgres_ClientKilledWhileWriting(t *testing.T) {
+	t.Parallel()
 	server := pgserver.Start(t)
 	given := task{location: location{postgresStore, server.ConnString() + pgtest.SessionName(childName), "crash"}}
 	killWhileWriting(t, given, func(after uint64) contents {
@@ -26,6 +27,7 @@ func TestPostgres_ClientKilledWhileWriting(t *testing.T) {
 // TestPostgres_ClientKilledWhileCreatingSchema kills a child in its first moments.
 // The schema is then absent, or whole.
 func TestPostgres_ClientKilledWhileCreatingSchema(t *testing.T) {
+	t.Parallel()
 	server := pgserver.Start(t)
 	absent, whole := 0, 0
 	for round := range *rounds {

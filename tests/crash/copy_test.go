@@ -24,6 +24,7 @@ var relayers = flag.Int("relayers", 6_000, "number of relayers to copy; 100_000 
 // TestCopy_BoltToPostgresAndBack copies all relayers from a file to PostgreSQL, and
 // from there into another file. Each copy is interrupted twice.
 func TestCopy_BoltToPostgresAndBack(t *testing.T) {
+	t.Parallel()
 	server := pgserver.Start(t)
 	origin := location{Store: boltStore, Path: filepath.Join(t.TempDir(), "origin.db")}
 	there := location{Store: postgresStore, Path: server.ConnString() + pgtest.SessionName(childName)}

@@ -21,6 +21,7 @@ func openTwo(t *testing.T, connString string, options ...postgres.Option) []*pos
 // TestPostgres_ServerKilled kills the server while two stores write to it, and
 // starts it again with the same files.
 func TestPostgres_ServerKilled(t *testing.T) {
+	t.Parallel()
 	server := pgserver.Start(t)
 	surviveFaults(t, server, openTwo(t, server.ConnString()), func(round int) {
 		if err := server.Kill(); err != nil {
@@ -36,6 +37,7 @@ func TestPostgres_ServerKilled(t *testing.T) {
 // all sessions and recovers. Unlike a kill of the whole server, this can happen in
 // the middle of a commit.
 func TestPostgres_SessionKilled(t *testing.T) {
+	t.Parallel()
 	server := pgserver.Start(t)
 	surviveFaults(t, server, openTwo(t, server.ConnString()), func(int) { killSession(t, server) })
 }
@@ -59,6 +61,7 @@ func killSession(t *testing.T, server *pgserver.Server) {
 // TestPostgres_ServerHangs pauses the server, at times for longer than the timeout
 // of the stores. The server then carries out requests whose client has left.
 func TestPostgres_ServerHangs(t *testing.T) {
+	t.Parallel()
 	server := pgserver.Start(t)
 	timeouts := []postgres.Option{postgres.WithTimeout(500 * time.Millisecond), postgres.WithConnectTimeout(5 * time.Second)}
 	pgtest.Open(t, server.ConnString()) // creating the schema can take longer than these timeouts
@@ -76,6 +79,7 @@ func TestPostgres_ServerHangs(t *testing.T) {
 // TestPostgres_ConnectionsCut cuts connections between two stores and their server
 // at each moment of a write.
 func TestPostgres_ConnectionsCut(t *testing.T) {
+	t.Parallel()
 	server := pgserver.Start(t)
 	p := startProxy(t, server)
 	f := surviveFaults(t, server, openTwo(t, p.connString(server)), func(int) {

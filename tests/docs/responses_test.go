@@ -84,6 +84,7 @@ var varying = regexp.MustCompile(`(?m)(^id: |"complete_ms":|"revision":|"time":"
 
 // The stream of docs/http.md is that of a server: the relayer of the README, which is paused.
 func TestPages_StreamEvents(t *testing.T) {
+	t.Parallel()
 	manager, handler := newAPI(t, relayer.CreateRequest{ID: "sepolia-1", Name: "Sepolia", Network: "sepolia", NetworkType: relayer.EVM, SignerID: "local-signer"})
 	server := httptest.NewServer(handler)
 	defer server.Close()

@@ -20,6 +20,7 @@ func TestREADME_FirstSnippetIsMinimalExample(t *testing.T) {
 // repository. Only pages other than the README may show single statements, which are not compiled.
 // A text block that follows a program is its output.
 func TestSnippets(t *testing.T) {
+	t.Parallel()
 	module, count := newModule(t), 0
 	outputs := make(map[string]string) // by directory
 	for name, page := range pages(t) {

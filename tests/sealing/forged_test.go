@@ -369,11 +369,7 @@ func TestForgedPart_ClearIsAcceptedWithoutOnly(t *testing.T) {
 	f.write([]byte(`{"custom_rpc_urls":[{"url":"` + forgedURL + `","weight":100}]}`))
 	lax, err := managerWith(f.store, ringWith(t, "k2", "new", "k1", "value"))
 	must(t, err)
-	for id, err := range lax.store.Reseal(t.Context()) {
-		if err != nil {
-			t.Errorf("%s: %v", id, err)
-		}
-	}
+	lax.reseal(t)
 	f.m = f.manager(ringWith(t, "k2", "new"))
 	if got := relayerOutcome(f.m.Get(t.Context(), "a")); got != "forged" {
 		t.Errorf("the URL is %s, want the forged one", got)

@@ -18,7 +18,6 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/bolt"
-	"github.com/go-relayer/relayer/store/memory"
 	"github.com/go-relayer/relayer/store/postgres"
 	"github.com/go-relayer/relayer/store/postgres/pgserver"
 	"github.com/go-relayer/relayer/store/transfer"
@@ -123,14 +122,7 @@ func useStore(t *testing.T, db relayer.Store, seals bool) {
 	}
 	rotated, err := managerOn(db, "k2", "k1")
 	must(t, err)
-	count := 0
-	for id, err := range rotated.store.Reseal(t.Context()) {
-		if err != nil {
-			t.Fatalf("%s: %v", id, err)
-		}
-		count++
-	}
-	if count != 40 {
+	if count := rotated.reseal(t); count != 40 {
 		t.Errorf("%d relayers were sealed again, want 40", count)
 	}
 }
@@ -275,11 +267,7 @@ func TestPostgres_ResealedTables(t *testing.T) {
 	}
 	m, err := managerOn(store, "k1")
 	must(t, err)
-	for id, err := range m.store.Reseal(t.Context()) {
-		if err != nil {
-			t.Fatalf("%s: %v", id, err)
-		}
-	}
+	m.reseal(t)
 	if err := store.Close(); err != nil {
 		t.Error(err)
 	}
@@ -315,20 +303,4 @@ func copyTables(t *testing.T, conn *pgx.Conn) (directory string) {
 		must(t, file.Close())
 	}
 	return directory
-}
-
-// A copy moves sealed parts as they are, also between different stores.
-func TestCopy_BetweenStores(t *testing.T) {
-	t.Parallel()
-	server := pgserver.Start(t)
-	source := memory.New()
-	useStore(t, source, true)
-	destination := pgtest.Open(t, server.ConnString())
-	must(t, transfer.Copy(t.Context(), destination, source))
-	m, err := managerOn(destination, "k2")
-	must(t, err)
-	endpoints, err := m.RPCURLs(t.Context(), "r42")
-	if err != nil || len(endpoints) != 4 || endpoints[0].URL != secretURLs(142)[0].URL {
-		t.Errorf("the copy has the URLs %v; error %v", endpoints, err)
-	}
 }

@@ -212,11 +212,7 @@ func finishRotation(t *testing.T, location string, round int) (isInterrupted boo
 		counts, err := m.store.Count(t.Context())
 		must(t, err)
 		isInterrupted = countsByID(counts)[keyOf(round-1)] > writers
-		for id, err := range m.store.Reseal(t.Context()) {
-			if err != nil {
-				t.Fatalf("round %d: %s: %v", round, id, err)
-			}
-		}
+		m.reseal(t)
 	})
 	return isInterrupted
 }

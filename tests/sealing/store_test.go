@@ -93,6 +93,18 @@ func managerWith(db relayer.Store, keys sealed.Keys, options ...sealed.Option) (
 	return sealedManager{m, store}, err
 }
 
+// reseal seals all relayers under the primary key, and returns how many were under another one.
+func (m sealedManager) reseal(t *testing.T) (count int) {
+	t.Helper()
+	for id, err := range m.store.Reseal(t.Context()) {
+		if err != nil {
+			t.Fatalf("%s: %v", id, err)
+		}
+		count++
+	}
+	return count
+}
+
 // eachLocation runs a test on a file and on a PostgreSQL database. The function settled
 // waits until no request of a killed child is left.
 func eachLocation(t *testing.T, test func(t *testing.T, location string, settled func())) {
