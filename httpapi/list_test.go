@@ -3,6 +3,9 @@ package httpapi_test
 import (
 	"fmt"
 	"net/http"
+	"net/url"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/go-relayer/relayer"
@@ -56,4 +59,91 @@ func TestList_Pages(t *testing.T) {
 			}
 		})
 	}
+}
+
+// cursorPage is a page of a list by cursors.
+type cursorPage struct {
+	Data       []relayer.Relayer
+	Next       *string
+	Position   *string
+	Pagination map[string]int
+}
+
+func (s *service) after(cursor, more string) cursorPage {
+	s.t.Helper()
+	got := s.do("GET", collection+"?after="+url.QueryEscape(cursor)+more, "")
+	if got.status != http.StatusOK {
+		s.t.Fatalf("after %q: %d %s", cursor, got.status, got.body)
+	}
+	return decode[cursorPage](s.t, got.body)
+}
+
+func (p cursorPage) ids() (ids []string) {
+	for _, r := range p.Data {
+		ids = append(ids, r.ID)
+	}
+	return ids
+}
+
+func TestList_Cursor(t *testing.T) {
+	s := serveAs(t, validTokens, []relayer.Option{relayer.WithMaxPerPage(100)})
+	for i := range 5 {
+		s.create(minimal(fmt.Sprintf(`,"id":"r-%d"`, i)))
+	}
+	first := s.after("", "&per_page=2")
+	if want := map[string]int{"per_page": 2, "total_items": 5}; fmt.Sprint(first.Pagination) != fmt.Sprint(want) {
+		t.Errorf("the pagination is %v, want %v", first.Pagination, want)
+	}
+	if !slices.Equal(first.ids(), []string{"r-0", "r-1"}) || first.Next == nil || first.Position == nil || *first.Position == "" {
+		t.Fatalf("the first page is %+v", first)
+	}
+	second := s.after(*first.Next, "&per_page=2")
+	third := s.after(*second.Next, "&per_page=2")
+	if !slices.Equal(second.ids(), []string{"r-2", "r-3"}) || !slices.Equal(third.ids(), []string{"r-4"}) {
+		t.Errorf("the pages are %q and %q", second.ids(), third.ids())
+	}
+	if third.Next != nil || third.Position == nil {
+		t.Errorf("the last page is %+v", third)
+	}
+	if full := s.after("", "&per_page=5"); len(full.Data) != 5 || full.Next != nil {
+		t.Errorf("a full last page is %+v", full)
+	}
+	if none := s.after("", "&per_page=0"); none.Data == nil || len(none.Data) != 0 || none.Next != nil || none.Position == nil || none.Pagination["total_items"] != 5 {
+		t.Errorf("per_page=0: %+v", none)
+	}
+	if most := s.after("", "&per_page=4294967295"); most.Pagination["per_page"] != 100 {
+		t.Errorf("the pagination is %v", most.Pagination)
+	}
+	filtered := s.after(*first.Next, "&id=r-0&id=r-4")
+	if !slices.Equal(filtered.ids(), []string{"r-4"}) || filtered.Pagination["total_items"] != 2 {
+		t.Errorf("with a filter: %+v", filtered)
+	}
+	plain := s.do("GET", collection+"?page=1", "").body
+	if strings.Contains(plain, `"position"`) || strings.Contains(plain, `"next"`) {
+		t.Errorf("without after: %s", plain)
+	}
+}
+
+// TestList_PositionResumesStream: a stream from the position of a page has exactly the
+// changes after the page, if its selection is the same.
+func TestList_PositionResumesStream(t *testing.T) {
+	s := serve(t, httpapi.WithRateLimit(0, 0))
+	s.create(minimal(`,"id":"before"`))
+	all, filtered := s.after("", ""), s.after("", "&paused=false")
+	s.create(minimal(`,"id":"r-1"`))
+	s.patch(`{"paused":true}`)
+
+	w := s.watch(with("Last-Event-ID", *all.Position))
+	w.want("created", "r-1")
+	w.want("updated", "r-1")
+	again := s.after("", "")
+	s.create(minimal(`,"id":"r-2"`))
+	s.watch(with("Last-Event-ID", *again.Position)).want("created", "r-2")
+
+	w = openStream(t, http.DefaultClient, s.url, "?paused=false", with("Last-Event-ID", *filtered.Position))
+	w.want("created", "r-1")
+	w.want("deleted", "r-1")
+	w.want("created", "r-2")
+	openStream(t, http.DefaultClient, s.url, "?paused=false", with("Last-Event-ID", *all.Position)).wantResync()
+	s.watch(with("Last-Event-ID", *filtered.Position)).wantResync()
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -103,19 +102,9 @@ func TestMaxPendingBytes_Bodies(t *testing.T) {
 		slow, complete := io.Pipe()
 		var running sync.WaitGroup
 		send := func(actor string, length int64, body io.Reader) *result {
-			request := httptest.NewRequest("POST", collection, body)
-			request.ContentLength = length
-			request.Header.Set("Content-Type", "application/json")
-			request.Header.Set("Authorization", "Bearer "+actor)
-			got := new(result)
-			running.Go(func() {
-				status := statusOf(api, request)
-				got.mu.Lock()
-				defer got.mu.Unlock()
-				got.status = status
-			})
-			synctest.Wait()
-			return got
+			request := newRequest(t.Context(), "POST", collection, "", as(actor))
+			request.Body, request.ContentLength = io.NopCloser(body), length
+			return begin(&running, func() int { return statusOf(api, request) })
 		}
 		expect := func(want int, got *result) {
 			t.Helper()

@@ -43,17 +43,21 @@ func (r *result) get() int {
 	return r.status
 }
 
-// begin sends a request of an actor, and returns when it is blocked or has ended.
-func (o *occupation) begin(actor string) *result {
+// begin sends a request in running, and returns when it is blocked or has ended.
+func begin(running *sync.WaitGroup, send func() int) *result {
 	got := new(result)
-	o.running.Go(func() {
-		status := o.send(o.t.Context(), actor)
+	running.Go(func() {
+		status := send()
 		got.mu.Lock()
 		defer got.mu.Unlock()
 		got.status = status
 	})
 	synctest.Wait()
 	return got
+}
+
+func (o *occupation) begin(actor string) *result {
+	return begin(&o.running, func() int { return o.send(o.t.Context(), actor) })
 }
 
 func (o *occupation) send(ctx context.Context, actor string) int {

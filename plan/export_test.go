@@ -93,24 +93,6 @@ func TestExport_NewerRelayer(t *testing.T) {
 	}
 }
 
-// Apply, export, and apply again: the second plan of the file has no changes.
-func TestExport_RoundTrip(t *testing.T) {
-	for _, options := range [][]relayer.Option{nil, {relayer.WithNetworkRules()}} {
-		m := newManager(t, options...)
-		desired := parse(t, publicConfig).Relayers
-		mustApply(t, newPlan(t, m, desired, plan.Options{Prune: true}))
-		expectNoChanges(t, m, desired)
-
-		masked, err := plan.Export(t.Context(), m, relayer.Selector{})
-		if err != nil || strings.Contains(string(masked), secret) {
-			t.Fatalf("error %v: %s", err, masked)
-		}
-		exported := parse(t, string(masked)).Relayers
-		expectNoChanges(t, m, exported)
-		expectNoChanges(t, &remote{Registry: m}, exported)
-	}
-}
-
 func expectNoChanges(t *testing.T, registry relayer.Registry, relayers []relayer.CreateRequest) {
 	t.Helper()
 	if p := newPlan(t, registry, relayers, plan.Options{Prune: true}); p.HasChanges() || p.Err() != nil {
