@@ -108,10 +108,7 @@ func TestMasking_EveryOutput(t *testing.T) {
 		urls := rapid.SliceOfN(rapid.Custom(drawURL).Filter(isFull), 1, 4).Draw(t, "urls")
 		req := drawRequest(t, urls)
 		ctx := context.Background()
-		manager, err := relayer.New(memory.New())
-		if err != nil {
-			t.Fatal(err)
-		}
+		manager := must(relayer.New(memory.New()))(t)
 		r, err := manager.Create(ctx, req)
 		if err != nil {
 			t.Fatalf("create: %v", err)
