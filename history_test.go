@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/examples/mapstore"
@@ -107,6 +109,41 @@ func TestHistory_OfOneRelayer(t *testing.T) {
 	if got, _ := lines(t, m, relayer.HistoryQuery{ID: "r", Before: 1}); len(got) != 0 {
 		t.Errorf("before the first: %q", got)
 	}
+}
+
+// Filters select changes by actor, action and time. A filter that selects none is no unknown relayer.
+func TestHistory_Filters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newManager(t)
+		began := time.Now()
+		mustCreate(t, m, named("r", "n0"))
+		for i, actor := range []string{"ann", "bob", "ann"} {
+			time.Sleep(time.Hour)
+			mustChange(t, m, actor, "r", fmt.Appendf(nil, `{"name":"n%d"}`, i+1))
+		}
+		after := func(hours time.Duration) time.Time { return began.Add(hours * time.Hour) }
+		for want, query := range map[string]relayer.HistoryQuery{
+			"n3 n1":    {Actor: "ann"},
+			"n0":       {Action: relayer.ActionCreate},
+			"n3 n2":    {Since: after(2)},
+			"n1 n0":    {Until: after(2)},
+			"n2":       {Actor: "bob", Action: relayer.ActionUpdate, Since: after(1), Until: after(3)},
+			"":         {Actor: "cat"},
+			"n3 n2 n1": {Since: after(1).Add(-time.Second)},
+		} {
+			for _, id := range []string{"r", ""} {
+				query.ID = id
+				changes, next, err := m.History(t.Context(), query)
+				var names []string
+				for _, change := range changes {
+					names = append(names, change.Relayer.Name)
+				}
+				if got := strings.Join(names, " "); err != nil || next != 0 || got != want {
+					t.Errorf("%+v: %q before %d, error %v, want %q", query, got, next, err, want)
+				}
+			}
+		}
+	})
 }
 
 func TestHistory_Errors(t *testing.T) {
@@ -223,11 +260,11 @@ func TestHistory_OfView(t *testing.T) {
 
 // A view of full URLs returns documents that differ from others by the URLs only.
 func TestDocuments_WithFullURLs(t *testing.T) {
-	for _, name := range []string{"clear", "sealed"} {
-		t.Run(name, func(t *testing.T) {
+	for _, isSealed := range []bool{false, true} {
+		t.Run(fmt.Sprint("sealed ", isSealed), func(t *testing.T) {
 			store := memory.New()
 			m := managerOf(t, store)
-			if name == "sealed" {
+			if isSealed {
 				m = managerOf(t, sealing(t, store, ringOf(t, "k1")))
 			}
 			none := minimal("none")
@@ -236,17 +273,17 @@ func TestDocuments_WithFullURLs(t *testing.T) {
 			if r := mustGet(t, m, "none"); r.CustomRPCURLs == nil {
 				t.Error("an empty list is read as nil")
 			}
-			watched := m.Documents().WithFullURLs().Watch(t.Context(), relayer.WatchQuery{})
+			full := m.Documents().WithFullURLs()
+			watched := full.Watch(t.Context(), relayer.WatchQuery{})
 			mustCreate(t, m, withURLs("r", "https://user:pw@a.example/v2/\"<KEY", "wss://b.example/é"))
 			masked := must(m.Documents().Get(t.Context(), "r"))(t)
 			want := strings.NewReplacer(`https://a.example/***`, `https://user:pw@a.example/v2/\"<KEY`, `wss://b.example/***`, `wss://b.example/é`).Replace(string(masked.JSON))
-			got, err := m.Documents().WithFullURLs().Get(t.Context(), "r")
-			if err != nil || string(got.JSON) != want || got.SealError != nil || got.Revision != masked.Revision {
-				t.Errorf("got %s, %v, want %s", got.JSON, err, want)
+			if got := must(full.Get(t.Context(), "r"))(t); string(got.JSON) != want || got.SealError != nil || got.Revision != masked.Revision {
+				t.Errorf("got %s, want %s", got.JSON, want)
 			}
-			page, err := m.Documents().WithFullURLs().List(t.Context(), relayer.ListQuery{})
-			if err != nil || len(page.Documents) != 2 || string(page.Documents[1].JSON) != want || string(page.Documents[0].JSON) != storedDocument(t, m, "none") {
-				t.Errorf("listed %+v, %v", page, err)
+			page := must(full.List(t.Context(), relayer.ListQuery{}))(t)
+			if len(page.Documents) != 2 || string(page.Documents[1].JSON) != want || string(page.Documents[0].JSON) != storedDocument(t, m, "none") {
+				t.Errorf("listed %+v", page)
 			}
 			for change, err := range watched {
 				if err != nil || string(change.Document.JSON) != want {
@@ -255,9 +292,9 @@ func TestDocuments_WithFullURLs(t *testing.T) {
 				break
 			}
 			for keys, other := range map[string]relayer.Store{"no keys": store, "other keys": sealing(t, store, ringOf(t, "other"))} {
-				locked, err := managerOf(t, other).Documents().WithFullURLs().Get(t.Context(), "r")
-				if err != nil || (name == "sealed") != (string(locked.JSON) == string(masked.JSON)) || (name == "sealed") != errors.Is(locked.SealError, relayer.ErrSealed) {
-					t.Errorf("%s: %s, seal error %v, error %v", keys, locked.JSON, locked.SealError, err)
+				locked := must(managerOf(t, other).Documents().WithFullURLs().Get(t.Context(), "r"))(t)
+				if isSealed != (string(locked.JSON) == string(masked.JSON)) || isSealed != errors.Is(locked.SealError, relayer.ErrSealed) {
+					t.Errorf("%s: %s, seal error %v", keys, locked.JSON, locked.SealError)
 				}
 			}
 		})
