@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/httpapi"
@@ -44,12 +45,19 @@ func TestLastChange(t *testing.T) {
 	if err := c.Delete(ctx, "a", relayer.Reason("deleted")); err != nil {
 		t.Fatal(err)
 	}
-	for id, wanted := range map[string]string{
-		"a": "deleted, enabled, disabled, paused, updated, patched, Grund für alles",
-		"":  "deleted, , enabled, disabled, paused, updated, patched, Grund für alles",
+	for _, test := range []struct {
+		query relayer.HistoryQuery
+		want  string // the reasons
+	}{
+		{relayer.HistoryQuery{ID: "a", Limit: 4}, "deleted, enabled, disabled, paused, updated, patched, Grund für alles"},
+		{relayer.HistoryQuery{Limit: 4}, "deleted, , enabled, disabled, paused, updated, patched, Grund für alles"},
+		{relayer.HistoryQuery{Action: relayer.ActionPause}, "paused"},
+		{relayer.HistoryQuery{Actor: "nobody"}, ""},
+		{relayer.HistoryQuery{Since: time.Now().Add(time.Hour)}, ""},
+		{relayer.HistoryQuery{Until: time.Now().Add(-time.Hour)}, ""},
 	} {
 		var reasons []string
-		query := relayer.HistoryQuery{ID: id, Limit: 4}
+		query := test.query
 		for isLast := false; !isLast; isLast = query.Before == 0 {
 			want, wantNext, wantErr := m.History(ctx, query)
 			got, next, err := c.History(ctx, query)
@@ -66,8 +74,8 @@ func TestLastChange(t *testing.T) {
 			}
 			query.Before = next
 		}
-		if got := strings.Join(reasons, ", "); got != wanted {
-			t.Errorf("the reasons of %q are %s, want %s", id, got, wanted)
+		if got := strings.Join(reasons, ", "); got != test.want {
+			t.Errorf("%+v: the reasons are %s, want %s", test.query, got, test.want)
 		}
 	}
 }

@@ -458,6 +458,22 @@ func TestMirror_Unreachable(t *testing.T) {
 	})
 }
 
+// A change without a time, as a server may send it, leaves the age of the view as it is.
+func TestMirror_ChangeWithoutTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, "a")
+		m := open(t, source, relayer.Selector{})
+		synctest.Wait() // until it watches
+		source.onChange = func(change *relayer.Change) { change.Time = time.Time{} }
+		before := m.CaughtUp()
+		pause(t, source.Manager)
+		synctest.Wait()
+		if r, err := m.Get(t.Context(), "a"); err != nil || !r.Paused || !m.CaughtUp().Equal(before) {
+			t.Errorf("the relayer is %v, error %v, in a view of %v, want %v", r, err, m.CaughtUp(), before)
+		}
+	})
+}
+
 // A failing registry is read at most as often as the backoff permits.
 func TestMirror_Backoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
