@@ -180,10 +180,8 @@ func TestAuthorizer_Refusal(t *testing.T) {
 	for _, r := range authorizedRequests {
 		for _, body := range []string{r.body, "{"} {
 			for _, contentType := range []string{"application/json", "text/plain"} {
-				got := s.do(r.method, withParameter(r.path, "page=x"), body, with("Content-Type", contentType), with("If-Match", `"0"`), with("If-None-Match", "*"))
-				if got.status != http.StatusForbidden {
-					t.Errorf("%s %s returned %d", r.method, r.path, got.status)
-				}
+				headers := []header{with("Content-Type", contentType), with("If-Match", `"0"`), with("If-None-Match", "*")}
+				got := s.expect(http.StatusForbidden, r.method, withParameter(r.path, "page=x"), body, headers...)
 				if r.method != "HEAD" {
 					wantFailure(t, got, http.StatusForbidden, "Forbidden")
 				}
@@ -267,11 +265,7 @@ func TestAccess(t *testing.T) {
 		})
 	}
 	s, a := serveAuthorized(t)
-	if got := s.do("HEAD", access, ""); got.status != http.StatusOK {
-		t.Errorf("HEAD returned %d", got.status)
-	}
+	s.expect(http.StatusOK, "HEAD", access, "")
 	a.set(failingWith(errors.New("directory broke")))
-	if got := s.do("GET", access, ""); got.status != http.StatusServiceUnavailable {
-		t.Errorf("a fault of the authorizer returned %d", got.status)
-	}
+	s.expect(http.StatusServiceUnavailable, "GET", access, "")
 }

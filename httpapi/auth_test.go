@@ -20,9 +20,7 @@ const (
 func TestAuth_Header(t *testing.T) {
 	s := serve(t)
 	for _, scheme := range []string{"Bearer ", "bearer ", "BEARER ", "Bearer   "} {
-		if got := s.do("GET", collection, "", with("Authorization", scheme+validToken)); got.status != http.StatusOK {
-			t.Errorf("%q returned %d", scheme, got.status)
-		}
+		s.expect(http.StatusOK, "GET", collection, "", with("Authorization", scheme+validToken))
 	}
 	for _, c := range []struct {
 		values []string
@@ -53,9 +51,7 @@ func TestAuth_Header(t *testing.T) {
 			t.Errorf("%.60q: WWW-Authenticate is %q, want %q", c.values, got.header.Get("WWW-Authenticate"), c.want)
 		}
 	}
-	if got := s.do("GET", collection+"?access_token="+validToken, "", with("Authorization")); got.status != http.StatusUnauthorized {
-		t.Errorf("a token in the query returned %d", got.status)
-	}
+	s.expect(http.StatusUnauthorized, "GET", collection+"?access_token="+validToken, "", with("Authorization"))
 }
 
 // TestTokens_Rotation replaces tokens: those that are removed move no name to another token.
@@ -109,9 +105,7 @@ func TestAuthenticator(t *testing.T) {
 		{"mallory", 401}, {"mallory", 401}, {"no-id", 503}, {"down", 503}, {"broken", 503}, {"panic", 500}, {"", 401},
 		{"alice", 200}, {"alice", 429}, {"bob", 200}, // each actor has its own rate
 	} {
-		if got := s.do("GET", collection, "", as(c.token)); got.status != c.want {
-			t.Errorf("%s returned %d, want %d: %s", c.token, got.status, c.want, got.body)
-		}
+		s.expect(c.want, "GET", collection, "", as(c.token))
 	}
 }
 
@@ -124,9 +118,7 @@ func TestTrustHost(t *testing.T) {
 		user string
 		want int
 	}{{"alice", 200}, {"alice", 429}, {"bob", 200}, {"", 401}, {"", 401}} {
-		if got := s.do("GET", collection, "", with("Authorization"), with("X-User", c.user)); got.status != c.want {
-			t.Errorf("%q returned %d, want %d", c.user, got.status, c.want)
-		}
+		s.expect(c.want, "GET", collection, "", with("Authorization"), with("X-User", c.user))
 	}
 }
 

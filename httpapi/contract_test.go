@@ -35,14 +35,10 @@ func TestMaxBodyBytes(t *testing.T) {
 	check := s.unchanged()
 	wantRejected(t, s.do("POST", collection, fits+" "), http.StatusRequestEntityTooLarge, "", "the body must be at most 200 bytes")
 	check()
-	if got := s.do("POST", collection, fits); got.status != http.StatusCreated {
-		t.Errorf("a body of exactly the limit returned %d", got.status)
-	}
+	s.expect(http.StatusCreated, "POST", collection, fits)
 	s = serve(t)
 	fits = minimal("") + strings.Repeat(" ", 1<<20-len(minimal("")))
-	if got := s.do("POST", collection, fits); got.status != http.StatusCreated {
-		t.Errorf("a body of the default limit of 1 MiB returned %d", got.status)
-	}
+	s.expect(http.StatusCreated, "POST", collection, fits)
 }
 
 // writes has a request for each write of one relayer.
@@ -92,9 +88,7 @@ func TestWrite_Header(t *testing.T) {
 		with("Content-Type", "application/json"), with("Content-Type", "application/json; charset=utf-8"), with("Content-Type", "Application/JSON;charset=UTF-8"),
 		with("Content-Encoding", "identity"), with("Content-Encoding", "Identity"), with("Content-Encoding", ""),
 	} {
-		if got := s.do("POST", collection, minimal(""), h); got.status != http.StatusCreated {
-			t.Errorf("%q returned %d", h, got.status)
-		}
+		s.expect(http.StatusCreated, "POST", collection, minimal(""), h)
 	}
 }
 
@@ -125,15 +119,11 @@ func TestRateLimit(t *testing.T) {
 			t.Errorf("Retry-After is %q, want 100 seconds", after)
 		}
 	}
-	if got := s.do("HEAD", collection, ""); got.status != http.StatusTooManyRequests {
-		t.Errorf("HEAD above the rate limit returned %d", got.status)
-	}
+	s.expect(http.StatusTooManyRequests, "HEAD", collection, "")
 	for range 20 {
 		s.create(minimal(`,"id":"r-1"`))
 		for _, method := range []string{"PATCH", "DELETE"} {
-			if got := s.do(method, one, "{}"); got.status != http.StatusOK {
-				t.Fatalf("%s returned %d", method, got.status)
-			}
+			s.expect(http.StatusOK, method, one, "{}")
 		}
 	}
 }
@@ -259,13 +249,9 @@ func TestGet_IfNoneMatch(t *testing.T) {
 		}
 	}
 	for _, value := range []string{`"x"`, strings.Trim(tag, `"`), `w/` + tag, `"` + tag, "", `"x", *`} {
-		if got := s.do("GET", collection+"/r-1", "", with("If-None-Match", value)); got.status != http.StatusOK {
-			t.Errorf("If-None-Match %q returned %d", value, got.status)
-		}
+		s.expect(http.StatusOK, "GET", collection+"/r-1", "", with("If-None-Match", value))
 	}
-	if got := s.do("GET", collection+"/nobody", "", with("If-None-Match", "*")); got.status != http.StatusNotFound {
-		t.Errorf("an unknown ID returned %d", got.status)
-	}
+	s.expect(http.StatusNotFound, "GET", collection+"/nobody", "", with("If-None-Match", "*"))
 }
 
 func TestCreate_LocationUnderPrefix(t *testing.T) {
@@ -292,12 +278,8 @@ func TestCreate_LocationUnderPrefix(t *testing.T) {
 		if want := prefix + collection + "/" + id; created.header.Get("Location") != want {
 			t.Errorf("Location is %q, want %q", created.header.Get("Location"), want)
 		}
-		if got := s.do("GET", created.header.Get("Location"), ""); got.status != http.StatusOK {
-			t.Errorf("following Location returned %d", got.status)
-		}
-		if got := s.do("GET", prefix+"/nowhere", ""); got.status != http.StatusNotFound {
-			t.Errorf("an unknown path below %q returned %d", prefix, got.status)
-		}
+		s.expect(http.StatusOK, "GET", created.header.Get("Location"), "")
+		s.expect(http.StatusNotFound, "GET", prefix+"/nowhere", "")
 		if got := s.send("GET", prefix+openAPI, "", with("Authorization")); got.status != http.StatusOK {
 			t.Errorf("the document below %q returned %d", prefix, got.status)
 		}

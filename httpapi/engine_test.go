@@ -75,8 +75,6 @@ func TestEngine_NotEnabled(t *testing.T) {
 		for _, method := range []string{"GET", "PUT", "DELETE", "POST"} {
 			wantFailure(t, s.do(method, path, `{"type":"x"}`), http.StatusNotFound, "Not Found")
 		}
-		if got := s.do("HEAD", path, ""); got.status != http.StatusNotFound {
-			t.Errorf("HEAD %s returned %d", path, got.status)
-		}
+		s.expect(http.StatusNotFound, "HEAD", path, "")
 	}
 }

@@ -275,6 +275,16 @@ func (s *service) do(method, path, body string, headers ...header) reply {
 	return got
 }
 
+// expect is do, and checks the status.
+func (s *service) expect(status int, method, path, body string, headers ...header) reply {
+	s.t.Helper()
+	got := s.do(method, path, body, headers...)
+	if got.status != status {
+		s.t.Errorf("%s %s %q returned %d, want %d: %s", method, path, headers, got.status, status, got.body)
+	}
+	return got
+}
+
 // send sends a request with validToken.
 func (s *service) send(method, path, body string, headers ...header) reply {
 	s.t.Helper()
@@ -367,11 +377,7 @@ func wantEnvelope(t *testing.T, got reply) {
 // create posts a body that must be accepted.
 func (s *service) create(body string) relayer.Relayer {
 	s.t.Helper()
-	got := s.do("POST", collection, body)
-	if got.status != http.StatusCreated {
-		s.t.Fatalf("create returned %d: %s", got.status, got.body)
-	}
-	return decode[envelope[relayer.Relayer]](s.t, got.body).Data
+	return decode[envelope[relayer.Relayer]](s.t, s.expect(http.StatusCreated, "POST", collection, body).body).Data
 }
 
 func decode[T any](t *testing.T, body string) T {

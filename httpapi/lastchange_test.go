@@ -145,11 +145,7 @@ type historyPage struct {
 
 func (s *service) history(caller, path string) historyPage {
 	s.t.Helper()
-	got := s.as(caller, "GET", path, "")
-	if got.status != http.StatusOK {
-		s.t.Fatalf("GET %s: %d %s", path, got.status, got.body)
-	}
-	return decode[historyPage](s.t, got.body)
+	return decode[historyPage](s.t, s.expect(http.StatusOK, "GET", path, "", as(caller)).body)
 }
 
 func TestHistory(t *testing.T) {

@@ -104,9 +104,7 @@ func TestIfMatch(t *testing.T) {
 	} {
 		wantFailure(t, got, http.StatusNotFound, "Relayer with ID nobody not found")
 	}
-	if got := s.do("DELETE", one, "", with("If-Match", current)); got.status != http.StatusOK {
-		t.Errorf("a delete of the current revision returned %d", got.status)
-	}
+	s.expect(http.StatusOK, "DELETE", one, "", with("If-Match", current))
 }
 
 // contendedStore is a store on which every update and delete loses a race.

@@ -41,10 +41,7 @@ func TestList_Pages(t *testing.T) {
 	} {
 		t.Run(c.query, func(t *testing.T) {
 			s.t = t
-			got := s.do("GET", collection+c.query, "")
-			if got.status != http.StatusOK {
-				t.Fatalf("returned %d: %s", got.status, got.body)
-			}
+			got := s.expect(http.StatusOK, "GET", collection+c.query, "")
 			page := decode[envelope[[]relayer.Relayer]](t, got.body)
 			if *page.Pagination != c.want {
 				t.Errorf("pagination is %+v, want %+v", *page.Pagination, c.want)
@@ -71,10 +68,7 @@ type cursorPage struct {
 
 func (s *service) after(cursor, more string) cursorPage {
 	s.t.Helper()
-	got := s.do("GET", collection+"?after="+url.QueryEscape(cursor)+more, "")
-	if got.status != http.StatusOK {
-		s.t.Fatalf("after %q: %d %s", cursor, got.status, got.body)
-	}
+	got := s.expect(http.StatusOK, "GET", collection+"?after="+url.QueryEscape(cursor)+more, "")
 	return decode[cursorPage](s.t, got.body)
 }
 

@@ -65,9 +65,7 @@ func TestObserver_PanicAfterCommit(t *testing.T) {
 	}
 	s := serveAs(t, validTokens, []relayer.Option{relayer.WithObserver(panics)})
 	wantFailure(t, s.do("POST", collection, minimal(`,"id":"r-1"`)), http.StatusInternalServerError, "Internal Server Error")
-	if got := s.do("GET", collection+"/r-1", ""); got.status != http.StatusOK {
-		t.Errorf("get returned %d", got.status)
-	}
+	s.expect(http.StatusOK, "GET", collection+"/r-1", "")
 	if log := s.log.String(); !strings.Contains(log, "observer broke") {
 		t.Errorf("the panic is not in the log: %s", log)
 	}
@@ -106,8 +104,6 @@ func wantLifeCycle(t *testing.T, s *service) {
 		{"DELETE", one, "", http.StatusOK},
 		{"GET", one, "", http.StatusNotFound},
 	} {
-		if got := s.do(step.method, step.path, step.body); got.status != step.want {
-			t.Errorf("%s %s returned %d, want %d: %s", step.method, step.path, got.status, step.want, got.body)
-		}
+		s.expect(step.want, step.method, step.path, step.body)
 	}
 }

@@ -31,9 +31,7 @@ func TestOpenAPI_NoToken(t *testing.T) {
 			t.Errorf("%q: HEAD returned %d %v", authorization, head.status, head.header)
 		}
 	}
-	if got := s.do("GET", collection, ""); got.status != http.StatusOK {
-		t.Errorf("a get of the document counts against the rate limit: %d", got.status)
-	}
+	s.expect(http.StatusOK, "GET", collection, "")
 }
 
 // TestOpenAPI_OtherPathsNeedToken: only one spelling of the path needs no token.
@@ -285,9 +283,7 @@ func wantEverywhere(t *testing.T, s *service, status int, headers ...header) {
 	t.Helper()
 	send := func(method, path, body string, more ...header) {
 		t.Helper()
-		if got := s.do(method, path, body, append(more, headers...)...); got.status != status {
-			t.Errorf("%s %s returned %d, want %d", method, path, got.status, status)
-		}
+		s.expect(status, method, path, body, append(more, headers...)...)
 	}
 	for _, r := range authorizedRequests {
 		send(r.method, r.path, r.body)

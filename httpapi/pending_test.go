@@ -27,9 +27,7 @@ func TestMaxPendingBytes_LargeRelayer(t *testing.T) {
 		}
 	}
 	s.do("PATCH", collection+"/r-1", `{"name":"small"}`)
-	if got := s.do("GET", collection+"/r-1", ""); got.status != http.StatusOK {
-		t.Errorf("get of a small relayer returned %d", got.status)
-	}
+	s.expect(http.StatusOK, "GET", collection+"/r-1", "")
 }
 
 // TestMaxPendingBytes_Followers: of many followers that do not read, the limit has room for one

@@ -46,9 +46,7 @@ func TestReveal(t *testing.T) {
 	}
 	w.want("created", "r-2")
 	tag := s.do("GET", one, "").header.Get("ETag")
-	if got := s.do("GET", one+"?rpc_urls=full", "", with("If-None-Match", tag)); got.status != http.StatusNotModified {
-		t.Errorf("with the current tag: %d", got.status)
-	}
+	s.expect(http.StatusNotModified, "GET", one+"?rpc_urls=full", "", with("If-None-Match", tag))
 	wantFailure(t, s.do("GET", collection+"/nobody?rpc_urls=full", ""), http.StatusNotFound, "Relayer with ID nobody not found")
 }
 

@@ -62,11 +62,11 @@ func serveScoped(t *testing.T, withOthers bool) *service {
 // as sends a request of a caller, or without a token if it has no name.
 func (s *service) as(caller, method, path, body string, headers ...header) reply {
 	s.t.Helper()
-	authorization := with("Authorization")
-	if caller != "" {
-		authorization = with("Authorization", "Bearer "+caller)
+	authorization := as(caller)
+	if caller == "" {
+		authorization = with("Authorization")
 	}
-	return s.do(method, path, body, append([]header{authorization, with("Content-Type", "application/json")}, headers...)...)
+	return s.do(method, path, body, append([]header{authorization}, headers...)...)
 }
 
 // text returns everything of a response except for the request ID, the date and the ID of
@@ -201,9 +201,7 @@ func TestScope_MovedIn(t *testing.T) {
 	requests := []string{collection + "/out-1?changes=true", collection + "?changes=true&id=out-1", collection + "/out-1/history?per_page=1", collection + ":history?per_page=1"}
 	patch := func(body string) {
 		t.Helper()
-		if got := s.as(writer, "PATCH", collection+"/out-1", body); got.status != http.StatusOK {
-			t.Fatalf("patch returned %d %s", got.status, got.body)
-		}
+		s.expect(http.StatusOK, "PATCH", collection+"/out-1", body, as(writer))
 	}
 	want := func(caller, paths string) {
 		t.Helper()
@@ -334,9 +332,7 @@ func TestScope_Stream(t *testing.T) {
 	all.wantResync()
 	patch := func(id, body string) {
 		t.Helper()
-		if got := s.as(writer, "PATCH", collection+"/"+id, body); got.status != http.StatusOK {
-			t.Fatalf("patch of %s returned %d", id, got.status)
-		}
+		s.expect(http.StatusOK, "PATCH", collection+"/"+id, body, as(writer))
 	}
 	patch("out-1", `{"name":"hidden-1"}`)
 	patch("in-1", `{"name":"visible-1"}`)
