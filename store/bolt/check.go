@@ -107,11 +107,11 @@ type comparison struct {
 	damagedChanges int      // that are known
 }
 
-func (c *comparison) closingErr() error {
+func (c *comparison) ended() error {
 	if c.closing.Err() != nil {
 		return errClosed
 	}
-	return nil
+	return c.ctx.Err()
 }
 
 func (c *comparison) found(format string, args ...any) {
@@ -130,11 +130,8 @@ func (c *comparison) report(problem error) {
 
 // record compares an entry with the record that must be next.
 func (c *comparison) record(key, value []byte) (more bool, err error) {
-	if err := c.closingErr(); err != nil {
+	if err := c.ended(); err != nil {
 		return false, err
-	}
-	if c.next%1024 == 0 && c.ctx.Err() != nil {
-		return false, c.ctx.Err()
 	}
 	found, ok := decodeEntry(key, value)
 	if !ok && found.Sequence == 0 {
@@ -172,7 +169,7 @@ func (c *comparison) change(key, value []byte) (more bool, err error) {
 	case p.time == 0:
 		c.damagedChanges++
 	}
-	return true, cmp.Or(c.closingErr(), c.ctx.Err())
+	return true, c.ended()
 }
 
 // missing reports the records in memory up to an index that the file does not have.

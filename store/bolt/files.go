@@ -192,7 +192,13 @@ func writeAll(ctx context.Context, name string, records []*table.Record, counter
 		})
 	}
 	if err == nil {
-		err = db.Update(func(tx *bbolt.Tx) error { return createMeta(tx, now) })
+		err = db.Update(func(tx *bbolt.Tx) error {
+			meta, err := tx.CreateBucket([]byte(metaBucket))
+			if err != nil {
+				return err
+			}
+			return errors.Join(meta.Put([]byte(formatKey), format()), meta.Put([]byte(stateKey), now.encoded()))
+		})
 	}
 	return now, err
 }
@@ -219,14 +225,6 @@ func writeHistory(ctx context.Context, db *bbolt.DB, before uint64, history copy
 		err = db.Update(put)
 	}
 	return written, err
-}
-
-func createMeta(tx *bbolt.Tx, now state) error {
-	meta, err := tx.CreateBucket([]byte(metaBucket))
-	if err != nil {
-		return err
-	}
-	return errors.Join(meta.Put([]byte(formatKey), format()), meta.Put([]byte(stateKey), now.encoded()))
 }
 
 // putSome writes records of some megabytes and returns the others.

@@ -53,10 +53,6 @@ type changes struct {
 	pasts []past
 }
 
-func newHistory(keep int) history {
-	return history{of: make(map[string]*changes), keep: keep}
-}
-
 func (h *history) add(id string, p past) {
 	c := h.of[id]
 	if c == nil {

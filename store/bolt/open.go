@@ -191,7 +191,7 @@ func (l *loader) readRecords(file *pages.File) error {
 	// A damaged total must not reserve more memory than the file can need.
 	most := uint64(l.info.Size() / (partsAt + numberSize + sumSize))
 	l.table = table.New(l.state.counters, int(min(l.state.records.total, most)))
-	l.history = newHistory(l.opts.historyChanges)
+	l.history = history{of: make(map[string]*changes), keep: l.opts.historyChanges}
 	err := file.Entries(recordsBucket, l.add)
 	if err == nil {
 		err = file.Entries(historyBucket, l.addPast)

@@ -199,7 +199,10 @@ func (s *Store) Import(ctx context.Context, records []relayer.Record) error {
 		read: func(results pgx.BatchResults) (all outcome, err error) {
 			for _, rec := range records {
 				o, err := readCreate(results, rec.Terms)
-				if err = cmp.Or(err, rolledBack(o.refused)); err != nil {
+				if err == nil && o.refused != nil {
+					err = importRefusal{o.refused}
+				}
+				if err != nil {
 					return outcome{}, err
 				}
 				all.sequence, all.total = o.sequence, all.total+1
@@ -240,13 +243,6 @@ func (s *Store) importAll(ctx context.Context, records []relayer.Record, c chang
 // importRefusal is the refusal of a part of an import. Its transaction must be rolled back: it has
 // stored other parts.
 type importRefusal struct{ error }
-
-func rolledBack(refused error) error {
-	if refused == nil {
-		return nil
-	}
-	return importRefusal{refused}
-}
 
 // readNumber reads the number of the change that a statement has made.
 func readNumber(results pgx.BatchResults) (number int64, err error) {

@@ -38,8 +38,6 @@ type prober struct {
 	surveyed atomic.Pointer[time.Time] // when a slow call has last asked all servers
 }
 
-func newProber() *prober { return &prober{lock: make(chan struct{}, 1)} }
-
 func (p *prober) lastFailure() error {
 	if failure := p.failure.Load(); failure != nil {
 		return *failure

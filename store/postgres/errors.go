@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -108,15 +109,8 @@ func hasCode(err error, codes ...string) bool {
 // that it has lost.
 func isRefusal(err error) bool {
 	refusal, ok := errors.AsType[*pgconn.PgError](err)
-	return mustRollBack(err) || ok && severity(refusal) == "ERROR" &&
+	return mustRollBack(err) || ok && cmp.Or(refusal.SeverityUnlocalized, refusal.Severity) == "ERROR" &&
 		!strings.HasPrefix(refusal.Code, connectionException) && refusal.Code != completionUnknown
-}
-
-func severity(refusal *pgconn.PgError) string {
-	if refusal.SeverityUnlocalized != "" {
-		return refusal.SeverityUnlocalized
-	}
-	return refusal.Severity
 }
 
 // isRefusedForEver reports whether the server refused a statement for a reason that does not

@@ -135,20 +135,20 @@ func (f *feed) close() {
 	f.running.Wait()
 }
 
-// after returns the changes after a position. It returns false if the buffer
-// no longer has all of them.
-func (f *feed) after(position string) (batch, bool) {
+// after returns the changes after a position, and when the first read of the feed began that has
+// failed since the last success: zero if the last one has succeeded. It returns false if the
+// buffer no longer has all of the changes.
+func (f *feed) after(position string) (found batch, failing time.Time, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.base == "" {
-		return batch{}, false
+	first, isKept := 0, f.base == position
+	for i := len(f.recent); i > 0 && !isKept; i-- {
+		first, isKept = i, f.recent[i-1].Position == position
 	}
-	for i := len(f.recent); i > 0; i-- {
-		if f.recent[i-1].Position == position {
-			return batch{slices.Clip(f.recent[i:]), f.complete}, true
-		}
+	if f.base == "" || !isKept {
+		return batch{}, time.Time{}, false
 	}
-	return batch{slices.Clip(f.recent), f.complete}, f.base == position
+	return batch{slices.Clip(f.recent[first:]), f.complete}, f.failing, true
 }
 
 // next returns a channel that is closed when the buffer changes.
@@ -159,14 +159,6 @@ func (f *feed) next() <-chan struct{} {
 		f.updated = make(chan struct{})
 	}
 	return f.updated
-}
-
-// failingSince returns when the first read of the feed began that has failed since the last
-// success. It is zero if the last read has succeeded.
-func (f *feed) failingSince() time.Time {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.failing
 }
 
 // run reads until ctx is done, after each notification of an instance and each pollInterval.

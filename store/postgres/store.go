@@ -149,7 +149,7 @@ func New(ctx context.Context, pool *pgxpool.Pool, options ...Option) (*Store, er
 
 func newStore(ctx context.Context, pool *pgxpool.Pool, known *timelines, opts options) (*Store, error) {
 	size := int(pool.Config().MaxConns)
-	readers := &connections{pool: pool, connectTimeout: opts.connectTimeout, known: known, prober: newProber(), slots: make(chan struct{}, max(1, size-1)), attempts: max(5, size+1)}
+	readers := &connections{pool: pool, connectTimeout: opts.connectTimeout, known: known, prober: &prober{lock: make(chan struct{}, 1)}, slots: make(chan struct{}, max(1, size-1)), attempts: max(5, size+1)}
 	writer := *readers
 	writer.slots = make(chan struct{}, 1)
 	if err := prepareSchema(ctx, readers, opts); err != nil {

@@ -133,8 +133,8 @@ func (w *watcher) read(ctx context.Context) (found batch, err error) {
 	if w.store.ended.Err() != nil {
 		return batch{}, errClosed
 	}
-	if found, ok := w.store.feed.after(w.seen); ok {
-		w.complete, w.failing = found.complete, w.store.feed.failingSince()
+	if found, failing, ok := w.store.feed.after(w.seen); ok {
+		w.complete, w.failing = found.complete, failing
 		return found, nil
 	}
 	err = w.fromDatabase(ctx, func(ctx context.Context) (err error) {

@@ -100,19 +100,6 @@ func openUntilEnd(t *testing.T, open opener) relayer.Store {
 	return store
 }
 
-// mustClose closes a store, or skips the case if it has no Close method.
-func mustClose(t *testing.T, store relayer.Store) io.Closer {
-	t.Helper()
-	closer, ok := store.(io.Closer)
-	if !ok {
-		t.Skip("the store has no Close")
-	}
-	if err := closer.Close(); err != nil {
-		t.Fatalf("Close: %v", err)
-	}
-	return closer
-}
-
 // closeStore closes a store that has a Close method. A second Close must succeed too.
 func closeStore(t *testing.T, store relayer.Store) {
 	t.Helper()

@@ -220,30 +220,20 @@ func (c *copier) source(ctx context.Context, offset int) ([]relayer.Record, erro
 	if page.Total != c.total || len(page.Records) != min(c.limit, page.Total-offset) {
 		return nil, differs(offset, "the source had %d relayers, and then %d", c.total, page.Total)
 	}
-	records := page.Records[:fitting(page.Records)]
-	c.limit = nextPage(records)
-	return records, nil
-}
-
-// fitting returns how many of the records fit into a page, which is at least one.
-func fitting(records []relayer.Record) int {
-	size := 0
-	for i, rec := range records {
-		size += len(rec.Document) + len(rec.Private)
-		if i > 0 && size > pageBytes {
-			return i
+	count, size := 0, 0
+	for _, rec := range page.Records {
+		more := len(rec.Document) + len(rec.Private)
+		if count > 0 && size+more > pageBytes {
+			break
 		}
+		count, size = count+1, size+more
 	}
-	return len(records)
+	c.limit = nextPage(count, size)
+	return page.Records[:count], nil
 }
 
-func nextPage(records []relayer.Record) int {
-	size := 1
-	for _, rec := range records {
-		size += len(rec.Document) + len(rec.Private)
-	}
-	return max(1, min(pageBytes/(size/len(records)+1), 2*len(records), maxPage))
-}
+// nextPage returns the number of records of the page after one with a number of bytes.
+func nextPage(count, size int) int { return max(1, min(pageBytes/(size/count+1), 2*count, maxPage)) }
 
 // destination returns a page of the destination and its number of records, which must not
 // exceed that of the source.
@@ -411,11 +401,11 @@ func (c *copier) historyPages(ctx context.Context, known uint64) (pages []relaye
 		}
 		query.Limit = len(page)
 		pages = append(pages, query)
-		records := make([]relayer.Record, len(page))
-		for i, change := range page {
-			records[i] = change.Record
+		size := 0
+		for _, change := range page {
+			size += len(change.Record.Document)
 		}
-		query = relayer.HistoryQuery{Before: records[len(records)-1].Revision, Limit: nextPage(records)}
+		query = relayer.HistoryQuery{Before: page[len(page)-1].Record.Revision, Limit: nextPage(len(page), size)}
 	}
 }
 
