@@ -143,7 +143,7 @@ func TestClient_SameAsManager(t *testing.T) {
 		return nil
 	})
 	manager := newManager(t, guard)
-	c := serve(t, newManager(t, guard))
+	c := serveEngine(t, newManager(t, guard))
 	// The operations of each group need the relayers that the groups before it have left.
 	for _, operation := range slices.Concat(creates(), reads(), patches(), switches(), deletes()) {
 		want, wantErr := operation.run(call{Registry: manager, ctx: t.Context()})
@@ -252,6 +252,16 @@ func switches() []operation {
 			return c.Resume(c.ctx, "a", relayer.IfRevision(currentRevision(c, "a")+1))
 		}},
 		{"resume at no revision", func(c call) (any, error) { return c.Resume(c.ctx, "a", relayer.IfRevision()) }},
+		{"disable", func(c call) (any, error) {
+			reason := relayer.DisabledReason{Type: relayer.NonceSyncFailed, Details: "dial https://rpc.example/v2/secret-key: refused"}
+			return c.Disable(c.ctx, "a", reason, relayer.IfRevision(currentRevision(c, "a")))
+		}},
+		{"disable unknown", func(c call) (any, error) { return c.Disable(c.ctx, "unknown", relayer.DisabledReason{Type: "x"}) }},
+		{"enable at another revision", func(c call) (any, error) {
+			return c.Enable(c.ctx, "a", relayer.IfRevision(currentRevision(c, "a")+1))
+		}},
+		{"enable", func(c call) (any, error) { return c.Enable(c.ctx, "a") }},
+		{"enable again", func(c call) (any, error) { return c.Enable(c.ctx, "a") }},
 	}
 }
 

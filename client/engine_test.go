@@ -27,32 +27,6 @@ func serveEngine(t *testing.T, m *relayer.Manager, options ...client.Option) *cl
 	return clientOf(t, handlerOf(t, m, httpapi.WithEngineOperations()), options...)
 }
 
-func TestEngine_DisableEnable(t *testing.T) {
-	m := newManager(t)
-	created := must(m.Create(t.Context(), evm("a")))(t)
-	c := serveEngine(t, m)
-	reason := relayer.DisabledReason{Type: relayer.NonceSyncFailed, Details: "dial https://rpc.example/v2/secret-key: refused"}
-	want := relayer.DisabledReason{Type: relayer.NonceSyncFailed, Details: "dial https://rpc.example/***: refused"}
-	disabled, err := c.Disable(t.Context(), "a", reason, relayer.IfRevision(created.Revision))
-	if err != nil || !disabled.SystemDisabled || *disabled.DisabledReason != want || disabled.Revision <= created.Revision {
-		t.Fatalf("disabled %v, error %v", disabled, err)
-	}
-	if _, err := c.Enable(t.Context(), "a", relayer.IfRevision(created.Revision)); !errors.Is(err, relayer.ErrConflict) {
-		t.Errorf("at another revision: error %v", err)
-	}
-	for range 2 {
-		if enabled, err := c.Enable(t.Context(), "a"); err != nil || enabled.SystemDisabled || enabled.DisabledReason != nil {
-			t.Errorf("enabled %v, error %v", enabled, err)
-		}
-	}
-	for _, reasonType := range []relayer.DisabledReasonType{"", "a\x00"} {
-		_, err = c.Disable(t.Context(), "a", relayer.DisabledReason{Type: reasonType})
-		if invalid, ok := errors.AsType[*relayer.ValidationError](err); !ok || invalid.Fields[0].Field != "type" {
-			t.Errorf("type %q: error %v", reasonType, err)
-		}
-	}
-}
-
 // engineCalls are the operations that a host need not offer.
 func engineCalls(ctx context.Context, c *client.Client, id string) map[string]error {
 	_, disabled := c.Disable(ctx, id, relayer.DisabledReason{Type: "x"})
@@ -80,6 +54,12 @@ func TestEngine_Errors(t *testing.T) {
 		"forbidden":   {clientOf(t, handlerOf(t, m, httpapi.WithEngineOperations(), readOnly)), "a", client.ErrForbidden},
 		"unknown":     {serveEngine(t, m), "unknown", relayer.ErrNotFound},
 		"impossible":  {serveEngine(t, m), "a/b", relayer.ErrNotFound},
+	}
+	for _, reasonType := range []relayer.DisabledReasonType{"", "a\x00"} {
+		_, err := serveEngine(t, m).Disable(t.Context(), "a", relayer.DisabledReason{Type: reasonType})
+		if invalid, ok := errors.AsType[*relayer.ValidationError](err); !ok || invalid.Fields[0].Field != "type" {
+			t.Errorf("type %q: error %v", reasonType, err)
+		}
 	}
 	for name, test := range tests {
 		for operation, err := range engineCalls(t.Context(), test.client, test.id) {

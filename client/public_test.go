@@ -146,9 +146,13 @@ func TestAll_PagesChange(t *testing.T) {
 		var failed error
 		read := make(map[string]bool)
 		for r, err := range clientOf(t, server).All(t.Context(), where("network", "sepolia")) {
-			if failed = err; err == nil {
-				read[r.ID] = true
+			if failed = err; err != nil {
+				continue
 			}
+			if read[r.ID] {
+				t.Errorf("%s: %s is returned twice", name, r.ID)
+			}
+			read[r.ID] = true
 		}
 		if (failed != nil) != test.isError || failed == nil && len(read) != 250 || failed != nil && !strings.Contains(failed.Error(), "incomplete") {
 			t.Errorf("%s: %d relayers, error %v", name, len(read), failed)
