@@ -43,24 +43,13 @@ func (u RPCURL) IsMasked() bool {
 	return isHostMasked || parsed.RawQuery == mask.Hidden || parsed.User.Username() == mask.Hidden || strings.HasSuffix("/"+parsed.Path, mask.Path)
 }
 
-// canonicalURL returns the same text for equivalent notations of a URL, or "" if it has
-// user information, a query or a fragment.
+// canonicalURL returns the same text for equivalent notations of a URL without a path.
 func canonicalURL(text string) string {
-	parsed, err := url.Parse(text)
-	if err != nil || parsed.User != nil || parsed.RawQuery != "" || parsed.Fragment != "" {
-		return ""
+	text = strings.TrimSuffix(strings.ToLower(text), "/")
+	if strings.HasPrefix(text, "http:") || strings.HasPrefix(text, "ws:") {
+		return strings.TrimSuffix(text, ":80")
 	}
-	host := strings.ToLower(parsed.Host)
-	switch parsed.Scheme {
-	case "http", "ws":
-		host = strings.TrimSuffix(host, ":80")
-	case "https", "wss":
-		host = strings.TrimSuffix(host, ":443")
-	}
-	if parsed.Path == "" {
-		parsed.Path = "/"
-	}
-	return parsed.Scheme + "://" + host + parsed.Path
+	return strings.TrimSuffix(text, ":443")
 }
 
 // Format prints the masked form, also for %#v and for verbs that do not fit a string.
