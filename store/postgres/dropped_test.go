@@ -28,9 +28,7 @@ func TestWrite_DroppedByTrigger(t *testing.T) {
 	for _, table := range []string{"relayers", "changes"} {
 		t.Run(table, func(t *testing.T) {
 			t.Parallel()
-			schema := schemaName()
-			admin := newPool(t, server.ConnString())
-			store := openOn(t, admin, postgres.WithSchema(schema))
+			store, admin, schema := openWithAdmin(t)
 			one, other := create(t, store, record("one")), create(t, store, record("other"))
 			execute(t, admin,
 				fmt.Sprintf(`CREATE FUNCTION %s.drop_row() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -38,9 +36,7 @@ func TestWrite_DroppedByTrigger(t *testing.T) {
 				fmt.Sprintf(`CREATE TRIGGER drop_row BEFORE INSERT OR UPDATE OR DELETE ON %s.%s FOR EACH ROW EXECUTE FUNCTION %[1]s.drop_row()`, schema, table))
 			release := holdWriteLock(t, admin, schema)
 			first := inBackground(func() error { _, err := store.Update(t.Context(), other); return err })
-			eventually(t, "a write waits for the lock", func() bool {
-				return queryOne[int](t, admin, `SELECT count(*) FROM pg_locks WHERE NOT granted AND `+isWriteLock, schema) == 1
-			})
+			awaitWaiting(t, admin, schema, 1)
 			dropped := inBackground(func() error { _, err := store.Create(t.Context(), record("two")); return err })
 			kept := inBackground(func() error { _, err := store.Create(t.Context(), record("kept")); return err })
 			release()

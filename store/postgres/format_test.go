@@ -90,12 +90,8 @@ func upgradeUnderWriters(t *testing.T, stores [2]*postgres.Store, upgrade func()
 
 func TestNewerSchema_Compatible(t *testing.T) {
 	t.Parallel()
-	schema := schemaName()
-	admin := newPool(t, server.ConnString())
-	stores := [2]*postgres.Store{
-		open(t, postgres.WithSchema(schema)),
-		open(t, postgres.WithSchema(schema), pruneSoon),
-	}
+	store, admin, schema := openWithAdmin(t)
+	stores := [2]*postgres.Store{store, open(t, postgres.WithSchema(schema), pruneSoon)}
 	for _, err := range upgradeUnderWriters(t, stores, func() { upgradeSchema(t, admin, schema, compatible) }) {
 		if err != nil {
 			t.Errorf("a writer: %v", err)
@@ -114,12 +110,8 @@ func TestNewerSchema_Compatible(t *testing.T) {
 
 func TestNewerSchema_Incompatible(t *testing.T) {
 	t.Parallel()
-	schema := schemaName()
-	admin := newPool(t, server.ConnString())
-	stores := [2]*postgres.Store{
-		open(t, postgres.WithSchema(schema)),
-		open(t, postgres.WithSchema(schema), pruneSoon),
-	}
+	store, admin, schema := openWithAdmin(t)
+	stores := [2]*postgres.Store{store, open(t, postgres.WithSchema(schema), pruneSoon)}
 	upgradeUnderWriters(t, stores, func() { upgradeSchema(t, admin, schema, incompatible) })
 	for name, write := range map[string]func() error{
 		"Create": func() error { _, err := stores[0].Create(t.Context(), record("late")); return err },
@@ -155,9 +147,7 @@ func TestNewerSchema_Incompatible(t *testing.T) {
 // TestNewerSchema_RemovedFunctions removes functions that this version reads through.
 func TestNewerSchema_RemovedFunctions(t *testing.T) {
 	t.Parallel()
-	schema := schemaName()
-	admin := newPool(t, server.ConnString())
-	store := openOn(t, admin, postgres.WithSchema(schema))
+	store, admin, schema := openWithAdmin(t)
 	one := create(t, store, record("one"))
 	changes := watch(t, store)
 	upgradeSchema(t, admin, schema, removing)

@@ -46,9 +46,7 @@ func blockedPruner(t *testing.T, admin *pgxpool.Pool, schema string) (pruner *po
 
 func TestPruning_DoesNotBlockWrites(t *testing.T) {
 	t.Parallel()
-	schema := schemaName()
-	admin := newPool(t, server.ConnString())
-	store := open(t, postgres.WithSchema(schema))
+	store, admin, schema := openWithAdmin(t)
 	pruner, release := blockedPruner(t, admin, schema)
 	rec := create(t, store, record("one"))
 	rec = update(t, pruner, rec)

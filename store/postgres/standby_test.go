@@ -19,16 +19,22 @@ import (
 // TestStandby has one pair of servers. The last test promotes the standby.
 func TestStandby(t *testing.T) {
 	t.Parallel()
+	runOnPair(t,
+		pairTest{"FunctionsOnStandby", functionsOnStandby},
+		pairTest{"PrimaryRestarts", primaryRestarts},
+		pairTest{"ConnectionLedElsewhere", connectionLedElsewhere},
+		pairTest{"StandbyOnly", standbyOnly})
+}
+
+type pairTest struct {
+	name string
+	run  func(t *testing.T, primary, standby *pgserver.Server)
+}
+
+// runOnPair runs tests, one after the other, on one primary and its synchronous standby.
+func runOnPair(t *testing.T, tests ...pairTest) {
 	primary, standby := pgserver.StartPair(t)
-	for _, test := range []struct {
-		name string
-		run  func(t *testing.T, primary, standby *pgserver.Server)
-	}{
-		{"FunctionsOnStandby", functionsOnStandby},
-		{"PrimaryRestarts", primaryRestarts},
-		{"ConnectionLedElsewhere", connectionLedElsewhere},
-		{"StandbyOnly", standbyOnly},
-	} {
+	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) { test.run(t, primary, standby) })
 	}
 }

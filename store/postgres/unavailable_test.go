@@ -361,51 +361,6 @@ func TestServer_Hangs(t *testing.T) {
 	}
 }
 
-// TestPool_ServerFull: the server has no room for another connection, and the pool has one
-// that is returned within the connect timeout.
-func TestPool_ServerFull(t *testing.T) {
-	t.Parallel()
-	role := roleName()
-	admin := newPool(t, server.ConnString())
-	schema := schemaName()
-	execute(t, admin, "CREATE ROLE "+role+" LOGIN CONNECTION LIMIT 1", "CREATE SCHEMA "+schema+" AUTHORIZATION "+role)
-	refused := make(chan struct{}, 1000)
-	pool := newPoolWith(t, parameter(t, server.ConnString(), "user", role), func(config *pgxpool.Config) {
-		config.MaxConns = 4
-		config.ConnConfig.OnPgError = func(_ *pgconn.PgConn, err *pgconn.PgError) bool {
-			if err.Code == "53300" {
-				refused <- struct{}{}
-			}
-			return err.Severity != "FATAL"
-		}
-	})
-	store := openOn(t, pool, postgres.WithSchema(schema), postgres.WithConnectTimeout(waitLimit))
-	held, err := pool.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	release := sync.OnceFunc(held.Release)
-	defer release()
-	created := inBackground(func() error { _, err := store.Create(context.Background(), record("one")); return err })
-	listed := inBackground(func() error {
-		_, _, err := list(context.Background(), store, relayer.StoreQuery{Limit: 10})
-		return err
-	})
-	for range 3 {
-		select {
-		case <-refused:
-		case err := <-created:
-			t.Fatalf("Create: %v", err)
-		case err := <-listed:
-			t.Fatalf("List: %v", err)
-		}
-	}
-	release()
-	if err := errors.Join(<-created, <-listed); err != nil {
-		t.Error(err)
-	}
-}
-
 // TestConnect_PassingReasons has writes and reads wait while connections are refused for a
 // reason that passes, and fail at once for another.
 func TestConnect_PassingReasons(t *testing.T) {

@@ -21,19 +21,12 @@ import (
 // TestSynchronousStandby stops the standby of one pair again and again. The last test promotes it.
 func TestSynchronousStandby(t *testing.T) {
 	t.Parallel()
-	primary, standby := pgserver.StartPair(t)
-	for _, test := range []struct {
-		name string
-		run  func(t *testing.T, primary, standby *pgserver.Server)
-	}{
-		{"WritesRepeated", writesRepeated},
-		{"ReadsWithoutStandby", readsWithoutStandby},
-		{"CommitCanceled", commitCanceled},
-		{"PoolCancels", poolCancels},
-		{"LostByAsynchronousReplication", lostByAsynchronousReplication},
-	} {
-		t.Run(test.name, func(t *testing.T) { test.run(t, primary, standby) })
-	}
+	runOnPair(t,
+		pairTest{"WritesRepeated", writesRepeated},
+		pairTest{"ReadsWithoutStandby", readsWithoutStandby},
+		pairTest{"CommitCanceled", commitCanceled},
+		pairTest{"PoolCancels", poolCancels},
+		pairTest{"LostByAsynchronousReplication", lostByAsynchronousReplication})
 }
 
 // writesRepeated makes writes while the synchronous standby
@@ -232,18 +225,11 @@ func wantCanceledCommit(t *testing.T, primary, standby *pgserver.Server, level s
 
 // The pool of a host can send a cancel request when a timeout passes.
 func poolCancels(t *testing.T, primary, standby *pgserver.Server) {
-	config, err := pgxpool.ParseConfig(primary.ConnString())
-	if err != nil {
-		t.Fatal(err)
-	}
-	config.ConnConfig.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
-		return &pgconn.CancelRequestContextWatcherHandler{Conn: conn, DeadlineDelay: 5 * time.Second}
-	}
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
+	pool := newPoolWith(t, primary.ConnString(), func(config *pgxpool.Config) {
+		config.ConnConfig.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
+			return &pgconn.CancelRequestContextWatcherHandler{Conn: conn, DeadlineDelay: 5 * time.Second}
+		}
+	})
 	store := openImpatient(t, func() (*postgres.Store, error) {
 		return postgres.New(t.Context(), pool, longTimeouts, newSchema(), postgres.WithTimeout(2*time.Second))
 	})

@@ -298,9 +298,7 @@ func TestWatch_OneReader(t *testing.T) {
 
 func TestWatch_CanceledContext(t *testing.T) {
 	t.Parallel()
-	schema := schemaName()
-	admin := newPool(t, server.ConnString())
-	store := open(t, postgres.WithSchema(schema))
+	store, admin, schema := openWithAdmin(t)
 	for range 3 {
 		var all []*follower
 		for range 5 {
@@ -452,9 +450,7 @@ func TestWatch_ResumeAfterPruning(t *testing.T) {
 // its number belongs to another change now, and if that has been pruned.
 func TestWatch_ResumeAfterRestore(t *testing.T) {
 	t.Parallel()
-	schema := schemaName()
-	admin := newPool(t, server.ConnString())
-	store := open(t, postgres.WithSchema(schema))
+	store, admin, schema := openWithAdmin(t)
 	changes := watch(t, store)
 	first := create(t, store, record("one"))
 	changes.next(t)
