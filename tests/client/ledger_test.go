@@ -82,14 +82,18 @@ func (s *system) content() []*relayer.Relayer {
 	s.t.Helper()
 	s.proxy.Rate.Store(0)
 	s.proxy.AwaitLate()
-	var all []*relayer.Relayer
-	for r, err := range s.manager.All(context.Background(), relayer.Selector{}) {
+	return must(collect(s.manager))(s.t)
+}
+
+// collect returns the relayers of a registry until the first error.
+func collect(registry relayer.Reader) (all []*relayer.Relayer, err error) {
+	for r, err := range registry.All(context.Background(), relayer.Selector{}) {
 		if err != nil {
-			s.t.Fatal(err)
+			return all, err
 		}
 		all = append(all, r)
 	}
-	return all
+	return all, nil
 }
 
 func names(relayers []*relayer.Relayer) (list []string) {
@@ -277,15 +281,8 @@ func testReads(s *system) {
 	c := s.client()
 	complete := 0
 	for range *operations / 6 {
-		var got []string
-		var failed error
-		for r, err := range c.All(t.Context(), relayer.Selector{}) {
-			if err != nil {
-				failed = err
-				break
-			}
-			got = append(got, r.ID)
-		}
+		relayers, failed := collect(c)
+		got := names(relayers) // the same as the IDs
 		if failed == nil {
 			complete++
 		}

@@ -40,11 +40,7 @@ func testWatch(s *system) {
 	if err := <-written; err != nil {
 		t.Fatal(err)
 	}
-	want := make(map[string]string)
-	for _, r := range s.content() {
-		want[r.ID] = r.Name
-	}
-	if !maps.Equal(v.names, want) {
+	if want := namesOf(s.content()); !maps.Equal(v.names, want) {
 		t.Errorf("the view is %v, want %v", v.names, want)
 	}
 	t.Logf("%d changes, %d gaps", v.changes.Load(), v.gaps)
@@ -106,22 +102,24 @@ type view struct {
 	gaps      int
 }
 
+// namesOf returns the names by ID.
+func namesOf(relayers []*relayer.Relayer) map[string]string {
+	names := make(map[string]string)
+	for _, r := range relayers {
+		names[r.ID] = r.Name
+	}
+	return names
+}
+
 // readAll reads until a list is complete: requests of the list fail too.
 func (v *view) readAll(t *testing.T, c *client.Client) {
 	for {
-		names := make(map[string]string)
-		var failed error
-		for r, err := range c.All(t.Context(), relayer.Selector{}) {
-			if failed = err; err != nil {
-				break
-			}
-			names[r.ID] = r.Name
-		}
-		if failed == nil {
-			v.names = names
+		all, err := collect(c)
+		if err == nil {
+			v.names = namesOf(all)
 			return
 		}
-		allow(t, "read", failed)
+		allow(t, "read", err)
 	}
 }
 

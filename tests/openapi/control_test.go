@@ -133,9 +133,9 @@ func TestCheck_RealExchanges(t *testing.T) {
 
 // TestControl_InvalidResponses proves that the check can fail.
 func TestControl_InvalidResponses(t *testing.T) {
-	exact := readStrictly(t, served(t))
+	exact, exchanges := readStrictly(t, served(t)), realExchanges(t)
 	for _, c := range invalidResponses {
-		real, ok := realExchanges(t)[c.base]
+		real, ok := exchanges[c.base]
 		if !ok {
 			t.Fatalf("%s: no exchange %q", c.name, c.base)
 		}
