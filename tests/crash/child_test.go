@@ -69,8 +69,8 @@ const (
 	copies        // the store to another location
 )
 
-func (w work) carryOut(t task) error {
-	switch w {
+func (t task) carryOut() error {
+	switch t.Work {
 	case examines:
 		examine(t)
 		return nil
@@ -114,13 +114,10 @@ func (l location) open(ctx context.Context) (store, error) {
 	case boltStore, earlyStore:
 		return bolt.Open(ctx, l.Path)
 	case postgresStore:
-		return postgres.Open(ctx, l.Path, postgres.WithSchema(cmp.Or(l.Schema, defaultSchema)))
+		return postgres.Open(ctx, l.Path, postgres.WithSchema(cmp.Or(l.Schema, "relayer")))
 	}
 	return nil, fmt.Errorf("no store %q", l.Store)
 }
-
-// defaultSchema is the schema of a store without options.
-const defaultSchema = "relayer"
 
 // minRecords makes the workers of the early store only create, because it
 // acknowledges only creates early.

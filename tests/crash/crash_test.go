@@ -14,31 +14,34 @@ import (
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/tests/internal/ledger"
+	"github.com/go-relayer/relayer/tests/internal/pgtest"
 )
 
 // TestBolt_KilledWhileWriting kills a child that writes with many goroutines. The
 // next child continues with the same file.
 func TestBolt_KilledWhileWriting(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "relayers.db")
-	killWhileWriting(t, task{location: location{Store: boltStore, Path: path}}, func(after uint64) contents { return survivors(t, path, after) })
+	killWhileWriting(t, location{Store: boltStore, Path: path}, func() {})
 }
 
 // killWhileWriting kills a child in each round, some time after its first acknowledged write, and
-// compares what is left with what was acknowledged.
-func killWhileWriting(t *testing.T, given task, survivors func(after uint64) contents) {
+// compares what is left with what was acknowledged. The function settled waits until no request of
+// a killed child is left.
+func killWhileWriting(t *testing.T, l location, settled func()) {
 	t.Helper()
 	known := newKnown()
 	inFlight, carriedOut := 0, 0
-	for given.Round = range *rounds {
-		run(t, given, ledger.Done, writingTime(given.Round, 80*time.Millisecond), known.note)
-		found, unknown, done := known.compare(survivors(known.revision))
+	for round := range *rounds {
+		run(t, task{Round: round, location: l}, ledger.Done, writingTime(round, 80*time.Millisecond), known.note)
+		settled()
+		found, unknown, done := known.compare(survivors(t, l, known.revision))
 		if !found.isEmpty() {
-			t.Fatalf("round %d: %v", given.Round, found)
+			t.Fatalf("round %d: %v", round, found)
 		}
 		inFlight += unknown
 		carriedOut += done
 	}
-	if err := known.compareAll(survivors(0).History); err != nil {
+	if err := known.compareAll(survivors(t, l, 0).History); err != nil {
 		t.Error(err)
 	}
 	t.Logf("%d rounds: %d writes acknowledged, 0 lost; %d in flight: %d carried out, the others not at all",
@@ -49,10 +52,10 @@ func killWhileWriting(t *testing.T, given task, survivors func(after uint64) con
 func TestControl_EarlyAcknowledgement(t *testing.T) {
 	const most = 20
 	for round := range most {
-		path := filepath.Join(t.TempDir(), "relayers.db")
+		l := location{Store: earlyStore, Path: filepath.Join(t.TempDir(), "relayers.db")}
 		known := newKnown()
-		run(t, task{Round: round, location: location{Store: earlyStore, Path: path}}, ready, 10*time.Millisecond+upTo(30*time.Millisecond), known.note)
-		if found, _, _ := known.compare(survivors(t, path, 0)); len(found.Lost) > 0 {
+		run(t, task{Round: round, location: l}, ready, 10*time.Millisecond+upTo(30*time.Millisecond), known.note)
+		if found, _, _ := known.compare(survivors(t, l, 0)); len(found.Lost) > 0 {
 			t.Logf("round %d: %d of %d acknowledged creates lost", round, len(found.Lost), known.acknowledged)
 			return
 		}
@@ -71,24 +74,25 @@ func writingTime(round int, most time.Duration) time.Duration {
 
 func upTo(most time.Duration) time.Duration { return rand.N(most) }
 
-// survivors opens and checks the file that is left, and returns its contents.
-func survivors(t *testing.T, path string, after uint64) contents {
+// survivors opens and checks the store that is left, and returns its contents. A server may still
+// be in recovery.
+func survivors(t *testing.T, l location, after uint64) contents {
 	t.Helper()
-	store, err := bolt.Open(t.Context(), path)
-	if err != nil {
-		t.Fatalf("reopen: %v", err)
+	var left store
+	open := func() (err error) {
+		left, err = l.open(t.Context())
+		return err
 	}
-	defer store.Close()
-	return checkedContents(t, store, after)
-}
-
-// checkedContents checks a store and returns its contents.
-func checkedContents(t *testing.T, store store, after uint64) contents {
-	t.Helper()
-	must(t, store.Check(t.Context()))
-	left, err := contentsOf(t.Context(), store, after)
+	if l.Store == postgresStore {
+		must(t, pgtest.UntilAvailable(open))
+	} else {
+		must(t, open())
+	}
+	defer left.Close()
+	must(t, left.Check(t.Context()))
+	found, err := contentsOf(t.Context(), left, after)
 	must(t, err)
-	return left
+	return found
 }
 
 // TestControl_WrongHistory proves that the comparison of the history can fail.

@@ -46,7 +46,7 @@ func surviveFaults(t *testing.T, server *pgserver.Server, stores []*postgres.Sto
 		f.quiesce()
 		f.compare(round)
 	}
-	if err := f.known.compareAll(survivorsOn(t, server, defaultSchema, 0).History); err != nil {
+	if err := f.known.compareAll(survivors(t, f.location(), 0).History); err != nil {
 		t.Error(err)
 	}
 	t.Logf("%d rounds: %d writes acknowledged, 0 lost; %d unavailable, none of them carried out; %d of unknown outcome carried out, %d not",
@@ -67,6 +67,10 @@ func newFleet(t *testing.T, server *pgserver.Server, stores []*postgres.Store) *
 		f.workers = append(f.workers, &worker{number: number, store: store, minRecords: 5, note: f.note})
 	}
 	return f
+}
+
+func (f *fleet) location() location {
+	return location{Store: postgresStore, Path: f.server.ConnString()}
 }
 
 func (f *fleet) note(e event) {
@@ -142,7 +146,7 @@ func (f *fleet) compare(round int) {
 	if f.t.Failed() {
 		f.t.FailNow()
 	}
-	found, inFlight, _ := f.known.compare(survivorsOn(f.t, f.server, defaultSchema, f.known.revision))
+	found, inFlight, _ := f.known.compare(survivors(f.t, f.location(), f.known.revision))
 	if inFlight > 0 || !found.isEmpty() {
 		f.t.Fatalf("round %d: %d writes in flight, %v", round, inFlight, found)
 	}

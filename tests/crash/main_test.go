@@ -14,6 +14,6 @@ import (
 var rounds = flag.Int("rounds", 3, "kills, or cuts of connections or of the power, of each test")
 
 func TestMain(m *testing.M) {
-	child.Main(func(t task) error { return t.Work.carryOut(t) })
+	child.Main(task.carryOut)
 	goleak.VerifyTestMain(m)
 }
