@@ -109,8 +109,7 @@ func TestCheck_Damage(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "relayers.db")
-			write(t, path, edited(t, whole, test.damage))
+			path := writeTemp(t, edited(t, whole, test.damage))
 			store, err := bolt.Open(t.Context(), path)
 			if (err == nil) != test.opens {
 				t.Fatalf("Open: error is %v", err)
@@ -228,13 +227,7 @@ func TestCheck_FreeRoot(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	whole := read(t, path)
-	header := whole[newerHeader(whole)+16:]
-	freelist := int(binary.NativeEndian.Uint64(header[32:])) * os.Getpagesize()
-	if binary.NativeEndian.Uint16(whole[freelist+10:]) == 0 {
-		t.Fatal("the file has no free page")
-	}
-	overwrite(t, path, int64(freelist+16), header[16:24])
+	listAsFree(t, path, rootOf(read(t, path)))
 	wantCorrupt(t, "Check", store.Check(t.Context()), "is listed as free")
 }
 
@@ -291,6 +284,20 @@ func checkDamagedHeader(t *testing.T, damage func(header, old []byte)) {
 	}
 }
 
+// rootOf returns the page of the root of all buckets.
+func rootOf(whole []byte) uint64 { return binary.NativeEndian.Uint64(whole[newerHeader(whole)+32:]) }
+
+// listAsFree replaces the first free page in the list of free pages.
+func listAsFree(t *testing.T, path string, page uint64) {
+	t.Helper()
+	whole := read(t, path)
+	freelist := int(binary.NativeEndian.Uint64(whole[newerHeader(whole)+48:])) * os.Getpagesize()
+	if page == 0 || binary.NativeEndian.Uint16(whole[freelist+10:]) == 0 {
+		t.Fatalf("the page is %d, and there may be no free page", page)
+	}
+	overwrite(t, path, int64(freelist+16), binary.NativeEndian.AppendUint64(nil, page))
+}
+
 // newerHeader returns the position of the current header: each header ends in the
 // number of its transaction and a checksum.
 func newerHeader(whole []byte) int {
@@ -304,8 +311,7 @@ func newerHeader(whole []byte) int {
 
 // A fault while the check reads a page is damage too.
 func TestCheck_FileTruncatedMeanwhile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "relayers.db")
-	write(t, path, wholeFile(t))
+	path := writeTemp(t, wholeFile(t))
 	store := open(t, path)
 	defer store.Close()
 	whole := read(t, path)
@@ -344,8 +350,7 @@ func TestCheck_ClosedStore(t *testing.T) {
 
 // Close cancels a running check, and that is not damage.
 func TestClose_CheckRunning(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "relayers.db")
-	write(t, path, wholeFile(t))
+	path := writeTemp(t, wholeFile(t))
 	store := open(t, path)
 	ctx := newPausingContext(t)
 	checked, closed := make(chan error, 1), make(chan error, 1)

@@ -79,8 +79,7 @@ func corruptedChild(t *testing.T, kind, rest string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), "relayers.db")
-	write(t, path, read(t, whole))
+	path := writeTemp(t, read(t, whole))
 	store := open(t, path)
 	load := startLoad(t, store, seed)
 	time.Sleep(10 * time.Millisecond)

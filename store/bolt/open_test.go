@@ -73,8 +73,7 @@ func TestOpen_RefusedFiles(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "relayers.db")
-			write(t, path, test.content)
+			path := writeTemp(t, test.content)
 			store, err := bolt.Open(t.Context(), path)
 			if err == nil {
 				_ = store.Close()

@@ -213,8 +213,7 @@ func TestRead_DamagedRecord(t *testing.T) {
 
 // The file is truncated while the store is open: reads go on from memory.
 func TestRead_FileTruncated(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "relayers.db")
-	write(t, path, wholeFile(t))
+	path := writeTemp(t, wholeFile(t))
 	store := open(t, path)
 	defer store.Close()
 	if err := os.Truncate(path, int64(2*os.Getpagesize())); err != nil {

@@ -2,7 +2,6 @@ package bolt_test
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -72,9 +71,7 @@ func wantRecovered(t *testing.T, store *bolt.Store, path string, ids ...string) 
 
 // A failed commit is the failure of all its writes, and of no other write.
 func TestCommit_FailedBatch(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "relayers.db")
-	store := open(t, path)
-	defer store.Close()
+	store, _ := openTemp(t)
 	g := newGate()
 	fail := false
 	store.InterceptCommits(func(commit func() error) error {
@@ -258,9 +255,7 @@ func TestRecovery_FileRemoved(t *testing.T) {
 
 // A write whose context ends while it recovers the file does not leave it to other processes.
 func TestRecovery_ContextEnds(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "relayers.db")
-	store := open(t, path)
-	defer store.Close()
+	store, path := openTemp(t)
 	failCommit(store, 2, func(func() error) error { return errDisk })
 	if err := create(t, store, relayer.Record{ID: "before"})(); err != nil {
 		t.Fatal(err)
@@ -309,18 +304,10 @@ func wantLocked(t *testing.T, path string) {
 // The ID of a free page is damaged, and then a commit fails. The engine would overwrite a page
 // that is in use.
 func TestRecovery_DamagedFreelist(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "relayers.db")
-	store := open(t, path)
-	defer store.Close()
+	store, path := openTemp(t)
 	createAll(t, store, 0, 300)
 	failCommit(store, 1, func(commit func() error) error {
-		whole := read(t, path)
-		header := whole[newerHeader(whole):]
-		freelist := int(binary.NativeEndian.Uint64(header[48:])) * os.Getpagesize()
-		if binary.NativeEndian.Uint16(whole[freelist+10:]) == 0 {
-			t.Error("the file has no free page")
-		}
-		overwrite(t, path, int64(freelist+16), header[32:40]) // the root is listed as free
+		listAsFree(t, path, rootOf(read(t, path)))
 		return errDisk
 	})
 	wantCreateUnavailable(t, store)
