@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/big"
 	"math/bits"
@@ -60,12 +59,7 @@ func AmountFromBig(wei *big.Int) (Amount, error) {
 	return amount, nil
 }
 
-func amountError(problem string) error {
-	if problem == "" {
-		return nil
-	}
-	return errors.New("relayer: amount " + problem)
-}
+func amountError(problem string) error { return errorIf(problem != "", "amount "+problem) }
 
 // ParseAmount parses an amount in the notation of JSON numbers: 1000000000000000000 and
 // 1e18 are the same. It returns an error if the text is not a number, or if its value is
