@@ -139,6 +139,8 @@ func TestObserver_Operations(t *testing.T) {
 	}
 	_, _, _ = m.History(ctx, relayer.HistoryQuery{ID: id})
 	_, _ = m.RPCURLs(ctx, id)
+	_, _ = m.Documents().WithFullURLs().Get(ctx, id)
+	_, _ = m.Documents().WithFullURLs().List(ctx, relayer.ListQuery{})
 	for range m.Check(ctx) {
 	}
 	ended, end := context.WithCancel(ctx)
@@ -147,7 +149,7 @@ func TestObserver_Operations(t *testing.T) {
 	}
 	want := strings.Split(strings.ReplaceAll(`create ID true,create bad id false,create  false,get ID true,get nobody false,list  true,list  true,list  true,`+
 		`update ID true,update ID false,pause ID true,resume ID true,pause ID true,resume ID true,disable ID false,enable ID true,`+
-		`delete ID true,delete ID false,get ID true,reveal ID false,list  true`, "ID", id), ",")
+		`delete ID true,delete ID false,get ID true,reveal ID false,reveal ID false,reveal  true,list  true`, "ID", id), ",")
 	if !slices.Equal(got, want) || !slices.Equal(again, want) {
 		t.Errorf("the observers saw\n%q\n%q\nwant\n%q", got, again, want)
 	}

@@ -585,9 +585,16 @@ func TestWithSettings(t *testing.T) {
 			}
 		})
 	}
-	problems := problemsOf(t, evmBody(`"settings":{"contracts":[{"address":"a","key":5}]}`), relayer.WithSettings[engineSettings]())
-	if len(problems) != 1 || problems[0].Message != "must be a string in base64" {
-		t.Errorf("problems %q", problems)
+	for settings, want := range map[string]string{
+		`{"contracts":[{"address":"a","key":5}]}`: "must be a string in base64",
+		`{"max_in_flight":1.5}`:                   "must be a whole number from -9223372036854775808 to 9223372036854775807, without a point or an exponent",
+		`{"timeouts":{"send":65536}}`:             "must be a whole number from 0 to 65535, without a point or an exponent",
+		`{"tip":"x"}`:                             "must be a number",
+	} {
+		problems := problemsOf(t, evmBody(`"settings":`+settings), relayer.WithSettings[engineSettings]())
+		if len(problems) != 1 || problems[0].Message != want {
+			t.Errorf("%s: problems %q, want %q", settings, problems, want)
+		}
 	}
 	other := mustCreate(t, newManager(t), withSettings("r", `{"old":1}`))
 	must(relayer.SettingsOf[engineSettings](other))(t)
