@@ -573,30 +573,67 @@ func TestWatch_ContextDone(t *testing.T) {
 	}
 }
 
-// An envelope of the server ends Watch at once, also after temporary failures.
+// Before the first connection, an envelope of the server and a response of a load balancer end Watch at
+// once, also after temporary failures. A feed that has worked does not end because of the responses of a
+// load balancer, while the server restarts.
 func TestWatch_Rejected(t *testing.T) {
+	untrusted := func(*http.Request) (*http.Response, error) {
+		return nil, &tls.CertificateVerificationError{Err: errors.New("a default certificate")}
+	}
 	tests := map[string]struct {
-		step step
-		is   error
-		text string
+		step       step
+		is         error
+		text       string
+		isBalancer bool
 	}{
-		"unauthorized": {fail(401, "Unauthorized"), client.ErrUnauthorized, "401"},
-		"forbidden":    {fail(403, "Forbidden"), client.ErrForbidden, "403"},
-		"no feed":      {fail(404, "Not Found"), errors.ErrUnsupported, "does not offer"},
-		"another API":  {respondJSON(200, `{"success":true,"data":[]}`), nil, "application/json"},
+		"unauthorized":  {fail(401, "Unauthorized"), client.ErrUnauthorized, "401", false},
+		"forbidden":     {fail(403, "Forbidden"), client.ErrForbidden, "403", false},
+		"no feed":       {fail(404, "Not Found"), errors.ErrUnsupported, "does not offer", false},
+		"another API":   {respondJSON(200, `{"success":true,"data":[]}`), nil, "application/json", false},
+		"302":           {respond(302, "", "", "Location", "https://elsewhere.example/login"), nil, "302", true},
+		"401":           {html(401), client.ErrUnauthorized, "401", true},
+		"403":           {html(403), client.ErrForbidden, "403", true},
+		"404":           {html(404), errors.ErrUnsupported, "does not offer", true},
+		"404, no body":  {respond(404, "", ""), errors.ErrUnsupported, "does not offer", true},
+		"405":           {html(405), errors.ErrUnsupported, "does not offer", true},
+		"404 in JSON":   {respondJSON(404, `{"message":"no Route matched with those values"}`), errors.ErrUnsupported, "does not offer", true},
+		"421":           {html(421), nil, "421", true},
+		"425":           {html(425), nil, "425", true},
+		"a web page":    {html(200), nil, "text/html", true},
+		"a certificate": {untrusted, nil, "certificate", true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			for _, steps := range [][]step{{test.step}, {busy, fail(429, ""), html(408), html(502), fail(500, ""), reset, truncated(503), blocked, test.step}} {
-				synctest.Test(t, func(t *testing.T) {
-					c, s := scripted(t, nil, steps...)
-					start := time.Now()
-					wantFailure(t, c.Watch(t.Context(), relayer.WatchQuery{}), test.is, test.text)
-					if len(s.seen) != len(steps) || time.Since(start) > 2*time.Minute {
-						t.Errorf("%d requests in %s", len(s.seen), time.Since(start))
-					}
-				})
+				for _, after := range []string{"", "p1"} {
+					synctest.Test(t, func(t *testing.T) {
+						c, s := scripted(t, nil, steps...)
+						start := time.Now()
+						wantFailure(t, c.Watch(t.Context(), relayer.WatchQuery{After: after}), test.is, test.text)
+						if len(s.seen) != len(steps) || time.Since(start) > 2*time.Minute {
+							t.Errorf("%d requests in %s", len(s.seen), time.Since(start))
+						}
+					})
+				}
 			}
+			if !test.isBalancer {
+				return
+			}
+			synctest.Test(t, func(t *testing.T) { // the server restarts for 5 minutes
+				c, s := scripted(t, nil, nil)
+				ready, revision := time.Now(), 0
+				s.steps[0] = func(r *http.Request) (*http.Response, error) {
+					if time.Now().Before(ready) {
+						return test.step(r)
+					}
+					ready = time.Now().Add(5 * time.Minute)
+					revision++
+					return respond(200, "text/event-stream", changeEvent(revision))(r)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				wantItems(t, c.Watch(ctx, relayer.WatchQuery{}), "updated a 1", "updated a 2")
+			})
 		})
 	}
 }
@@ -613,57 +650,6 @@ func wantFailure(t *testing.T, changes iter.Seq2[relayer.Change, error], want er
 	}
 	if n != 1 {
 		t.Errorf("%d items", n)
-	}
-}
-
-// Responses of a load balancer while the server restarts do not end a feed that has
-// worked. Before that, they end it at once.
-func TestWatch_LoadBalancer(t *testing.T) {
-	untrusted := func(*http.Request) (*http.Response, error) {
-		return nil, &tls.CertificateVerificationError{Err: errors.New("a default certificate")}
-	}
-	tests := map[string]struct {
-		step step
-		is   error
-		text string
-	}{
-		"302":           {respond(302, "", "", "Location", "https://elsewhere.example/login"), nil, "302"},
-		"401":           {html(401), client.ErrUnauthorized, "401"},
-		"403":           {html(403), client.ErrForbidden, "403"},
-		"404":           {html(404), errors.ErrUnsupported, "does not offer"},
-		"404, no body":  {respond(404, "", ""), errors.ErrUnsupported, "does not offer"},
-		"405":           {html(405), errors.ErrUnsupported, "does not offer"},
-		"404 in JSON":   {respondJSON(404, `{"message":"no Route matched with those values"}`), errors.ErrUnsupported, "does not offer"},
-		"421":           {html(421), nil, "421"},
-		"425":           {html(425), nil, "425"},
-		"a web page":    {html(200), nil, "text/html"},
-		"a certificate": {untrusted, nil, "certificate"},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { // the server restarts for 5 minutes
-				c, s := scripted(t, nil, nil)
-				ready, revision := time.Now(), 0
-				s.steps[0] = func(r *http.Request) (*http.Response, error) {
-					if time.Now().Before(ready) {
-						return test.step(r)
-					}
-					ready = time.Now().Add(5 * time.Minute)
-					revision++
-					return respond(200, "text/event-stream", changeEvent(revision))(r)
-				}
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				wantItems(t, c.Watch(ctx, relayer.WatchQuery{}), "updated a 1", "updated a 2")
-			})
-			synctest.Test(t, func(t *testing.T) { // there is no server
-				c, s := scripted(t, nil, test.step)
-				wantFailure(t, c.Watch(t.Context(), relayer.WatchQuery{After: "p1"}), test.is, test.text)
-				if len(s.seen) != 1 {
-					t.Errorf("ended after %d requests", len(s.seen))
-				}
-			})
-		})
 	}
 }
 
