@@ -66,15 +66,15 @@ func (c *connections) acquire(ctx context.Context) (*conn, error) {
 	late := fmt.Errorf("no connection within %v", c.connectTimeout)
 	select {
 	case c.slots <- struct{}{}:
-		found, err := c.probe(ctx, waiting, late)
-		if err != nil {
-			<-c.slots
-			return nil, noConnection{err}
-		}
-		return &conn{found, c.slots}, nil
 	case <-waiting.Done():
 		return nil, noConnection{cmp.Or(ctx.Err(), c.prober.lastFailure(), late)}
 	}
+	found, err := c.probe(ctx, waiting, late)
+	if err != nil {
+		<-c.slots
+		return nil, noConnection{err}
+	}
+	return &conn{found, c.slots}, nil
 }
 
 // probe tries to get a connection to a primary until waiting ends. Its error is then late, or

@@ -182,18 +182,8 @@ var faults = map[string]map[string]fault{
 			slices.SortStableFunc(records, func(a, b relayer.Record) int { return cmp.Compare(a.Revision, b.Revision) })
 			return records
 		}),
-		"import drops claims": changedImport(func(records []relayer.Record) []relayer.Record {
-			for i := range records {
-				records[i].Claim = ""
-			}
-			return records
-		}),
-		"import drops private parts": changedImport(func(records []relayer.Record) []relayer.Record {
-			for i := range records {
-				records[i].Private = nil
-			}
-			return records
-		}),
+		"import drops claims":        changedRecords(func(rec *relayer.Record) { rec.Claim = "" }),
+		"import drops private parts": changedRecords(func(rec *relayer.Record) { rec.Private = nil }),
 		"import drops a duplicate ID": changedImport(func(records []relayer.Record) []relayer.Record {
 			seen := make(map[string]bool)
 			return slices.DeleteFunc(records, func(rec relayer.Record) bool {
@@ -222,12 +212,7 @@ var faults = map[string]map[string]fault{
 			}
 			return right.Import(ctx, records)
 		}),
-		"import drops terms": changedImport(func(records []relayer.Record) []relayer.Record {
-			for i := range records {
-				records[i].Terms = nil
-			}
-			return records
-		}),
+		"import drops terms": changedRecords(func(rec *relayer.Record) { rec.Terms = nil }),
 		"deletes are not reported": logging(func(log []relayer.RecordChange, change relayer.RecordChange) []relayer.RecordChange {
 			if change.Kind == relayer.ChangeDeleted {
 				return log
@@ -766,11 +751,7 @@ var faults = map[string]map[string]fault{
 	"watch has heartbeats": {
 		"there are none":             func(_ *faulty, right *watched) { right.heartbeat = time.Hour },
 		"they come every 12 seconds": func(_ *faulty, right *watched) { right.heartbeat = patienceOfControls * 12 / 10 },
-		"they have a record": changedElements(func(change *relayer.RecordChange) {
-			if change.Kind == relayer.ChangeHeartbeat {
-				change.Record.ID = "one"
-			}
-		}),
+		"they have a record":         changedHeartbeats(func(beat *relayer.RecordChange) { beat.Record.ID = "one" }),
 		"they have the time of the last change": func(f *faulty, right *watched) {
 			last := time.Now()
 			var mu sync.Mutex
@@ -783,16 +764,8 @@ var faults = map[string]map[string]fault{
 				last = change.Time
 			})
 		},
-		"they have an unknown position": changedElements(func(change *relayer.RecordChange) {
-			if change.Kind == relayer.ChangeHeartbeat {
-				change.Position += "0"
-			}
-		}),
-		"they have the position of an earlier change": changedElements(func(change *relayer.RecordChange) {
-			if change.Kind == relayer.ChangeHeartbeat {
-				change.Position = positionOf(0)
-			}
-		}),
+		"they have an unknown position":               changedHeartbeats(func(beat *relayer.RecordChange) { beat.Position += "0" }),
+		"they have the position of an earlier change": changedHeartbeats(func(beat *relayer.RecordChange) { beat.Position = positionOf(0) }),
 		"they take the place of a change": func(f *faulty, right *watched) {
 			f.watch = func(ctx context.Context, after string) iter.Seq2[relayer.RecordChange, error] {
 				changes := right.Watch(ctx, after)

@@ -113,20 +113,14 @@ func writeAny(ctx context.Context, store relayer.Store, id string, i int) error 
 func listThenWatch(t *testing.T, store relayer.Store) {
 	const writers, ids, fewest, most, lists = 16, 6, 10, 1500, 80
 	var listed atomic.Int64
-	end := sample("end")
-	written := make(chan error, 1)
-	go func() {
-		errs := race(writers, func(writer int) error {
-			for i := 0; i < fewest || i < most && listed.Load() < lists; i++ {
-				if err := writeAny(t.Context(), store, numbered((writer+i)%ids), i); err != nil {
-					return err
-				}
+	written := startWriters(t, store, writers, func(writer int) error {
+		for i := 0; i < fewest || i < most && listed.Load() < lists; i++ {
+			if err := writeAny(t.Context(), store, numbered((writer+i)%ids), i); err != nil {
+				return err
 			}
-			return nil
-		})
-		_, err := store.Create(t.Context(), end)
-		written <- errors.Join(append(errs, err)...)
-	}()
+		}
+		return nil
+	})
 	views := selections()
 	errs := race(len(views), func(i int) error {
 		defer listed.Store(lists) // so that the writers end, also after an error
@@ -135,7 +129,7 @@ func listThenWatch(t *testing.T, store relayer.Store) {
 			if listed.Add(1) > lists {
 				changes = math.MaxInt
 			}
-			if isEnd, err := views[i].follow(t.Context(), store, end.ID, changes); isEnd || err != nil {
+			if isEnd, err := views[i].follow(t.Context(), store, "end", changes); isEnd || err != nil {
 				return err
 			}
 		}

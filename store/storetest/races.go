@@ -37,6 +37,18 @@ func race(contenders int, run func(i int) error) []error {
 	return errs
 }
 
+// startWriters calls a function in many goroutines, and creates the record "end" when all have
+// returned.
+func startWriters(t *testing.T, store relayer.Store, writers int, write func(writer int) error) <-chan error {
+	written := make(chan error, 1)
+	go func() {
+		errs := race(writers, write)
+		_, err := store.Create(t.Context(), sample("end"))
+		written <- errors.Join(append(errs, err)...)
+	}()
+	return written
+}
+
 // wantOneWinner fails unless exactly one of the errors is nil and all others match one
 // of losers. It returns the index of the winner.
 func wantOneWinner(t *testing.T, errs []error, losers ...error) int {

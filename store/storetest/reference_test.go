@@ -399,6 +399,14 @@ func changedElements(change func(*relayer.RecordChange)) fault {
 	return func(f *faulty, right *watched) { f.watch = elements(right, change) }
 }
 
+func changedHeartbeats(change func(*relayer.RecordChange)) fault {
+	return changedElements(func(element *relayer.RecordChange) {
+		if element.Kind == relayer.ChangeHeartbeat {
+			change(element)
+		}
+	})
+}
+
 func changedHistory(ask func(*relayer.HistoryQuery), change func(relayer.HistoryQuery, []relayer.RecordChange) []relayer.RecordChange) fault {
 	return func(f *faulty, right *watched) {
 		f.history = func(ctx context.Context, query relayer.HistoryQuery) ([]relayer.RecordChange, error) {
@@ -445,6 +453,16 @@ func racingPosition(read func(list func() relayer.Listing, position func() strin
 func changedImport(change func(records []relayer.Record) []relayer.Record) fault {
 	return importing(func(ctx context.Context, right *watched, records []relayer.Record) error {
 		return right.Import(ctx, change(slices.Clone(records)))
+	})
+}
+
+// changedRecords returns a store that changes the records that it imports.
+func changedRecords(change func(*relayer.Record)) fault {
+	return changedImport(func(records []relayer.Record) []relayer.Record {
+		for i := range records {
+			change(&records[i])
+		}
+		return records
 	})
 }
 

@@ -112,19 +112,14 @@ func watchTimes(t *testing.T, store relayer.Store) {
 
 	const writers, each = 8, 10
 	current := watch(t, store)
-	written := make(chan error, 1)
-	go func() {
-		errs := race(writers, func(writer int) error {
-			for i := range each {
-				if err := a.writeOnce(t, store, fmt.Sprintf("%d-%d", writer, i)); err != nil {
-					return err
-				}
+	written := startWriters(t, store, writers, func(writer int) error {
+		for i := range each {
+			if err := a.writeOnce(t, store, fmt.Sprintf("%d-%d", writer, i)); err != nil {
+				return err
 			}
-			return nil
-		})
-		_, err := store.Create(t.Context(), sample("end"))
-		written <- errors.Join(append(errs, err)...)
-	}()
+		}
+		return nil
+	})
 	a.wantTimes(t, current, "end")
 	if err := <-written; err != nil {
 		t.Fatal(err)
