@@ -51,13 +51,12 @@ func (m *Manager) Update(ctx context.Context, id string, change func(*Relayer) e
 }
 
 // Patch changes a relayer by a JSON Merge Patch (RFC 7396), which must be strict JSON, and
-// returns it as stored. An absent member stays as it is. Its members are name, paused, policies
-// (merged field by field; null clears one field or all), notification_id (null clears it),
-// custom_rpc_urls (replaced whole; null clears them) and labels (merged key by key; null removes
-// one or all). The other members of a relayer cannot be changed. The result is checked as a
-// whole. An empty patch changes nothing, and one that only has paused is [Manager.Pause] or
-// [Manager.Resume]. Errors are those of [Manager.Update], which is the way to change a relayer
-// by Go types.
+// returns it as stored. An absent member stays as it is, and null clears an optional one. Policies,
+// labels and settings are merged in the same way, and custom_rpc_urls is replaced whole. What
+// [Manager.Update] cannot change is no member, nor are system_disabled and disabled_reason. The
+// result is checked as a whole. An empty patch changes nothing, and one that only has paused is
+// [Manager.Pause] or [Manager.Resume]. Errors are those of [Manager.Update], which is the way to
+// change a relayer by Go types.
 func (m *Manager) Patch(ctx context.Context, id string, patch []byte, options ...WriteOption) (*Relayer, error) {
 	action, edit := m.patched(patch)
 	return write(ctx, m, action, id, options, m.writtenRelayerOf, edit)

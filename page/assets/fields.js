@@ -66,8 +66,9 @@ function fieldOf(name, given, required, above) {
   return { ...field, kind: 'json' };
 }
 
-// Returns the fields of a relayer, and those of its policy.
+// Returns the fields of a relayer, those that a form changes, and those of its policy. A button changes paused.
 export const relayerFields = (type) => byType[type];
+export const editableFields = (type) => byType[type].filter(({ name }) => name !== 'paused' && name in schemas.UpdateRelayerRequest.properties);
 export const policyFields = (type) => relayerFields(type).find(({ name }) => name === 'policies').fields;
 const spelling = { policies: 'policy', id: 'ID', eip1559: 'EIP-1559', rpc: 'RPC', url: 'URL', urls: 'URLs', tx: 'transaction' };
 

@@ -5,7 +5,7 @@
 
 import { digitsOf, humanAmount } from './amounts.js';
 import { make, newID, write } from './dom.js';
-import { networkTypes, policyFields, relayerFields, titleOf } from './fields.js';
+import { editableFields, networkTypes, policyFields, relayerFields, titleOf } from './fields.js';
 import { isSame, numberOrText, patchBetween, tryJSON, writeJSON } from './json.js';
 
 const wrongLine = () => make('p', { class: 'wrong', id: newID('wrong') });
@@ -261,14 +261,13 @@ class Form {
 }
 
 // What every relayer has comes first, and lists, which may be long, come last.
-const order = ['name', 'network_type', 'network', 'signer_id', 'id', 'notification_id', 'paused', 'policies', 'custom_rpc_urls', 'labels', 'settings'];
-const editable = ['name', 'notification_id', 'policies', 'custom_rpc_urls', 'labels', 'settings'];
+const last = ['flag', 'policies', 'rows', 'pairs', 'json'];
 
 function build(values, stored) {
-  const fields = relayerFields(stored?.network_type ?? networkTypes()[0]).filter(({ name }) => !stored || editable.includes(name));
+  const fields = stored ? editableFields(stored.network_type) : relayerFields(networkTypes()[0]);
   const controlOf = (name) => parts.find(([part]) => part === name)?.[1];
   const entered = (name) => stored?.[name] ?? controlOf(name).collect('', new Map());
-  const parts = partsOf(fields, entered).toSorted(([a], [b]) => order.indexOf(a) - order.indexOf(b));
+  const parts = partsOf(fields.toSorted((a, b) => last.indexOf(a.kind) - last.indexOf(b.kind) || b.required - a.required), entered);
   fillParts(parts, values);
   controlOf('policies')?.show();
   if (!stored) controlOf('network_type').input.addEventListener('change', controlOf('policies').show);
