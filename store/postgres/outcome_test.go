@@ -123,6 +123,7 @@ func TestWrite_ConnectionLostBetweenMessages(t *testing.T) {
 	t.Parallel()
 	for name, write := range writes {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			p := newProxy(t, server.Socket())
 			between := &afterBatch{}
 			pool := newPoolWith(t, p.connString(), func(config *pgxpool.Config) { config.ConnConfig.Tracer = between })

@@ -170,6 +170,7 @@ func TestWrite_SerializationFailure(t *testing.T) {
 	for where, trigger := range map[string]string{"at once": onInsert, "at the commit": onCommit} {
 		for code, passes := range map[string]int{"40001": 3, "40P01": 3, "54000": 1} {
 			t.Run(code+" "+where, func(t *testing.T) {
+				t.Parallel()
 				store, admin, schema := openWithAdmin(t)
 				addTrigger(t, admin, schema, fmt.Sprintf(`
 					IF nextval('%s.calls') <= %d THEN RAISE EXCEPTION 'conflict' USING ERRCODE = '%s'; END IF;`, schema, passes, code))
