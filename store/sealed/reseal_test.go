@@ -1,6 +1,7 @@
 package sealed_test
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -319,8 +320,19 @@ func TestReseal_ConcurrentWriterWins(t *testing.T) {
 	}
 }
 
-// rotating has keys that change.
-type rotating struct{ keyring.Keyring }
+// rotating has keys that change. A sealed part of the relayer "held" waits until it is released.
+type rotating struct {
+	keyring.Keyring
+	release <-chan struct{}
+}
+
+func (r *rotating) Seal(ctx context.Context, plaintext, associatedData []byte) ([]byte, error) {
+	part, err := r.Keyring.Seal(ctx, plaintext, associatedData)
+	if bytes.HasSuffix(associatedData, []byte("held")) {
+		<-r.release
+	}
+	return part, err
+}
 
 // held is a store whose writes wait until they are released.
 type held struct {
@@ -342,18 +354,27 @@ func (s held) Update(ctx context.Context, rec relayer.Record) (relayer.Record, e
 	return s.Store.Update(ctx, rec)
 }
 
-// A write that has sealed under the earlier key is stored while Reseal waits for it. Reseal
-// does not delay other writes.
+// A write that has sealed under the earlier key is stored while Reseal waits for it, wherever the
+// write is held. Reseal does not delay other writes.
 func TestReseal_AwaitsWritesInProgress(t *testing.T) {
-	for name, isCreate := range map[string]bool{"create": true, "update": false} {
+	for name, test := range map[string]struct{ isCreate, isByKeys bool }{
+		"create":             {isCreate: true},
+		"update":             {},
+		"create in its keys": {isCreate: true, isByKeys: true},
+		"update in its keys": {isByKeys: true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				db, release := memory.New(), make(chan struct{})
-				keys := &rotating{ringOf(t, "k1")}
-				store := on(t, held{db, release}, keys)
+				db, release, released := memory.New(), make(chan struct{}), make(chan struct{})
+				close(released)
+				keys, inner := &rotating{ringOf(t, "k1"), released}, held{db, release}
+				if test.isByKeys {
+					keys.release, inner.release = release, released
+				}
+				store := on(t, inner, keys)
 				rec := relayer.Record{ID: "held", Private: []byte(clear)}
 				write := store.Create
-				if !isCreate {
+				if !test.isCreate {
 					rec.Revision = create(t, db, "held", "").Revision
 					write = store.Update
 				}
