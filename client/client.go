@@ -92,7 +92,7 @@ func WithRetries(maxAttempts int, maxTime time.Duration) Option {
 
 // WithFullRPCURLs makes Get, List, All and Watch return relayers with their full RPC URLs,
 // which the server must permit (see [Client.RPCURLs]). The URLs of a relayer that the server
-// cannot open are masked ([relayer.RPCURL.IsMasked] is true), and RPCURLs returns the error.
+// cannot open are masked ([relayer.RPCConfig.IsMasked] is true), and RPCURLs returns the error.
 // Those that writes return are masked.
 func WithFullRPCURLs() Option { return option(true, "", func(c *Client) { c.fullURLs = true }) }
 

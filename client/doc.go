@@ -14,6 +14,8 @@
 //     feed: [Client.All] selects relayers itself.
 //   - An Update that only changes Paused is a pause or a resume. With a Manager it is an
 //     update, which admissions can refuse.
+//   - [relayer.WithActor] has no effect: the server takes the actor from the token, and the client
+//     generates each request ID. [relayer.Reason] is stored with a change.
 //   - Update cannot change SystemDisabled. If it changes a list, it sends the whole list, without
 //     the members of its elements that only a newer server has.
 //
@@ -39,7 +41,8 @@
 //
 // The error matches [relayer.ErrOutcomeUnknown] if the server retains no history, or a proxy
 // replaces X-Request-Id, and the relayer does not show the outcome; if the attempts are
-// exhausted; or if ctx ends.
+// exhausted; or if ctx ends. It has the request ID of the write in its text. A program that looks
+// for its write in the history later gives it a [relayer.Reason] that no other write has.
 //
 // # Errors
 //

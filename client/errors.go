@@ -65,9 +65,9 @@ func (e *ResponseError) Unwrap() error { return e.err }
 
 // unknownOutcome returns the error of a write whose outcome could not be determined. It wraps the
 // cause only if ctx has ended: ErrUnavailable, for example, promises that there was no effect.
-func unknownOutcome(ctx context.Context, cause error) error {
+func (r *request) unknownOutcome(ctx context.Context, cause error) error {
 	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("%w: %w", relayer.ErrOutcomeUnknown, err)
+		return fmt.Errorf("%w (request %s): %w", relayer.ErrOutcomeUnknown, r.requestID, err)
 	}
-	return fmt.Errorf("%w: %v", relayer.ErrOutcomeUnknown, cause)
+	return fmt.Errorf("%w (request %s): %v", relayer.ErrOutcomeUnknown, r.requestID, cause)
 }

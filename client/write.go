@@ -201,7 +201,7 @@ func (c *Client) setAll(ctx context.Context, action relayer.Action, selector rel
 	result, failed := do(ctx, c, req, c.newAttempts(), (*response).bulk)
 	err = failed.cause()
 	if failed != nil && req.isLost && !settings.DryRun {
-		result.RequestID, err = req.requestID, unknownOutcome(ctx, err)
+		result.RequestID, err = req.requestID, req.unknownOutcome(ctx, err)
 	}
 	_, err = named(action, "", result, err)
 	return result, err
@@ -273,13 +273,13 @@ func (c *Client) write(ctx context.Context, w *request, settings relayer.WriteSe
 		case !w.isLost:
 			return nil, failed.err
 		case errors.Is(err, errUndecided):
-			return nil, unknownOutcome(ctx, fmt.Errorf("%w; %w", failed.err, err))
+			return nil, w.unknownOutcome(ctx, fmt.Errorf("%w; %w", failed.err, err))
 		case err != errPending:
 			return nil, err
 		case isRejection && failed.isOfServer: // it would also reject the lost attempt
 			return nil, failed.err
 		case isRejection || !attempts.next(ctx, failed.wait):
-			return nil, unknownOutcome(ctx, failed.err)
+			return nil, w.unknownOutcome(ctx, failed.err)
 		}
 	}
 }

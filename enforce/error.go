@@ -47,7 +47,7 @@ const (
 	Listed       Code = "listed"        // in a list of refused values. Value: the account
 	NotListed    Code = "not_listed"    // not in a list of permitted values. Value: the receiver, account, program, mint or asset; empty for a contract creation
 	AboveMaximum Code = "above_maximum" // above the limit. Value: the number
-	BelowMinimum Code = "below_minimum" // below the limit. Value: the number; for min_balance Balance minus Cost, such as "-1"
+	BelowMinimum Code = "below_minimum" // below the limit. Value: the number; for min_balance Balance minus Cost, or Balance if Cost is unknown
 	Missing      Code = "missing"       // the transaction lacks what the policy requires. Value: empty
 	Unknown      Code = "unknown"       // the engine has not given a value. Value: empty, or the asset of a payment without Required
 )

@@ -34,7 +34,7 @@
 // Relayers of a view are shared by all callers and must not be modified. Their RPC URLs are
 // as the source returns them: in full from a Manager whose store does not seal, and from a client with
 // client.WithFullRPCURLs; otherwise masked. Those of a relayer that the source cannot open are
-// masked ([relayer.RPCURL.IsMasked] is true), and RPCURLs of the source returns the error.
+// masked ([relayer.RPCConfig.IsMasked] is true), and RPCURLs of the source returns the error.
 // URLs can also be masked for a moment while a later change of the relayer follows: store/postgres
 // has no other URLs than the current ones.
 package mirror
