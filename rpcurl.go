@@ -43,8 +43,13 @@ func (u RPCURL) IsMasked() bool {
 	return isHostMasked || parsed.RawQuery == mask.Hidden || parsed.User.Username() == mask.Hidden || strings.HasSuffix("/"+parsed.Path, mask.Path)
 }
 
-// canonicalURL returns the same text for equivalent notations of a URL without a path.
+// canonicalURL returns the same text for equivalent notations of a URL that has a host and at most a
+// port: in another letter case, with escapes, or with an empty path, query or fragment.
 func canonicalURL(text string) string {
+	text = strings.TrimRight(text, "?#")
+	if unescaped, err := url.PathUnescape(text); err == nil {
+		text = unescaped // package url escapes an international host
+	}
 	text = strings.TrimSuffix(strings.ToLower(text), "/")
 	if strings.HasPrefix(text, "http:") || strings.HasPrefix(text, "ws:") {
 		return strings.TrimSuffix(text, ":80")
