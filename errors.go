@@ -152,7 +152,10 @@ func (e *ValidationError) Error() string {
 		if strings.ContainsFunc(field, func(r rune) bool { return !unicode.IsPrint(r) }) {
 			field = strconv.Quote(field)
 		}
-		text.WriteString(separator + strings.TrimPrefix(field+" "+problem.Message, " "))
+		if field != "" {
+			field += " "
+		}
+		text.WriteString(separator + field + problem.Message)
 		separator = "; "
 	}
 	return text.String()

@@ -14,8 +14,8 @@ import (
 )
 
 func TestValidationError_Text(t *testing.T) {
-	err := &relayer.ValidationError{Fields: []relayer.FieldError{{Message: "the body is wrong"}, {Field: "name", Message: "is required"}}}
-	if want := "invalid relayer: the body is wrong; name is required"; err.Error() != want {
+	err := &relayer.ValidationError{Fields: []relayer.FieldError{{Message: "the body is wrong"}, {Field: "name", Message: "is required"}, {Field: " x", Message: "is unknown"}}}
+	if want := "invalid relayer: the body is wrong; name is required;  x is unknown"; err.Error() != want {
 		t.Errorf("error %q, want %q", err, want)
 	}
 	// A name in a request must not forge a line of a log.
