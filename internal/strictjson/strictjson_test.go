@@ -149,8 +149,12 @@ func TestDecode_Patch(t *testing.T) {
 		`{"x":null,"inner":{"x":null}}`: {problems: []string{"x is not a known field", "inner.x is not a known field"}},
 	} {
 		found, got, want := new(strictjson.Problems), full(), full()
+		before := got // shares all memory with it
 		d := strictjson.Decoder{Problems: found, Hook: readUpper, IsPatch: true}
 		d.Decode([]byte(text), &got)
+		if !reflect.DeepEqual(before, full()) {
+			t.Errorf("%s\nmodified what the value referred to: %+v", text, before)
+		}
 		if !slices.Equal(list(found), c.problems) {
 			t.Errorf("%s\nproblems %q\nwant     %q", text, list(found), c.problems)
 		}
