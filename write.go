@@ -47,16 +47,16 @@ func (m *Manager) Create(ctx context.Context, req CreateRequest, options ...Writ
 // contention exhausts the retries. Each is wrapped in an error that names the operation and the
 // ID: match it with [errors.Is].
 func (m *Manager) Update(ctx context.Context, id string, change func(*Relayer) error, options ...WriteOption) (*Relayer, error) {
-	return write(ctx, m, ActionUpdate, id, options, m.writtenRelayerOf, m.decoded(change, nil))
+	return write(ctx, m, ActionUpdate, id, options, m.writtenRelayerOf, m.decoded(change, nil, true))
 }
 
 // Patch changes a relayer by a JSON Merge Patch (RFC 7396), which must be strict JSON, and
 // returns it as stored. An absent member stays as it is, and null clears an optional one. Policies,
-// labels and settings are merged in the same way, and custom_rpc_urls is replaced whole. What
-// [Manager.Update] cannot change is no member, nor are system_disabled and disabled_reason. The
-// result is checked as a whole. An empty patch changes nothing, and one that only has paused is
-// [Manager.Pause] or [Manager.Resume]. Errors are those of [Manager.Update], which is the way to
-// change a relayer by Go types.
+// labels and settings are merged in the same way, and custom_rpc_urls is replaced whole. A patch
+// with system_disabled, disabled_reason or a field that [Manager.Update] cannot change is a
+// [*ValidationError]. The result is checked as a whole. An empty patch changes nothing, and a patch
+// that only has paused is a [Manager.Pause] or a [Manager.Resume]. Errors are those of
+// [Manager.Update], which is the way to change a relayer by Go types.
 func (m *Manager) Patch(ctx context.Context, id string, patch []byte, options ...WriteOption) (*Relayer, error) {
 	action, edit := m.patched(patch)
 	return write(ctx, m, action, id, options, m.writtenRelayerOf, edit)
@@ -589,10 +589,9 @@ func (m *Manager) checkChanged(r, stored *Relayer, found *problems) {
 
 const unknownTypeMessage = "cannot be changed: this version does not support the network type"
 
-// decoded returns an edit that decodes the relayer and changes it by a function or, if that is nil,
-// by a merge patch. A patch without RPC URLs does not open them. A changed private part is in clear.
-func (m *Manager) decoded(change func(*Relayer) error, patch []byte) edit {
-	opens := change != nil || strictjson.ValueOf(strictjson.MemberList(nil, patch), []byte(urlsMember)) != nil
+// decoded returns an edit that decodes the relayer, with its full RPC URLs if it opens them, and
+// changes it by a function or, if that is nil, by a merge patch. A changed private part is in clear.
+func (m *Manager) decoded(change func(*Relayer) error, patch []byte, opens bool) edit {
 	return func(ctx context.Context, current Record) (Record, error) {
 		// URLs that cannot be opened or are damaged stay as they are stored, unless all are replaced.
 		base, decode, stored, opening := current, unmaskedRelayerOf, (*Relayer)(nil), error(nil)
@@ -662,8 +661,8 @@ func (m *Manager) patched(patch []byte) (Action, edit) {
 	if problem != "" {
 		return ActionUpdate, func(context.Context, Record) (Record, error) { return Record{}, invalid("", "the body "+problem) }
 	}
-	patch = bytes.TrimSpace(patch)
-	members := strictjson.MemberList(nil, patch)
+	var buffer [16]strictjson.Member // so that most lists need no memory
+	members := strictjson.MemberList(buffer[:0], bytes.TrimSpace(patch))
 	switch isPaused := string(strictjson.ValueOf(members, []byte("paused"))); {
 	case len(members) == 0:
 		return ActionUpdate, func(_ context.Context, current Record) (Record, error) { return current, nil }
@@ -672,5 +671,5 @@ func (m *Manager) patched(patch []byte) (Action, edit) {
 	case len(members) == 1 && isPaused == "false":
 		return ActionResume, m.setPaused(false)
 	}
-	return ActionUpdate, m.decoded(nil, patch)
+	return ActionUpdate, m.decoded(nil, patch, strictjson.ValueOf(members, []byte(urlsMember)) != nil)
 }
