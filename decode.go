@@ -187,7 +187,7 @@ func (r *CreateRequest) UnmarshalJSON(data []byte) error {
 		*r = requestOf(&decoded)
 		return nil
 	}
-	defaults, _ := newSettings(nil) // no option is invalid
+	defaults, _ := newSettings(nil) // only an option can be invalid
 	return defaults.validate(context.Background(), &decoded, found)
 }
 

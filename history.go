@@ -41,8 +41,9 @@ func history(ctx context.Context, m *Manager, query HistoryQuery, complete func(
 			change := Change{Kind: c.Kind, ID: c.Record.ID}
 			if err := complete(c, &change); err != nil {
 				if i == 0 {
-					return nil, &CorruptError{ID: change.ID, Sequence: c.Record.Sequence, Err: fmt.Errorf(
-						"relayer: the document of revision %d of %s cannot be decoded: read the history before that revision: %w", c.Record.Revision, change.ID, err)}
+					err = fmt.Errorf("relayer: the document of revision %d of %s cannot be decoded: "+
+						"read the history before that revision: %w", c.Record.Revision, change.ID, err)
+					return nil, &CorruptError{ID: change.ID, Sequence: c.Record.Sequence, Err: err}
 				}
 				next = found[i-1].Record.Revision // the next page returns the error
 				break

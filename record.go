@@ -409,8 +409,8 @@ func shortPaths(paths []string) []string {
 	return slices.Compact(members)
 }
 
-// carried returns what the next note has of the change that paused a relayer. Changed are the fields
-// that were changed since then, and by which views select.
+// carried returns what the note of a later change has of the change that paused a relayer. Its Changed
+// then has the fields that were changed since the pause and by which a view can select.
 func carried(by *ChangeInfo, changed []string) *ChangeInfo {
 	for _, path := range changed {
 		member, _, _ := strings.Cut(path, ".")

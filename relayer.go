@@ -195,9 +195,10 @@ type ChangeInfo struct {
 	Changed []string `json:"changed,omitzero"`
 
 	// PausedBy is the change that paused the relayer, without Action and Changed. Later changes
-	// do not replace it. It is nil unless the relayer is paused, if that change is unknown, in
-	// a history, and in a view ([Manager.Within]) if a later change may have moved the relayer
-	// into it. The create of a paused relayer counts as a pause.
+	// do not replace it. The create of a paused relayer counts as a pause. It is nil if the
+	// relayer is not paused, if that change is unknown, and in a history. A view
+	// ([Manager.Within]) does not have it if a later change may have moved the relayer into the
+	// view.
 	PausedBy *ChangeInfo `json:"paused_by,omitempty"`
 }
 

@@ -55,7 +55,7 @@ type selectorKey struct {
 	// isIndexed reports whether records have a term of the key: IDs and searches are not terms.
 	isIndexed bool
 
-	// value returns the value of a relayer, or "" if it is not set. Labels have none.
+	// value returns the value of a relayer, or "" if it is not set. It is nil for labels and searches.
 	value func(*Relayer) string
 
 	// valueCode is the code of a value that the field cannot have, or of an unknown key.
