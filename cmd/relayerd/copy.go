@@ -51,11 +51,13 @@ of both databases first. Sealed RPC URLs are copied as they are.`,
 		}, from: database{flag: "--from"}, to: database{flag: "--to"}},
 	} {
 		c.Example = "  relayerd " + c.Use + " " + c.Example
-		usage := "database `file` that no server has open"
-		if c.ofPostgres == "" {
-			usage += ", or a postgres:// URL"
-		}
 		for _, d := range []*database{&c.from, &c.to} {
+			usage := "database `file` that no server has open"
+			if c.ofPostgres == "" {
+				usage += ", or a postgres:// URL"
+			} else if d == &c.to {
+				usage = "new database `file`"
+			}
 			if flag := strings.TrimPrefix(d.flag, "--"); flag != "" {
 				c.Flags().StringVar(&d.name, flag, d.name, usage)
 				if d.name == "" {

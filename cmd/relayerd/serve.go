@@ -77,7 +77,7 @@ tokens, keys, signers and certificates are read again when they change, and afte
 	command.MarkFlagsRequiredTogether("tls-cert", "tls-key")
 	flags.StringVar(&c.trustedProxies, "trusted-proxies", "", "`networks` whose X-Forwarded-For names the client")
 	flags.StringVar(&c.logFormat, "log-format", "text", "`format` of the log: text or json")
-	flags.StringVar(&c.logLevel, "log-level", "info", "info, or `debug`, which logs every request too")
+	flags.StringVar(&c.logLevel, "log-level", "info", "`level` of the log: info, or debug, which has every request too")
 	flags.StringVar(&c.metricsAddress, "metrics-addr", "", "`host:port` of /metrics without a token, in place of --addr")
 	flags.DurationVar(&c.drainDelay, "drain-delay", 3*time.Second, "time after SIGTERM to be unready and still serve")
 	flags.DurationVar(&c.history, "history", defaultHistory, "time to retain changes; 0 is no history")
