@@ -1,6 +1,7 @@
 package relayer_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,19 +34,20 @@ func idsOf(relayers []*relayer.Relayer) []string {
 }
 
 func TestList_Pages(t *testing.T) {
-	const most = math.MaxInt
 	eachStore(t, func(t *testing.T, store relayer.Store) {
-		m := managerOf(t, store)
-		ids := created(t, m, 25)
-		for _, perPage := range []int{0, 1, 10, 100, 101, most} {
-			used := map[int]int{0: 10, 1: 1, 10: 10}[perPage]
-			if used == 0 {
-				used = 100
-			}
-			for _, page := range []int{0, 1, 2, 3, 4, 7, 25, 26, most} {
-				current := max(page, 1)
-				from := min(min(current-1, 25)*used, 25)
-				wantPage(t, m, page, perPage, ids[from:min(from+used, 25)], relayer.Pagination{CurrentPage: current, PerPage: used, TotalItems: 25})
+		managers := map[int]*relayer.Manager{100: managerOf(t, store)} // by the maximum
+		for _, most := range []int{1, 3, 1000, math.MaxInt32} {
+			managers[most] = managerOf(t, store, relayer.WithMaxPerPage(most))
+		}
+		ids := created(t, managers[100], 25)
+		for most, m := range managers {
+			for _, perPage := range []int{0, 1, 3, 10, 100, 101, math.MaxInt} {
+				used := min(cmp.Or(perPage, 10), most)
+				for _, page := range []int{0, 1, 2, 3, 4, 7, 25, 26, math.MaxInt} {
+					current := max(page, 1)
+					from := min(min(current-1, 25)*used, 25)
+					wantPage(t, m, page, perPage, ids[from:min(from+used, 25)], relayer.Pagination{CurrentPage: current, PerPage: used, TotalItems: 25})
+				}
 			}
 		}
 	})
@@ -89,19 +91,6 @@ func wantPage(t *testing.T, m *relayer.Manager, page, perPage int, ids []string,
 		if string(document.JSON) != storedDocument(t, m, ids[i]) {
 			t.Errorf("document %d is %s", i, document.JSON)
 		}
-	}
-}
-
-// TestList_MaxPerPage includes the largest page number.
-func TestList_MaxPerPage(t *testing.T) {
-	for _, test := range []struct{ most, perPage, want int }{
-		{1, 10, 1}, {3, 3, 3}, {3, 4, 3}, {1000, 500, 500}, {math.MaxInt32, math.MaxInt, math.MaxInt32},
-	} {
-		m := newManager(t, relayer.WithMaxPerPage(test.most))
-		ids := created(t, m, 5)
-		end := min(len(ids), test.want)
-		wantPage(t, m, 1, test.perPage, ids[:end], relayer.Pagination{CurrentPage: 1, PerPage: test.want, TotalItems: 5})
-		wantPage(t, m, math.MaxInt, test.perPage, nil, relayer.Pagination{CurrentPage: math.MaxInt, PerPage: test.want, TotalItems: 5})
 	}
 }
 

@@ -135,18 +135,18 @@ func TestWatch_UndecodableRecord(t *testing.T) {
 }
 
 // An idle watch has heartbeats with a position and a time. A change postpones the next one,
-// and one that the selector does not select becomes one.
+// and one that the selector does not select becomes one. A consumer that did not ask for
+// heartbeats gets changes only.
 func TestWatch_Heartbeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := registry(t)
 		began := time.Now()
 		ctx, cancel := context.WithCancel(t.Context())
-		var got []string
-		changes := m.Watch(ctx, relayer.WatchQuery{Selector: mustParse(t, "id=evm"), Heartbeats: true})
-		go func() {
+		var got, without []string
+		collect := func(into *[]string, changes iter.Seq2[relayer.Change, error]) {
 			for change, err := range changes {
 				if errors.Is(err, context.Canceled) {
-					got = append(got, "canceled")
+					*into = append(*into, "canceled")
 					continue
 				}
 				if change.Kind == relayer.ChangeHeartbeat && (change.Relayer != nil || change.Position == "") {
@@ -155,10 +155,14 @@ func TestWatch_Heartbeat(t *testing.T) {
 				if !change.Time.Equal(time.Now()) {
 					t.Errorf("%s is complete up to %v, want now", change.Kind, change.Time)
 				}
-				got = append(got, fmt.Sprint(time.Since(began), " ", change.Kind, " ", err))
+				*into = append(*into, fmt.Sprint(time.Since(began), " ", change.Kind, " ", err))
 			}
-			got = append(got, "end")
-		}()
+			*into = append(*into, "end")
+		}
+		selector := mustParse(t, "id=evm")
+		go collect(&got, m.Watch(ctx, relayer.WatchQuery{Selector: selector, Heartbeats: true}))
+		go collect(&without, m.Watch(ctx, relayer.WatchQuery{Selector: selector}))
+		synctest.Wait()
 		time.Sleep(6 * time.Second)
 		must(m.Pause(ctx, "evm"))(t)
 		time.Sleep(3 * time.Second)
@@ -170,19 +174,8 @@ func TestWatch_Heartbeat(t *testing.T) {
 		if want := []string{"4s heartbeat <nil>", "6s updated <nil>", "9s heartbeat <nil>", "13s heartbeat <nil>", "canceled", "end"}; !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}
-	})
-}
-
-// A consumer that did not ask for heartbeats gets changes only.
-func TestWatch_WithoutHeartbeats(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := registry(t)
-		time.AfterFunc(time.Minute, func() { _, _ = m.Pause(t.Context(), "evm") })
-		for change, err := range m.Watch(t.Context(), relayer.WatchQuery{}) {
-			if err != nil || change.Relayer == nil || change.Relayer.ID != "evm" {
-				t.Errorf("got %+v, %v", change, err)
-			}
-			break
+		if want := []string{"6s updated <nil>", "canceled", "end"}; !slices.Equal(without, want) {
+			t.Errorf("without heartbeats got %q, want %q", without, want)
 		}
 	})
 }
