@@ -47,10 +47,6 @@ func mustCreateDocument(t testing.TB, m *relayer.Manager, body string) relayer.D
 	return document
 }
 
-func listDocuments(ctx context.Context, m *relayer.Manager, query relayer.ListQuery) (*relayer.Page, error) {
-	return m.Documents().List(ctx, query)
-}
-
 // problemsOf returns the problems of an invalid request. It fails unless the error is a
 // ValidationError, nothing is stored, and the messages are for a client.
 func problemsOf(t testing.TB, body string, options ...relayer.Option) []relayer.FieldError {
@@ -104,21 +100,16 @@ func wantRefused(t testing.TB, member string, want []string, options ...relayer.
 	return problems
 }
 
-// fieldsOf returns the fields of the problems, sorted.
-func fieldsOf(problems []relayer.FieldError) []string {
-	fields := make([]string, len(problems))
-	for i, problem := range problems {
-		fields[i] = problem.Field
-	}
-	slices.Sort(fields)
-	return fields
-}
-
 // wantFields fails unless exactly these fields have problems.
 func wantFields(t testing.TB, problems []relayer.FieldError, want ...string) {
 	t.Helper()
+	var got []string
+	for _, problem := range problems {
+		got = append(got, problem.Field)
+	}
+	slices.Sort(got)
 	slices.Sort(want)
-	if got := fieldsOf(problems); !slices.Equal(got, want) {
+	if !slices.Equal(got, want) {
 		t.Errorf("blamed %q, want %q\nof %+v", got, want, problems)
 	}
 }
@@ -330,13 +321,9 @@ func atEnd(record func(operation relayer.Operation, err error)) relayer.Option {
 	})
 }
 
-func fixedAddress(context.Context, relayer.CreateRequest) (string, error) {
-	return "0xfeed", nil
-}
-
 func newFullManager(t testing.TB) *relayer.Manager {
 	t.Helper()
-	return newManager(t, relayer.WithAddressResolver(fixedAddress))
+	return newManager(t, withAddress("0xfeed"))
 }
 
 var refuseNothing = relayer.WithAdmission(func(context.Context, relayer.Operation, *relayer.Relayer, *relayer.Relayer) error { return nil })

@@ -129,7 +129,7 @@ func TestObserver_Operations(t *testing.T) {
 	_, _ = m.Get(ctx, id)
 	_, _ = m.Documents().Get(ctx, "nobody")
 	_, _ = m.List(ctx, relayer.ListQuery{Page: 1, PerPage: 10})
-	_, _ = listDocuments(ctx, m, relayer.ListQuery{})
+	_, _ = m.Documents().List(ctx, relayer.ListQuery{})
 	allOf(t, m, relayer.Selector{})
 	for _, call := range []operation{
 		updating(func(*relayer.Relayer) {}), patchingDocument(`{"paused":1}`), (*relayer.Manager).Pause, (*relayer.Manager).Resume,

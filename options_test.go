@@ -219,7 +219,7 @@ func TestDryRun_Result(t *testing.T) {
 					if isSealed {
 						db = sealing(t, store, ringOf(t, "k1"))
 					}
-					m := registryOn(t, db, relayer.WithAddressResolver(fixedAddress), relayer.WithExclusiveSigners(),
+					m := registryOn(t, db, withAddress("0xfeed"), relayer.WithExclusiveSigners(),
 						atEnd(func(operation relayer.Operation, _ error) { observed = append(observed, operation) }))
 					var revision uint64
 					if name != "create" {

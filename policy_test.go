@@ -29,7 +29,7 @@ func TestPolicy_EveryForm(t *testing.T) {
 			if got := must(m.Documents().Get(t.Context(), created.ID))(t); !reflect.DeepEqual(got, created) {
 				t.Errorf("get %s at %d, want %+v", got.JSON, got.Revision, created)
 			}
-			if page := must(listDocuments(t.Context(), m, relayer.ListQuery{}))(t); !reflect.DeepEqual(page.Documents, []relayer.Document{created}) {
+			if page := must(m.Documents().List(t.Context(), relayer.ListQuery{}))(t); !reflect.DeepEqual(page.Documents, []relayer.Document{created}) {
 				t.Errorf("list %v, want %+v", page, created)
 			}
 			r := mustGet(t, m, created.ID)

@@ -70,7 +70,7 @@ func TestList_InvalidQuery(t *testing.T) {
 	} {
 		_, err := m.List(t.Context(), test.query)
 		wantFields(t, fieldErrors(t, err), test.want...)
-		_, err = listDocuments(t.Context(), m, test.query)
+		_, err = m.Documents().List(t.Context(), test.query)
 		wantFields(t, fieldErrors(t, err), test.want...)
 	}
 }
@@ -83,7 +83,7 @@ func wantPage(t *testing.T, m *relayer.Manager, page, perPage int, ids []string,
 	if got := idsOf(listed.Relayers); !slices.Equal(got, ids) || listed.Pagination != want || listed.Relayers == nil {
 		t.Errorf("List: %q, %+v, want %q, %+v", got, listed.Pagination, ids, want)
 	}
-	read := must(listDocuments(t.Context(), m, query))(t)
+	read := must(m.Documents().List(t.Context(), query))(t)
 	if len(read.Documents) != len(ids) || read.Pagination != want {
 		t.Fatalf("documents: %+v, want %+v", read, want)
 	}
@@ -406,8 +406,8 @@ func TestDocuments_Allocations(t *testing.T) {
 	}{
 		"get":            {0, func() error { return second(m.Documents().Get(ctx, listing.Records[0].ID)) }},
 		"get in a view":  {0, func() error { return second(view.Documents().Get(ctx, listing.Records[0].ID)) }},
-		"list":           {3, func() error { return second(listDocuments(ctx, m, relayer.ListQuery{PerPage: 100})) }},
-		"list in a view": {14, func() error { return second(listDocuments(ctx, view, relayer.ListQuery{PerPage: 100})) }},
+		"list":           {3, func() error { return second(m.Documents().List(ctx, relayer.ListQuery{PerPage: 100})) }},
+		"list in a view": {14, func() error { return second(view.Documents().List(ctx, relayer.ListQuery{PerPage: 100})) }},
 	} {
 		mustSucceed(t, c.read())
 		if got := testing.AllocsPerRun(100, func() { _ = c.read() }); got > c.most {

@@ -54,7 +54,7 @@ func TestDocuments_RecordWithError(t *testing.T) {
 	if !reflect.DeepEqual(document, relayer.Document{}) || !errors.Is(err, errStore) {
 		t.Errorf("GetDocument: %v, error %v", document, err)
 	}
-	page, err := listDocuments(t.Context(), m, relayer.ListQuery{})
+	page, err := m.Documents().List(t.Context(), relayer.ListQuery{})
 	if page != nil || !errors.Is(err, errStore) {
 		t.Errorf("List: %+v, error %v", page, err)
 	}

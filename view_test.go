@@ -194,6 +194,11 @@ func TestWithin_InvalidSelector(t *testing.T) {
 					errs[operation] = second(run(m, ctx, "in"))
 				}
 			}
+			if field != "search" { // which is no error in the selector of a read
+				for operation, err := range errorsOfReads(t, all, invalid) {
+					errs[operation+" of the selector"] = err
+				}
+			}
 			for operation, err := range errs {
 				if err == nil {
 					t.Errorf("%s, %s of the %s: no error", field, operation, name)
