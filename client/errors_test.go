@@ -8,9 +8,12 @@ import (
 	"io"
 	"iter"
 	"math"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -230,6 +233,51 @@ func TestErrors_SwitchedProtocol(t *testing.T) {
 			t.Errorf("a delete: error %v; %d of %d bodies are closed", deleteErr, closed, opened)
 		}
 	})
+}
+
+// All attempts use one connection while a proxy responds with its error page.
+func TestErrors_ProxyKeepsConnection(t *testing.T) {
+	var connections atomic.Int32
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		w.WriteHeader(http.StatusBadGateway)
+		_, _ = io.WriteString(w, "<html>502 Bad Gateway</html>")
+	}))
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	server.Start()
+	t.Cleanup(server.Close)
+	c := newClient(t, server.URL, client.WithRetries(3, time.Minute))
+	for range 2 {
+		if _, err := c.Get(t.Context(), "a"); !errors.Is(err, relayer.ErrUnavailable) || !strings.Contains(err.Error(), "text/html") {
+			t.Errorf("error %v", err)
+		}
+	}
+	if got := connections.Load(); got != 1 {
+		t.Errorf("%d connections, want 1", got)
+	}
+}
+
+// A body that may have no end is closed, and not read.
+func TestErrors_EndlessPage(t *testing.T) {
+	for _, length := range []int64{-1, 0, 1 << 40} {
+		isClosed, endless := false, &endlessReader{}
+		c, _ := scripted(t, once, func(r *http.Request) (*http.Response, error) {
+			resp, err := html(404)(r)
+			resp.ContentLength = length
+			resp.Body = struct {
+				io.Reader
+				io.Closer
+			}{endless, closeFunc(func() { isClosed = true })}
+			return resp, err
+		})
+		if _, err := c.Get(t.Context(), "a"); err == nil || !isClosed || endless.read > 0 {
+			t.Errorf("length %d: the connection is closed: %t, after %d bytes, error %v", length, isClosed, endless.read, err)
+		}
+	}
 }
 
 func firstError[T any](items iter.Seq2[T, error]) error {

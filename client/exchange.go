@@ -276,12 +276,18 @@ func (c *Client) send(ctx, limited context.Context, req *request) (*http.Respons
 
 var errTooLarge = errors.New("the response is larger than the limit of 16 MiB")
 
-// readResponse reads a body of JSON to its end, so the connection can be used again. Another body, the
-// page of a proxy or the connection after status 101, may have no end, and is not read.
+const maxDiscarded = 64 << 10 // bytes
+
+// readResponse reads a body of JSON to its end, so the connection can be used again. Another body may
+// have no end, such as the connection after status 101: only a short one of known length, like the
+// error page of a proxy, is read and discarded.
 func (c *Client) readResponse(ctx context.Context, req *request, received *http.Response) (*response, *failure) {
 	defer func() { _ = received.Body.Close() }()
 	resp := &response{request: req, status: received.StatusCode, header: received.Header}
 	if !hasMediaType(resp.header, "application/json") {
+		if length := received.ContentLength; length <= maxDiscarded { // -1 is not known
+			_, _ = io.CopyN(io.Discard, received.Body, length)
+		}
 		return resp, nil
 	}
 	body, err := io.ReadAll(io.LimitReader(received.Body, c.maxResponseBytes+1))
