@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"testing"
@@ -172,8 +173,14 @@ const token = "test-token-0123456789"
 // serve returns a client of a server.
 func serve(t *testing.T, m *relayer.Manager) *client.Client {
 	t.Helper()
+	return serveBehind(t, m, func(api http.Handler) http.Handler { return api })
+}
+
+// serveBehind returns a client of a server behind a proxy.
+func serveBehind(t *testing.T, m *relayer.Manager, proxy func(api http.Handler) http.Handler) *client.Client {
+	t.Helper()
 	authenticate := must(httpapi.Tokens(map[string][]string{"alice": {token}}))(t)
-	server := httptest.NewServer(must(httpapi.New(m, authenticate, httpapi.WithRateLimit(0, 0)))(t))
+	server := httptest.NewServer(proxy(must(httpapi.New(m, authenticate, httpapi.WithRateLimit(0, 0)))(t)))
 	t.Cleanup(server.Close)
 	return must(client.New(server.URL, client.WithToken(token), client.WithRetries(2, time.Second)))(t)
 }

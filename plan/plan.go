@@ -156,7 +156,7 @@ func New(ctx context.Context, registry relayer.Registry, relayers []relayer.Crea
 
 var (
 	errHidden      = errors.New("the ID is taken by a relayer that this token or selector may not use, or another writer has created it: choose another ID, or make the plan again")
-	errNotCompared = errors.New("the RPC URLs could not be compared, because the registry does not try writes for this token: use a token that may write, or a file with masked RPC URLs")
+	errNotCompared = errors.New("the RPC URLs could not be compared, because the registry has not tried the update: use a token that may write, or a file with masked RPC URLs")
 	errNoRevision  = errors.New("the registry returns no revision, so that a change could overwrite that of another writer")
 )
 
@@ -182,7 +182,10 @@ func (b *builder) checkChanges(ctx context.Context) error {
 		default:
 			return fmt.Errorf("%s: %w", entry.ID, err)
 		}
-		if entry.urls != "" {
+		switch {
+		case entry.urls != "" && tried.err != nil:
+			return fmt.Errorf("%s: %w: %w", entry.ID, errNotCompared, tried.err)
+		case entry.urls != "":
 			return fmt.Errorf("%s: %w", entry.ID, errNotCompared)
 		}
 	}

@@ -3,6 +3,8 @@ package plan_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -171,5 +173,50 @@ func TestNew_Unchecked(t *testing.T) {
 	failing := &withoutDryRuns{newManager(t), relayer.ErrUnavailable}
 	if _, err := plan.New(t.Context(), failing, []relayer.CreateRequest{minimal("a")}, plan.Options{}); !errors.Is(err, relayer.ErrUnavailable) {
 		t.Errorf("error %v", err)
+	}
+}
+
+// If a proxy rejects some requests as if they had no route, a plan says that it is not checked, or
+// why it cannot be made, and an apply makes the shown changes only.
+func TestNew_ProxyRejectsWrites(t *testing.T) {
+	for name, isRejected := range map[string]func(*http.Request) bool{
+		"all writes": func(r *http.Request) bool { return r.Method != http.MethodGet },
+		"dry runs":   func(r *http.Request) bool { return r.URL.Query().Has("dry_run") },
+	} {
+		for _, status := range []int{http.StatusNotFound, http.StatusMethodNotAllowed} {
+			m := newManager(t)
+			create(t, m, withURLs("b", "https://rpc.example/"+secret), minimal("c"))
+			before := document(t, m, "c")
+			registry := serveBehind(t, m, func(api http.Handler) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if !isRejected(r) {
+						api.ServeHTTP(w, r)
+						return
+					}
+					w.Header().Set("Content-Type", "text/html")
+					w.WriteHeader(status)
+				})
+			})
+			_, err := plan.New(t.Context(), registry, []relayer.CreateRequest{withURLs("b", "https://rpc.example/"+secret+"-2")}, plan.Options{})
+			if !errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), fmt.Sprint("status ", status)) ||
+				!strings.HasPrefix(err.Error(), "b: the RPC URLs could not be compared") || strings.Contains(err.Error(), secret) {
+				t.Errorf("%s, status %d: error %v", name, status, err)
+			}
+			p := newPlan(t, registry, []relayer.CreateRequest{minimal("a"), withURLs("b", "https://rpc.example/***"), renamed("c")})
+			expectActions(t, p, plan.Create, plan.Unchanged, plan.Update)
+			if !strings.Contains(p.String(), "has not checked the changes") {
+				t.Errorf("%s, status %d: the plan is\n%s", name, status, p)
+			}
+			// Another writer is faster.
+			if name == "dry runs" {
+				must(m.Pause(t.Context(), "c"))(t)
+				before = document(t, m, "c")
+			}
+			_, err = p.Apply(t.Context(), plan.ApplyOptions{})
+			want := map[string]error{"all writes": errors.ErrUnsupported, "dry runs": relayer.ErrConflict}[name]
+			if !errors.Is(err, want) || document(t, m, "c") != before {
+				t.Errorf("%s, status %d: error %v, want %v, stored %s", name, status, err, want, document(t, m, "c"))
+			}
+		}
 	}
 }
