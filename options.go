@@ -196,8 +196,8 @@ func AllRelayers() WriteOption {
 
 // PausedBy limits a [Manager.ResumeAll] to the relayers that a request has paused, such as that of
 // a [Manager.PauseAll]: see [BulkResult.RequestID] and [ChangeInfo.PausedBy]. What was paused before,
-// or was resumed and paused again, stays paused. An ID that no change can have, and the option for
-// another write, is a [*ValidationError].
+// or was resumed and paused again, stays paused. An ID that is empty, longer than 128 bytes, not
+// UTF-8 or has control characters is a [*ValidationError], and so is the option for another write.
 func PausedBy(requestID string) WriteOption {
 	option := WriteOption{set: func(s *WriteSettings) { s.PausedBy = requestID }}
 	switch {

@@ -97,6 +97,7 @@ func TestPause_BadRequest(t *testing.T) {
 		}
 	}
 	wantProblem(t, s.do("POST", resume+"?all=true&paused_by=", ""), "paused_by", "must not be empty")
+	s.expect(http.StatusOK, "POST", resume+"?all=true&paused_by="+strings.Repeat("x", 128), "")
 	for _, impossible := range []string{strings.Repeat("x", 129), "a%0Ab", "%ff"} {
 		got := s.do("POST", resume+"?all=true&paused_by="+impossible, "")
 		wantProblem(t, got, "paused_by", "must be at most 128 bytes of UTF-8 without control characters")
