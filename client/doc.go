@@ -9,7 +9,8 @@
 //   - RPC URLs that a server returns are masked, unless [WithFullRPCURLs] is given. All else
 //     of a relayer is as in the Manager, LastChange included.
 //   - An operation that the server does not offer returns an error that matches
-//     [errors.ErrUnsupported].
+//     [errors.ErrUnsupported]. So does a request to a wrong base URL, and one to which a proxy
+//     responds with 404, 405 or 501.
 //   - Relayers of OpenZeppelin Relayer have the Revision 0. It has no filters, dry runs and change
 //     feed: [Client.All] selects relayers itself.
 //   - An Update that only changes Paused is a pause or a resume. With a Manager it is an

@@ -14,20 +14,22 @@ import (
 	"github.com/go-relayer/relayer/internal/mask"
 )
 
-// WithLogger logs the cause of every 500 and of every 503, except those of [API.Drain], and what is
-// refused, with the request ID of the response. Refusals of an [Authorizer] are logged with their
-// number, at most once a second for each actor and action. Those of a limit of the server are logged
-// at most once a minute for each limit and actor, and [API.Refusals] counts them. Tokens, RPC URLs
-// and bodies are never logged. A panic in the logger's handler does not change the response.
+// WithLogger logs the cause of every 500 and of every 503, except those of [API.Drain], and what an
+// [Authorizer] or a limit of the server refuses, with the request ID of the response. Refusals of an
+// Authorizer are logged with their number, at most once a second for each actor and action. Refusals of
+// a limit are logged at most once a minute for each limit and actor, and [API.Refusals] counts them.
+// Tokens, RPC URLs and bodies are never logged. A panic in the logger's handler does not change the
+// response.
 func WithLogger(logger *slog.Logger) Option {
 	return option(logger != nil, "logger is nil", func(s *settings) { s.logger = logger })
 }
 
-// WithRequestLog logs every request after its response, at level Info: request ID, principal (the
-// ID of the actor), method, route (the matched pattern, empty if the request was rejected before
-// routing), relayer ID (empty if no relayer can have it or the response is 404), status, body size
-// and duration. Path, query, headers and bodies are not logged, because clients may put secrets
-// there. A panic in the logger's handler is recovered, and logged by the logger of [WithLogger].
+// WithRequestLog logs every request after its response, at level Info: request ID, principal, method,
+// route, relayer ID, status, body size and duration. The principal is the ID of the actor. The route is
+// the matched pattern, and empty if the request was rejected before routing. The relayer ID is empty if
+// no relayer can have it or the response is 404. Path, query, headers and bodies are not logged, because
+// clients may put secrets there. A panic in the logger's handler is recovered, and logged by the logger
+// of [WithLogger].
 func WithRequestLog(logger *slog.Logger) Option {
 	return option(logger != nil, "request logger is nil", func(s *settings) { s.requestLogger = logger })
 }
