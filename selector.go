@@ -458,7 +458,8 @@ const (
 )
 
 func searchProblem(value string) string {
-	return cmp.Or(textProblem(value, maxSearchLength), problemIf(strings.Contains(value, textSeparator), "must not contain the control character U+001F"))
+	separator := problemIf(strings.Contains(value, textSeparator), "must not contain the control character U+001F")
+	return cmp.Or(textProblem(value, maxSearchLength), separator)
 }
 
 // recordTerm returns the term of a record whose field has the value. A long value is

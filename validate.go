@@ -356,7 +356,8 @@ func isAlphanumeric(r rune) bool {
 }
 
 func labelValueProblem(value string) string {
-	return cmp.Or(textProblem(value, maxLabelValueRunes), problemIf(strings.ContainsFunc(value, unicode.IsControl), "must not contain control characters"))
+	control := problemIf(strings.ContainsFunc(value, unicode.IsControl), "must not contain control characters")
+	return cmp.Or(textProblem(value, maxLabelValueRunes), control)
 }
 
 // textProblem returns why a text with a maximum number of characters cannot be stored, or "".

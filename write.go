@@ -445,8 +445,8 @@ func (w *writeCall) note(ctx context.Context, old, rec Record, paths []string) [
 	}
 	actor, _ := ActorFrom(ctx)
 	info := ChangeInfo{
-		Time: time.Now().UTC().Truncate(time.Millisecond), Actor: shortened(actor.ID, maxActorLength), Action: w.operation.Action,
-		Reason: w.Reason, RequestID: requestIDOf(actor), Changed: paths,
+		Time: time.Now().UTC().Truncate(time.Millisecond), Action: w.operation.Action, Reason: w.Reason, Changed: paths,
+		Actor: shortened(actor.ID, maxActorLength), RequestID: requestIDOf(actor),
 	}
 	switch {
 	case isPaused(rec) && isPaused(old):
