@@ -72,7 +72,7 @@ func option(isValid bool, problem string, set func(*settings)) Option {
 
 type settings struct {
 	authorize        Authorizer // nil: all is allowed
-	authorizers      int        // given
+	authorizers      int        // that options have set
 	address          func(*http.Request) string
 	reads            *rate  // nil: no limit
 	inFlight         *limit // in requests

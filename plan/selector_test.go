@@ -207,6 +207,13 @@ func TestNew_ProxyRejectsWrites(t *testing.T) {
 			if !strings.Contains(p.String(), "has not checked the changes") {
 				t.Errorf("%s, status %d: the plan is\n%s", name, status, p)
 			}
+			prune := newPlan(t, registry, []relayer.CreateRequest{minimal("c")}, plan.Options{Prune: true})
+			if name == "all writes" { // the relayer is not deleted already
+				if _, err := prune.Apply(t.Context(), plan.ApplyOptions{}); !errors.Is(err, errors.ErrUnsupported) {
+					t.Errorf("status %d: a delete: error %v", status, err)
+				}
+				get(t, m, "b")
+			}
 			// Another writer is faster.
 			if name == "dry runs" {
 				must(m.Pause(t.Context(), "c"))(t)
