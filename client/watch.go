@@ -229,9 +229,11 @@ func (w *watcher) change(e event) (*relayer.Change, error) {
 		return nil, nil
 	}
 	r, err := decodeRelayer(data.Relayer)
-	var identified struct{ ID string } // of one that ceases to match the selector
-	if err != nil && kind == relayer.ChangeDeleted && json.Unmarshal(data.Relayer, &identified) == nil && identified.ID != "" {
-		r, err = &relayer.Relayer{ID: identified.ID}, nil
+	if err != nil && kind == relayer.ChangeDeleted { // a relayer that ceases to match the selector has only its ID
+		var identified struct{ ID string }
+		if json.Unmarshal(data.Relayer, &identified) == nil && identified.ID != "" {
+			r, err = &relayer.Relayer{ID: identified.ID}, nil
+		}
 	}
 	if err != nil {
 		return nil, err
