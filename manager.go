@@ -12,7 +12,7 @@ import (
 // Several Managers may share a store.
 type Manager struct {
 	store  Store  // limited to the selection of a view
-	opener Opener // nil if the store is none
+	opener Opener // nil unless the store is an Opener
 	settings
 }
 

@@ -227,9 +227,9 @@ type WriteSettings struct {
 	// it at any revision; an empty list never permits it.
 	Revisions []uint64
 
-	DryRun   bool   // of [DryRun]: the write is only checked
+	DryRun   bool   // the write is only checked: see [DryRun]
 	Reason   string // the text of the last valid [Reason]
-	All      bool   // of [AllRelayers]: the zero selector is permitted
+	All      bool   // the zero selector is permitted: see [AllRelayers]
 	PausedBy string // the request ID of the last [PausedBy]
 }
 

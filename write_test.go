@@ -617,6 +617,43 @@ func TestPatch_UnsetNullAndValue(t *testing.T) {
 	}
 }
 
+// A patch must not write through what the decoded relayer refers to: the comparison with the stored
+// relayer would then find no change.
+func TestPatch_EveryPolicyField(t *testing.T) {
+	for _, full := range fullRelayers {
+		m := newFullManager(t)
+		id := mustCreateDocument(t, m, full.request).ID
+		var change func(path string, object map[string]any, patchOf func(any) any)
+		change = func(path string, object map[string]any, patchOf func(any) any) {
+			for name, value := range object {
+				field, patchOf := path+"."+name, func(value any) any { return patchOf(map[string]any{name: value}) }
+				values := []any{nil}
+				switch value := value.(type) {
+				case bool:
+					values = append(values, !value)
+				case json.Number:
+					values = append(values, 17)
+				case map[string]any:
+					change(field, value, patchOf)
+				}
+				for _, value := range values {
+					r, err := m.Patch(t.Context(), id, patchtest.JSON(map[string]any{"policies": patchOf(value)}), relayer.DryRun())
+					mustSucceed(t, err)
+					isOther := func(path string) bool { return path != field && !strings.HasPrefix(path, field+".") }
+					if changed := r.LastChange.Changed; len(changed) == 0 || slices.ContainsFunc(changed, isOther) {
+						t.Errorf("%s = %v of %s changes %q", field, value, id, changed)
+					}
+				}
+			}
+		}
+		document := parseTree(t, full.document).(map[string]any)
+		change("policies", document["policies"].(map[string]any), func(value any) any { return value })
+		if storedDocument(t, m, id) != full.document {
+			t.Errorf("a dry run stored %s", storedDocument(t, m, id))
+		}
+	}
+}
+
 // A patch of paused alone is a pause, however its JSON is written.
 func TestPatchDocument_Action(t *testing.T) {
 	tests := map[string]relayer.Action{
@@ -869,6 +906,8 @@ func TestPauseAll_InvalidOptions(t *testing.T) {
 		"revision":               func() error { return second(m.PauseAll(ctx, ofPayments, relayer.IfRevision(1))) },
 		"reason of two lines":    func() error { return second(m.PauseAll(ctx, ofPayments, relayer.Reason("a\nb"))) },
 		"no request":             func() error { return second(m.ResumeAll(ctx, ofPayments, relayer.PausedBy(""))) },
+		"a longer request":       func() error { return second(m.ResumeAll(ctx, ofPayments, relayer.PausedBy(strings.Repeat("x", 129)))) },
+		"a request with a tab":   func() error { return second(m.ResumeAll(ctx, ofPayments, relayer.PausedBy("a\tb"))) },
 		"pause of a request":     func() error { return second(m.PauseAll(ctx, ofPayments, relayer.PausedBy("x"))) },
 		"one pause of a request": func() error { return second(m.Pause(ctx, "r-000", relayer.PausedBy("x"))) },
 		"resume of a request":    func() error { return second(m.Resume(ctx, "r-000", relayer.PausedBy("x"))) },
