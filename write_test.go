@@ -1105,6 +1105,24 @@ func TestPauseAll_UnknownOutcomeIsLast(t *testing.T) {
 	})
 }
 
+// The errors of a store end the call. They are not problems of single relayers.
+func TestPauseAll_ErrorsOfStore(t *testing.T) {
+	for _, cause := range []error{relayer.ErrUnavailable, relayer.ErrOutcomeUnknown, context.Canceled, context.DeadlineExceeded} {
+		inner, started := memory.New(), new(sync.WaitGroup)
+		fleet(t, inner, 3)
+		started.Add(3)
+		m := managerOf(t, beforeUpdate(inner, func(string) error {
+			started.Done()
+			started.Wait() // so that every write has the error
+			return cause
+		}))
+		result, err := m.PauseAll(t.Context(), relayer.Selector{}, relayer.AllRelayers())
+		if !errors.Is(err, cause) || len(result.Failed) > 0 {
+			t.Errorf("%v: result %+v, error %v", cause, result, err)
+		}
+	}
+}
+
 // Several writes are in flight at once, for group commit, but not many.
 func TestPauseAll_WritesInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
