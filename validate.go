@@ -111,10 +111,14 @@ func checkRules(rules *validator.Validate, input any, prefix string, message fun
 	violations, _ := errors.AsType[validator.ValidationErrors](rules.Struct(input))
 	for _, violation := range violations {
 		_, path, _ := strings.Cut(violation.Namespace(), ".")
+		path = mapKey.ReplaceAllString(path, ".$1")
 		// A field without a name in JSON is a problem of the object that has it.
 		found.Report(prefix+strings.TrimSuffix(path, ".-"), ruleTexts[violation.Tag()].code, message(violation))
 	}
 }
+
+// mapKey matches the key of a map in a path of the validator, which writes it like the index of a list.
+var mapKey = regexp.MustCompile(`\[([^\]]*[^\]0-9][^\]]*)\]`)
 
 // ruleTexts has the code of a tag, and what the field must be, with {} for the parameter.
 var ruleTexts = map[string]struct{ code, message string }{

@@ -438,7 +438,7 @@ type engineSettings struct {
 	MaxInFlight int               `json:"max_in_flight" validate:"omitempty,gte=1,lte=100"`
 	Tip         *float64          `json:"tip" validate:"omitnil,gt=0"`
 	Mode        string            `json:"mode" validate:"omitempty,oneof=fast safe"`
-	Timeouts    map[string]uint16 `json:"timeouts"`
+	Timeouts    map[string]uint16 `json:"timeouts" validate:"dive,gte=1"`
 	Contracts   []contract        `json:"contracts" validate:"max=2,dive"`
 	Started     time.Time         `json:"started,omitzero"`
 	Strict      bool
@@ -571,6 +571,7 @@ func TestWithSettings(t *testing.T) {
 		`{"contracts":[{"address":""}],"timeouts":[],"owner":{}}`:            {"settings.timeouts", "settings.owner", "settings.contracts[0].address"},
 		`{"max_in_flight":101,"unknown":1,"started":"today"}`:                {"settings.unknown", "settings.started"},
 		`{"max_in_flight":101,"unknown":1,"contracts":[{"addres":"a"}]}`:     {"settings.unknown", "settings.max_in_flight", "settings.contracts[0].addres", "settings.contracts[0].address"},
+		`{"timeouts":{"send":"x","get":0}}`:                                  {"settings.timeouts.send", "settings.timeouts.get"},
 		`{"contracts":[{"address":""},{}]}`:                                  {"settings.contracts[0].address", "settings.contracts[1].address"},
 		`{"max_in_flight":99999999999999999999,"contracts":{"0":{}}}`:        {"settings.max_in_flight", "settings.contracts"},
 	} {

@@ -86,7 +86,8 @@ func Tokens(byName map[string][]string) (Authenticator, error) {
 
 // TrustHost accepts every request whose context has an actor with an ID, for a host whose
 // own middleware has authenticated it and has called [relayer.WithActor]. Any other request
-// is rejected with 401, so that a forgotten middleware does not open the API.
+// is rejected with 401, so that a forgotten middleware does not open the API. If the login is a
+// cookie or HTTP Basic, wrap the API in [http.CrossOriginProtection].
 //
 // The middleware runs once per request, so that a change stream continues after a logout. A
 // host that ends sessions passes an [Authenticator] that reads the session instead: a stream

@@ -48,9 +48,9 @@ type Option struct{ name, value string }
 // users see which registry they change.
 func WithName(name string) Option { return Option{"data-name", name} }
 
-// TrustHost is for an API with httpapi.TrustHost: the host authenticates the requests of the page
-// too, such as with a cookie or HTTP Basic authentication. The page then asks for no token. Wrap the
-// API in [http.CrossOriginProtection]: browsers add such credentials to requests of other sites.
+// TrustHost is for an API with httpapi.TrustHost, or an Authenticator, that reads what a browser sends
+// by itself: a cookie or HTTP Basic authentication. The page then asks for no token. Wrap the API in
+// [http.CrossOriginProtection]: browsers send such credentials with requests of other sites too.
 func TrustHost() Option { return Option{"data-trust-host", "true"} }
 
 // Handler returns the web page: its document at /, and its files below /assets/. A path with a
