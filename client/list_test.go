@@ -167,3 +167,12 @@ func TestAll_FailureInTheMiddle(t *testing.T) {
 		t.Errorf("%d relayers and %d failures", n, failures)
 	}
 }
+
+// A server that returns the cursor of the request would be read without end.
+func TestAll_SameCursor(t *testing.T) {
+	page := respondJSON(200, `{"success":true,"data":[],"changes":[],"pagination":{"per_page":100,"total_items":1},"next":"c"}`)
+	c, s := scripted(t, once, page, page, fail(403, "Forbidden"))
+	if err := firstError(c.All(t.Context(), relayer.Selector{})); err == nil || !strings.Contains(err.Error(), "the same cursor again") {
+		t.Errorf("error %v after %s", err, s.methods())
+	}
+}

@@ -134,6 +134,14 @@ func TestAll_PagesChange(t *testing.T) {
 				s.relayers = append(s.relayers, newPublicServer(251).relayers[250])
 			}
 		}, true},
+		"a delete and a later create": {func(s *publicServer, page int) { // the number is right at first and at last
+			switch page {
+			case 2:
+				s.relayers = s.relayers[1:]
+			case 3:
+				s.relayers = append(s.relayers, newPublicServer(251).relayers[250])
+			}
+		}, true},
 		"the same relayers on all pages": {func(s *publicServer, page int) { // the server ignores the page number
 			if page > 1 {
 				copy(s.relayers[(page-1)*100:], s.relayers[:100])

@@ -596,6 +596,7 @@ func TestWatch_Rejected(t *testing.T) {
 		"404":           {html(404), errors.ErrUnsupported, "does not offer", true},
 		"404, no body":  {respond(404, "", ""), errors.ErrUnsupported, "does not offer", true},
 		"405":           {html(405), errors.ErrUnsupported, "does not offer", true},
+		"501":           {html(501), errors.ErrUnsupported, "does not offer", true},
 		"404 in JSON":   {respondJSON(404, `{"message":"no Route matched with those values"}`), errors.ErrUnsupported, "does not offer", true},
 		"421":           {html(421), nil, "421", true},
 		"425":           {html(425), nil, "425", true},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -213,7 +214,7 @@ func TestRequestID(t *testing.T) {
 	seen := map[string]bool{}
 	for _, ids := range [][]string{nil, {""}, {"a b"}, {"a\"b"}, {"é"}, {"<script>"}, {strings.Repeat("x", 129)}, {"a", "b"}, {"https://rpc.example/key"}} {
 		got := s.do("GET", collection, "", with("X-Request-Id", ids...)).header["X-Request-Id"]
-		if len(got) != 1 || seen[got[0]] || len(ids) == 1 && got[0] == ids[0] {
+		if len(got) != 1 || seen[got[0]] || slices.Contains(append(ids, strings.Join(ids, "")), got[0]) {
 			t.Errorf("sent %q, got %q", ids, got)
 		}
 		seen[got[0]] = true

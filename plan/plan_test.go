@@ -312,6 +312,13 @@ func TestNew_NoRevisions(t *testing.T) {
 	if got := p.String(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
+	many := &remote{Registry: newManager(t), withoutRevisions: true}
+	create(t, many, fleet(40)...) // more than are tried at once
+	for _, entry := range newPlan(t, many, nil, plan.Options{Prune: true, MaxDeletes: 40}).Entries() {
+		if entry.Action != plan.Blocked {
+			t.Fatalf("%s is %s", entry.ID, entry.Action)
+		}
+	}
 }
 
 // counting is a store that counts reads.
