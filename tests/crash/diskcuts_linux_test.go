@@ -54,13 +54,19 @@ func TestDisk_Torn(t *testing.T) {
 	wantNoError(t, d.write(number, 0, pages("b", 1)))
 	tornPages, tornSectors := 0, 0
 	for _, left := range cuts(d) {
-		if bytes.ContainsAny(left["file"], "a") && bytes.ContainsAny(left["file"], "b") {
-			tornPages++
-		}
+		isKept, isLost := false, false // a whole sector
 		for sector := range slices.Chunk(left["file"], sectorSize) {
-			if bytes.ContainsAny(sector, "a") && bytes.ContainsAny(sector, "b") {
+			switch bytes.Count(sector, []byte("a")) {
+			case 0:
+				isKept = true
+			case sectorSize:
+				isLost = true
+			default:
 				tornSectors++
 			}
+		}
+		if isKept && isLost {
+			tornPages++
 		}
 	}
 	if tornPages == 0 || tornSectors == 0 {
@@ -72,6 +78,8 @@ func TestDisk_EarlierVersion(t *testing.T) {
 	d, number := storedFile(t, []byte("a"))
 	wantNoError(t, d.write(number, 0, []byte("b")), d.write(number, 0, []byte("c")))
 	wantContents(t, d, "a", "b", "c")
+	wantNoError(t, d.sync(number))
+	wantContents(t, d, "c")
 }
 
 func TestDisk_UnsyncedSize(t *testing.T) {
@@ -149,5 +157,22 @@ func TestDisk_MarkedClean(t *testing.T) {
 		wantContents(t, d, "a")
 		wantNoError(t, d.write(number, 0, []byte("b")), d.sync(number))
 		wantContents(t, d, "b")
+	}
+}
+
+// TestDisk_PowerCut: the change at which the power is cut kills the process, and the disk stays off.
+func TestDisk_PowerCut(t *testing.T) {
+	d, number := storedFile(t, []byte("a"))
+	kills := 0
+	d.kill = func() { kills++ }
+	d.arm(plan{{anyKind, 2, cutPower}})
+	wantNoError(t, d.write(number, 0, []byte("b")))
+	for range 2 {
+		if err := d.write(number, 0, []byte("c")); err != syscall.EIO {
+			t.Errorf("the error of a write is %v", err)
+		}
+	}
+	if _, err := d.read(number, 0, make([]byte, 1)); err != syscall.EIO || kills != 1 {
+		t.Errorf("the error of a read is %v, after %d kills", err, kills)
 	}
 }
