@@ -14,6 +14,9 @@ func MarkPrimary(conn *pgconn.PgConn) { conn.CustomData()[primaryKey] = timeline
 // Queued returns how many writes wait to be sent.
 func (s *Store) Queued() int { return s.queue.Len() }
 
+// IsPrimaryAway reports whether one caller connects for all others, because no host leads to a primary.
+func (s *Store) IsPrimaryAway() bool { return s.writer.prober.lastFailure() != nil }
+
 // PruneAll prunes all changes, however new they are.
 func (s *Store) PruneAll() error {
 	shift := func(by int64) error {

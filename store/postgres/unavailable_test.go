@@ -120,7 +120,9 @@ func TestWrite_RefusedForEver(t *testing.T) {
 				execute(t, admin, fmt.Sprintf(onInsert, schema))
 			}
 			store := openAt(t, limited, postgres.WithSchema(schema))
-			_, err := store.Create(t.Context(), with(record("two"), "", secret)) // which the server quotes
+			two := record("two")
+			two.Text = secret // the server quotes the text as it is, and bytes in hexadecimal
+			_, err := store.Create(t.Context(), two)
 			wantFault(t, "Create", err, code)
 			if got := get(t, store, "one"); !same(got, one) {
 				t.Errorf("got %+v, want %+v", got, one)
@@ -391,6 +393,9 @@ func TestConnect_PassingReasons(t *testing.T) {
 					continue
 				}
 				eventually(t, "connections are refused", func() bool { return p.refused.Load() > 5 })
+				if isAway := store.IsPrimaryAway(); isAway != (code != "53300") {
+					t.Errorf("%s: the primary is away: %t", name, isAway)
+				}
 				p.refusal.Store(nil)
 				if err := <-done; err != nil {
 					t.Errorf("%s: %v", name, err)

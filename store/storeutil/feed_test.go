@@ -101,7 +101,9 @@ func TestFeed_GapBySize(t *testing.T) {
 			publish(&f, 3, 1)
 			want(t, slow, "gap", "end")
 			want(t, fits, "0", "3")
-			publish(&f, 4, 16<<20+1) // alone
+			publish(&f, 4, 16<<20)
+			want(t, fits, "4")
+			publish(&f, 5, 16<<20+1) // alone
 			want(t, fits, "gap", "end")
 		})
 	}
