@@ -282,7 +282,7 @@ func TestDocuments_WithFullURLs(t *testing.T) {
 				t.Errorf("got %s, want %s", got.JSON, want)
 			}
 			page := must(full.List(t.Context(), relayer.ListQuery{}))(t)
-			if len(page.Documents) != 2 || string(page.Documents[1].JSON) != want || string(page.Documents[0].JSON) != storedDocument(t, m, "none") {
+			if len(page.Documents) != 2 || string(page.Documents[1].JSON) != want || string(page.Documents[0].JSON) != storedDocument(t, m, "none") || page.Documents[0].SealError != nil {
 				t.Errorf("listed %+v", page)
 			}
 			for change, err := range watched {
