@@ -89,6 +89,9 @@ func TestHistory_Errors(t *testing.T) {
 			t.Errorf("%+v: %v, error %v, want %v", query, revisions, err, want)
 		}
 	}
+	if _, _, err := c.History(t.Context(), relayer.HistoryQuery{ID: "a/b"}); !errors.Is(err, relayer.ErrNotFound) { // it is not a path
+		t.Errorf("an impossible ID: error %v", err)
+	}
 	public := clientOf(t, newPublicServer(1))
 	for _, id := range []string{"r0", ""} {
 		if revisions, _, err := public.History(t.Context(), relayer.HistoryQuery{ID: id}); !errors.Is(err, errors.ErrUnsupported) {

@@ -170,6 +170,9 @@ func TestHistory(t *testing.T) {
 			t.Errorf("entry %d is %+v, want %+v", i, entry, want)
 		}
 	}
+	if got := s.do("GET", one+"/history", ""); strings.Contains(got.body, "paused_by") {
+		t.Errorf("the history has who paused the relayer before other changes: %s", got.body)
+	}
 	if string(all.Data[0].Relayer) != "null" || `{"success":true,"data":`+string(all.Data[1].Relayer)+`}` != current.body {
 		t.Errorf("the newest entries are %s\nand %s\nwant null and %s", all.Data[0].Relayer, all.Data[1].Relayer, current.body)
 	}

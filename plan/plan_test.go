@@ -480,6 +480,26 @@ func (s *shared) All(context.Context, relayer.Selector) iter.Seq2[*relayer.Relay
 	}
 }
 
+// rejecting is a registry that rejects every create.
+type rejecting struct{ shared }
+
+func (r *rejecting) Create(context.Context, relayer.CreateRequest, ...relayer.WriteOption) (*relayer.Relayer, error) {
+	return nil, &relayer.ValidationError{Fields: []relayer.FieldError{{Field: "x\x1b", Message: "is wrong\x1b\nextra"}}}
+}
+
+// A server can send any text, which must not control the terminal or look like another line.
+func TestPlan_String_ControlCharacters(t *testing.T) {
+	registry := &rejecting{shared{newManager(t), []*relayer.Relayer{{ID: "a\x1b\nb", Name: "n"}}}}
+	const want = `! blocked new
+    x�: is wrong��extra
+? extra a��b (not in the file: kept)
+0 to create, 0 to update, 0 to delete, 0 unchanged, 1 extra, 1 blocked
+`
+	if got := newPlan(t, registry, []relayer.CreateRequest{minimal("new")}).String(); got != want {
+		t.Errorf("got\n%q\nwant\n%q", got, want)
+	}
+}
+
 // The relayers of a registry are not changed.
 func TestNew_SharedRelayers(t *testing.T) {
 	m := newManager(t)
