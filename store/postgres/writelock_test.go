@@ -67,6 +67,33 @@ func awaitQueued(t *testing.T, store *postgres.Store, count int) {
 	eventually(t, "writes wait in the queue", func() bool { return store.Queued() >= count })
 }
 
+// TestQueue_RoundRobin: the queue gets the actor of a write, so a write of another actor is not
+// behind all that wait.
+func TestQueue_RoundRobin(t *testing.T) {
+	t.Parallel()
+	store, admin, schema := openWithAdmin(t)
+	release := holdWriteLock(t, admin, schema)
+	var done []<-chan error
+	for i, id := range []string{"a1", "a2", "a3", "b1"} {
+		ctx := relayer.WithActor(t.Context(), relayer.Actor{ID: id[:1]})
+		rec := relayer.Record{ID: id, Document: make([]byte, 5<<20)} // a batch has one of these
+		done = append(done, inBackground(func() error { _, err := store.Create(ctx, rec); return err }))
+		if i == 0 {
+			awaitWaiting(t, admin, schema, 1)
+		}
+		awaitQueued(t, store, i)
+	}
+	release()
+	for _, end := range done {
+		if err := <-end; err != nil {
+			t.Error(err)
+		}
+	}
+	if other, last := get(t, store, "b1"), get(t, store, "a3"); other.Sequence > last.Sequence {
+		t.Errorf("the write of the other actor is number %d, behind %d", other.Sequence, last.Sequence)
+	}
+}
+
 // TestWriteLock_Timeout: if another instance holds the write lock, all writes fail in
 // time and none is carried out later.
 func TestWriteLock_Timeout(t *testing.T) {
