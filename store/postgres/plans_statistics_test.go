@@ -68,7 +68,7 @@ func TestPlans_Statistics(t *testing.T) {
 	}
 }
 
-// plannedSchema is a schema whose statistics are those of an earlier time.
+// plannedSchema is a schema with the statistics of an earlier time.
 type plannedSchema struct {
 	name  string
 	size  int

@@ -266,8 +266,8 @@ func TestWrite_RefusedInBatch(t *testing.T) {
 }
 
 // TestWriteLock_SessionTimeouts: the timeouts of the session do not shorten the wait for the
-// write lock. They are set for this write only, whose statements are prepared: those of Open can
-// take longer on a busy machine.
+// write lock. They are set for this write only, whose statements are prepared: the statements of
+// Open can take longer on a busy machine.
 func TestWriteLock_SessionTimeouts(t *testing.T) {
 	t.Parallel()
 	schema, admin := schemaName(), newPool(t, server.ConnString())

@@ -169,7 +169,7 @@ type early struct {
 }
 
 // newEarly returns a store that acknowledges a create before it carries it out.
-// Its other methods are those of the store given.
+// Its other methods are the methods of the given store.
 func newEarly(store relayer.Store) relayer.Store {
 	e := &early{Store: store, creates: make(chan relayer.Record, 1<<20)}
 	go func() {

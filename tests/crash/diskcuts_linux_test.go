@@ -5,6 +5,8 @@ import (
 	"errors"
 	"maps"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -137,6 +139,19 @@ func wantNames(t *testing.T, d *disk, want ...string) {
 	}
 	if got := slices.Sorted(maps.Keys(found)); !slices.Equal(got, want) {
 		t.Errorf("a power cut leaves one of %q, want %q", got, want)
+	}
+}
+
+// TestMount_Names: the disk has the names that a process links, renames and removes on the mount.
+func TestMount_Names(t *testing.T) {
+	d := emptyDisk()
+	m := mountOrSkip(t, d)
+	at := func(name string) string { return filepath.Join(m.directory, name) }
+	wantNoError(t,
+		os.WriteFile(at("file"), []byte("a"), 0o600), os.Link(at("file"), at("linked")), os.Rename(at("file"), at("renamed")),
+		os.WriteFile(at("removed"), nil, 0o600), os.Remove(at("removed")), m.unmount())
+	if names := d.list(); !slices.Equal(names, []string{"linked", "renamed"}) {
+		t.Errorf("the disk has the names %q", names)
 	}
 }
 

@@ -56,7 +56,7 @@ func sizeOf() size {
 
 func TestFairness_Memory(t *testing.T) { testFairness(t, memory.New()) }
 
-// TestFairness_Bolt has no time to measure without -full: the limits are those of TestFairness_Memory.
+// TestFairness_Bolt takes long and needs -full. TestFairness_Memory tests the same limits without it.
 func TestFairness_Bolt(t *testing.T) {
 	if !*full {
 		t.Skip("needs -full")

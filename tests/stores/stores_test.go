@@ -16,11 +16,11 @@ import (
 type kind struct {
 	name string
 
-	// open opens a store. One that is durable has its data in the directory.
+	// open opens a store. A durable store has its data in the directory.
 	open func(ctx context.Context, directory string) (relayer.Store, error)
 }
 
-// kinds are all kinds.
+// kinds are the stores that need no server.
 var kinds = []kind{
 	{"memory", func(context.Context, string) (relayer.Store, error) { return memory.New(), nil }},
 	{"map", func(context.Context, string) (relayer.Store, error) { return new(mapstore.Store), nil }},
