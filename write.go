@@ -174,7 +174,7 @@ func (m *Manager) setAll(ctx context.Context, action Action, selector Selector, 
 	case action == ActionPause && settings.PausedBy != "":
 		err = settings.checkPausedBy()
 	case selector.IsZero() && !settings.All:
-		err = invalid("", "at least one filter is required, or all=true (in Go AllRelayers)")
+		err = invalid("", "at least one filter is required, or all=true")
 	}
 	if err != nil {
 		return BulkResult{}, operationError(action, "", err)

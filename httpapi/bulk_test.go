@@ -83,7 +83,7 @@ func TestPause_Selection(t *testing.T) {
 
 func TestPause_BadRequest(t *testing.T) {
 	s := serveTeams(t)
-	required := relayer.FieldError{Message: "at least one filter is required, or all=true (in Go AllRelayers)"}
+	required := relayer.FieldError{Message: "at least one filter is required, or all=true"}
 	for query, problem := range map[string]relayer.FieldError{
 		"":              required,
 		"?all=false":    required,

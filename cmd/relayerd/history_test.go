@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -142,4 +144,19 @@ func TestServe_HistoryRetention(t *testing.T) {
 	server = start(t, token, "--db", path, "--history", "0")
 	server.expect("GET", collection+":history", token, "", http.StatusNotFound)
 	server.stop()
+}
+
+// A damaged change of the history is no damage of a relayer. Commands report it and leave it out.
+func TestCheck_DamagedHistory(t *testing.T) {
+	t.Parallel()
+	path := makeHistory(t)
+	damaged := bytes.ReplaceAll(fileContent(t, path), []byte(`"actor":"ops`), []byte(`"actor":"oqs`)) // only the delete has it
+	must(t, os.WriteFile(path, damaged, 0o600))
+	for _, args := range [][]string{{"check", "--db", path}, {"history", "--db", path}, {"backup", "--db", path, "--to", path + ".copy"}} {
+		output, err := program(token, args...).CombinedOutput()
+		text := string(output)
+		if err != nil || !strings.Contains(text, `msg="a change of the history is damaged: it is left out" id=b`) || strings.Contains(text, "oqs") {
+			t.Errorf("%q: error %v, output %s", args, err, text)
+		}
+	}
 }

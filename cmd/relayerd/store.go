@@ -64,9 +64,11 @@ func (d database) forServer(ctx context.Context, history time.Duration, isHistor
 }
 
 // forCommand opens a database that no server has open, and creates it if it is missing. Only a
-// server deletes changes of the history.
+// server deletes changes of the history. Damage of the history is reported on standard error: it is
+// no damage of a relayer.
 func (d database) forCommand(ctx context.Context, options ...postgres.Option) (openedStore, error) {
-	return d.openWith(ctx, options, bolt.WithLockTimeout(0), bolt.WithHistory(math.MaxInt, math.MaxInt64))
+	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	return d.openWith(ctx, options, bolt.WithLogger(logger), bolt.WithLockTimeout(0), bolt.WithHistory(math.MaxInt, math.MaxInt64))
 }
 
 // open is forCommand for an existing database.
