@@ -175,7 +175,7 @@ func TestNetworkRules_HugeInput(t *testing.T) {
 			runtime.ReadMemStats(&before)
 			found := networkProblems(policy)
 			runtime.ReadMemStats(&after)
-			if allocated := after.TotalAlloc - before.TotalAlloc; found == nil || allocated > size/16 {
+			if allocated := after.TotalAlloc - before.TotalAlloc; found == nil || allocated > size/2 { // the race detector needs some of it
 				t.Errorf("%q repeated in %T: %d problems with %d bytes allocated", piece, policy, len(found), allocated)
 			}
 		}

@@ -111,14 +111,23 @@ func checkRules(rules *validator.Validate, input any, prefix string, message fun
 	violations, _ := errors.AsType[validator.ValidationErrors](rules.Struct(input))
 	for _, violation := range violations {
 		_, path, _ := strings.Cut(violation.Namespace(), ".")
-		path = mapKey.ReplaceAllString(path, ".$1")
 		// A field without a name in JSON is a problem of the object that has it.
-		found.Report(prefix+strings.TrimSuffix(path, ".-"), ruleTexts[violation.Tag()].code, message(violation))
+		found.Report(prefix+strings.TrimSuffix(withKeys(path), ".-"), ruleTexts[violation.Tag()].code, message(violation))
 	}
 }
 
-// mapKey matches the key of a map in a path of the validator, which writes it like the index of a list.
-var mapKey = regexp.MustCompile(`\[([^\]]*[^\]0-9][^\]]*)\]`)
+// withKeys returns the path with the keys of maps as members: the validator writes them like indices.
+func withKeys(path string) string {
+	for i := range path {
+		if path[i] != '[' {
+			continue
+		}
+		if key, after, _ := strings.Cut(path[i+1:], "]"); strings.Trim(key, "0123456789") != "" {
+			return path[:i] + "." + key + withKeys(after)
+		}
+	}
+	return path
+}
 
 // ruleTexts has the code of a tag, and what the field must be, with {} for the parameter.
 var ruleTexts = map[string]struct{ code, message string }{
