@@ -51,9 +51,7 @@ func TestBackup_WhileWriting(t *testing.T) {
 func backUp(t *testing.T, store *bolt.Store) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "backup.db")
-	if err := store.Backup(t.Context(), path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, store.Backup(t.Context(), path))
 	return path
 }
 
@@ -75,18 +73,12 @@ func TestCompact_KeepsRecords(t *testing.T) {
 	store := open(t, path)
 	createAll(t, store, 0, 200)
 	recs, _, err := list(t.Context(), store, page(0, 200))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	deleteAll(t, store, recs[:150])
-	if err := errors.Join(store.Close(), os.Chmod(path, 0o640)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(store.Close(), os.Chmod(path, 0o640)))
 	sizeBefore := len(read(t, path))
 	before, after, err := bolt.Compact(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if sizeAfter := len(read(t, path)); before != int64(sizeBefore) || after != int64(sizeAfter) || after >= before {
 		t.Errorf("sizes %d and %d, want %d and %d, which is less", before, after, sizeBefore, sizeAfter)
 	}
@@ -154,9 +146,7 @@ func TestBackup_DamagedFile(t *testing.T) {
 			store, path := openTemp(t)
 			createAll(t, store, 0, 1000)
 			want, _, err := list(t.Context(), store, page(0, 1000))
-			if err := errors.Join(err, damage(path)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errors.Join(err, damage(path)))
 			backup := open(t, backUp(t, store))
 			defer backup.Close()
 			wantSound(t, backup)
@@ -172,9 +162,7 @@ func TestBackup_DamagedRecord(t *testing.T) {
 	store := flippedRecord(t)
 	path := filepath.Join(t.TempDir(), "backup.db")
 	wantCorrupt(t, "Backup", store.Backup(t.Context(), path), `"id-07"`)
-	if err := store.Delete(t.Context(), "id-07", 0, nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, store.Delete(t.Context(), "id-07", 0, nil))
 	if err := store.Backup(t.Context(), path); err != nil {
 		t.Errorf("Backup after the delete: %v", err)
 	}
@@ -186,9 +174,7 @@ func TestBackup_ContextEnds(t *testing.T) {
 	const megabytes = 20
 	for i := range megabytes {
 		rec := relayer.Record{ID: numbered(i).ID, Document: make([]byte, 1<<20)}
-		if err := create(t, store, rec)(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, create(t, store, rec)())
 	}
 	dir := t.TempDir()
 	ctx := newEndingContext(t, megabytes/5)

@@ -162,9 +162,7 @@ func validValue(t *testing.T, sequence int, id string) []byte {
 		records[i] = relayer.Record{ID: fmt.Sprint(i), Revision: 1}
 	}
 	records[sequence-1].ID = id
-	if err := errors.Join(store.Import(t.Context(), records), store.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(store.Import(t.Context(), records), store.Close()))
 	var value []byte
 	edited(t, read(t, path), func(tx *bbolt.Tx) error {
 		value = bytes.Clone(tx.Bucket([]byte("relayers")).Get(recordKey(sequence, id)))
@@ -196,9 +194,7 @@ func TestCheck_OtherRecords(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := open(t, path)
 				defer store.Close()
-				if err := create(t, store, numbered(300))(); err != nil {
-					t.Fatal(err)
-				}
+				must(t, create(t, store, numbered(300))())
 				var state, added []byte
 				edited(t, read(t, path), func(tx *bbolt.Tx) error {
 					state = bytes.Clone(tx.Bucket([]byte("meta")).Get([]byte("state")))
@@ -223,9 +219,7 @@ func TestCheck_OtherRecords(t *testing.T) {
 func TestCheck_FreeRoot(t *testing.T) {
 	store, path := openTemp(t)
 	for i := range 3 {
-		if err := create(t, store, numbered(i))(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, create(t, store, numbered(i))())
 	}
 	listAsFree(t, path, rootOf(read(t, path)))
 	wantCorrupt(t, "Check", store.Check(t.Context()), "is listed as free")
@@ -248,13 +242,9 @@ func checkDamagedHeader(t *testing.T, damage func(header, old []byte)) {
 	store := open(t, path)
 	before := read(t, path)
 	for _, id := range []string{"1", "2", "first", "last"} {
-		if err := create(t, store, relayer.Record{ID: id})(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, create(t, store, relayer.Record{ID: id})())
 	}
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, store.Close())
 	whole := read(t, path)
 	at, size := newerHeader(whole), os.Getpagesize()
 	damage(whole[at:at+size], before[at:at+size])
@@ -270,9 +260,7 @@ func checkDamagedHeader(t *testing.T, damage func(header, old []byte)) {
 	if !errors.Is(err, relayer.ErrCorrupt) || !strings.Contains(err.Error(), "the last commit may be lost") {
 		t.Errorf("error is %v", err)
 	}
-	if err := create(t, store, relayer.Record{ID: "next"})(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, create(t, store, relayer.Record{ID: "next"})())
 	wantIDs(t, store, []string{"1", "2", "first", "next"})
 	wantSound(t, store)
 	if err := store.Close(); err != nil {
@@ -319,9 +307,7 @@ func TestCheck_FileTruncatedMeanwhile(t *testing.T) {
 	checked := make(chan error, 1)
 	go func() { checked <- store.Check(ctx) }()
 	<-ctx.reached
-	if err := os.Truncate(path, int64(2*os.Getpagesize())); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Truncate(path, int64(2*os.Getpagesize())))
 	close(ctx.open)
 	if err := <-checked; !errors.Is(err, relayer.ErrCorrupt) {
 		t.Errorf("Check: error is %v, want %v", err, relayer.ErrCorrupt)
@@ -498,9 +484,7 @@ func TestOpen_MutatedFile(t *testing.T) {
 				t.Errorf("mutation %d, %s: Check: %v", number, kind, err)
 			}
 			_, writeErr := store.Create(t.Context(), changed(newID, writes))
-			if err := store.Close(); err != nil {
-				t.Error(err)
-			}
+			must(t, store.Close())
 			if writeErr != nil {
 				break
 			}
@@ -528,9 +512,7 @@ func filesForMutations(t *testing.T) (whole, previous, stale []byte) {
 		}
 		m.write(random)
 	}
-	if err := m.store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, m.store.Close())
 	whole = read(t, m.path)
 	return whole[:usedSize(t, whole)], previous[:usedSize(t, previous)], stale[:usedSize(t, stale)]
 }
@@ -593,9 +575,7 @@ func (c fileContent) differs(t *testing.T, store *bolt.Store, logged string, wri
 func TestWrite_WrongRootOfBucket(t *testing.T) {
 	store, path := openTemp(t)
 	for i := range 100 {
-		if err := create(t, store, relayer.Record{ID: fmt.Sprint(i)})(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, create(t, store, relayer.Record{ID: fmt.Sprint(i)})())
 	}
 	content := read(t, path)
 	leaf := pageOfKind(t, content, pageKinds["leaf"]) / os.Getpagesize()

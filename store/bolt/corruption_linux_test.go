@@ -76,9 +76,7 @@ func TestCorruption_WhileOpen(t *testing.T) {
 func corruptedChild(t *testing.T, kind, rest string) {
 	number, whole, _ := strings.Cut(rest, ":")
 	seed, err := strconv.ParseUint(number, 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	path := writeTemp(t, read(t, whole))
 	store := open(t, path)
 	load := startLoad(t, store, seed)
@@ -240,9 +238,7 @@ func truncateFile(t *testing.T, path string, rng *rand.Rand) string {
 	if rng.IntN(3) == 0 {
 		size = 0
 	}
-	if err := os.Truncate(path, size); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Truncate(path, size))
 	return fmt.Sprintf("truncated to %d bytes", size)
 }
 
@@ -253,9 +249,7 @@ func copyBackupOver(t *testing.T, path string, rng *rand.Rand) string {
 	store := open(t, backup)
 	records := rng.IntN(2000)
 	createAll(t, store, 100_000, 100_000+records)
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, store.Close())
 	write(t, path, read(t, backup))
 	return fmt.Sprintf("overwritten with a backup of %d records", records)
 }
@@ -270,18 +264,14 @@ func overwriteHeaders(t *testing.T, path string, rng *rand.Rand) string {
 }
 
 func unlinkFile(t *testing.T, path string, _ *rand.Rand) string {
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(path))
 	return "removed the file"
 }
 
 func replaceFile(t *testing.T, path string, _ *rand.Rand) string {
 	other := path + ".other"
 	store := open(t, other)
-	if err := errors.Join(store.Close(), os.Rename(other, path)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(store.Close(), os.Rename(other, path)))
 	return "replaced the file"
 }
 

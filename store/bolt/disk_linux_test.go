@@ -45,9 +45,7 @@ func TestWrite_FullDiskIsNotVerified(t *testing.T) {
 	createAll(t, store, 0, 2000)
 	size := int64(len(read(t, path)))
 	file, err := os.Create(ballast)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for err == nil {
 		_, err = file.Write(make([]byte, 512))
 	}
@@ -66,12 +64,8 @@ func TestWrite_FullDiskIsNotVerified(t *testing.T) {
 	if count := bytesRead(t) - before; count > size {
 		t.Errorf("10 writes have read %d bytes of a file of %d", count, size)
 	}
-	if err := os.Remove(ballast); err != nil {
-		t.Fatal(err)
-	}
-	if err := create(t, store, relayer.Record{ID: "room"})(); err != nil {
-		t.Error(err)
-	}
+	must(t, os.Remove(ballast))
+	must(t, create(t, store, relayer.Record{ID: "room"})())
 	wantSound(t, store)
 }
 
@@ -95,9 +89,7 @@ func TestWrite_FullDisk(t *testing.T) {
 			t.Errorf("Ready on a full disk: error is %v, want %v", err, relayer.ErrUnavailable)
 		}
 	}, func(store *bolt.Store) {
-		if err := os.Remove(ballast); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Remove(ballast))
 		if err := store.Ready(t.Context()); err != nil {
 			t.Errorf("Ready after room was made: %v", err)
 		}
@@ -129,18 +121,12 @@ func TestReady_DirectoryNotWritable(t *testing.T) {
 		}
 		return commit()
 	})
-	if err := create(t, store, relayer.Record{ID: "before"})(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(dir, 0o555); err != nil {
-		t.Fatal(err)
-	}
+	must(t, create(t, store, relayer.Record{ID: "before"})())
+	must(t, os.Chmod(dir, 0o555))
 	t.Cleanup(func() { _ = os.Chmod(dir, 0o755) })
 	if os.Getuid() == 0 {
 		const nobody = 65534
-		if err := errors.Join(os.Chmod(filepath.Dir(dir), 0o755), os.Chown(path, nobody, nobody)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.Chmod(filepath.Dir(dir), 0o755), os.Chown(path, nobody, nobody)))
 		runtime.LockOSThread() // the user is that of the thread
 		defer runtime.UnlockOSThread()
 		if _, _, failed := syscall.RawSyscall(syscall.SYS_SETFSUID, nobody, 0, 0); failed != 0 {
@@ -227,27 +213,19 @@ func TestWrite_FileSizeLimit(t *testing.T) {
 func limitedChild(t *testing.T, path string) {
 	signal.Ignore(syscall.SIGXFSZ)
 	var before syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before))
 	limit := before
 	limit.Cur = 6 << 20
-	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit))
 	writeToFullDisk(t, path, func(*bolt.Store) {}, func(*bolt.Store) {
-		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
-			t.Fatal(err)
-		}
+		must(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before))
 	})
 	store := open(t, path)
 	if err := store.Ready(t.Context()); err != nil {
 		t.Errorf("Ready: %v", err)
 	}
 	limit.Cur = 2 * uint64(os.Getpagesize()) // the headers
-	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit))
 	wantCreateUnavailable(t, store)
 	if err := store.Ready(t.Context()); !errors.Is(err, relayer.ErrUnavailable) {
 		t.Errorf("Ready just after a commit failed: error is %v, want %v", err, relayer.ErrUnavailable)
@@ -256,9 +234,7 @@ func limitedChild(t *testing.T, path string) {
 		t.Error(err)
 	}
 	limit.Cur = 1
-	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit))
 	if _, err := bolt.Open(t.Context(), path); !errors.Is(err, syscall.EFBIG) {
 		t.Errorf("Open of a file that cannot be written: error is %v, want %v", err, syscall.EFBIG)
 	}
@@ -292,9 +268,7 @@ func writeToFullDisk(t *testing.T, path string, whileFull, makeRoom func(*bolt.S
 	}
 	kept.compare(t, store)
 	wantSound(t, store)
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, store.Close())
 	store = open(t, path)
 	defer store.Close()
 	kept.compare(t, store)

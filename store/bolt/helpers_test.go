@@ -24,10 +24,15 @@ import (
 func open(t testing.TB, path string, opts ...bolt.Option) *bolt.Store {
 	t.Helper()
 	store, err := bolt.Open(t.Context(), path, opts...)
+	must(t, err)
+	return store
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return store
 }
 
 // openTemp opens a store in a new directory and closes it when the test ends.
@@ -96,17 +101,13 @@ func numbered(i int) relayer.Record {
 
 func write(t *testing.T, path string, content []byte) {
 	t.Helper()
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, content, 0o600))
 }
 
 func read(t *testing.T, path string) []byte {
 	t.Helper()
 	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return content
 }
 
@@ -114,13 +115,9 @@ func read(t *testing.T, path string) []byte {
 func flipBits(t *testing.T, path string, whole []byte, at int, bits byte) {
 	t.Helper()
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, err = file.WriteAt([]byte{whole[at] ^ bits}, int64(at))
-	if err := errors.Join(err, file.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, file.Close()))
 }
 
 // edited returns the content of a file after a change through the engine.
@@ -129,28 +126,18 @@ func edited(t *testing.T, content []byte, change func(*bbolt.Tx) error) []byte {
 	path := filepath.Join(t.TempDir(), "edited.db")
 	write(t, path, content)
 	db, err := bbolt.Open(path, 0o600, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(db.Update(change), db.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, errors.Join(db.Update(change), db.Close()))
 	return read(t, path)
 }
 
 func compact(t *testing.T, from, to string) {
 	t.Helper()
 	source, err := bbolt.Open(from, 0o600, &bbolt.Options{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	target, err := bbolt.Open(to, 0o600, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(bbolt.Compact(target, source, 1<<20), source.Close(), target.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, errors.Join(bbolt.Compact(target, source, 1<<20), source.Close(), target.Close()))
 }
 
 // gate counts commits and blocks them until it is opened.
@@ -267,9 +254,7 @@ func wantIDs(t *testing.T, store relayer.Store, ids []string) {
 func wantNoOtherFiles(t *testing.T, path string) {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Dir(path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, entry := range entries {
 		if entry.Name() != filepath.Base(path) {
 			t.Errorf("%s was left", entry.Name())
@@ -285,9 +270,7 @@ func openFailing(t *testing.T, fail func(commit func() error) error) (*bolt.Stor
 	t.Helper()
 	store, path := openTemp(t)
 	failCommit(store, 2, fail)
-	if err := create(t, store, relayer.Record{ID: "before"})(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, create(t, store, relayer.Record{ID: "before"})())
 	return store, path
 }
 
@@ -315,13 +298,9 @@ func wholeFile(t *testing.T) []byte {
 			records[i] = numbered(first + i)
 			records[i].Revision = uint64(1 + first + i)
 		}
-		if err := store.Import(t.Context(), records); err != nil {
-			t.Fatal(err)
-		}
+		must(t, store.Import(t.Context(), records))
 	}
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, store.Close())
 	compact(t, grown, path)
 	return read(t, path)
 }
@@ -368,13 +347,9 @@ func wantRemedy(t *testing.T, err error) {
 func overwrite(t *testing.T, path string, at int64, content []byte) {
 	t.Helper()
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, err = file.WriteAt(content, at)
-	if err := errors.Join(err, file.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, file.Close()))
 }
 
 // corruptibleFile returns a file with trees of several levels.
@@ -387,9 +362,7 @@ func corruptibleFile(t *testing.T) []byte {
 		records[i] = versionedRecord(i, 0)
 		records[i].Revision = uint64(i + 1)
 	}
-	if err := errors.Join(store.Import(t.Context(), records), store.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(store.Import(t.Context(), records), store.Close()))
 	return read(t, path)
 }
 

@@ -104,9 +104,7 @@ func (m *historyModel) importMany(count int) {
 			m.records[rec.ID], err = m.store.Get(m.Context(), rec.ID)
 		}
 	}
-	if err != nil {
-		m.Fatal(err)
-	}
+	must(m, err)
 }
 
 func (m *historyModel) nextRevision() uint64 {
@@ -169,9 +167,7 @@ func wantHistory(t *testing.T, store *bolt.Store, query relayer.HistoryQuery, al
 }
 
 func (m *historyModel) reopen() {
-	if err := m.store.Close(); err != nil {
-		m.Fatal(err)
-	}
+	must(m, m.store.Close())
 	m.store = open(m.T, m.path, m.opts...)
 }
 
@@ -208,9 +204,7 @@ func TestHistory_Model(t *testing.T) {
 			}
 			m.compare(random)
 			backup := backUp(t, m.store)
-			if err := m.store.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, m.store.Close())
 			if _, _, err := bolt.Compact(t.Context(), m.path); err != nil {
 				t.Fatal(err)
 			}
@@ -223,9 +217,7 @@ func TestHistory_Model(t *testing.T) {
 				m.compare(random)
 				m.write(random)
 				wantSound(t, m.store)
-				if err := m.store.Close(); err != nil {
-					t.Fatal(err)
-				}
+				must(t, m.store.Close())
 				m.changes, m.records = m.changes[:len(m.changes)-1], records
 			}
 		})
@@ -248,12 +240,8 @@ func historyEntries(t *testing.T, path string) map[string][]byte {
 func TestHistory_NoPrivatePart(t *testing.T) {
 	store, path := openTemp(t)
 	writeChanges(t, store, 10)
-	if err := store.Import(t.Context(), []relayer.Record{{ID: "imported", Revision: 3, Private: []byte(`{"secret":1}`)}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, store.Import(t.Context(), []relayer.Record{{ID: "imported", Revision: 3, Private: []byte(`{"secret":1}`)}}))
+	must(t, store.Close())
 	entries := historyEntries(t, path)
 	if len(entries) != 10 {
 		t.Errorf("the file has %d entries, want 10: an import is none", len(entries))
@@ -283,9 +271,7 @@ func writeChanges(t *testing.T, store *bolt.Store, count int) (changes []relayer
 		next.Revision = rec.Revision
 		rec, err = store.Update(t.Context(), next)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return m.changes
 }
 
@@ -326,9 +312,7 @@ func TestHistory_BoundedFile(t *testing.T) {
 			t.Fatalf("relayer %d: %d changes, want %d, and the newest first; errors %v, %v", writer, len(changes), want, err, historyErr)
 		}
 	}
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, store.Close())
 	size, count := len(read(t, path)), len(historyEntries(t, path))
 	if most := keep + others*(otherUpdates+1) + 2*64; size > limit || count > most {
 		t.Errorf("after %d updates the file has %d bytes and %d changes, want at most %d and %d", *updates, size, count, limit, most)
@@ -343,9 +327,7 @@ func TestHistory_Age(t *testing.T) {
 		writeChanges(t, store, 200)
 		time.Sleep(time.Hour + time.Second)
 		rec, err := store.Create(t.Context(), changed("new", 1))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		rec.Private = nil
 		wantHistory(t, store, relayer.HistoryQuery{Limit: 1000}, []relayer.RecordChange{{Kind: relayer.ChangeCreated, Record: rec}})
 		for i := range 5 {
@@ -356,9 +338,7 @@ func TestHistory_Age(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := store.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, store.Close())
 		if count := len(historyEntries(t, path)); count > 7+64 {
 			t.Errorf("the file has %d entries, want those that are too old deleted", count)
 		}
@@ -371,9 +351,7 @@ func TestHistory_None(t *testing.T) {
 	store := open(t, path)
 	writeChanges(t, store, 200)
 	for _, none := range []bolt.Option{bolt.WithHistory(100, 0), bolt.WithHistory(0, time.Hour), bolt.WithHistory(0, 0)} {
-		if err := store.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, store.Close())
 		store = open(t, path, none)
 		if _, err := store.History(t.Context(), relayer.HistoryQuery{Limit: 1}); !errors.Is(err, errors.ErrUnsupported) {
 			t.Errorf("error is %v, want %v", err, errors.ErrUnsupported)
@@ -385,9 +363,7 @@ func TestHistory_None(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, store.Close())
 	if count := len(historyEntries(t, path)); count != 0 {
 		t.Errorf("the file has %d entries", count)
 	}
@@ -405,9 +381,7 @@ func TestHistory_DamagedChanges(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "relayers.db")
 	store := open(t, path)
 	changes := writeChanges(t, store, 100)
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, store.Close())
 	write(t, path, edited(t, read(t, path), func(tx *bbolt.Tx) error {
 		history := tx.Bucket([]byte("history"))
 		key, value := historyEntry(tx, 10)
@@ -517,9 +491,7 @@ func changedFile(t *testing.T) (whole []byte, changes []relayer.RecordChange) {
 	grown, path := filepath.Join(t.TempDir(), "grown.db"), filepath.Join(t.TempDir(), "changed.db")
 	store := open(t, grown)
 	changes = writeChanges(t, store, 300)
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, store.Close())
 	compact(t, grown, path)
 	return read(t, path), changes
 }
@@ -544,9 +516,7 @@ func TestHistory_FreePage(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "relayers.db")
 	store := open(t, path)
 	writeChanges(t, store, 100)
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, store.Close())
 	listAsFree(t, path, uint64(historyPages(t, read(t, path))[0]/os.Getpagesize()))
 	wantRefused(t, read(t, path))
 }
@@ -558,14 +528,10 @@ func wantAcrossOpens(t *testing.T, store *bolt.Store, path string, changes []rel
 	for range 2 {
 		wantHistory(t, store, relayer.HistoryQuery{Limit: 1000}, changes)
 		wantSound(t, store)
-		if err := store.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, store.Close())
 		store = open(t, path, opts...)
 	}
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, store.Close())
 }
 
 // continueHistory updates a record, and returns these changes.
@@ -575,9 +541,7 @@ func continueHistory(t *testing.T, store *bolt.Store, rec relayer.Record, count 
 		next := changed(rec.ID, 1000+i)
 		next.Revision = rec.Revision
 		written, err := store.Update(t.Context(), next)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		change := relayer.RecordChange{Kind: relayer.ChangeUpdated, Record: written, OldTerms: rec.Terms, OldText: rec.Text}
 		change.Record.Private = nil
 		changes, rec = append(changes, change), written
@@ -659,9 +623,7 @@ func TestHistory_DamagedWhileOpen(t *testing.T) {
 				flipBits(t, path, whole, at, 0)
 				wantSound(t, store)
 				wantHistory(t, store, relayer.HistoryQuery{Limit: 1000}, changes[len(changes)-min(keep, len(changes)):])
-				if err := write(store); err != nil {
-					t.Error(err)
-				}
+				must(t, write(store))
 				wantSound(t, store)
 			})
 		})
@@ -676,9 +638,7 @@ func TestHistory_Context(t *testing.T) {
 	if _, err := store.History(ctx, relayer.HistoryQuery{Limit: 1}); !errors.Is(err, context.Canceled) {
 		t.Errorf("error is %v, want %v", err, context.Canceled)
 	}
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, store.Close())
 	if _, err := store.History(t.Context(), relayer.HistoryQuery{Limit: 1}); !errors.Is(err, relayer.ErrUnavailable) {
 		t.Errorf("error is %v, want %v", err, relayer.ErrUnavailable)
 	}

@@ -27,9 +27,7 @@ func TestImport_OneCommit(t *testing.T) {
 	store, path := openTemp(t)
 	commits := countCommits(store)
 	records := numberedRecords("m", 2500, 1000)
-	if err := importAll(t, store, records)(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, importAll(t, store, records)())
 	if commits.Load() != 1 {
 		t.Errorf("an import took %d commits", commits.Load())
 	}
@@ -47,9 +45,7 @@ func TestImport_NothingToCommit(t *testing.T) {
 		t.Error("a commit without changes")
 		return errDisk
 	})
-	if err := importAll(t, store, nil)(); err != nil {
-		t.Error(err)
-	}
+	must(t, importAll(t, store, nil)())
 	twice := append(numberedRecords("m", 3, 10), numberedRecords("m", 1, 10)...)
 	if err := importAll(t, store, twice)(); !errors.Is(err, relayer.ErrExists) {
 		t.Errorf("error is %v, want %v", err, relayer.ErrExists)

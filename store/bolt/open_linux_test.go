@@ -14,26 +14,16 @@ import (
 // the file is whole, and the next Open can succeed.
 func TestOpen_NoFileDescriptors(t *testing.T) {
 	store, path := openTemp(t)
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, store.Close())
 	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 0, Max: limit.Max}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
+	must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 0, Max: limit.Max}))
 	_, err := bolt.Open(t.Context(), path)
-	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit))
 	if !errors.Is(err, syscall.EMFILE) || errors.Is(err, relayer.ErrUnknownFormat) {
 		t.Errorf("error %v, want EMFILE", err)
 	}
-	if err := open(t, path).Close(); err != nil {
-		t.Error(err)
-	}
+	must(t, open(t, path).Close())
 }
 
 // A page that is damaged after its verification makes the engine panic while it opens the
@@ -48,20 +38,14 @@ func TestOpen_EnginePanics(t *testing.T) {
 	}
 	flipBits(t, path, whole, kind, 0)
 	store, err := bolt.Open(t.Context(), path, bolt.WithLockTimeout(0))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := store.Close(); err != nil {
-		t.Error(err)
-	}
+	must(t, err)
+	must(t, store.Close())
 }
 
 // A file that another process has open is not read, because that process may be writing it.
 func TestOpen_LockedFileNotRead(t *testing.T) {
 	store, path := openTemp(t)
-	if err := create(t, store, relayer.Record{ID: "a"})(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, create(t, store, relayer.Record{ID: "a"})())
 	overwrite(t, path, 0, make([]byte, 2*os.Getpagesize()))
 	if _, err := bolt.Open(t.Context(), path, bolt.WithLockTimeout(0)); !errors.Is(err, bolt.ErrLocked) {
 		t.Errorf("error %v, want %v", err, bolt.ErrLocked)
@@ -80,7 +64,5 @@ func TestOpen_FileReplacedBeforeLock(t *testing.T) {
 	if !errors.Is(err, bolt.ErrLocked) {
 		t.Errorf("error %v, want %v, after which Open tries again", err, bolt.ErrLocked)
 	}
-	if err := bolt.OpenAndCloseEngine(path, func() {}, func() {}); err != nil {
-		t.Error(err)
-	}
+	must(t, bolt.OpenAndCloseEngine(path, func() {}, func() {}))
 }

@@ -152,9 +152,7 @@ func TestOpen_BrokenLink(t *testing.T) {
 func TestOpen_NewFile(t *testing.T) {
 	_, path := openTemp(t)
 	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if mode := info.Mode().Perm(); mode != 0o600 {
 		t.Errorf("mode is %o, want 600", mode)
 	}
@@ -188,9 +186,7 @@ func TestOpen_WaitsForLock(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		_ = first.Close()
 	}()
-	if err := open(t, path, bolt.WithLockTimeout(10*time.Second)).Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, open(t, path, bolt.WithLockTimeout(10*time.Second)).Close())
 }
 
 // Stores that open a missing file at the same time all get the same file, one after the
@@ -235,18 +231,14 @@ func usedSize(t *testing.T, content []byte) int {
 	path := filepath.Join(t.TempDir(), "sized.db")
 	write(t, path, content)
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = db.Close() }()
 	size := 0
 	err = db.View(func(tx *bbolt.Tx) error {
 		size = int(tx.Size())
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return size
 }
 
@@ -281,14 +273,10 @@ func TestStore_RemovesOldTempFiles(t *testing.T) {
 				file := filepath.Join(dir, other)
 				write(t, file, []byte("temporary"))
 				if !strings.HasSuffix(other, "tmp7") { // which can still be written
-					if err := os.Chtimes(file, old, old); err != nil {
-						t.Fatal(err)
-					}
+					must(t, os.Chtimes(file, old, old))
 				}
 			}
-			if err := use(dir); err != nil {
-				t.Fatal(err)
-			}
+			must(t, use(dir))
 			var names []string
 			entries, err := os.ReadDir(dir)
 			for _, entry := range entries {
@@ -320,16 +308,12 @@ func TestFormat_Entries(t *testing.T) {
 		store, path := openTemp(t)
 		rec := relayer.Record{ID: "a", Claim: "c", Document: []byte(`{"id":"a"}`), Private: []byte(`{}`), Terms: []string{"k=v", "x"}, Text: "t", Note: []byte("nn")}
 		created, err := store.Create(t.Context(), rec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		created.Terms = []string{"x"}
 		if _, err = store.Update(t.Context(), created); err != nil {
 			t.Fatal(err)
 		}
-		if err := store.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, store.Close())
 		var got []string
 		edited(t, read(t, path), func(tx *bbolt.Tx) error {
 			add := func(key, value []byte) error {
@@ -364,9 +348,7 @@ func TestOpen_LogsProgress(t *testing.T) {
 	for i := range records {
 		records[i] = relayer.Record{ID: numbered(i).ID, Revision: 1}
 	}
-	if err := errors.Join(store.Import(t.Context(), records), store.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(store.Import(t.Context(), records), store.Close()))
 	for _, want := range []string{`msg="loading relayers" done=100001 total=100001`, ""} {
 		var logged bytes.Buffer
 		store := open(t, path, bolt.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))))

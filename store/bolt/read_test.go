@@ -26,9 +26,7 @@ func flippedFile(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, store.Close())
 	// Pages that were freed hold older copies of the record.
 	content := read(t, path)
 	for at := range content {
@@ -66,9 +64,7 @@ func TestChecksum_DamagedRecordIsDeleted(t *testing.T) {
 	if recs, total, err := list(t.Context(), store, page(0, 50)); err != nil || len(recs) != 49 || total != 49 {
 		t.Errorf("List returned %d of %d records, error %v", len(recs), total, err)
 	}
-	if err := create(t, store, relayer.Record{ID: "id-07"})(); err != nil {
-		t.Error(err)
-	}
+	must(t, create(t, store, relayer.Record{ID: "id-07"})())
 }
 
 // A record is not known by an ID that no checksum confirms: the file is refused.
@@ -118,9 +114,7 @@ func TestChecksum_EveryByteOfRecord(t *testing.T) {
 			t.Errorf("byte %d: Delete: %v", at, err)
 		}
 		wantSound(t, store)
-		if err := store.Close(); err != nil {
-			t.Error(err)
-		}
+		must(t, store.Close())
 		store = open(t, path)
 		wantSound(t, store)
 		if _, total, err := list(t.Context(), store, page(0, 300)); err != nil || total != 299 {
@@ -147,9 +141,7 @@ func TestRead_OnlyDurableCommits(t *testing.T) {
 		t.Errorf("Get before the commit returned: error is %v, want %v", err, relayer.ErrNotFound)
 	}
 	close(synced)
-	if err := <-result; err != nil {
-		t.Fatal(err)
-	}
+	must(t, <-result)
 	if _, err := store.Get(t.Context(), "new"); err != nil {
 		t.Errorf("Get after the commit returned: %v", err)
 	}
@@ -216,9 +208,7 @@ func TestRead_FileTruncated(t *testing.T) {
 	path := writeTemp(t, wholeFile(t))
 	store := open(t, path)
 	defer store.Close()
-	if err := os.Truncate(path, int64(2*os.Getpagesize())); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Truncate(path, int64(2*os.Getpagesize())))
 	if _, err := store.Get(t.Context(), numbered(1).ID); err != nil {
 		t.Errorf("Get: error is %v", err)
 	}

@@ -110,12 +110,8 @@ func createUnknown(t *testing.T, store *bolt.Store) {
 func createOtherStore(t *testing.T, path string) {
 	t.Helper()
 	store := open(t, path)
-	if err := create(t, store, relayer.Record{ID: "other"})(); err != nil {
-		t.Fatal(err)
-	}
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, create(t, store, relayer.Record{ID: "other"})())
+	must(t, store.Close())
 }
 
 // wantOtherStore fails unless the file holds what createOtherStore wrote.
@@ -134,15 +130,11 @@ func TestRecovery_ChangedDirectory(t *testing.T) {
 	store := open(t, "relayers.db")
 	defer store.Close()
 	failCommit(store, 2, failSync)
-	if err := create(t, store, relayer.Record{ID: "before"})(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, create(t, store, relayer.Record{ID: "before"})())
 	t.Chdir(there)
 	wantSound(t, store)
 	for _, id := range []string{"recovered", "after"} {
-		if err := create(t, store, relayer.Record{ID: id})(); err != nil {
-			t.Error(err)
-		}
+		must(t, create(t, store, relayer.Record{ID: id})())
 	}
 	wantIDs(t, store, []string{"before", "recovered", "after"})
 	wantSound(t, store)
@@ -165,9 +157,7 @@ func failedRecovery(t *testing.T, opts ...bolt.Option) (store *bolt.Store, path 
 		overwrite(t, path, int64(headers), make([]byte, len(whole)-headers))
 		return errors.Join(err, errDisk)
 	})
-	if err := create(t, store, relayer.Record{ID: "before"})(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, create(t, store, relayer.Record{ID: "before"})())
 	createUnknown(t, store)
 	return store, path, func() { overwrite(t, path, 0, whole) }
 }
@@ -179,9 +169,7 @@ func TestRecovery_RetriedByWrite(t *testing.T) {
 	wantCreateUnavailable(t, store)
 	wantIDs(t, store, []string{"before"})
 	repair()
-	if err := create(t, store, relayer.Record{ID: "after"})(); err != nil {
-		t.Error(err)
-	}
+	must(t, create(t, store, relayer.Record{ID: "after"})())
 	wantIDs(t, store, []string{"before", "unknown", "after"})
 	wantSound(t, store)
 }
@@ -192,17 +180,13 @@ func TestRecovery_DropsCommit(t *testing.T) {
 	repair()
 	whole := read(t, path)
 	overwrite(t, path, int64(newerHeader(whole)+60), []byte{whole[newerHeader(whole)+60] ^ 1})
-	if err := create(t, store, relayer.Record{ID: "after"})(); err != nil {
-		t.Error(err)
-	}
+	must(t, create(t, store, relayer.Record{ID: "after"})())
 	wantIDs(t, store, []string{"before", "after"})
 	wantSound(t, store)
 	// A later recovery finds a commit with the transaction ID of the dropped one.
 	failCommit(store, 1, func(func() error) error { return errDisk })
 	wantCreateUnavailable(t, store)
-	if err := create(t, store, relayer.Record{ID: "last"})(); err != nil {
-		t.Error(err)
-	}
+	must(t, create(t, store, relayer.Record{ID: "last"})())
 	wantIDs(t, store, []string{"before", "after", "last"})
 }
 
@@ -224,13 +208,9 @@ func otherContent(t *testing.T, commits int) []byte {
 	path := filepath.Join(t.TempDir(), "other.db")
 	store := open(t, path)
 	for i := range commits {
-		if err := create(t, store, numbered(i))(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, create(t, store, numbered(i))())
 	}
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, store.Close())
 	return read(t, path)
 }
 
@@ -240,16 +220,12 @@ func TestRecovery_FileRemoved(t *testing.T) {
 	store, path, repair := failedRecovery(t)
 	wantCreateUnavailable(t, store)
 	repair()
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(path))
 	for range 20 {
 		createOtherStore(t, path)
 		wantCreateUnavailable(t, store)
 		wantOtherStore(t, path)
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Remove(path))
 	}
 }
 
@@ -257,9 +233,7 @@ func TestRecovery_FileRemoved(t *testing.T) {
 func TestRecovery_ContextEnds(t *testing.T) {
 	store, path := openTemp(t)
 	failCommit(store, 2, func(func() error) error { return errDisk })
-	if err := create(t, store, relayer.Record{ID: "before"})(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, create(t, store, relayer.Record{ID: "before"})())
 	if err := create(t, store, relayer.Record{ID: "failed"})(); !errors.Is(err, relayer.ErrUnavailable) {
 		t.Fatalf("error is %v, want %v", err, relayer.ErrUnavailable)
 	}
@@ -267,9 +241,7 @@ func TestRecovery_ContextEnds(t *testing.T) {
 		t.Errorf("error is %v, want %v", err, context.Canceled)
 	}
 	wantLocked(t, path)
-	if err := create(t, store, relayer.Record{ID: "after"})(); err != nil {
-		t.Error(err)
-	}
+	must(t, create(t, store, relayer.Record{ID: "after"})())
 	wantIDs(t, store, []string{"before", "after"})
 }
 
@@ -282,16 +254,10 @@ func TestRecovery_FileStaysLocked(t *testing.T) {
 	}
 	repair()
 	wantLocked(t, path)
-	if err := store.Ready(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must(t, store.Ready(t.Context()))
 	wantLocked(t, path)
-	if err := store.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := open(t, path, bolt.WithLockTimeout(0)).Close(); err != nil {
-		t.Error(err)
-	}
+	must(t, store.Close())
+	must(t, open(t, path, bolt.WithLockTimeout(0)).Close())
 }
 
 func wantLocked(t *testing.T, path string) {

@@ -60,9 +60,7 @@ func TestGroupCommit_LoneWrites(t *testing.T) {
 	store, _ := openTemp(t)
 	commits := countCommits(store)
 	for i := range 10 {
-		if err := create(t, store, relayer.Record{ID: fmt.Sprint(i)})(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, create(t, store, relayer.Record{ID: fmt.Sprint(i)})())
 		_ = create(t, store, relayer.Record{ID: "0"})()
 		_ = store.Delete(t.Context(), "missing", 1, nil)
 	}
@@ -88,9 +86,7 @@ func TestWrite_CanceledWhileQueued(t *testing.T) {
 		t.Fatal("the canceled write still waits")
 	}
 	g.release(t)
-	if err := create(t, store, relayer.Record{ID: "third"})(); err != nil {
-		t.Error(err)
-	}
+	must(t, create(t, store, relayer.Record{ID: "third"})())
 	if _, err := store.Get(t.Context(), "second"); !errors.Is(err, relayer.ErrNotFound) {
 		t.Errorf("Get of the canceled record: error is %v", err)
 	}
@@ -143,9 +139,7 @@ func TestClose_AcceptedWrites(t *testing.T) {
 	}
 	g.release(t, results...)
 	for range 2 {
-		if err := <-closed; err != nil {
-			t.Error(err)
-		}
+		must(t, <-closed)
 	}
 	store = open(t, path)
 	defer store.Close()
@@ -178,13 +172,9 @@ func TestClose_WriteOfSlowCaller(t *testing.T) {
 		result <- err
 	}()
 	<-ctx.reached
-	if err := store.Close(); err != nil {
-		t.Error(err)
-	}
+	must(t, store.Close())
 	close(ctx.open)
-	if err := <-result; err != nil {
-		t.Error(err)
-	}
+	must(t, <-result)
 	store = open(t, path)
 	defer store.Close()
 	wantIDs(t, store, []string{"accepted"})
@@ -245,15 +235,11 @@ func TestWrite_FileNotAtItsPath(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			store, path := openTemp(t)
-			if err := create(t, store, relayer.Record{ID: "before"})(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, create(t, store, relayer.Record{ID: "before"})())
 			if err := store.Ready(t.Context()); err != nil {
 				t.Errorf("Ready before: %v", err)
 			}
-			if err := test.move(path); err != nil {
-				t.Fatal(err)
-			}
+			must(t, test.move(path))
 			for call, err := range map[string]error{
 				"Create": create(t, store, relayer.Record{ID: "after"})(),
 				"Delete": store.Delete(t.Context(), "before", 1, nil),
@@ -271,18 +257,14 @@ func TestWrite_FileNotAtItsPath(t *testing.T) {
 
 func TestWrite_CanceledDuringCheck(t *testing.T) {
 	store, _ := openTemp(t)
-	if err := create(t, store, relayer.Record{ID: "before"})(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, create(t, store, relayer.Record{ID: "before"})())
 	ctx := newPausingContext(t)
 	checked := make(chan error, 1)
 	go func() { checked <- store.Check(ctx) }()
 	<-ctx.reached
 	wantCancelable(t, store)
 	close(ctx.open)
-	if err := <-checked; err != nil {
-		t.Error(err)
-	}
+	must(t, <-checked)
 	wantNotCreated(t, store)
 }
 
@@ -309,9 +291,7 @@ func wantCancelable(t *testing.T, store *bolt.Store) {
 
 func wantNotCreated(t *testing.T, store *bolt.Store) {
 	t.Helper()
-	if err := create(t, store, relayer.Record{ID: "after"})(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, create(t, store, relayer.Record{ID: "after"})())
 	if _, err := store.Get(t.Context(), "late"); !errors.Is(err, relayer.ErrNotFound) {
 		t.Errorf("Get of the canceled record: error is %v, want %v", err, relayer.ErrNotFound)
 	}
@@ -333,9 +313,7 @@ func TestWrite_DamagedPages(t *testing.T) {
 			store := open(t, path)
 			defer store.Close()
 			rec, err := store.Get(t.Context(), numbered(0).ID)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			flipBits(t, path, whole, flip.at, flip.bits)
 			for range 2 {
 				if _, err := store.Update(t.Context(), rec); !errors.Is(err, relayer.ErrCorrupt) || !errors.Is(err, relayer.ErrUnavailable) {
@@ -361,17 +339,13 @@ func TestWrite_FileReplacedAndRestored(t *testing.T) {
 	store, path, repair := failedRecovery(t)
 	repair()
 	aside := path + ".aside"
-	if err := os.Rename(path, aside); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(path, aside))
 	wantCreateUnavailable(t, store)
 	createOtherStore(t, path)
 	wantCreateUnavailable(t, store)
 	wantIDs(t, store, []string{"before"})
 	wantOtherStore(t, path)
-	if err := os.Rename(aside, path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(aside, path))
 	if err := create(t, store, relayer.Record{ID: "after"})(); err != nil {
 		t.Errorf("Create with the file back at its path: %v", err)
 	}
@@ -383,9 +357,7 @@ func TestWrite_OtherContent(t *testing.T) {
 	for commits := range 4 {
 		path := filepath.Join(t.TempDir(), "relayers.db")
 		store := open(t, path)
-		if err := create(t, store, relayer.Record{ID: "before"})(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, create(t, store, relayer.Record{ID: "before"})())
 		overwrite(t, path, 0, otherContent(t, commits))
 		isSameHeader := commits == 1
 		if err := store.Ready(t.Context()); !isSameHeader && !errors.Is(err, relayer.ErrCorrupt) {

@@ -98,9 +98,7 @@ func TestCheck_ImportAfterDelete(t *testing.T) {
 		remove(t, store, update(t, store, one))
 		rec := record("one")
 		rec.Revision, rec.Document = revision+1, []byte("imported")
-		if err := store.Import(t.Context(), []relayer.Record{rec}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, store.Import(t.Context(), []relayer.Record{rec}))
 		wantConsistent(t, store)
 	}
 }

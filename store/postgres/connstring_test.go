@@ -45,9 +45,7 @@ func TestOpen_Passwords(t *testing.T) {
 					t.Errorf("%s: %v", spelling, err)
 					continue
 				}
-				if err := store.Close(); err != nil {
-					t.Error(err)
-				}
+				must(t, store.Close())
 				wrong := password + "-wrong"
 				_, err = postgres.Open(t.Context(), spell(role, wrong), longTimeouts, schema)
 				wantFault(t, spelling, err, "28P01")
@@ -258,9 +256,7 @@ func TestOpen_PasswordFileChanged(t *testing.T) {
 	execute(t, admin, fmt.Sprintf("CREATE ROLE %s SUPERUSER LOGIN PASSWORD 'first' IN ROLE %s", role, group))
 	file := filepath.Join(t.TempDir(), "password")
 	write := func(content string) {
-		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, []byte(content), 0o600))
 	}
 	write("*:*:*:*:first\n")
 	store := openAt(t, parameter(t, parameter(t, server.ConnString(), "user", role), "passfile", file), newSchema())
@@ -271,9 +267,7 @@ func TestOpen_PasswordFileChanged(t *testing.T) {
 		write(content)
 		queryOne[int](t, admin, `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = $1`, role)
 		made, err := store.Create(t.Context(), record("after "+content))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		changes.want(t, relayer.ChangeCreated, made)
 	}
 }

@@ -27,9 +27,7 @@ func TestWatch_Unreachable(t *testing.T) {
 			idle := watch(t, store)
 			made := create(t, store, record("one"))
 			idle.want(t, relayer.ChangeCreated, made)
-			if err := fail(server); err != nil {
-				t.Fatal(err)
-			}
+			must(t, fail(server))
 			begun := time.Now()
 			since := watch(t, other)
 			for what, got := range map[string]received{"begun before": idle.next(t), "begun since": since.next(t)} {
@@ -41,9 +39,7 @@ func TestWatch_Unreachable(t *testing.T) {
 				t.Errorf("the sequences end after %v", took)
 			}
 			if name == "hangs" {
-				if err := server.Continue(); err != nil {
-					t.Error(err)
-				}
+				must(t, server.Continue())
 			}
 		})
 	}
@@ -73,9 +69,7 @@ func TestList_Queries(t *testing.T) {
 	}
 	gap := 0
 	for part := range slices.Chunk(records, 300) {
-		if err := store.Import(t.Context(), part); err != nil {
-			t.Fatal(err)
-		}
+		must(t, store.Import(t.Context(), part))
 		execute(t, admin, fmt.Sprintf(`UPDATE %s.state SET last_sequence = last_sequence + %d`, schema, 1<<(9*gap)))
 		gap++
 	}
@@ -108,9 +102,7 @@ func TestList_Queries(t *testing.T) {
 				}
 			}
 		}, query)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, query.DocumentsOnly = range []bool{false, true} {
 			got, err := store.List(t.Context(), query)
 			if err != nil || got.Total != want.Total || got.Position != all.Position || !slices.EqualFunc(got.Records, want.Records, func(got, want relayer.Record) bool {

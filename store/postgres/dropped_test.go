@@ -40,9 +40,7 @@ func TestWrite_DroppedByTrigger(t *testing.T) {
 			dropped := inBackground(func() error { _, err := store.Create(t.Context(), record("two")); return err })
 			kept := inBackground(func() error { _, err := store.Create(t.Context(), record("kept")); return err })
 			release()
-			if err := errors.Join(<-first, <-kept); err != nil {
-				t.Error(err)
-			}
+			must(t, errors.Join(<-first, <-kept))
 			wantDropped(t, "Create", <-dropped)
 			_, err := store.Update(t.Context(), one)
 			wantDropped(t, "Update", err)
@@ -78,9 +76,7 @@ func TestReady_RowLevelSecurity(t *testing.T) {
 			admin := newPool(t, server.ConnString())
 			one := create(t, openOn(t, admin, postgres.WithSchema(schema)), record("one"))
 			store := openAt(t, limitedTo(t, schema, "GRANT ALL ON ALL TABLES"), postgres.WithSchema(schema))
-			if err := store.Ready(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, store.Ready(t.Context()))
 			execute(t, admin,
 				fmt.Sprintf("ALTER TABLE %s.%s ENABLE ROW LEVEL SECURITY", schema, table),
 				fmt.Sprintf("CREATE POLICY reading ON %s.%s FOR SELECT USING (true)", schema, table))

@@ -19,9 +19,7 @@ import (
 func past(t *testing.T, store *postgres.Store, query relayer.HistoryQuery) string {
 	t.Helper()
 	changes, err := store.History(t.Context(), query)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var lines []string
 	for _, c := range changes {
 		if c.Record.Private != nil || !c.Time.IsZero() {
@@ -86,9 +84,7 @@ func TestHistory_RetentionOfDatabase(t *testing.T) {
 	}
 	create(t, program, record("two"))
 	execute(t, admin, `UPDATE `+name+`.changes SET changed_at = changed_at - 100 * 86400000000 WHERE id = 'one'`)
-	if err := program.PruneAll(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, program.PruneAll())
 	if got := revisions(t, program, "one"); got != "10 9 8 7 6" {
 		t.Errorf("revisions %s of the history, want the newest five", got)
 	}
@@ -122,9 +118,7 @@ func revisions(t *testing.T, store *postgres.Store, id string) string {
 	var found []string
 	for before := uint64(0); ; {
 		changes, err := store.History(t.Context(), relayer.HistoryQuery{ID: id, Limit: 2, Before: before})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if len(changes) == 0 {
 			return strings.Join(found, " ")
 		}
@@ -161,9 +155,7 @@ func TestHistory_FlappingRelayer(t *testing.T) {
 			SELECT last_revision + n, 'updated', CASE WHEN n = %[2]d THEN 0 ELSE extract(epoch FROM clock_timestamp()) * 1000000 END, %[3]d, 'flapping', max + n, '{}', '', '', ''
 			FROM before, nth, generate_series(1, %[2]d) AS n`, name, step, others+1))
 		begun := time.Now()
-		if err := store.PruneAll(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, store.PruneAll())
 		longest = max(longest, time.Since(begun))
 		most = max(most, changesIn(t, admin, name))
 	}

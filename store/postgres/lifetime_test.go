@@ -21,9 +21,7 @@ func TestClose_WaitsForAcceptedWrites(t *testing.T) {
 	schema := schemaName()
 	admin := newPool(t, server.ConnString())
 	store, err := postgres.Open(t.Context(), server.ConnString(), longTimeouts, postgres.WithSchema(schema))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	release := holdWriteLock(t, admin, schema)
 	const many = 50
 	ends := make(chan error, many)
@@ -55,9 +53,7 @@ func TestClose_WaitsForAcceptedWrites(t *testing.T) {
 	release()
 	closing.Wait()
 	for range many {
-		if err := <-ends; err != nil {
-			t.Error(err)
-		}
+		must(t, <-ends)
 	}
 	if _, total, err := list(t.Context(), open(t, postgres.WithSchema(schema)), relayer.StoreQuery{}); total != many || err != nil {
 		t.Errorf("%d relayers, error %v, want %d", total, err, many)
@@ -75,24 +71,18 @@ func TestClose_ServerHangs(t *testing.T) {
 	})
 	createSettled(t, store, record("one"))
 	watch(t, store)
-	if err := server.Pause(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, server.Pause())
 	pending := inBackground(func() error { _, err := store.Create(context.Background(), record("two")); return err })
 	time.Sleep(50 * time.Millisecond)
 	begun := time.Now()
-	if err := store.Close(); err != nil {
-		t.Error(err)
-	}
+	must(t, store.Close())
 	if took := time.Since(begun); took > 4*time.Second+slack {
 		t.Errorf("Close took %v", took)
 	}
 	if err := <-pending; !errors.Is(err, relayer.ErrUnavailable) {
 		t.Errorf("error %v, want ErrUnavailable", err)
 	}
-	if err := server.Continue(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, server.Continue())
 }
 
 // TestReads_CanceledContext: reads return the error of the context and release their

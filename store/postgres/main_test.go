@@ -69,6 +69,13 @@ func open(t testing.TB, options ...postgres.Option) *postgres.Store {
 	return openAt(t, server.ConnString(), options...)
 }
 
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // longTimeouts are not exceeded on a busy machine. A client that stalls while it holds the
 // write lock loses it after a tenth of them.
 var longTimeouts = postgres.Options(postgres.WithConnectTimeout(waitLimit), postgres.WithTimeout(waitLimit))
@@ -79,9 +86,7 @@ var pruneSoon = postgres.Options(postgres.WithChangeRetention(100*time.Milliseco
 func openAt(t testing.TB, connString string, options ...postgres.Option) *postgres.Store {
 	t.Helper()
 	store, err := postgres.Open(t.Context(), connString, append([]postgres.Option{longTimeouts}, options...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	closeAtEnd(t, store)
 	return store
 }
@@ -112,9 +117,7 @@ func untilAvailable[T any](t testing.TB, call func() (T, error)) (result T) {
 func openOn(t testing.TB, pool *pgxpool.Pool, options ...postgres.Option) *postgres.Store {
 	t.Helper()
 	store, err := postgres.New(t.Context(), pool, append([]postgres.Option{longTimeouts}, options...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	closeAtEnd(t, store)
 	return store
 }
@@ -136,14 +139,10 @@ func newPool(t testing.TB, connString string) *pgxpool.Pool {
 func newPoolWith(t testing.TB, connString string, change func(*pgxpool.Config)) *pgxpool.Pool {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(connString)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	change(config)
 	pool, err := pgxpool.NewWithConfig(context.Background(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(pool.Close)
 	return pool
 }
@@ -152,9 +151,7 @@ func newPoolWith(t testing.TB, connString string, change func(*pgxpool.Config)) 
 func parameter(t testing.TB, connString, name, value string) string {
 	t.Helper()
 	parsed, err := url.Parse(connString)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	query := parsed.Query()
 	query.Set(name, value)
 	parsed.RawQuery = query.Encode()
@@ -300,9 +297,7 @@ func holdSnapshot(t testing.TB, pool *pgxpool.Pool, schema string) {
 func holdTransaction(t testing.TB, pool *pgxpool.Pool, sql string, arguments ...any) (release func()) {
 	t.Helper()
 	tx, err := pool.BeginTx(context.Background(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	release = func() { _ = tx.Rollback(context.Background()) }
 	t.Cleanup(release)
 	if _, err := tx.Exec(context.Background(), sql, arguments...); err != nil {

@@ -22,9 +22,7 @@ func TestPgBouncer_Watch(t *testing.T) {
 	want := []string{create(t, other, record("one")).ID, create(t, watched, record("two")).ID}
 	var got []string
 	for change, err := range changes {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got = append(got, change.Record.ID); len(got) == len(want) {
 			break
 		}
@@ -44,9 +42,7 @@ func TestPgBouncer_PreparedStatements(t *testing.T) {
 	get(t, store, rec.ID)
 	// A transaction of another client occupies the server connection.
 	other, err := pgx.Connect(t.Context(), parameter(t, through, "default_query_exec_mode", "simple_protocol"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer other.Close(t.Context())
 	if _, err := other.Exec(t.Context(), "BEGIN"); err != nil {
 		t.Fatal(err)

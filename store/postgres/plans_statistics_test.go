@@ -105,9 +105,7 @@ func fillWithStatistics(t *testing.T, size, collectAt int) *plannedSchema {
 		for ; imported < next; imported++ {
 			records = append(records, plannedRecord(imported))
 		}
-		if err := store.Import(t.Context(), records); err != nil {
-			t.Fatal(err)
-		}
+		must(t, store.Import(t.Context(), records))
 	}
 }
 
@@ -182,9 +180,7 @@ func (s *plannedSchema) measure(t *testing.T, connString string, report func(cal
 			}
 		}},
 		{name: "changes", prepare: func() { position, _ = store.LastPosition(t.Context()); made() }, call: func() {
-			if err := store.ReadChanges(t.Context(), position); err != nil {
-				t.Fatal(err)
-			}
+			must(t, store.ReadChanges(t.Context(), position))
 		}},
 		// After the others, whose changes fill a page: it passes over those of imports.
 		{name: "history", call: func() { history(relayer.HistoryQuery{Limit: 50}) }},

@@ -40,9 +40,7 @@ func TestPlans_SmallTables(t *testing.T) {
 			records[j] = record(numbered(1000*i + j))
 			records[j].Revision = 1
 		}
-		if err := store.Import(t.Context(), records); err != nil {
-			t.Fatal(err)
-		}
+		must(t, store.Import(t.Context(), records))
 		changes.wantGap(t)
 	}
 	execute(t, pool, `INSERT INTO `+name+`.changes (number, kind, changed_at, sequence, id, nth, terms, text, note, document) SELECT -n, 'created', 0, 1, '', 0, '{}', '', '', '' FROM generate_series(1, 5000) AS n`)

@@ -36,9 +36,7 @@ func TestProber_NoPrimary(t *testing.T) {
 		return postgres.Open(t.Context(), connString, longTimeouts, postgres.WithConnectTimeout(timeout))
 	})
 	rec := createSettled(t, store, record("one"))
-	if err := primary.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, primary.Stop())
 	logins.Store(0)
 	var calls sync.WaitGroup
 	for range 50 {
@@ -53,9 +51,7 @@ func TestProber_NoPrimary(t *testing.T) {
 	if count := logins.Load(); count < 1 || count > 160 {
 		t.Errorf("%d connections to the other host within %v", count, timeout)
 	}
-	if err := primary.Restart(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, primary.Restart())
 	if got := untilAvailable(t, func() (relayer.Record, error) { return store.Get(t.Context(), "one") }); !same(got, rec) {
 		t.Errorf("got %+v, want %+v", got, rec)
 	}

@@ -50,14 +50,10 @@ func newProxy(t testing.TB, socket string) *proxy {
 	t.Helper()
 	// t.TempDir may be too long for the path of a unix socket.
 	directory, err := os.MkdirTemp("/tmp", "pgproxy")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(directory) })
 	listener, err := net.Listen("unix", filepath.Join(directory, ".s.PGSQL.5432"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p := &proxy{listener: listener, open: make(map[*passage]struct{})}
 	p.leadTo(socket)
 	p.obey(func(string) fault { return none })

@@ -99,9 +99,7 @@ func TestPruning_EndsWithClose(t *testing.T) {
 	pruner, release := blockedPruner(t, admin, schema)
 	defer release()
 	begun := time.Now()
-	if err := pruner.Close(); err != nil {
-		t.Error(err)
-	}
+	must(t, pruner.Close())
 	if took := time.Since(begun); took > waitLimit {
 		t.Errorf("Close took %v", took)
 	}

@@ -47,9 +47,7 @@ func TestSchema_ConcurrentSetup(t *testing.T) {
 			if _, total, err := list(t.Context(), store, relayer.StoreQuery{}); total != made || err != nil {
 				t.Errorf("instance %d sees %d relayers, error %v", made, total, err)
 			}
-			if err := store.Close(); err != nil {
-				t.Error(err)
-			}
+			must(t, store.Close())
 		}
 	}
 }
@@ -264,13 +262,9 @@ func TestSchema_RoleWithoutCreate(t *testing.T) {
 	changes.want(t, relayer.ChangeDeleted, rec)
 	imported := record("two")
 	imported.Revision = 99
-	if err := store.Import(t.Context(), []relayer.Record{imported}); err != nil {
-		t.Error(err)
-	}
+	must(t, store.Import(t.Context(), []relayer.Record{imported}))
 	changes.wantGap(t)
-	if err := store.Check(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must(t, store.Check(t.Context()))
 	openAt(t, connString, postgres.WithSchema(schema), pruneSoon) // prunes
 	eventually(t, "the changes are pruned", func() bool {
 		return queryOne[int](t, admin, fmt.Sprintf("SELECT count(*) FROM %s.changes", schema)) == 0
@@ -283,9 +277,7 @@ func TestSchema_Notifications(t *testing.T) {
 	schema, other := schemaName(), schemaName()
 	pool := newPool(t, server.ConnString())
 	conn, err := pgx.Connect(t.Context(), server.ConnString())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close(context.Background())
 	for _, channel := range []string{schema, other} {
 		if _, err := conn.Exec(t.Context(), fmt.Sprintf("LISTEN %s_changes", channel)); err != nil {

@@ -30,9 +30,7 @@ func TestCommit_Settings(t *testing.T) {
 			remove(t, store, update(t, store, rec))
 			imported := record("two")
 			imported.Revision = 7
-			if err := store.Import(t.Context(), []relayer.Record{imported}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, store.Import(t.Context(), []relayer.Record{imported}))
 			noted := queryOne[string](t, admin, fmt.Sprintf(`SELECT count(*) || ' ' || string_agg(DISTINCT settings, ' ') FROM %s.noted`, schema))
 			if noted != "4 "+want+" 0" {
 				t.Errorf("commits noted: %q, want 4 %s 0", noted, want)

@@ -57,9 +57,7 @@ func primaryRestarts(t *testing.T, primary, standby *pgserver.Server) {
 		}
 	}
 	for range 2 {
-		if err := primary.Stop(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, primary.Stop())
 		var pending []<-chan error
 		for name, store := range stores {
 			pending = append(pending,
@@ -68,9 +66,7 @@ func primaryRestarts(t *testing.T, primary, standby *pgserver.Server) {
 		}
 		// The standby accepts connections meanwhile.
 		time.Sleep(500 * time.Millisecond)
-		if err := primary.Restart(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, primary.Restart())
 		for _, done := range pending {
 			if err := <-done; err != nil && !errors.Is(err, relayer.ErrUnavailable) {
 				t.Error(err)
@@ -100,9 +96,7 @@ func standbyOnly(t *testing.T, primary, standby *pgserver.Server) {
 	one := create(t, openAt(t, primary.ConnString()), record("one"))
 	short := postgres.WithConnectTimeout(3 * time.Second)
 	primaryLost := openAt(t, pgserver.HostList(primary, standby)+"&target_session_attrs=primary", short)
-	if err := primary.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, primary.Kill())
 	const reason = "no server of the connection string is the primary now"
 	var all sync.WaitGroup
 	all.Go(func() { wantUnavailable(t, primaryLost, slack, reason) })
@@ -131,12 +125,8 @@ func standbyOnly(t *testing.T, primary, standby *pgserver.Server) {
 		return err
 	})
 	time.Sleep(100 * time.Millisecond)
-	if err := standby.Promote(); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-failed; err != nil {
-		t.Fatal(err)
-	}
+	must(t, standby.Promote())
+	must(t, <-failed)
 	store := <-opened
 	closeAtEnd(t, store)
 	if got := get(t, store, "one"); !same(got, one) {
@@ -203,9 +193,7 @@ func acquireAll(t *testing.T, pool *pgxpool.Pool, connections int) []*pgxpool.Co
 	var all []*pgxpool.Conn
 	for range connections {
 		conn, err := pool.Acquire(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		all = append(all, conn)
 	}
 	return all

@@ -19,9 +19,7 @@ func TestStore(t *testing.T) {
 		schema := newSchema()
 		return func(t *testing.T) relayer.Store {
 			store, err := postgres.Open(t.Context(), server.ConnString(), longTimeouts, schema)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return checked{store, t}
 		}
 	})

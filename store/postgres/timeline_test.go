@@ -33,9 +33,7 @@ func TestTimeline_FormerPrimary(t *testing.T) {
 		changes[name] = watch(t, store)
 	}
 	before := create(t, openAt(t, former.ConnString(), schema), record("before"))
-	if err := promoted.Promote(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, promoted.Promote())
 	witness := openAt(t, promoted.ConnString(), schema)
 	for name, store := range stores {
 		made := createSettled(t, store, record(name))
@@ -53,9 +51,7 @@ func TestTimeline_FormerPrimary(t *testing.T) {
 		}
 		wantOnce(t, changes[name], witness, name)
 	}
-	if err := promoted.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, promoted.Stop())
 	for name, store := range stores {
 		// The wait for the prober may end before the prober reports that there is no server.
 		hasReason := func(err error) bool {
@@ -68,16 +64,12 @@ func TestTimeline_FormerPrimary(t *testing.T) {
 			t.Errorf("%s: error %v, want ErrUnavailable", name, err)
 		}
 	}
-	if err := promoted.Restart(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, promoted.Restart())
 	for name, store := range stores {
 		createSettled(t, store, record("last "+name))
 	}
 	// Or the driver would wait for it to close the connections that were given up.
-	if err := former.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, former.Kill())
 }
 
 // createSettled repeats a create until its outcome is known. The ID is of no other caller.
@@ -140,9 +132,7 @@ func TestRevisions_Lost(t *testing.T) {
 	store := openAt(t, pgserver.HostList(primary, other), defaultTimeouts, postgres.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 	changes := watch(t, store)
 	changes.want(t, relayer.ChangeCreated, createSettled(t, store, record("lost")))
-	if err := primary.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, primary.Kill())
 	if got := changes.next(t); got.err != relayer.ErrGap {
 		t.Errorf("a follower receives %v, error %v, want ErrGap", got.RecordChange, got.err)
 	}

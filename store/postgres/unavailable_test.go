@@ -155,9 +155,7 @@ func TestServer_Killed(t *testing.T) {
 	store := openAt(t, withPassword(server.ConnString()), defaultTimeouts)
 	one := create(t, store, record("one"))
 	for range 2 {
-		if err := server.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, server.Kill())
 		err := store.Check(t.Context())
 		if !errors.Is(err, relayer.ErrUnavailable) {
 			t.Errorf("Check: %v, want ErrUnavailable", err)
@@ -170,9 +168,7 @@ func TestServer_Killed(t *testing.T) {
 			t.Errorf("Open: %v after %v, want ErrUnavailable", err, took)
 		}
 		wantNoDriver(t, "Open", err)
-		if err := server.Restart(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, server.Restart())
 		if got := get(t, store, "one"); !same(got, one) {
 			t.Errorf("got %+v, want %+v", got, one)
 		}
@@ -181,9 +177,7 @@ func TestServer_Killed(t *testing.T) {
 	if recs, total, err := list(t.Context(), store, relayer.StoreQuery{Limit: 10}); len(recs) != 1 || total != 1 || err != nil {
 		t.Errorf("listed %d of %d, error %v; a failed write was carried out", len(recs), total, err)
 	}
-	if err := store.Check(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must(t, store.Check(t.Context()))
 }
 
 // TestServer_RestartedUnderPool restarts the server under a pool full of idle
@@ -199,12 +193,8 @@ func TestServer_RestartedUnderPool(t *testing.T) {
 		for _, conn := range acquireAll(t, pool, connections) {
 			conn.Release()
 		}
-		if err := server.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		if err := server.Restart(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, server.Kill())
+		must(t, server.Restart())
 		if round%2 == 0 {
 			one = update(t, store, one)
 		}
@@ -240,9 +230,7 @@ func TestPool_Exhausted(t *testing.T) {
 	for _, conn := range held {
 		conn.Release()
 	}
-	if err := <-later; err != nil {
-		t.Error(err)
-	}
+	must(t, <-later)
 	untilAvailable(t, func() (relayer.Record, error) { return store.Update(t.Context(), one) })
 }
 
@@ -298,9 +286,7 @@ func TestPool_ManyWaiting(t *testing.T) {
 		return postgres.New(t.Context(), pool, newSchema(), postgres.WithConnectTimeout(timeout), postgres.WithTimeout(time.Minute))
 	})
 	conn, err := pool.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Release()
 	for range 2 {
 		began := time.Now()
@@ -332,9 +318,7 @@ func TestServer_Hangs(t *testing.T) {
 	witness := openAt(t, server.ConnString())
 	one := create(t, witness, record("one"))
 	for range 2 {
-		if err := server.Pause(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, server.Pause())
 		// In the first round with recently used connections, then without.
 		wantUnavailable(t, store, timeout+slack, "")
 		begun := time.Now()
@@ -349,18 +333,14 @@ func TestServer_Hangs(t *testing.T) {
 			t.Errorf("Get: %v after %v, want the context's error", err, took)
 		}
 		cancel()
-		if err := server.Continue(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, server.Continue())
 		eventually(t, "the store goes on", func() bool { _, err := store.Get(t.Context(), "one"); return err == nil })
 		one = update(t, witness, one)
 	}
 	if recs, total, err := list(t.Context(), witness, relayer.StoreQuery{Limit: 10}); len(recs) != 1 || total != 1 || err != nil {
 		t.Errorf("listed %d of %d, error %v; a failed write was carried out", len(recs), total, err)
 	}
-	if err := witness.Check(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must(t, witness.Check(t.Context()))
 }
 
 // TestConnect_PassingReasons has writes and reads wait while connections are refused for a

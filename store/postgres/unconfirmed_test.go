@@ -44,9 +44,7 @@ func writesRepeated(t *testing.T, primary, standby *pgserver.Server) {
 			return postgres.Open(t.Context(), primary.ConnString(), longTimeouts, schema, postgres.WithTimeout(time.Second))
 		})
 	}
-	if err := standby.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, standby.Stop())
 	var writing sync.WaitGroup
 	for name, w := range repeatedWrites {
 		writing.Go(func() {
@@ -57,9 +55,7 @@ func writesRepeated(t *testing.T, primary, standby *pgserver.Server) {
 		})
 	}
 	writing.Wait()
-	if err := standby.Restart(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, standby.Restart())
 	for name, w := range repeatedWrites {
 		var err error
 		eventually(t, "the outcome is known", func() bool {
@@ -140,9 +136,7 @@ var repeatedWrites = map[string]repeatedWrite{
 			if err == nil {
 				_, err = manager.Create(t.Context(), requestFor("one"))
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return record("one")
 		},
 		write: func(store *postgres.Store, rec relayer.Record) error {
@@ -164,9 +158,7 @@ func readsWithoutStandby(t *testing.T, primary, standby *pgserver.Server) {
 		return postgres.Open(t.Context(), primary.ConnString(), longTimeouts, schema, postgres.WithTimeout(time.Second))
 	})
 	two := create(t, other, record("two"))
-	if err := standby.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, standby.Stop())
 	wantUnknown(t, func() error { _, err := store.Create(t.Context(), record("one")); return err })
 	eventually(t, "others see the row", func() bool { _, err := other.Get(t.Context(), "one"); return err == nil })
 	if got := untilAvailable(t, func() (relayer.Record, error) { return store.Get(t.Context(), "two") }); !same(got, two) {
@@ -182,9 +174,7 @@ func readsWithoutStandby(t *testing.T, primary, standby *pgserver.Server) {
 	if _, err := store.Get(t.Context(), "one"); !errors.Is(err, relayer.ErrUnavailable) || errors.Is(err, relayer.ErrOutcomeUnknown) {
 		t.Errorf("Get of the unconfirmed relayer: error %v, want ErrUnavailable", err)
 	}
-	if err := standby.Restart(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, standby.Restart())
 	eventually(t, "the relayer is confirmed", func() bool { _, err := store.Get(t.Context(), "one"); return err == nil })
 }
 
@@ -207,17 +197,13 @@ func commitCanceled(t *testing.T, primary, standby *pgserver.Server) {
 func wantCanceledCommit(t *testing.T, primary, standby *pgserver.Server, level string) {
 	store := openAt(t, parameter(t, primary.ConnString(), "client_min_messages", level), newSchema(), postgres.WithTimeout(30*time.Second))
 	admin := newPool(t, primary.ConnString())
-	if err := standby.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, standby.Stop())
 	created := inBackground(func() error { _, err := store.Create(context.Background(), record("one")); return err })
 	cancelCommits(t, admin)
 	if err := <-created; !errors.Is(err, relayer.ErrOutcomeUnknown) {
 		t.Errorf("error is %v, want %v", err, relayer.ErrOutcomeUnknown)
 	}
-	if err := standby.Restart(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, standby.Restart())
 	if _, err := store.Create(context.Background(), record("one")); !errors.Is(err, relayer.ErrExists) {
 		t.Errorf("repeated with the standby back: error %v, want ErrExists", err)
 	}
@@ -233,18 +219,14 @@ func poolCancels(t *testing.T, primary, standby *pgserver.Server) {
 	store := openImpatient(t, func() (*postgres.Store, error) {
 		return postgres.New(t.Context(), pool, longTimeouts, newSchema(), postgres.WithTimeout(2*time.Second))
 	})
-	if err := standby.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, standby.Stop())
 	wantUnknown(t, func() error { _, err := store.Create(context.Background(), record("one")); return err })
 }
 
 // lostByAsynchronousReplication promotes a standby that does not have the last
 // commits. Connections that read see its timeline before the first that writes.
 func lostByAsynchronousReplication(t *testing.T, primary, standby *pgserver.Server) {
-	if err := standby.Restart(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, standby.Restart())
 	store := openAt(t, pgserver.HostList(primary, standby), defaultTimeouts)
 	createSettled(t, store, record("kept"))
 	steps := []func() error{
@@ -253,9 +235,7 @@ func lostByAsynchronousReplication(t *testing.T, primary, standby *pgserver.Serv
 		primary.Kill, standby.Restart, standby.Promote,
 	}
 	for _, step := range steps {
-		if err := step(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, step())
 	}
 	store.Survey()
 	if made := createSettled(t, store, record("later")); made.Revision != 2 {

@@ -108,9 +108,7 @@ func TestWatch_NotRangedOver(t *testing.T) {
 	admin := newPool(t, server.ConnString())
 	store, other := open(t, postgres.WithSchema(schema)), open(t, postgres.WithSchema(schema))
 	position, err := store.LastPosition(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	sequences := []iter.Seq2[relayer.RecordChange, error]{store.Watch(context.Background(), ""), store.Watch(context.Background(), position)}
 	changes := watch(t, other)
 	one := create(t, store, record("one"))
@@ -141,13 +139,9 @@ func TestWatch_ServerRestarts(t *testing.T) {
 	p := newPair(t, both(server.ConnString()))
 	for round := range 2 {
 		p.wantLife(t, numbered(round))
-		if err := server.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, server.Kill())
 		time.Sleep(50 * time.Millisecond)
-		if err := server.Restart(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, server.Restart())
 	}
 	p.wantLife(t, "last")
 }
@@ -218,9 +212,7 @@ func TestWatch_PrunedChanges(t *testing.T) {
 	other := open(t, postgres.WithSchema(schema), postgres.WithHistory(0, 0))
 	prune := func() {
 		t.Helper()
-		if err := other.PruneAll(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, other.PruneAll())
 		if left := changesIn(t, admin, schema); left != 0 {
 			t.Fatalf("%d changes are left", left)
 		}
@@ -343,14 +335,10 @@ func TestWatch_CanceledContext(t *testing.T) {
 		if err == nil {
 			err = store.Delete(t.Context(), rec.ID, rec.Revision, nil)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return len(enough) == 1
 	})
-	if err := <-enough; err != nil {
-		t.Error(err)
-	}
+	must(t, <-enough)
 	eventually(t, "no connection listens", func() bool { return queryOne[int](t, admin, listeners, schema) == 0 })
 }
 
@@ -360,14 +348,10 @@ func TestWatch_ClosedStore(t *testing.T) {
 	admin := newPool(t, server.ConnString())
 	pool := newPool(t, server.ConnString())
 	store, err := postgres.New(t.Context(), pool, longTimeouts, postgres.WithSchema(schema))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	before, late := watch(t, store), pull(t, store.Watch(t.Context(), ""))
 	eventually(t, "they listen", func() bool { return queryOne[int](t, admin, listeners, schema) == 1 })
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, store.Close())
 	for name, got := range map[string]received{
 		"waiting":           before.next(t),
 		"not begun":         late(),
@@ -429,9 +413,7 @@ func TestWatch_ResumeAfterPruning(t *testing.T) {
 		create(t, store, record(numbered(i)))
 		positions = append(positions, changes.next(t).Position)
 	}
-	if err := store.PruneAll(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, store.PruneAll())
 	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 	defer cancel()
 	// Another instance has nothing in memory.

@@ -85,9 +85,7 @@ func TestQueue_RoundRobin(t *testing.T) {
 	}
 	release()
 	for _, end := range done {
-		if err := <-end; err != nil {
-			t.Error(err)
-		}
+		must(t, <-end)
 	}
 	if other, last := get(t, store, "b1"), get(t, store, "a3"); other.Sequence > last.Sequence {
 		t.Errorf("the write of the other actor is number %d, behind %d", other.Sequence, last.Sequence)
@@ -164,9 +162,7 @@ func TestWriteLock_StalledMessage(t *testing.T) {
 	p.obey(func(string) fault { return none })
 	create(t, other, record("one"))
 	resume()
-	if err := <-created; err != nil {
-		t.Error(err)
-	}
+	must(t, <-created)
 	get(t, other, "stalled")
 	wantConsistent(t, other)
 }
@@ -249,13 +245,9 @@ func TestWrite_RefusedInBatch(t *testing.T) {
 			awaitQueued(t, store, many+1)
 			release()
 			for range many {
-				if err := <-good; err != nil {
-					t.Error(err)
-				}
+				must(t, <-good)
 			}
-			if err := <-first; err != nil {
-				t.Error(err)
-			}
+			must(t, <-first)
 			wantFault(t, "Create", <-bad, "P0001")
 			if _, total, err := list(t.Context(), store, relayer.StoreQuery{}); total != many+1 || err != nil {
 				t.Errorf("%d relayers, error %v, want %d", total, err, many+1)
@@ -294,7 +286,5 @@ func TestWriteLock_SessionTimeouts(t *testing.T) {
 			SELECT count(*) > 0 FROM pg_locks WHERE NOT granted AND clock_timestamp() - waitstart > '2.5s' AND `+isWriteLock, schema)
 	})
 	release()
-	if err := <-created; err != nil {
-		t.Error(err)
-	}
+	must(t, <-created)
 }

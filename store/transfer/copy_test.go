@@ -30,9 +30,7 @@ var storeKinds = map[string]func(testing.TB) relayer.Store{
 func openBolt(t testing.TB) relayer.Store {
 	t.Helper()
 	store, err := bolt.Open(t.Context(), filepath.Join(t.TempDir(), "relayers.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := store.Check(context.Background()); err != nil {
 			t.Error(err)
@@ -42,6 +40,13 @@ func openBolt(t testing.TB) relayer.Store {
 		}
 	})
 	return store
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // intercepted passes the calls that Copy makes to a function of the test.
@@ -108,9 +113,7 @@ func copySample(id string) relayer.Record {
 func put(t testing.TB, store relayer.Store, rec relayer.Record) relayer.Record {
 	t.Helper()
 	made, err := store.Create(context.Background(), rec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return made
 }
 
@@ -137,9 +140,7 @@ func fillWithGaps(t testing.TB, store relayer.Store, n int) {
 		}
 	}
 	for _, rec := range gone {
-		if err := store.Delete(context.Background(), rec.ID, rec.Revision, nil); err != nil {
-			t.Fatal(err)
-		}
+		must(t, store.Delete(context.Background(), rec.ID, rec.Revision, nil))
 	}
 }
 
@@ -180,9 +181,7 @@ func wantCopied(t testing.TB, dst, src relayer.Store) {
 
 func copyAll(t testing.TB, dst, src relayer.Store, options ...transfer.Option) {
 	t.Helper()
-	if err := transfer.Copy(context.Background(), dst, src, options...); err != nil {
-		t.Fatal(err)
-	}
+	must(t, transfer.Copy(context.Background(), dst, src, options...))
 	wantCopied(t, dst, src)
 }
 
@@ -236,9 +235,7 @@ func TestCopy_Resume(t *testing.T) {
 	fillWithGaps(t, src, 200)
 	for _, held := range []int{0, 1, 16, 100, 199, 200} {
 		dst := memory.New()
-		if err := dst.Import(context.Background(), listAll(t, src)[:held]); err != nil {
-			t.Fatal(err)
-		}
+		must(t, dst.Import(context.Background(), listAll(t, src)[:held]))
 		imports := 0
 		copyAll(t, interceptedImporter{intercepted{dst, func(method string, call func() error) error {
 			if method == "Import" {

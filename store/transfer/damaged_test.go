@@ -71,9 +71,7 @@ func TestCopy_DamagedFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "relayers.db")
 	makeDamagedFile(t, path)
 	src, err := bolt.Open(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer src.Close()
 	if err := transfer.Copy(t.Context(), memory.New(), wrapped{src}); !errors.Is(err, relayer.ErrCorrupt) {
 		t.Fatalf("without a check: error is %v, want %v", err, relayer.ErrCorrupt)
@@ -102,24 +100,16 @@ func TestCopy_DamagedFile(t *testing.T) {
 func makeDamagedFile(t *testing.T, path string) {
 	t.Helper()
 	store, err := bolt.Open(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	fillWithGaps(t, store, 70)
 	private := listAll(t, store)[7].Private
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, store.Close())
 	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	flipped := bytes.Clone(private)
 	flipped[len(flipped)-1] ^= 1
 	if !bytes.Contains(whole, private) {
 		t.Fatal("the private part is nowhere in the file")
 	}
-	if err := os.WriteFile(path, bytes.ReplaceAll(whole, private, flipped), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, bytes.ReplaceAll(whole, private, flipped), 0o600))
 }

@@ -49,9 +49,7 @@ func TestCopy_DestinationDiffers(t *testing.T) {
 			for _, id := range []string{"a", "b", "c", "d", "e"} {
 				put(t, src, copySample(id))
 			}
-			if err := dst.Import(context.Background(), mismatch.spoil(listAll(t, src))); err != nil {
-				t.Fatal(err)
-			}
+			must(t, dst.Import(context.Background(), mismatch.spoil(listAll(t, src))))
 			before := listAll(t, dst)
 			err := transfer.Copy(context.Background(), dst, src)
 			wantDiffers(t, err, mismatch.offset, strings.Split(mismatch.ids, "")...)

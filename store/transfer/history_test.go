@@ -22,9 +22,7 @@ import (
 func pastOf(t testing.TB, store relayer.Store) []relayer.RecordChange {
 	t.Helper()
 	past, err := store.History(t.Context(), relayer.HistoryQuery{Limit: math.MaxInt})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	slices.Reverse(past)
 	return past
 }
@@ -56,9 +54,7 @@ func fillHistory(t testing.TB, store relayer.Store) {
 		}
 	}
 	last := put(t, store, copySample("last"))
-	if err := store.Delete(t.Context(), last.ID, last.Revision, []byte("deleted")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, store.Delete(t.Context(), last.ID, last.Revision, []byte("deleted")))
 }
 
 func TestCopy_History(t *testing.T) {
@@ -88,9 +84,7 @@ func TestCopy_HistoryOfDestination(t *testing.T) {
 		dst := memory.New()
 		for i := range writes {
 			made := put(t, dst, copySample(fmt.Sprint("own-", i)))
-			if err := dst.Delete(t.Context(), made.ID, made.Revision, nil); err != nil {
-				t.Fatal(err)
-			}
+			must(t, dst.Delete(t.Context(), made.ID, made.Revision, nil))
 		}
 		before := pastOf(t, dst)
 		if err := transfer.Copy(t.Context(), dst, src); !errors.Is(err, transfer.ErrDiffers) {
@@ -103,9 +97,7 @@ func TestCopy_HistoryOfDestination(t *testing.T) {
 func TestCopy_HistoryNotRetained(t *testing.T) {
 	open := func(options ...bolt.Option) *bolt.Store {
 		store, err := bolt.Open(t.Context(), filepath.Join(t.TempDir(), "relayers.db"), options...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(func() { store.Close() })
 		return store
 	}
@@ -124,9 +116,7 @@ func TestCopy_HistoryNotRetained(t *testing.T) {
 func TestCopy_DamagedHistory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "relayers.db")
 	src, err := bolt.Open(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	rec := copySample("one")
 	for i := range 60 {
 		rec.Note = fmt.Appendf(nil, "note <%d>", i)
@@ -139,13 +129,9 @@ func TestCopy_DamagedHistory(t *testing.T) {
 	want := slices.DeleteFunc(pastOf(t, src), func(c relayer.RecordChange) bool {
 		return strings.Contains("note <0> note <20> note <21>", string(c.Record.Note))
 	})
-	if err := src.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, src.Close())
 	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	damaged := whole
 	for _, note := range []string{"note <0>", "note <20>", "note <21>"} {
 		damaged = bytes.ReplaceAll(damaged, []byte(note), []byte(strings.Replace(note, "n", "N", 1)))
@@ -153,9 +139,7 @@ func TestCopy_DamagedHistory(t *testing.T) {
 	if reflect.DeepEqual(whole, damaged) {
 		t.Fatal("the notes are nowhere in the file")
 	}
-	if err := os.WriteFile(path, damaged, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, damaged, 0o600))
 	if src, err = bolt.Open(t.Context(), path); err != nil {
 		t.Fatal(err)
 	}

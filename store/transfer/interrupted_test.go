@@ -145,9 +145,7 @@ func TestCopy_LateWrite(t *testing.T) {
 	all := listAll(t, src)
 	for _, held := range []int{0, 5, 16, len(all) - 1} {
 		start := memory.New()
-		if err := start.Import(t.Context(), all[:held]); err != nil {
-			t.Fatal(err)
-		}
+		must(t, start.Import(t.Context(), all[:held]))
 		dst := &lateWriter{Store: start}
 		if err := transfer.Copy(t.Context(), dst, src); !errors.Is(err, relayer.ErrOutcomeUnknown) {
 			t.Fatalf("from %d on: error %v, want ErrOutcomeUnknown", held, err)
