@@ -35,7 +35,7 @@ func TestEngine_DisableEnable(t *testing.T) {
 	}
 	wantFailure(t, s.do("DELETE", path, "", with("If-Match", first)), http.StatusPreconditionFailed, "Precondition Failed")
 	enabled := s.do("DELETE", path, "")
-	if enabled.status != http.StatusOK || !strings.Contains(enabled.body, `"system_disabled":false`) || strings.Contains(enabled.body, "reason") {
+	if enabled.status != http.StatusOK || !strings.Contains(enabled.body, `"system_disabled":false`) || strings.Contains(enabled.body, "reason") || strings.Contains(enabled.body, `"change"`) {
 		t.Errorf("enable returned %d %s", enabled.status, enabled.body)
 	}
 	if again := s.do("DELETE", path, ""); again.text("") != enabled.text("") {

@@ -63,22 +63,6 @@ var validTokens = func() httpapi.Authenticator {
 	return auth
 }()
 
-// tokens accepts validToken, which is that of alice, and the others, which are the IDs of
-// their actors.
-func tokens(valid ...string) httpapi.Authenticator {
-	return func(r *http.Request) (relayer.Actor, error) {
-		token, ok := httpapi.BearerToken(r)
-		switch {
-		case !ok || !slices.Contains(valid, token):
-			return relayer.Actor{}, httpapi.ErrUnauthorized
-		case token == validToken:
-			return relayer.Actor{ID: "alice"}, nil
-		default:
-			return relayer.Actor{ID: token}, nil
-		}
-	}
-}
-
 // byToken returns an Authenticator that calls check with the token. The token is the ID of
 // the actor.
 func byToken(check func(token string) error) httpapi.Authenticator {

@@ -78,7 +78,7 @@ func (c clocks) Create(ctx context.Context, rec relayer.Record) (relayer.Record,
 func TestHistory_Clocks(t *testing.T) {
 	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	manager := managerOn(t, clocks{memory.New(), map[string]time.Time{"early": since.Add(time.Second), "behind": since.Add(-59 * time.Second), "late": since}})
-	s := serveManager(t, manager, tokens(reader, writer), httpapi.WithRateLimit(0, 0))
+	s := serveManager(t, manager, anyToken, httpapi.WithRateLimit(0, 0))
 	for _, id := range []string{"early", "behind", "unknown", "late"} {
 		s.as(writer, "POST", collection, scopedBody(id, "risk"))
 	}
@@ -116,7 +116,7 @@ func (e endlessHistory) History(ctx context.Context, query relayer.HistoryQuery)
 func TestHistory_Bounded(t *testing.T) {
 	var read int
 	manager := managerOn(t, endlessHistory{memory.New(), &read})
-	s := serveManager(t, manager, tokens(reader, writer, teamReader, teamWriter), httpapi.WithAuthorizer(scopes), httpapi.WithRateLimit(0, 0))
+	s := serveManager(t, manager, anyToken, httpapi.WithAuthorizer(scopes), httpapi.WithRateLimit(0, 0))
 	s.as(writer, "POST", collection, scopedBody("out-1", "risk"))
 	for _, c := range []struct{ caller, query string }{{reader, "?actor=nobody"}, {teamReader, ""}, {teamReader, "?actor=nobody"}} {
 		read = 0

@@ -36,11 +36,9 @@ func TestMaxPendingBytes_Followers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const name, limit = 2000, 5000 // one caller may use half of it: one such relayer
 		manager, api, first := watchInBubble(t, validTokens, httpapi.WithMaxPendingBytes(limit))
-		followers := []*rawStream{first, dialStream(t, first.listener, ""), dialStream(t, first.listener, "")}
+		followers := []*stream{first, first.listener.watch(t, ""), first.listener.watch(t, "")}
 		for _, w := range followers {
-			if e := w.next(t); e.name != "resync" {
-				t.Fatalf("got %+v", e)
-			}
+			w.wantResync()
 		}
 		createIn(t, manager, "r-1", strings.Repeat("n", name))
 		synctest.Wait()
@@ -48,15 +46,15 @@ func TestMaxPendingBytes_Followers(t *testing.T) {
 		if status := list(); status != http.StatusServiceUnavailable {
 			t.Errorf("with a pending event: list returned %d, want 503", status)
 		}
-		var complete *rawStream
+		var complete *stream
 		for i, w := range followers {
-			switch e := w.next(t); {
+			switch e := w.next(); {
 			case e.name == "created" && complete == nil:
 				complete = w
 			case e.name != "resync":
 				t.Errorf("client %d got %+v", i, e)
 			default:
-				if e, err := readEvent(w.lines); err == nil {
+				if e, err := w.read(); err == nil {
 					t.Errorf("client %d got %+v after the resync", i, e)
 				}
 			}
@@ -69,7 +67,7 @@ func TestMaxPendingBytes_Followers(t *testing.T) {
 		if status := list(); status != http.StatusServiceUnavailable {
 			t.Errorf("with another pending event: list returned %d, want 503", status)
 		}
-		complete.connection.Close()
+		complete.cancel()
 		synctest.Wait()
 		if got := serveHTTP(t.Context(), api, "GET", collection+"/r-1", "").Code; got != http.StatusOK {
 			t.Errorf("without the client: get returned %d, want 200", got)

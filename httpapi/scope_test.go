@@ -46,7 +46,7 @@ func scopedBody(id, team string) string {
 // if asked for, relayers of the team risk.
 func serveScoped(t *testing.T, withOthers bool) *service {
 	t.Helper()
-	s := serveAs(t, tokens(reader, writer, teamReader, teamWriter), nil,
+	s := serveAs(t, anyToken, nil,
 		httpapi.WithAuthorizer(scopes), httpapi.WithEngineOperations(), httpapi.WithRateLimit(0, 0))
 	for _, id := range []string{"in-1", "in-2"} {
 		s.as(writer, "POST", collection, scopedBody(id, "payments"))
@@ -280,7 +280,7 @@ func TestScope_HistoryTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // the times are exact
 		store := slowHistory{memory.New()}
 		manager := managerOn(t, store)
-		api := apiOn(t, manager, tokens(reader, writer, teamReader), httpapi.WithAuthorizer(scopes), httpapi.WithRateLimit(0, 0))
+		api := apiOn(t, manager, anyToken, httpapi.WithAuthorizer(scopes), httpapi.WithRateLimit(0, 0))
 		do := func(ctx context.Context, caller, method, path, body string) (status int, took time.Duration) {
 			start := time.Now()
 			status = serveHTTP(ctx, api, method, path, body, as(caller)).Code

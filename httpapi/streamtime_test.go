@@ -17,13 +17,6 @@ import (
 	"github.com/go-relayer/relayer/store/storeutil"
 )
 
-// next returns the next event.
-func (w *rawStream) next(t *testing.T) event {
-	t.Helper()
-	e := must(readEvent(w.lines))(t)
-	return e
-}
-
 // TestWatch_Time: each change and each heartbeat has the milliseconds from the arrival of the
 // request to the moment up to which the stream is complete. An idle stream stays open past the time
 // limits of the server, with a heartbeat at least every 5 seconds.
@@ -31,13 +24,13 @@ func TestWatch_Time(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
 		manager, _, w := watchInBubble(t, slowTokens(1500*time.Millisecond))
-		if e := w.next(t); e.name != "resync" || e.milliseconds != "" {
+		if e := must(w.read())(t); e.name != "resync" || e.milliseconds != "" {
 			t.Fatalf("got %+v", e)
 		}
 		time.AfterFunc(10*time.Minute+345678*time.Microsecond-time.Since(begun), func() { createIn(t, manager, "r-1", "n") })
 		last, heartbeats := time.Since(begun), 0
 		for {
-			e := w.next(t)
+			e := must(w.read())(t)
 			now := time.Since(begun)
 			milliseconds, err := strconv.ParseInt(e.milliseconds, 10, 64)
 			if err != nil || milliseconds != now.Milliseconds() {
@@ -55,7 +48,7 @@ func TestWatch_Time(t *testing.T) {
 			}
 			break
 		}
-		w.connection.Close()
+		w.cancel()
 	})
 }
 
@@ -100,35 +93,33 @@ func TestWatch_HeartbeatPosition(t *testing.T) {
 		page := must(manager.List(t.Context(), relayer.ListQuery{Selector: relayer.Selector{}.Where("network", "other")}))(t)
 		api := apiOn(t, manager, validTokens)
 		listener := serveInBubble(t, api)
-		open := func(id string) *rawStream {
-			return dialStreamAt(t, listener, changes+"?network=other", "Last-Event-ID: "+id+"\r\n")
-		}
+		open := func(id string) *stream { return listener.watch(t, "?network=other", with("Last-Event-ID", id)) }
 		w := open(page.Position)
-		if e := w.next(t); e.name != "heartbeat" || e.milliseconds == "" || e.id != "" {
+		if e := must(w.read())(t); e.name != "heartbeat" || e.milliseconds == "" || e.id != "" {
 			t.Errorf("without a change the heartbeat is %+v", e)
 		}
 		createIn(t, manager, "r-1", "n")
-		advanced := w.next(t)
+		advanced := must(w.read())(t)
 		if advanced.name != "heartbeat" || advanced.milliseconds == "" || advanced.id == "" || advanced.id == page.Position {
 			t.Errorf("after a change the heartbeat is %+v", advanced)
 		}
-		if e := w.next(t); e.name != "heartbeat" || e.id != "" {
+		if e := must(w.read())(t); e.name != "heartbeat" || e.id != "" {
 			t.Errorf("the next heartbeat is %+v", e)
 		}
-		w.connection.Close()
+		w.cancel()
 		for i := range 1024 { // the first change is no longer retained
 			createIn(t, manager, "n-"+strconv.Itoa(i), "n")
 		}
 		w = open(page.Position)
-		if e := w.next(t); e.name != "resync" {
+		if e := must(w.read())(t); e.name != "resync" {
 			t.Errorf("from the position of the list: %+v", e)
 		}
-		w.connection.Close()
+		w.cancel()
 		w = open(advanced.id)
-		if e := w.next(t); e.name != "heartbeat" || e.id == "" {
+		if e := must(w.read())(t); e.name != "heartbeat" || e.id == "" {
 			t.Errorf("from the position of the heartbeat: %+v", e)
 		}
-		w.connection.Close()
+		w.cancel()
 	})
 }
 

@@ -38,6 +38,7 @@ type stream struct {
 	response *http.Response
 	lines    *bufio.Reader
 	cancel   context.CancelFunc
+	listener *pipes // in a bubble
 }
 
 // watch opens a stream that must be accepted.
@@ -61,7 +62,7 @@ func openStream(t *testing.T, client *http.Client, url, query string, headers ..
 		t.Fatalf("watch returned %d %v", response.StatusCode, response.Header)
 	}
 	wantHeaders(t, reply{response.StatusCode, response.Header, ""})
-	return &stream{t, response, bufio.NewReader(response.Body), cancel}
+	return &stream{t: t, response: response, lines: bufio.NewReader(response.Body), cancel: cancel}
 }
 
 // read returns the next event.
@@ -174,8 +175,8 @@ func TestWatch_Events(t *testing.T) {
 		if body := `{"success":true,"data":` + string(data.Relayer) + `}`; body != expected.from.body {
 			t.Errorf("event %d has\n%s\nthe response was\n%s", i, body, expected.from.body)
 		}
-		if e.id == "" || ids[e.id] {
-			t.Errorf("event %d has the id %q", i, e.id)
+		if e.id == "" || ids[e.id] || strings.Contains(e.data, `"change"`) {
+			t.Errorf("event %d is %+v", i, e)
 		}
 		ids[e.id] = true
 	}
@@ -397,11 +398,11 @@ func (p *pipes) dial() net.Conn {
 }
 
 // watchInBubble serves a registry in a synctest bubble, with the time limits of
-// relayerd, and opens a stream. The connection is not read further than the header.
-func watchInBubble(t *testing.T, auth httpapi.Authenticator, options ...httpapi.Option) (*relayer.Manager, *httpapi.API, *rawStream) {
+// relayerd, and opens a stream.
+func watchInBubble(t *testing.T, auth httpapi.Authenticator, options ...httpapi.Option) (*relayer.Manager, *httpapi.API, *stream) {
 	t.Helper()
 	api, manager := newAPI(t, auth, options...)
-	return manager, api, dialStream(t, serveInBubble(t, api), "")
+	return manager, api, serveInBubble(t, api).watch(t, "")
 }
 
 func serveInBubble(t *testing.T, api http.Handler) *pipes {
@@ -413,39 +414,21 @@ func serveInBubble(t *testing.T, api http.Handler) *pipes {
 	return listener
 }
 
-// rawStream is a stream over a pipe.
-type rawStream struct {
-	connection net.Conn
-	response   *http.Response
-	lines      *bufio.Reader
-	listener   *pipes
-}
-
-// dialStream sends a request with more header lines, and reads the header of the
-// response.
-func dialStream(t *testing.T, listener *pipes, more string) *rawStream {
+// watch opens a stream on a new connection, of which no more is read than what the test reads.
+func (p *pipes) watch(t *testing.T, query string, headers ...header) *stream {
 	t.Helper()
-	return dialStreamAt(t, listener, changes, more)
-}
-
-func dialStreamAt(t *testing.T, listener *pipes, path, more string) *rawStream {
-	t.Helper()
-	connection := listener.dial()
-	t.Cleanup(func() { connection.Close() })
-	time.AfterFunc(time.Hour, func() { connection.Close() }) // of a stream that should have ended
-	must(fmt.Fprintf(connection, "GET %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n%s\r\n", path, validToken, more))(t)
-	response, err := http.ReadResponse(bufio.NewReader(connection), nil)
-	if err != nil || response.StatusCode != http.StatusOK {
-		t.Fatalf("watch: %v, error %v", response, err)
-	}
-	return &rawStream{connection, response, bufio.NewReader(response.Body), listener}
+	dial := func(context.Context, string, string) (net.Conn, error) { return p.dial(), nil }
+	w := openStream(t, &http.Client{Transport: &http.Transport{DialContext: dial}}, "http://pipe", query, headers...)
+	w.listener = p
+	return w
 }
 
 // readUntilEnd counts the events by name, until the stream ends.
-func (w *rawStream) readUntilEnd() (counts map[string]int, err error) {
+func (w *stream) readUntilEnd() (counts map[string]int, err error) {
+	defer time.AfterFunc(time.Hour, w.cancel).Stop() // of a stream that should have ended
 	counts = make(map[string]int)
 	for {
-		e, err := readEvent(w.lines)
+		e, err := w.read()
 		if err != nil {
 			return counts, err
 		}
@@ -492,7 +475,7 @@ func TestWatch_IdleOverHTTP2(t *testing.T) {
 func TestWatch_ClientStopsReading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		manager, _, stalled := watchInBubble(t, validTokens, httpapi.WithMaxWatchers(4))
-		healthy := dialStream(t, stalled.listener, "")
+		healthy := stalled.listener.watch(t, "")
 		received := make(chan map[string]int)
 		go func() {
 			counts, _ := healthy.readUntilEnd()
@@ -504,12 +487,11 @@ func TestWatch_ClientStopsReading(t *testing.T) {
 		}
 		time.Sleep(6 * time.Second)
 		// The stalled stream has ended: there is room for another.
-		another := dialStream(t, stalled.listener, "")
-		another.connection.Close()
+		stalled.listener.watch(t, "").cancel()
 		if counts, err := stalled.readUntilEnd(); err == nil || counts["created"] > 0 {
 			t.Errorf("the stalled stream had %v, error %v", counts, err)
 		}
-		healthy.connection.Close()
+		healthy.cancel()
 		if counts := <-received; counts["created"] != 5000 || counts["resync"] != 1 {
 			t.Errorf("the healthy stream had %v", counts)
 		}
@@ -521,14 +503,14 @@ func TestWatch_ClientStopsReading(t *testing.T) {
 func TestWatch_BodyNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, _, w := watchInBubble(t, validTokens, httpapi.WithMaxWatchers(1))
-		w.connection.Close()
+		w.cancel()
 		synctest.Wait()
 		silent := w.listener.dial()
 		defer silent.Close()
 		go func() { _, _ = io.Copy(io.Discard, silent) }()
 		fmt.Fprintf(silent, "GET %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: 9\r\n\r\n", changes, validToken)
 		time.Sleep(12 * time.Second)
-		dialStream(t, w.listener, "").connection.Close()
+		w.listener.watch(t, "").cancel()
 	})
 }
 
@@ -572,11 +554,11 @@ func TestWatch_PermissionEnds(t *testing.T) {
 					return allow()
 				}
 				api, _ := newAPI(t, authenticate, httpapi.WithAuthorizer(authorize), httpapi.WithLogger(newLogger(log)), httpapi.WithEngineOperations())
-				path := changes
+				query := ""
 				if c.action == relayer.ActionReveal {
-					path += "?rpc_urls=full"
+					query = "?rpc_urls=full"
 				}
-				counts, err := dialStreamAt(t, serveInBubble(t, api), path, "").readUntilEnd()
+				counts, err := serveInBubble(t, api).watch(t, query).readUntilEnd()
 				if took := time.Since(begun); errors.Is(err, io.EOF) == (name == "panic") || counts["heartbeat"] < 4 || took < 20*time.Second || took > 35*time.Second {
 					t.Errorf("after %v the stream had %v, error %v", took, counts, err)
 				}
