@@ -49,7 +49,7 @@ func move(t *testing.T, server *pgserver.Server, from, to location) {
 	use(t, from, to, func(src, dst store) { copyCanceled(t, src, dst, third) })
 	canceled := wantPrefix(t, from, to)
 
-	copyKilled(t, from, to, func(p progress) bool { return p.Stage == "copying" && p.Done >= half })
+	copyKilled(t, from, to, half)
 	pgtest.AwaitSessionsEnd(t, server, childName)
 	killed := wantPrefix(t, from, to)
 	if canceled < third || killed < half {
@@ -164,11 +164,11 @@ func copyStore(t task) error {
 }
 
 // copyKilled starts a child that copies, and kills it when it has copied enough.
-func copyKilled(t *testing.T, from, to location, isEnough func(progress) bool) {
+func copyKilled(t *testing.T, from, to location, enough int) {
 	t.Helper()
 	p := child.Start(t, task{Work: copies, location: from, To: to})
 	killed, err := child.Follow(p, func(at progress) {
-		if isEnough(at) {
+		if at.Stage == "copying" && at.Done >= enough {
 			p.Kill()
 		}
 	})
@@ -183,15 +183,9 @@ func use(t *testing.T, from, to location, call func(src, dst store)) {
 	t.Helper()
 	src, err := from.open(t.Context())
 	must(t, err)
-	defer closeStore(t, src)
+	defer func() { must(t, src.Close()) }()
 	dst, err := to.open(t.Context())
 	must(t, err)
-	defer closeStore(t, dst)
+	defer func() { must(t, dst.Close()) }()
 	call(src, dst)
-}
-
-func closeStore(t *testing.T, s store) {
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
 }

@@ -67,9 +67,8 @@ func create(t *testing.T, manager *relayer.Manager, definition map[string]any, i
 	}
 	body, err := json.Marshal(definition)
 	must(t, err)
-	if _, err := manager.Documents().Create(t.Context(), body); err != nil {
-		t.Fatal(err)
-	}
+	_, err = manager.Documents().Create(t.Context(), body)
+	must(t, err)
 }
 
 func rename(t *testing.T, manager *relayer.Manager, id string) {

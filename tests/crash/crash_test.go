@@ -41,9 +41,7 @@ func killWhileWriting(t *testing.T, l location, settled func()) {
 		inFlight += unknown
 		carriedOut += done
 	}
-	if err := known.compareAll(survivors(t, l, 0).History); err != nil {
-		t.Error(err)
-	}
+	must(t, known.compareAll(survivors(t, l, 0).History))
 	t.Logf("%d rounds: %d writes acknowledged, 0 lost; %d in flight: %d carried out, the others not at all",
 		*rounds, known.acknowledged, inFlight, carriedOut)
 }
@@ -126,7 +124,7 @@ func TestControl_WrongHistory(t *testing.T) {
 			err = cmp.Or(err, w.write(t.Context()))
 		}
 		records, history, readErr := read(t.Context(), store, 0)
-		must(t, errors.Join(err, readErr, store.Close()))
+		must(t, err, readErr, store.Close())
 		known.note(refusedWrite)
 		known.versions.Note(ledger.Event[int]{Step: ledger.Refused, Writer: 1})
 		if found, _, _ := known.compare(newContents(records, falsify(history))); found.isEmpty() != (name == "none") {
@@ -135,9 +133,9 @@ func TestControl_WrongHistory(t *testing.T) {
 	}
 }
 
-func must(t testing.TB, err error) {
+func must(t testing.TB, errs ...error) {
 	t.Helper()
-	if err != nil {
+	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -2,7 +2,6 @@ package crash
 
 import (
 	"bytes"
-	"errors"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -31,17 +30,12 @@ func cuts(d *disk) []image {
 	return left
 }
 
-func wantNoError(t *testing.T, errs ...error) {
-	t.Helper()
-	must(t, errors.Join(errs...))
-}
-
 // storedFile returns a disk with one file, all of it synced.
 func storedFile(t *testing.T, content []byte) (*disk, inode) {
 	t.Helper()
 	d := emptyDisk()
 	number, err := d.create("file")
-	wantNoError(t, err, d.write(number, 0, content), d.sync(number), d.syncNames())
+	must(t, err, d.write(number, 0, content), d.sync(number), d.syncNames())
 	return d, number
 }
 
@@ -53,7 +47,7 @@ func pages(letter string, count int) []byte {
 // TestDisk_Torn: a page can be stored in part, and a sector as well.
 func TestDisk_Torn(t *testing.T) {
 	d, number := storedFile(t, pages("a", 1))
-	wantNoError(t, d.write(number, 0, pages("b", 1)))
+	must(t, d.write(number, 0, pages("b", 1)))
 	tornPages, tornSectors := 0, 0
 	for _, left := range cuts(d) {
 		isKept, isLost := false, false // a whole sector
@@ -78,30 +72,35 @@ func TestDisk_Torn(t *testing.T) {
 
 func TestDisk_EarlierVersion(t *testing.T) {
 	d, number := storedFile(t, []byte("a"))
-	wantNoError(t, d.write(number, 0, []byte("b")), d.write(number, 0, []byte("c")))
+	must(t, d.write(number, 0, []byte("b")), d.write(number, 0, []byte("c")))
 	wantContents(t, d, "a", "b", "c")
-	wantNoError(t, d.sync(number))
+	must(t, d.sync(number))
 	wantContents(t, d, "c")
 }
 
 func TestDisk_UnsyncedSize(t *testing.T) {
 	d, number := storedFile(t, []byte("a"))
-	wantNoError(t, d.resize(number, 3))
+	must(t, d.resize(number, 3))
 	wantContents(t, d, "a", "a\x00\x00")
-	wantNoError(t, d.sync(number))
+	must(t, d.sync(number))
 	wantContents(t, d, "a\x00\x00")
-	wantNoError(t, d.resize(number, 1))
+	must(t, d.resize(number, 1))
 	wantContents(t, d, "a", "a\x00\x00")
-	wantNoError(t, d.sync(number))
+	must(t, d.sync(number))
 	wantContents(t, d, "a")
 }
 
 // wantContents checks which contents the file can have after a power cut.
 func wantContents(t *testing.T, d *disk, want ...string) {
 	t.Helper()
+	wantLeft(t, d, func(left image) string { return string(left["file"]) }, want)
+}
+
+func wantLeft(t *testing.T, d *disk, describe func(image) string, want []string) {
+	t.Helper()
 	found := make(map[string]bool)
 	for _, left := range cuts(d) {
-		found[string(left["file"])] = true
+		found[describe(left)] = true
 	}
 	if got := slices.Sorted(maps.Keys(found)); !slices.Equal(got, want) {
 		t.Errorf("a power cut leaves one of %q, want %q", got, want)
@@ -121,10 +120,10 @@ func TestDisk_UnsyncedNames(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			d, number := storedFile(t, []byte("a"))
-			wantNoError(t, test.change(d, number))
+			must(t, test.change(d, number))
 			wantNames(t, d, test.want...)
 			visible := strings.Join(d.list(), " ")
-			wantNoError(t, d.syncNames())
+			must(t, d.syncNames())
 			wantNames(t, d, visible)
 		})
 	}
@@ -133,13 +132,7 @@ func TestDisk_UnsyncedNames(t *testing.T) {
 // wantNames checks which names can be there after a power cut.
 func wantNames(t *testing.T, d *disk, want ...string) {
 	t.Helper()
-	found := make(map[string]bool)
-	for _, left := range cuts(d) {
-		found[strings.Join(slices.Sorted(maps.Keys(left)), " ")] = true
-	}
-	if got := slices.Sorted(maps.Keys(found)); !slices.Equal(got, want) {
-		t.Errorf("a power cut leaves one of %q, want %q", got, want)
-	}
+	wantLeft(t, d, func(left image) string { return strings.Join(slices.Sorted(maps.Keys(left)), " ") }, want)
 }
 
 // TestMount_Names: the disk has the names that a process links, renames and removes on the mount.
@@ -147,7 +140,7 @@ func TestMount_Names(t *testing.T) {
 	d := emptyDisk()
 	m := mountOrSkip(t, d)
 	at := func(name string) string { return filepath.Join(m.directory, name) }
-	wantNoError(t,
+	must(t,
 		os.WriteFile(at("file"), []byte("a"), 0o600), os.Link(at("file"), at("linked")), os.Rename(at("file"), at("renamed")),
 		os.WriteFile(at("removed"), nil, 0o600), os.Remove(at("removed")), m.unmount())
 	if names := d.list(); !slices.Equal(names, []string{"linked", "renamed"}) {
@@ -161,16 +154,16 @@ func TestDisk_MarkedClean(t *testing.T) {
 	for fault, want := range map[fault]error{failSync: syscall.EIO, dropSync: nil} {
 		d, number := storedFile(t, []byte("a"))
 		d.arm(plan{{syncingHeader, 1, fault}})
-		wantNoError(t, d.write(number, 0, []byte("b")))
+		must(t, d.write(number, 0, []byte("b")))
 		if err := d.sync(number); err != want {
 			t.Fatalf("the error of the sync is %v, want %v", err, want)
 		}
 		if visible, err := d.read(number, 0, make([]byte, 1)); err != nil || string(visible) != "b" {
 			t.Errorf("readers see %q, error %v", visible, err)
 		}
-		wantNoError(t, d.sync(number))
+		must(t, d.sync(number))
 		wantContents(t, d, "a")
-		wantNoError(t, d.write(number, 0, []byte("b")), d.sync(number))
+		must(t, d.write(number, 0, []byte("b")), d.sync(number))
 		wantContents(t, d, "b")
 	}
 }
@@ -181,7 +174,7 @@ func TestDisk_PowerCut(t *testing.T) {
 	kills := 0
 	d.kill = func() { kills++ }
 	d.arm(plan{{anyKind, 2, cutPower}})
-	wantNoError(t, d.write(number, 0, []byte("b")))
+	must(t, d.write(number, 0, []byte("b")))
 	for range 2 {
 		if err := d.write(number, 0, []byte("c")); err != syscall.EIO {
 			t.Errorf("the error of a write is %v", err)

@@ -28,27 +28,25 @@ type fleet struct {
 	mu    sync.Mutex
 	known *known
 
-	ctx  context.Context // canceled at the end of the test
-	stop chan struct{}
-	done sync.WaitGroup
+	ctx       context.Context // canceled at the end of the test
+	isStopped atomic.Bool
+	done      sync.WaitGroup
 }
 
 // surviveFaults has workers write to the stores during a fault in each round, and
 // compares the store with the ledger after it.
-func surviveFaults(t *testing.T, server *pgserver.Server, stores []*postgres.Store, fault func(round int)) *fleet {
+func surviveFaults(t *testing.T, server *pgserver.Server, stores []*postgres.Store, fault func()) *fleet {
 	t.Helper()
 	f := newFleet(t, server, stores)
 	for round := range *rounds {
 		f.start()
 		time.Sleep(writingTime(round, 60*time.Millisecond))
-		fault(round)
+		fault()
 		f.awaitRecovery(round)
 		f.quiesce()
 		f.compare(round)
 	}
-	if err := f.known.compareAll(survivors(t, f.location(), 0).History); err != nil {
-		t.Error(err)
-	}
+	must(t, f.known.compareAll(survivors(t, f.location(), 0).History))
 	t.Logf("%d rounds: %d writes acknowledged, 0 lost; %d unavailable, none of them carried out; %d of unknown outcome carried out, %d not",
 		*rounds, f.known.acknowledged, f.tally.unavailable.Load(), f.tally.carriedOut.Load(), f.tally.notCarriedOut.Load())
 	return f
@@ -80,23 +78,16 @@ func (f *fleet) note(e event) {
 }
 
 func (f *fleet) start() {
-	f.stop = make(chan struct{})
+	f.isStopped.Store(false)
 	for _, w := range f.workers {
-		f.done.Go(func() { f.work(w, f.stop) })
+		f.done.Go(func() { f.work(w) })
 	}
 }
 
-// work writes until stop is closed. A write that is refused because the server is
+// work writes until the workers are stopped. A write that is refused because the server is
 // unavailable was not carried out, and is not repeated.
-func (f *fleet) work(w *worker, stop <-chan struct{}) {
-	for {
-		select {
-		case <-stop:
-			return
-		case <-f.ctx.Done():
-			return
-		default:
-		}
+func (f *fleet) work(w *worker) {
+	for !f.isStopped.Load() && f.ctx.Err() == nil {
 		err := w.write(f.ctx)
 		switch {
 		case err == nil:
@@ -135,7 +126,7 @@ func (f *fleet) awaitRecovery(round int) {
 
 // quiesce stops the workers and waits for their current writes.
 func (f *fleet) quiesce() {
-	close(f.stop)
+	f.isStopped.Store(true)
 	f.done.Wait()
 }
 

@@ -27,14 +27,14 @@ func TestPowerLoss_FailedHeaderSync(t *testing.T) {
 func TestControl_LyingDisk(t *testing.T) {
 	s := newSeries(t, inService)
 	s.lies = []kind{syncing, syncingHeader, syncingNames}
-	s.wantCaught()
+	s.wantCaught(damageTally.damage)
 }
 
 // TestControl_UnsyncedDirectory: a store that does not sync the directory after it created its file.
 func TestControl_UnsyncedDirectory(t *testing.T) {
 	s := newCreationSeries(t, firstCreation)
 	s.lies = []kind{syncingNames}
-	s.wantLossCaught()
+	s.wantCaught(func(c damageTally) int { return c.lost })
 }
 
 // TestControl_HeaderNotRewritten: a store that reuses the pages that an unsynced header frees.
@@ -42,6 +42,6 @@ func TestControl_HeaderNotRewritten(t *testing.T) {
 	for _, scenario := range []func(*round){killedBeforeHeaderSync, failedHeaderSync} {
 		s := newSeries(t, scenario)
 		s.dropsRewrite = true
-		s.wantCaught()
+		s.wantCaught(damageTally.damage)
 	}
 }

@@ -64,9 +64,7 @@ func startProxy(t *testing.T, server *pgserver.Server) *proxy {
 // connString connects to the server through the proxy.
 func (p *proxy) connString(server *pgserver.Server) string {
 	direct, err := url.Parse(server.ConnString())
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	query := direct.Query()
 	query.Set("host", p.directory)
 	direct.RawQuery = query.Encode()

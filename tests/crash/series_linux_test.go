@@ -70,8 +70,7 @@ func newSeries(t *testing.T, scenario func(*round)) *series {
 	t.Helper()
 	directory := t.TempDir()
 	store, err := bolt.Open(t.Context(), filepath.Join(directory, fileName))
-	must(t, err)
-	must(t, store.Close())
+	must(t, err, store.Close())
 	initial, err := loadImage(directory)
 	must(t, err)
 	s := &series{t: t, scenario: scenario, initial: initial}
@@ -110,24 +109,13 @@ func (s *series) wantNothingLost() {
 }
 
 // wantCaught runs rounds until one finds damage.
-func (s *series) wantCaught() {
+func (s *series) wantCaught(damage func(damageTally) int) {
 	s.t.Helper()
-	s.runUntil(func() bool { return s.tally.damage() > 0 })
-}
-
-// wantLossCaught runs rounds until one finds an acknowledged operation lost.
-func (s *series) wantLossCaught() {
-	s.t.Helper()
-	s.runUntil(func() bool { return s.tally.lost > 0 })
-}
-
-func (s *series) runUntil(isCaught func() bool) {
-	s.t.Helper()
-	for !isCaught() && s.tally.rounds < maxRounds {
+	for damage(s.tally) == 0 && s.tally.rounds < maxRounds {
 		s.run()
 	}
 	s.t.Log(s.tally)
-	if !isCaught() {
+	if damage(s.tally) == 0 {
 		s.t.Errorf("%d power cuts did not find the fault", maxRounds)
 	}
 }
@@ -154,9 +142,7 @@ func (s *series) run() {
 	r.disk.lies, r.disk.kill = s.lies, r.kill
 	r.mount = mountOrSkip(s.t, r.disk)
 	s.scenario(r)
-	if err := r.mount.unmount(); err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, r.mount.unmount())
 	cut := newPowerCut(random)
 	s.stored = r.disk.afterCut(cut)
 	s.tally.kept += cut.kept
@@ -236,9 +222,7 @@ func (s *series) examine(cut *powerCut) bool {
 	s.tally.uncertain += s.known.versions.Count(ledger.Unknown)
 	directory := s.t.TempDir()
 	defer os.RemoveAll(directory)
-	if err := s.stored.save(directory); err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, s.stored.save(directory))
 	p := child.Start(s.t, task{
 		Work:       examines,
 		location:   location{Store: boltStore, Path: filepath.Join(directory, fileName)},
@@ -255,9 +239,8 @@ func (s *series) examine(cut *powerCut) bool {
 		s.tally.failedReopens++
 		s.report("%v", err)
 	}
-	if s.stored, err = loadImage(directory); err != nil {
-		s.t.Fatal(err)
-	}
+	s.stored, err = loadImage(directory)
+	must(s.t, err)
 	return s.tally.damage() == before.damage()
 }
 

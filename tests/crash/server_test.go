@@ -23,13 +23,8 @@ func openTwo(t *testing.T, connString string, options ...postgres.Option) []*pos
 func TestPostgres_ServerKilled(t *testing.T) {
 	t.Parallel()
 	server := pgserver.Start(t)
-	surviveFaults(t, server, openTwo(t, server.ConnString()), func(round int) {
-		if err := server.Kill(); err != nil {
-			t.Fatalf("round %d: %v", round, err)
-		}
-		if err := server.Restart(); err != nil {
-			t.Fatalf("round %d: %v", round, err)
-		}
+	surviveFaults(t, server, openTwo(t, server.ConnString()), func() {
+		must(t, server.Kill(), server.Restart())
 	})
 }
 
@@ -39,7 +34,7 @@ func TestPostgres_ServerKilled(t *testing.T) {
 func TestPostgres_SessionKilled(t *testing.T) {
 	t.Parallel()
 	server := pgserver.Start(t)
-	surviveFaults(t, server, openTwo(t, server.ConnString()), func(int) { killSession(t, server) })
+	surviveFaults(t, server, openTwo(t, server.ConnString()), func() { killSession(t, server) })
 }
 
 // killSession kills the session that holds the write lock, or else another, and waits until
@@ -65,14 +60,10 @@ func TestPostgres_ServerHangs(t *testing.T) {
 	server := pgserver.Start(t)
 	timeouts := []postgres.Option{postgres.WithTimeout(500 * time.Millisecond), postgres.WithConnectTimeout(5 * time.Second)}
 	pgtest.Open(t, server.ConnString()) // creating the schema can take longer than these timeouts
-	surviveFaults(t, server, openTwo(t, server.ConnString(), timeouts...), func(round int) {
-		if err := server.Pause(); err != nil {
-			t.Fatalf("round %d: %v", round, err)
-		}
+	surviveFaults(t, server, openTwo(t, server.ConnString(), timeouts...), func() {
+		must(t, server.Pause())
 		time.Sleep(upTo(1500 * time.Millisecond))
-		if err := server.Continue(); err != nil {
-			t.Fatalf("round %d: %v", round, err)
-		}
+		must(t, server.Continue())
 	})
 }
 
@@ -82,7 +73,7 @@ func TestPostgres_ConnectionsCut(t *testing.T) {
 	t.Parallel()
 	server := pgserver.Start(t)
 	p := startProxy(t, server)
-	f := surviveFaults(t, server, openTwo(t, p.connString(server)), func(int) {
+	f := surviveFaults(t, server, openTwo(t, p.connString(server)), func() {
 		for _, at := range []moment{beforeRequest, withinRequest, afterRequest, beforeResponse, anyMoment} {
 			p.inject(at)
 			time.Sleep(upTo(20 * time.Millisecond))

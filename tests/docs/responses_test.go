@@ -27,9 +27,8 @@ func newAPI(t *testing.T, requests ...relayer.CreateRequest) (*relayer.Manager, 
 	handler, err := httpapi.New(manager, authenticate)
 	must(t, err)
 	for _, request := range requests {
-		if _, err := manager.Create(t.Context(), request); err != nil {
-			t.Fatal(err)
-		}
+		_, err := manager.Create(t.Context(), request)
+		must(t, err)
 	}
 	return manager, handler
 }

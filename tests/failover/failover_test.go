@@ -99,11 +99,13 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// settle repeats a call until its outcome is known. It waits longer each time: without a
-// primary, each attempt connects to every server, and takes the processors from them.
-func settle(ctx context.Context, call func() error) error {
+// settle repeats a call until its outcome is known, or for a minute. It waits longer each time: without
+// a primary, each attempt connects to every server, and takes the processors from them.
+func settle(ctx context.Context, call func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
-		err := call()
+		err := call(ctx)
 		if !errors.Is(err, relayer.ErrUnavailable) && !errors.Is(err, relayer.ErrOutcomeUnknown) || ctx.Err() != nil {
 			return err
 		}
@@ -116,7 +118,7 @@ func settle(ctx context.Context, call func() error) error {
 // is returned after a commit, which proves that it is durable.
 func createOnce(ctx context.Context, store relayer.Store, rec relayer.Record) (made relayer.Record, err error) {
 	isUnknown := false
-	err = settle(ctx, func() (err error) {
+	err = settle(ctx, func(ctx context.Context) (err error) {
 		if made, err = store.Create(ctx, rec); isUnknown && errors.Is(err, relayer.ErrExists) {
 			made, err = store.Get(ctx, rec.ID)
 		}

@@ -87,12 +87,12 @@ func (l *load) verify() {
 	l.t.Helper()
 	l.rounds++
 	var present []relayer.Record
-	l.settle(func() error {
-		all, err := l.inspector.List(l.t.Context(), relayer.StoreQuery{Limit: 1 << 30})
+	must(l.t, settle(l.t.Context(), func(ctx context.Context) error {
+		all, err := l.inspector.List(ctx, relayer.StoreQuery{Limit: 1 << 30})
 		present = all.Records
 		return err
-	})
-	l.settle(func() error { return l.inspector.Check(l.t.Context()) })
+	}))
+	must(l.t, settle(l.t.Context(), l.inspector.Check))
 	found := tally{}
 	for _, w := range l.writers {
 		found.acknowledged += w.acknowledged.Swap(0)
@@ -119,14 +119,6 @@ func (l *load) verify() {
 	l.total.add(found)
 }
 
-// settle repeats a call of the inspector while the servers recover.
-func (l *load) settle(call func() error) {
-	l.t.Helper()
-	ctx, cancel := context.WithTimeout(l.t.Context(), time.Minute)
-	defer cancel()
-	must(l.t, settle(ctx, call))
-}
-
 func (l *load) deleteAll(present []relayer.Record) {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -142,11 +134,9 @@ func (l *load) deleteAll(present []relayer.Record) {
 }
 
 func (l *load) delete(rec relayer.Record) error {
-	ctx, cancel := context.WithTimeout(l.t.Context(), time.Minute)
-	defer cancel()
 	isUnknown := false
-	return settle(ctx, func() error {
-		err := l.inspector.Delete(l.t.Context(), rec.ID, rec.Revision, nil)
+	return settle(l.t.Context(), func(ctx context.Context) error {
+		err := l.inspector.Delete(ctx, rec.ID, rec.Revision, nil)
 		if isUnknown && errors.Is(err, relayer.ErrNotFound) {
 			return nil
 		}
@@ -159,9 +149,7 @@ func (l *load) delete(rec relayer.Record) error {
 func (l *load) writeMarker() string {
 	l.t.Helper()
 	l.markers++
-	ctx, cancel := context.WithTimeout(l.t.Context(), time.Minute)
-	defer cancel()
-	rec, err := createOnce(ctx, l.inspector, relayer.Record{ID: fmt.Sprintf("marker-%d", l.markers)})
+	rec, err := createOnce(l.t.Context(), l.inspector, relayer.Record{ID: fmt.Sprintf("marker-%d", l.markers)})
 	must(l.t, err)
 	must(l.t, l.delete(rec))
 	return rec.ID

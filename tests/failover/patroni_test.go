@@ -107,22 +107,21 @@ func TestPatroni(t *testing.T) {
 		{"Patroni killed", killAgent},
 		{"switchover", switchOver},
 	} {
-		ok := t.Run(c.name, func(t *testing.T) {
-			u.start(t)
-			for range *patroniRounds {
-				u.fail(c.fault, false)
-			}
-			u.finish()
-		})
-		if !ok {
+		if !u.run(t, c.name, c.fault, false) {
 			return
 		}
 	}
 }
 
-// start begins the counts of a subtest.
-func (u *unattended) start(t *testing.T) {
-	u.t, u.total, u.rounds, u.recoveries, u.outages = t, tally{}, 0, nil, nil
+// run runs rounds of a fault as a subtest, with counts of its own.
+func (u *unattended) run(t *testing.T, name string, f fault, mayStay bool) (ok bool) {
+	return t.Run(name, func(t *testing.T) {
+		u.t, u.total, u.rounds, u.recoveries, u.outages = t, tally{}, 0, nil, nil
+		for range *patroniRounds {
+			u.fail(f, mayStay)
+		}
+		u.finish()
+	})
 }
 
 func (u *unattended) finish() {
@@ -143,16 +142,10 @@ func (u *unattended) finish() {
 func TestPatroni_LongFaults(t *testing.T) {
 	requireLong(t)
 	u := newUnattended(t, patroni.Settings{})
-	t.Run("leader hangs", func(t *testing.T) {
-		u.start(t)
-		for range *patroniRounds {
-			u.fail(func(t *testing.T, _ *patroni.Cluster, leader *patroni.Node) func() {
-				leader.Pause(t)
-				return func() { leader.Continue(t) }
-			}, false)
-		}
-		u.finish()
-	})
+	u.run(t, "leader hangs", func(t *testing.T, _ *patroni.Cluster, leader *patroni.Node) func() {
+		leader.Pause(t)
+		return func() { leader.Continue(t) }
+	}, false)
 	for name, f := range map[string]fault{
 		"etcd away": func(t *testing.T, cluster *patroni.Cluster, _ *patroni.Node) func() {
 			cluster.StopEtcd()
@@ -164,13 +157,7 @@ func TestPatroni_LongFaults(t *testing.T) {
 			return killNode(t, cluster, cluster.SyncStandby(t))
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			u.start(t)
-			for range *patroniRounds {
-				u.fail(f, true)
-			}
-			u.finish()
-		})
+		u.run(t, name, f, true)
 	}
 }
 
@@ -245,12 +232,6 @@ func TestPatroni_HAProxy(t *testing.T) {
 	through := fmt.Sprintf("postgres://postgres@%s/postgres?sslmode=disable", cluster.StartHAProxy(t))
 	u := &unattended{newLoad(t, through, []string{through, through, through}, 4), cluster}
 	for name, f := range map[string]fault{"PostgreSQL killed": killPostgres, "node killed": killNode, "Patroni killed": killAgent, "switchover": switchOver} {
-		t.Run(name, func(t *testing.T) {
-			u.start(t)
-			for range *patroniRounds {
-				u.fail(f, false)
-			}
-			u.finish()
-		})
+		u.run(t, name, f, false)
 	}
 }

@@ -41,9 +41,7 @@ func (w *writer) run(ctx context.Context, rest time.Duration) {
 func (w *writer) create() (relayer.Record, error) {
 	w.made++
 	id := fmt.Sprintf("w%d-%d", w.number, w.made)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	made, err := createOnce(ctx, w.store, content(id, "created"))
+	made, err := createOnce(context.Background(), w.store, content(id, "created"))
 	return made, w.note(err, id, made.Revision)
 }
 
@@ -53,7 +51,7 @@ func (w *writer) update(created relayer.Record) (made relayer.Record, err error)
 	rec := content(created.ID, "updated")
 	rec.Revision = created.Revision
 	isRepeated := false
-	err = w.settle(func(ctx context.Context) (err error) {
+	err = settle(context.Background(), func(ctx context.Context) (err error) {
 		made, err = w.store.Update(ctx, rec)
 		if isRepeated && errors.Is(err, relayer.ErrConflict) {
 			found, err := w.store.Get(ctx, rec.ID)
@@ -73,7 +71,7 @@ func (w *writer) update(created relayer.Record) (made relayer.Record, err error)
 // carried out: a later acknowledged write proves that it is durable.
 func (w *writer) delete(rec relayer.Record) {
 	isRepeated := false
-	err := w.settle(func(ctx context.Context) error {
+	err := settle(context.Background(), func(ctx context.Context) error {
 		err := w.store.Delete(ctx, rec.ID, rec.Revision, nil)
 		isRepeated = isRepeated || errors.Is(err, relayer.ErrOutcomeUnknown)
 		return err
@@ -82,12 +80,6 @@ func (w *writer) delete(rec relayer.Record) {
 		_, err = w.create()
 	}
 	_ = w.note(err, rec.ID, 0)
-}
-
-func (w *writer) settle(call func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	return settle(ctx, func() error { return call(ctx) })
 }
 
 // note notes the revision after an acknowledged write, 0 after a delete. It returns err.

@@ -289,17 +289,11 @@ func (a *ageTest) restore(name string, isEqual bool) {
 // empty replaces the registry by an empty one, in which the relayers are then created again.
 func (a *ageTest) empty() {
 	a.samples.mayLack.Store(true)
-	path := a.server.task.Path
-	a.swap("an empty registry", func() { a.remove(path) })
+	removeFile := func() { succeed(a.t, os.Remove(a.server.task.Path)) }
+	a.swap("an empty registry", removeFile)
 	a.server.task.Create, a.server.task.Name = ageRelayers, state{a.epoch, 0}.String()
-	a.replace("a new registry", 1, func() { a.remove(path) })
+	a.replace("a new registry", 1, removeFile)
 	a.samples.mayLack.Store(false)
-}
-
-func (a *ageTest) remove(path string) {
-	if err := os.Remove(path); err != nil {
-		a.t.Fatal(err)
-	}
 }
 
 // replace begins an epoch: it replaces the registry by one that changes each relayer before it
@@ -368,11 +362,6 @@ func differs(got, want map[string]string) string {
 
 func copyFile(t *testing.T, from, to string) {
 	t.Helper()
-	data, err := os.ReadFile(from)
-	if err == nil {
-		err = os.WriteFile(to, data, 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must(os.ReadFile(from))(t)
+	succeed(t, os.WriteFile(to, data, 0o600))
 }

@@ -35,9 +35,7 @@ func TestMirror_FullRPCURLs(t *testing.T) {
 		if i >= 300 {
 			r, err = writer.Resume(t.Context(), fmt.Sprint("r", i%300))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		succeed(t, err)
 		last[r.ID] = r.Revision
 	}
 	for id, revision := range last {

@@ -4,6 +4,7 @@ package mirror
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"net/http"
@@ -76,9 +77,7 @@ func content(t testing.TB, reader relayer.Reader, selector relayer.Selector) map
 	t.Helper()
 	all := make(map[string]string)
 	for r, err := range reader.All(context.Background(), selector) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		succeed(t, err)
 		all[r.ID] = fmt.Sprint(*r)
 	}
 	return all
@@ -97,9 +96,14 @@ func lengthOf(m *mirror.Mirror) int {
 func must[T any](value T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		succeed(t, err)
 		return value
+	}
+}
+
+func succeed(t testing.TB, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
 	}
 }

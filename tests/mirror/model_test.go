@@ -96,18 +96,14 @@ func reopened(t *testing.T) func() (writer, served *relayer.Manager) {
 	path := filepath.Join(t.TempDir(), "relayers.db")
 	var store *bolt.Store
 	closeStore := func() {
-		if store == nil {
-			return
-		}
-		if err := store.Close(); err != nil {
-			t.Error(err)
+		if store != nil {
+			succeed(t, store.Close())
 		}
 	}
 	t.Cleanup(func() { closeStore() })
 	return func() (writer, served *relayer.Manager) {
 		closeStore()
-		opened := must(bolt.Open(t.Context(), path))(t)
-		store = opened
+		store = must(bolt.Open(t.Context(), path))(t)
 		return same(newManager(t, store))()
 	}
 }

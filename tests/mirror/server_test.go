@@ -142,18 +142,14 @@ func (s *childServer) start(t *testing.T) {
 
 func (s *childServer) kill(t *testing.T) {
 	s.process.Kill()
-	if err := <-s.ended; err != nil {
-		t.Error(err)
-	}
+	succeed(t, <-s.ended)
 }
 
 func revisions(t *testing.T, registry relayer.Reader) map[string]uint64 {
 	t.Helper()
 	all := make(map[string]uint64)
 	for r, err := range registry.All(t.Context(), relayer.Selector{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		succeed(t, err)
 		all[r.ID] = r.Revision
 	}
 	return all

@@ -67,9 +67,7 @@ func TestMirror_StoppedProcess(t *testing.T) {
 			if isKilled {
 				server.kill(t)
 			}
-			if err := process.Signal(syscall.SIGSTOP); err != nil {
-				t.Fatal(err)
-			}
+			succeed(t, process.Signal(syscall.SIGSTOP))
 			began := time.Now()
 			if !isKilled {
 				must(writer.Pause(t.Context(), "r0"))(t)
@@ -77,9 +75,7 @@ func TestMirror_StoppedProcess(t *testing.T) {
 			acknowledged := time.Now().UnixNano()
 			time.Sleep(*stopped)
 			continued := time.Now()
-			if err := process.Signal(syscall.SIGCONT); err != nil {
-				t.Fatal(err)
-			}
+			succeed(t, process.Signal(syscall.SIGCONT))
 			seen := 0
 			for r := range reports {
 				if r.At < continued.UnixNano() {
@@ -98,9 +94,7 @@ func TestMirror_StoppedProcess(t *testing.T) {
 			process.Kill()
 			for range reports { // until it has ended
 			}
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
+			succeed(t, <-ended)
 			if !isKilled {
 				server.kill(t)
 			}

@@ -1,7 +1,6 @@
 package openapi
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"net/http"
@@ -36,19 +35,13 @@ func record(t *testing.T) []exchange {
 	if output, err := suite.CombinedOutput(); err != nil {
 		t.Fatalf("the suite failed: %v\n%s", err, output)
 	}
-	content := must(os.ReadFile(file))(t)
 	var exchanges []exchange
-	lines := bufio.NewScanner(bytes.NewReader(content))
-	lines.Buffer(nil, len(content)+1)
-	for lines.Scan() {
+	for line := range bytes.Lines(must(os.ReadFile(file))(t)) {
 		var x exchange
-		if err := json.Unmarshal(lines.Bytes(), &x); err != nil {
+		if err := json.Unmarshal(line, &x); err != nil {
 			t.Fatal(err)
 		}
 		exchanges = append(exchanges, x)
-	}
-	if err := lines.Err(); err != nil {
-		t.Fatal(err)
 	}
 	return exchanges
 }

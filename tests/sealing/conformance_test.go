@@ -7,14 +7,10 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"path/filepath"
 	"testing"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/memory"
-	"github.com/go-relayer/relayer/store/postgres"
-	"github.com/go-relayer/relayer/store/postgres/pgserver"
 	"github.com/go-relayer/relayer/store/sealed"
 	"github.com/go-relayer/relayer/store/storetest"
 )
@@ -100,15 +96,6 @@ func openingOn(t *testing.T, db relayer.Store) opening {
 	return opening{store}
 }
 
-// closingAfter closes the store after the test too: a case that is skipped does not.
-func closingAfter(t *testing.T, db interface {
-	relayer.Store
-	io.Closer
-}) relayer.Store {
-	t.Cleanup(func() { _ = db.Close() })
-	return closing{openingOn(t, db), db}
-}
-
 // A sealed store conforms to the contract of a store, read through Open.
 func TestSealedStore_Conformance(t *testing.T) {
 	t.Parallel()
@@ -116,27 +103,13 @@ func TestSealedStore_Conformance(t *testing.T) {
 		t.Parallel()
 		storetest.Run(t, func(t *testing.T) relayer.Store { return openingOn(t, memory.New()) })
 	})
-	t.Run("bolt", func(t *testing.T) {
+	eachPlace(t, func(t *testing.T, place func(t *testing.T) func(t *testing.T) durable) {
 		t.Parallel()
 		storetest.RunDurable(t, func(t *testing.T) func(t *testing.T) relayer.Store {
-			path := filepath.Join(t.TempDir(), "relayers.db")
+			open := place(t)
 			return func(t *testing.T) relayer.Store {
-				store, err := bolt.Open(t.Context(), path)
-				must(t, err)
-				return closingAfter(t, store)
-			}
-		})
-	})
-	t.Run("postgres", func(t *testing.T) {
-		t.Parallel()
-		server, schemas := pgserver.Start(t), 0
-		storetest.RunDurable(t, func(t *testing.T) func(t *testing.T) relayer.Store {
-			schemas++
-			schema := postgres.WithSchema(fmt.Sprint("sealed_", schemas))
-			return func(t *testing.T) relayer.Store {
-				store, err := postgres.Open(t.Context(), server.ConnString(), schema)
-				must(t, err)
-				return closingAfter(t, store)
+				db := open(t)
+				return closing{openingOn(t, db), db}
 			}
 		})
 	})

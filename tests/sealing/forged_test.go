@@ -5,21 +5,16 @@ package sealing_test
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/keyring"
 	"github.com/go-relayer/relayer/plan"
-	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/memory"
-	"github.com/go-relayer/relayer/store/postgres"
-	"github.com/go-relayer/relayer/store/postgres/pgserver"
 	"github.com/go-relayer/relayer/store/sealed"
 	"github.com/go-relayer/relayer/store/transfer"
 	"github.com/go-relayer/relayer/tests/internal/patchtest"
-	"github.com/go-relayer/relayer/tests/internal/pgtest"
 )
 
 // The URLs of the relayer "a": the current one, an earlier one, the one of another database
@@ -177,25 +172,21 @@ func newFixture(t *testing.T, store relayer.Store) *fixture {
 		f.create(f.m, id, earlierURL)
 	}
 	f.earlier = f.part("a")
-	if _, err := f.m.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"custom_rpc_urls": []relayer.RPCConfig{{URL: ownURL}}})); err != nil {
-		t.Fatal(err)
-	}
+	_, err := f.m.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"custom_rpc_urls": []relayer.RPCConfig{{URL: ownURL}}}))
+	must(t, err)
 	return f
 }
 
 func (f *fixture) manager(ring keyring.Keyring) sealedManager {
 	m, err := managerWith(f.store, ring, sealed.Only())
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	must(f.t, err)
 	return m
 }
 
 func (f *fixture) create(m sealedManager, id, url string) {
 	f.t.Helper()
-	if _, err := m.Create(f.t.Context(), definition(id, []relayer.RPCConfig{{URL: relayer.RPCURL(url)}})); err != nil {
-		f.t.Fatal(err)
-	}
+	_, err := m.Create(f.t.Context(), definition(id, []relayer.RPCConfig{{URL: relayer.RPCURL(url)}}))
+	must(f.t, err)
 }
 
 func (f *fixture) part(id string) []byte { return get(f.t, f.store, id).Private }
@@ -212,9 +203,8 @@ func (f *fixture) write(private []byte) {
 	f.t.Helper()
 	rec := get(f.t, f.store, "a")
 	rec.Private = private
-	if _, err := f.store.Update(f.t.Context(), rec); err != nil {
-		f.t.Fatal(err)
-	}
+	_, err := f.store.Update(f.t.Context(), rec)
+	must(f.t, err)
 }
 
 // toggled changes whether the relayer is paused, and returns the position before the change.
@@ -226,9 +216,7 @@ func (f *fixture) toggled() (position string) {
 	} else if err == nil {
 		_, err = f.m.Pause(f.t.Context(), "a")
 	}
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	must(f.t, err)
 	return page.Position
 }
 
@@ -329,20 +317,8 @@ func eachStore(t *testing.T, test func(t *testing.T, newStore func(t *testing.T)
 	t.Run("memory", func(t *testing.T) {
 		test(t, func(*testing.T) relayer.Store { return memory.New() })
 	})
-	t.Run("bolt", func(t *testing.T) {
-		test(t, func(t *testing.T) relayer.Store {
-			store, err := bolt.Open(t.Context(), filepath.Join(t.TempDir(), "relayers.db"))
-			must(t, err)
-			t.Cleanup(func() { _ = store.Close() })
-			return store
-		})
-	})
-	t.Run("postgres", func(t *testing.T) {
-		server, schemas := pgserver.Start(t), 0
-		test(t, func(t *testing.T) relayer.Store {
-			schemas++
-			return pgtest.Open(t, server.ConnString(), postgres.WithSchema(fmt.Sprint("forged_", schemas)))
-		})
+	eachPlace(t, func(t *testing.T, place func(t *testing.T) func(t *testing.T) durable) {
+		test(t, func(t *testing.T) relayer.Store { return place(t)(t) })
 	})
 }
 

@@ -108,9 +108,8 @@ func TestKeys_Reseal(t *testing.T) {
 		m, err := managerWith(memory.New(), c.before)
 		must(t, err)
 		for _, id := range []string{"a", "b", "c"} {
-			if _, err := m.Create(t.Context(), definition(id, []relayer.RPCConfig{{URL: secret}})); err != nil {
-				t.Fatal(err)
-			}
+			_, err := m.Create(t.Context(), definition(id, []relayer.RPCConfig{{URL: secret}}))
+			must(t, err)
 		}
 		rotated, err := managerWith(m.store.Store, c.after)
 		must(t, err)

@@ -5,7 +5,6 @@ package sealing_test
 import (
 	"bytes"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -100,19 +99,15 @@ func useStore(t *testing.T, db relayer.Store, seals bool) {
 	must(t, err)
 	for i := range 50 {
 		id := fmt.Sprintf("r%d", i)
-		if _, err := m.Create(t.Context(), definition(id, secretURLs(i))); err != nil {
-			t.Fatal(err)
-		}
+		_, err := m.Create(t.Context(), definition(id, secretURLs(i)))
+		must(t, err)
 		quoted := fmt.Sprintf("failing: %s", secretURLs(i)[i%4].URL.Unmasked())
-		if _, err := m.Pause(t.Context(), id, relayer.Reason(quoted)); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := m.Disable(t.Context(), id, relayer.DisabledReason{Type: relayer.RPCValidationFailed, Details: quoted}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := m.Patch(t.Context(), id, patchtest.JSON(map[string]any{"custom_rpc_urls": secretURLs(i + 100)})); err != nil {
-			t.Fatal(err)
-		}
+		_, err = m.Pause(t.Context(), id, relayer.Reason(quoted))
+		must(t, err)
+		_, err = m.Disable(t.Context(), id, relayer.DisabledReason{Type: relayer.RPCValidationFailed, Details: quoted})
+		must(t, err)
+		_, err = m.Patch(t.Context(), id, patchtest.JSON(map[string]any{"custom_rpc_urls": secretURLs(i + 100)}))
+		must(t, err)
 	}
 	for i := range 10 {
 		must(t, m.Delete(t.Context(), fmt.Sprintf("r%d", i)))
@@ -159,11 +154,7 @@ func TestBolt_NoURLInClear(t *testing.T) {
 		copied, err := bolt.Open(t.Context(), filepath.Join(directories["copy"], "copy.db"))
 		must(t, err)
 		must(t, transfer.Copy(t.Context(), copied, store))
-		for _, close := range []func() error{copied.Close, store.Close} {
-			if err := close(); err != nil {
-				t.Error(err)
-			}
-		}
+		must(t, copied.Close(), store.Close())
 		places := make(map[string][]string)
 		for place, directory := range directories {
 			places[place] = secretFiles(t, directory)
@@ -176,12 +167,10 @@ func TestBolt_NoURLInClear(t *testing.T) {
 func TestHistory_NoURLWithoutSealing(t *testing.T) {
 	t.Parallel()
 	eachLocation(t, func(t *testing.T, location string, _ func()) {
-		store, closeStore, err := open(t.Context(), location)
+		store, err := open(t.Context(), location)
 		must(t, err)
 		useStore(t, store, false)
-		if err := closeStore(); err != nil {
-			t.Error(err)
-		}
+		must(t, store.Close())
 		history := filepath.Join(t.TempDir(), "relayer_changes")
 		if _, isBolt := store.(*bolt.Store); isBolt {
 			dumpHistory(t, location, history)
@@ -211,7 +200,7 @@ func dumpHistory(t *testing.T, path, to string) {
 			return nil
 		})
 	})
-	must(t, errors.Join(err, db.Close(), os.WriteFile(to, dump, 0o600)))
+	must(t, err, db.Close(), os.WriteFile(to, dump, 0o600))
 }
 
 // The server has the defaults of PostgreSQL: rows, changes, write-ahead log and what COPY
@@ -223,16 +212,13 @@ func TestPostgres_NoURLInClear(t *testing.T) {
 		store, err := postgres.Open(t.Context(), server.ConnString())
 		must(t, err)
 		useStore(t, store, seals)
-		if err := store.Close(); err != nil {
-			t.Error(err)
-		}
+		must(t, store.Close())
 		conn := pgtest.Connect(t, server.ConnString())
 		copies := copyTables(t, conn)
 		var data string
 		must(t, conn.QueryRow(t.Context(), "SHOW data_directory").Scan(&data))
-		if _, err := conn.Exec(t.Context(), "CHECKPOINT"); err != nil {
-			t.Fatal(err)
-		}
+		_, err = conn.Exec(t.Context(), "CHECKPOINT")
+		must(t, err)
 		return map[string][]string{
 			"tables":          secretFiles(t, filepath.Join(data, "base")),
 			"write-ahead log": secretFiles(t, filepath.Join(data, "pg_wal")),
@@ -268,9 +254,7 @@ func TestPostgres_ResealedTables(t *testing.T) {
 	m, err := managerOn(store, "k1")
 	must(t, err)
 	m.reseal(t)
-	if err := store.Close(); err != nil {
-		t.Error(err)
-	}
+	must(t, store.Close())
 	if found := secretFiles(t, copyTables(t, conn)); len(found) > 0 {
 		t.Errorf("the tables have URLs in clear: %q", found)
 	}
@@ -297,10 +281,8 @@ func copyTables(t *testing.T, conn *pgx.Conn) (directory string) {
 	for _, table := range tables {
 		file, err := os.Create(filepath.Join(directory, strings.ReplaceAll(table, ".", "_")))
 		must(t, err)
-		if _, err := conn.PgConn().CopyTo(t.Context(), file, "COPY "+table+" TO STDOUT"); err != nil {
-			t.Fatal(err)
-		}
-		must(t, file.Close())
+		_, err = conn.PgConn().CopyTo(t.Context(), file, "COPY "+table+" TO STDOUT")
+		must(t, err, file.Close())
 	}
 	return directory
 }

@@ -40,7 +40,7 @@ func keyOf(round int) string { return fmt.Sprintf("k%d", round) }
 // primary key as its primary key yet, and seals everything under it.
 func rotateUntilKilled(given task) error {
 	ctx := context.Background()
-	store, _, err := open(ctx, given.Location)
+	store, err := open(ctx, given.Location)
 	if err != nil {
 		return err
 	}
@@ -164,23 +164,18 @@ func createFixed(t *testing.T, location string) {
 	withManager(t, location, []string{keyOf(0)}, func(m sealedManager) {
 		for i := range fixed {
 			url := relayer.RPCURL(fmt.Sprintf("https://rpc.example/fixed/%d", i))
-			if _, err := m.Create(t.Context(), definition(fmt.Sprintf("f%d", i), []relayer.RPCConfig{{URL: url}})); err != nil {
-				t.Fatal(err)
-			}
+			_, err := m.Create(t.Context(), definition(fmt.Sprintf("f%d", i), []relayer.RPCConfig{{URL: url}}))
+			must(t, err)
 		}
 	})
 }
 
 func withManager(t *testing.T, location string, keys []string, use func(sealedManager)) {
 	t.Helper()
-	store, closeStore, err := open(t.Context(), location)
+	store, err := open(t.Context(), location)
 	must(t, err)
-	defer func() {
-		if err := closeStore(); err != nil {
-			t.Error(err)
-		}
-	}()
-	m, err := managerOn(store, keys[0], keys[1:]...)
+	defer func() { must(t, store.Close()) }()
+	m, err := managerOn(store, keys...)
 	must(t, err)
 	use(m)
 }

@@ -10,9 +10,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -27,29 +29,18 @@ import (
 	"github.com/go-relayer/relayer/tests/internal/pgtest"
 )
 
-// open opens a PostgreSQL database or a file.
-func open(ctx context.Context, location string) (relayer.Store, func() error, error) {
-	if strings.HasPrefix(location, "postgres") || strings.Contains(location, "host=") {
-		store, err := postgres.Open(ctx, location)
-		if err != nil {
-			return nil, nil, err
-		}
-		return store, store.Close, nil
-	}
-	store, err := bolt.Open(ctx, location)
-	if err != nil {
-		return nil, nil, err
-	}
-	return store, store.Close, nil
+// durable is a store in a file or in PostgreSQL.
+type durable interface {
+	relayer.Store
+	io.Closer
 }
 
-// ringOf returns a keyring. The value of a key depends only on its ID.
-func ringOf(primary string, others ...string) (keyring.Keyring, error) {
-	var keys []string
-	for _, id := range append([]string{primary}, others...) {
-		keys = append(keys, id, id)
+// open opens a PostgreSQL database or a file.
+func open(ctx context.Context, location string) (durable, error) {
+	if strings.HasPrefix(location, "postgres") || strings.Contains(location, "host=") {
+		return postgres.Open(ctx, location)
 	}
-	return parseRing(keys...)
+	return bolt.Open(ctx, location)
 }
 
 // ringWith returns a keyring of IDs and values, which alternate.
@@ -76,8 +67,13 @@ type sealedManager struct {
 	store *sealed.Store
 }
 
-func managerOn(db relayer.Store, primary string, others ...string) (sealedManager, error) {
-	ring, err := ringOf(primary, others...)
+// managerOn returns a Manager with keys whose values depend only on their IDs. The first is primary.
+func managerOn(db relayer.Store, ids ...string) (sealedManager, error) {
+	var keys []string
+	for _, id := range ids {
+		keys = append(keys, id, id)
+	}
+	ring, err := parseRing(keys...)
 	if err != nil {
 		return sealedManager{}, err
 	}
@@ -105,6 +101,30 @@ func (m sealedManager) reseal(t *testing.T) (count int) {
 	return count
 }
 
+// eachPlace runs a test with places for a store: each call of place creates an empty one, and
+// returns the function that opens a store in it, which is closed at the end of the test too.
+func eachPlace(t *testing.T, test func(t *testing.T, place func(t *testing.T) (open func(t *testing.T) durable))) {
+	t.Run("bolt", func(t *testing.T) {
+		test(t, func(t *testing.T) func(t *testing.T) durable {
+			path := filepath.Join(t.TempDir(), "relayers.db")
+			return func(t *testing.T) durable {
+				store, err := bolt.Open(t.Context(), path)
+				must(t, err)
+				t.Cleanup(func() { must(t, store.Close()) })
+				return store
+			}
+		})
+	})
+	t.Run("postgres", func(t *testing.T) {
+		server, schemas := pgserver.Start(t), 0
+		test(t, func(t *testing.T) func(t *testing.T) durable {
+			schemas++
+			schema := postgres.WithSchema(fmt.Sprint("place_", schemas))
+			return func(t *testing.T) durable { return pgtest.Open(t, server.ConnString(), schema) }
+		})
+	})
+}
+
 // eachLocation runs a test on a file and on a PostgreSQL database. The function settled
 // waits until no request of a killed child is left.
 func eachLocation(t *testing.T, test func(t *testing.T, location string, settled func())) {
@@ -127,12 +147,11 @@ func TestStream_SupersededURLs(t *testing.T) {
 	must(t, err)
 	for _, id := range []string{"paused", "deleted", "kept"} {
 		body := `{"id":"` + id + `","name":"n","network":"sepolia","network_type":"evm","paused":false,"signer_id":"s","custom_rpc_urls":[{"url":"https://rpc.example/v2/key"}]}`
-		if _, err := manager.Documents().Create(t.Context(), []byte(body)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := manager.Documents().Create(t.Context(), []byte(body))
+		must(t, err)
 	}
-	_, pauseErr := manager.Pause(t.Context(), "paused")
-	must(t, errors.Join(pauseErr, manager.Delete(t.Context(), "deleted")))
+	_, err = manager.Pause(t.Context(), "paused")
+	must(t, err, manager.Delete(t.Context(), "deleted"))
 	tokens, err := httpapi.Tokens(map[string][]string{"engine": {"the-token-of-an-engine"}})
 	must(t, err)
 	var logged bytes.Buffer
@@ -155,9 +174,7 @@ func TestStream_SupersededURLs(t *testing.T) {
 			continue
 		}
 		var data struct{ Sealed []string }
-		if err := json.Unmarshal([]byte(strings.TrimPrefix(lines.Text(), "data: ")), &data); err != nil {
-			t.Error(err)
-		}
+		must(t, json.Unmarshal([]byte(strings.TrimPrefix(lines.Text(), "data: ")), &data))
 		got = append(got, fmt.Sprint(kind, " full=", strings.Contains(lines.Text(), "/v2/key"), " ", data.Sealed))
 	}
 	response.Body.Close()
@@ -174,9 +191,9 @@ func TestStream_SupersededURLs(t *testing.T) {
 	}
 }
 
-func must(t testing.TB, err error) {
+func must(t testing.TB, errs ...error) {
 	t.Helper()
-	if err != nil {
+	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -43,9 +43,7 @@ func eachStore(b *testing.B, run func(b *testing.B, open func() relayer.Store)) 
 			directory := b.TempDir()
 			run(b, func() relayer.Store {
 				store, err := kind.open(b.Context(), directory)
-				if err != nil {
-					b.Fatal(err)
-				}
+				must(b, err)
 				return store
 			})
 		})
@@ -55,20 +53,14 @@ func eachStore(b *testing.B, run func(b *testing.B, open func() relayer.Store)) 
 		if err != nil {
 			b.Skip(err)
 		}
-		b.Cleanup(func() {
-			if err := server.Close(); err != nil {
-				b.Error(err)
-			}
-		})
+		b.Cleanup(func() { must(b, server.Close()) })
 		run(b, func() relayer.Store { return pgtest.Open(b, server.ConnString()) })
 	})
 }
 
 func closeStore(b *testing.B, store relayer.Store) {
 	if closer, ok := store.(io.Closer); ok {
-		if err := closer.Close(); err != nil {
-			b.Fatal(err)
-		}
+		must(b, closer.Close())
 	}
 }
 
@@ -80,8 +72,6 @@ func fill(b *testing.B, store relayer.Store, first, end int) {
 		for i := range records {
 			records[i] = recordOf(first + i)
 		}
-		if err := store.(transfer.Importer).Import(b.Context(), records); err != nil {
-			b.Fatal(err)
-		}
+		must(b, store.(transfer.Importer).Import(b.Context(), records))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"testing"
 	"time"
 
@@ -43,9 +44,8 @@ const marker = "marker"
 func (f *feed) end(t *testing.T, begun time.Time, history []porcupine.Operation) {
 	t.Helper()
 	f.begun = begun
-	if _, err := f.store.Create(t.Context(), relayer.Record{ID: marker}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := f.store.Create(t.Context(), relayer.Record{ID: marker})
+	must(t, err)
 	for {
 		change, err, ok := f.next()
 		if err != nil || !ok {
@@ -133,18 +133,14 @@ func (f *feed) check(history []porcupine.Operation) error {
 
 // isChange reports whether a change has the kind, the old text and the old terms of a step.
 func isChange(before, after state, change relayer.RecordChange) bool {
-	old := ""
+	kind, text, terms := relayer.ChangeCreated, "", []string(nil)
 	for _, r := range before.rows {
 		if r.id == change.Record.ID {
-			old = r.term
+			kind, text, terms = relayer.ChangeUpdated, textOf(r.term), []string{r.term}
 		}
 	}
-	switch {
-	case len(after.rows) > len(before.rows):
-		return change.Kind == relayer.ChangeCreated && change.OldText == "" && len(change.OldTerms) == 0
-	case len(after.rows) < len(before.rows):
-		return change.Kind == relayer.ChangeDeleted && change.OldText == textOf(old) && len(change.OldTerms) == 1 && change.OldTerms[0] == old
-	default:
-		return change.Kind == relayer.ChangeUpdated && change.OldText == textOf(old) && len(change.OldTerms) == 1 && change.OldTerms[0] == old
+	if len(after.rows) < len(before.rows) {
+		kind = relayer.ChangeDeleted
 	}
+	return change.Kind == kind && change.OldText == text && slices.Equal(change.OldTerms, terms)
 }

@@ -31,9 +31,7 @@ func TestHistories(t *testing.T) {
 			store := kind.new(t)
 			checkHistories(t, store)
 			if store, ok := store.(transfer.Checker); ok {
-				if err := store.Check(t.Context()); err != nil {
-					t.Error(err)
-				}
+				must(t, store.Check(t.Context()))
 			}
 		})
 	}

@@ -32,12 +32,6 @@ func TestRegistry_SameOutcomesOverPostgres(t *testing.T) {
 // TestHistories_Postgres spreads the callers over two stores that share a schema,
 // as the instances of a host do.
 func TestHistories_Postgres(t *testing.T) {
-	checkHistories(t, openTwo(t)...)
-}
-
-// openTwo opens two stores on one schema.
-func openTwo(t *testing.T) []relayer.Store {
-	t.Helper()
 	connString := pgserver.Start(t).ConnString()
-	return []relayer.Store{pgtest.Open(t, connString), pgtest.Open(t, connString)}
+	checkHistories(t, pgtest.Open(t, connString), pgtest.Open(t, connString))
 }

@@ -76,9 +76,7 @@ func reads(b *testing.B, store relayer.Store, total int, id func() string) {
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := c.read(); err != nil {
-					b.Fatal(err)
-				}
+				must(b, c.read())
 			}
 		})
 	}
@@ -103,9 +101,8 @@ func getDuring(b *testing.B, store relayer.Store, total int, id func() string) {
 		id := id()
 		time.Sleep(time.Millisecond) // a caller that arrives at any time
 		start := time.Now()
-		if _, err := store.Get(b.Context(), id); err != nil {
-			b.Fatal(err)
-		}
+		_, err := store.Get(b.Context(), id)
+		must(b, err)
 		times = append(times, time.Since(start))
 	}
 	cancel()

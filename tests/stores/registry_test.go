@@ -37,9 +37,8 @@ func newCrowded(t *testing.T) *relayer.Manager {
 	for i := range 15 {
 		req := request(fmt.Sprint("outside-", i), relayer.EVM)
 		delete(req.Labels, label)
-		if _, err := manager.Create(t.Context(), req); err != nil {
-			t.Fatal(err)
-		}
+		_, err := manager.Create(t.Context(), req)
+		must(t, err)
 	}
 	return manager
 }

@@ -177,23 +177,17 @@ func drawPatch(random *rand.Rand, id string) operation {
 
 func drawSwitch(random *rand.Rand, id string) operation {
 	reason := relayer.DisabledReason{Type: relayer.NonceSyncFailed, Details: fmt.Sprint("nonce ", random.IntN(2), " of https://rpc.example/v2/key")}
-	switches := map[string]func(context.Context, relayer.Registry, []relayer.WriteOption) (*relayer.Relayer, error){
-		"pause": func(ctx context.Context, g relayer.Registry, options []relayer.WriteOption) (*relayer.Relayer, error) {
-			return g.Pause(ctx, id, options...)
-		},
-		"resume": func(ctx context.Context, g relayer.Registry, options []relayer.WriteOption) (*relayer.Relayer, error) {
-			return g.Resume(ctx, id, options...)
-		},
-		"disable": func(ctx context.Context, g relayer.Registry, options []relayer.WriteOption) (*relayer.Relayer, error) {
+	switches := map[string]func(relayer.Registry, context.Context, string, ...relayer.WriteOption) (*relayer.Relayer, error){
+		"pause":  relayer.Registry.Pause,
+		"resume": relayer.Registry.Resume,
+		"disable": func(g relayer.Registry, ctx context.Context, id string, options ...relayer.WriteOption) (*relayer.Relayer, error) {
 			return g.Disable(ctx, id, reason, options...)
 		},
-		"enable": func(ctx context.Context, g relayer.Registry, options []relayer.WriteOption) (*relayer.Relayer, error) {
-			return g.Enable(ctx, id, options...)
-		},
+		"enable": relayer.Registry.Enable,
 	}
 	kind := pick(random, "pause", "resume", "disable", "disable", "enable")
 	return withOptions(random, kind, id, reason.Details, func(ctx context.Context, s *session, options []relayer.WriteOption) string {
-		r, err := switches[kind](ctx, s.registry, options)
+		r, err := switches[kind](s.registry, ctx, id, options...)
 		return s.result(r, err, id)
 	})
 }

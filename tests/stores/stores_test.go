@@ -35,11 +35,7 @@ func (k kind) new(t *testing.T) relayer.Store {
 	store, err := k.open(t.Context(), t.TempDir())
 	must(t, err)
 	if store, ok := store.(io.Closer); ok {
-		t.Cleanup(func() {
-			if err := store.Close(); err != nil {
-				t.Error(err)
-			}
-		})
+		t.Cleanup(func() { must(t, store.Close()) })
 	}
 	return store
 }
