@@ -41,9 +41,10 @@
 // another client deletes the relayer before.
 //
 // The error matches [relayer.ErrOutcomeUnknown] if the server retains no history, or a proxy
-// replaces X-Request-Id, and the relayer does not show the outcome; if the attempts are
-// exhausted; or if ctx ends. It has the request ID of the write in its text. A program that looks
-// for its write in the history later gives it a [relayer.Reason] that no other write has.
+// replaces X-Request-Id, and the relayer does not show the outcome; if the attempts or their time
+// are exhausted; or if ctx ends, or would end before the next attempt. Its text has the request ID
+// of the write. A program that looks for its write in the history later gives it a
+// [relayer.Reason] that no other write has.
 //
 // # Errors
 //

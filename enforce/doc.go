@@ -63,8 +63,8 @@
 //	min_balance               below_minimum if Balance minus Cost is below
 //
 // The code is unknown if the policy limits a value that the description lacks: a number, or a
-// part of a list. The values that it has are compared even then, and reported first. A
-// min_balance above 0 needs Balance and Cost, but a low Balance is below_minimum without Cost.
+// part of a list. The values that it has are compared even then, and all but payments come first. A
+// min_balance above 0 needs Balance and Cost, but a Balance below it is below_minimum without Cost.
 //
 // All other fields of a policy are settings of the engine, and are not compared: eip1559_pricing,
 // include_revert_data, fee_margin_percentage, slippage_percentage, timeout_seconds,

@@ -250,7 +250,7 @@ func TestBackup_OfServer(t *testing.T) {
 	}
 
 	server = start(t, "", "--db", newDatabase(t), "--tokens-file", tokens)
-	expectFailure(t, "use pg_dump for PostgreSQL", "backup", "--server", server.url, "--to", path+"2")
+	expectFailure(t, "with PostgreSQL, use pg_dump for a backup, and --db to remove a key", "backup", "--server", server.url, "--to", path+"2")
 	server.stop()
 }
 

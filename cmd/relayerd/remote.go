@@ -125,7 +125,7 @@ func (t *target) download(ctx context.Context, path string) (string, error) {
 		if response.StatusCode == http.StatusBadRequest {
 			advice = useHTTPS
 		} else if response.StatusCode < http.StatusInternalServerError {
-			advice = "the token in API_KEY needs the role backup, and the server a database file; use pg_dump for PostgreSQL"
+			advice = "the token in API_KEY needs the role backup, and the server a database file; with PostgreSQL, use pg_dump for a backup, and --db to remove a key"
 		}
 		return "", fmt.Errorf("--server: status %s: %s", response.Status, advice)
 	}
