@@ -39,9 +39,7 @@ func TestBackup_WhileWriting(t *testing.T) {
 				t.Fatalf("record %d is %q", i, rec.ID)
 			}
 		}
-		if _, err := backup.Create(t.Context(), relayer.Record{ID: "new"}); err != nil {
-			t.Error(err)
-		}
+		must(t, errorOf(backup.Create(t.Context(), relayer.Record{ID: "new"})))
 		_ = backup.Close()
 	}
 	done.Wait()
@@ -59,9 +57,7 @@ func TestBackup_PathTaken(t *testing.T) {
 	store, _ := openTemp(t)
 	path := backUp(t, store)
 	before := read(t, path)
-	if err := store.Backup(t.Context(), path); !errors.Is(err, fs.ErrExist) {
-		t.Errorf("error %v, want %v", err, fs.ErrExist)
-	}
+	wantError(t, store.Backup(t.Context(), path), fs.ErrExist)
 	if !bytes.Equal(read(t, path), before) {
 		t.Error("the file was changed")
 	}
@@ -178,9 +174,7 @@ func TestBackup_ContextEnds(t *testing.T) {
 	}
 	dir := t.TempDir()
 	ctx := newEndingContext(t, megabytes/5)
-	if err := store.Backup(ctx, filepath.Join(dir, "backup.db")); !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v, want %v", err, context.Canceled)
-	}
+	wantError(t, store.Backup(ctx, filepath.Join(dir, "backup.db")), context.Canceled)
 	if ctx.calls != ctx.after {
 		t.Errorf("the context was checked %d times, want %d", ctx.calls, ctx.after)
 	}

@@ -309,9 +309,7 @@ func TestCheck_FileTruncatedMeanwhile(t *testing.T) {
 	<-ctx.reached
 	must(t, os.Truncate(path, int64(2*os.Getpagesize())))
 	close(ctx.open)
-	if err := <-checked; !errors.Is(err, relayer.ErrCorrupt) {
-		t.Errorf("Check: error is %v, want %v", err, relayer.ErrCorrupt)
-	}
+	wantError(t, <-checked, relayer.ErrCorrupt)
 	write(t, path, whole)
 	if err := create(t, store, relayer.Record{ID: "new"})(); !errors.Is(err, relayer.ErrCorrupt) {
 		t.Errorf("Create after the check: error is %v, want %v", err, relayer.ErrCorrupt)
@@ -326,12 +324,8 @@ func TestCheck_ClosedStore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "relayers.db")
 	store := open(t, path)
 	_ = store.Close()
-	if err := store.Check(t.Context()); !errors.Is(err, relayer.ErrUnavailable) {
-		t.Errorf("Check: error is %v", err)
-	}
-	if err := store.Backup(t.Context(), path+".copy"); !errors.Is(err, relayer.ErrUnavailable) {
-		t.Errorf("Backup: error is %v", err)
-	}
+	wantError(t, store.Check(t.Context()), relayer.ErrUnavailable)
+	wantError(t, store.Backup(t.Context(), path+".copy"), relayer.ErrUnavailable)
 }
 
 // Close cancels a running check, and that is not damage.
@@ -344,9 +338,7 @@ func TestClose_CheckRunning(t *testing.T) {
 	<-ctx.reached
 	go func() { closed <- store.Close() }()
 	// The check holds the write lock, so that Ready returns when Close has begun.
-	if err := store.Ready(t.Context()); !errors.Is(err, relayer.ErrUnavailable) {
-		t.Errorf("Ready: error is %v, want %v", err, relayer.ErrUnavailable)
-	}
+	wantError(t, store.Ready(t.Context()), relayer.ErrUnavailable)
 	close(ctx.open)
 	if err := <-checked; !errors.Is(err, relayer.ErrUnavailable) || errors.Is(err, relayer.ErrCorrupt) {
 		t.Errorf("Check: error is %v, want only %v", err, relayer.ErrUnavailable)
@@ -397,9 +389,7 @@ func TestCheck_CanceledWhileWaiting(t *testing.T) {
 	go func() { checked <- store.Check(ctx) }()
 	select {
 	case err := <-checked:
-		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("error is %v, want %v", err, context.DeadlineExceeded)
-		}
+		wantError(t, err, context.DeadlineExceeded)
 	case <-time.After(10 * time.Second):
 		t.Error("the check still waits")
 	}
@@ -584,12 +574,8 @@ func TestWrite_WrongRootOfBucket(t *testing.T) {
 			overwrite(t, path, int64(at+len("meta")), binary.NativeEndian.AppendUint64(nil, uint64(leaf)))
 		}
 	}
-	if err := create(t, store, relayer.Record{ID: "new"})(); !errors.Is(err, relayer.ErrCorrupt) {
-		t.Errorf("error %v, want %v", err, relayer.ErrCorrupt)
-	}
-	if err := store.Ready(t.Context()); !errors.Is(err, relayer.ErrCorrupt) {
-		t.Errorf("Ready: error %v, want %v", err, relayer.ErrCorrupt)
-	}
+	wantError(t, create(t, store, relayer.Record{ID: "new"})(), relayer.ErrCorrupt)
+	wantError(t, store.Ready(t.Context()), relayer.ErrCorrupt)
 }
 
 // pageOfKind returns the position of the last page of a kind.

@@ -60,9 +60,7 @@ func closeInBackup(t *testing.T, changes int, want error) {
 		t.Error(err)
 	}
 	close(paused.open)
-	if err := <-copied; !errors.Is(err, want) {
-		t.Errorf("Backup: error is %v, want %v", err, want)
-	}
+	wantError(t, <-copied, want)
 	if want != nil {
 		wantNoOtherFiles(t, path)
 		return

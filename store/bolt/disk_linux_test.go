@@ -72,9 +72,7 @@ func TestWrite_FullDiskIsNotVerified(t *testing.T) {
 // bytesRead returns the number of bytes that this process has read with system calls.
 func bytesRead(t *testing.T) (count int64) {
 	t.Helper()
-	if _, err := fmt.Sscanf(string(read(t, "/proc/self/io")), "rchar: %d", &count); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errorOf(fmt.Sscanf(string(read(t, "/proc/self/io")), "rchar: %d", &count)))
 	return count
 }
 
@@ -307,9 +305,7 @@ func (l *ledger) record(t *testing.T, id string, document []byte, err error) {
 		return
 	}
 	l.refused++
-	if !errors.Is(err, relayer.ErrUnavailable) {
-		t.Errorf("error is %v, want %v", err, relayer.ErrUnavailable)
-	}
+	wantError(t, err, relayer.ErrUnavailable)
 	if strings.Contains(err.Error(), "secret") {
 		t.Errorf("error %q shows the document", err)
 	}

@@ -35,6 +35,16 @@ func must(t testing.TB, err error) {
 	}
 }
 
+// errorOf returns the error of a call that has another result too.
+func errorOf[T any](_ T, err error) error { return err }
+
+func wantError(t testing.TB, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("error is %v, want %v", err, want)
+	}
+}
+
 // openTemp opens a store in a new directory and closes it when the test ends.
 func openTemp(t testing.TB) (*bolt.Store, string) {
 	t.Helper()
@@ -49,10 +59,7 @@ func openTemp(t testing.TB) (*bolt.Store, string) {
 }
 
 func create(t *testing.T, store *bolt.Store, rec relayer.Record) func() error {
-	return func() error {
-		_, err := store.Create(t.Context(), rec)
-		return err
-	}
+	return func() error { return errorOf(store.Create(t.Context(), rec)) }
 }
 
 // createAll creates records from first up to last, concurrently.

@@ -334,9 +334,7 @@ func TestHistory_Age(t *testing.T) {
 			if _, err := store.Create(t.Context(), changed("more", i)); err != nil && i == 0 {
 				t.Fatal(err)
 			}
-			if _, err := store.Create(t.Context(), changed(fmt.Sprint("more", i), 100+i)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errorOf(store.Create(t.Context(), changed(fmt.Sprint("more", i), 100+i))))
 		}
 		must(t, store.Close())
 		if count := len(historyEntries(t, path)); count > 7+64 {
@@ -353,15 +351,11 @@ func TestHistory_None(t *testing.T) {
 	for _, none := range []bolt.Option{bolt.WithHistory(100, 0), bolt.WithHistory(0, time.Hour), bolt.WithHistory(0, 0)} {
 		must(t, store.Close())
 		store = open(t, path, none)
-		if _, err := store.History(t.Context(), relayer.HistoryQuery{Limit: 1}); !errors.Is(err, errors.ErrUnsupported) {
-			t.Errorf("error is %v, want %v", err, errors.ErrUnsupported)
-		}
+		wantError(t, errorOf(store.History(t.Context(), relayer.HistoryQuery{Limit: 1})), errors.ErrUnsupported)
 	}
 	createAll(t, store, 0, 10)
 	for i := range 10 {
-		if _, err := store.Create(t.Context(), numbered(100+i)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errorOf(store.Create(t.Context(), numbered(100+i))))
 	}
 	must(t, store.Close())
 	if count := len(historyEntries(t, path)); count != 0 {
@@ -439,8 +433,7 @@ func TestHistory_RefusedFile(t *testing.T) {
 			return tx.Bucket([]byte("history")).Put([]byte("not a key of a change"), nil)
 		},
 		"a bucket": func(tx *bbolt.Tx) error {
-			_, err := tx.Bucket([]byte("history")).CreateBucket([]byte("bucket"))
-			return err
+			return errorOf(tx.Bucket([]byte("history")).CreateBucket([]byte("bucket")))
 		},
 	} {
 		t.Run(name, func(t *testing.T) { wantRefused(t, edited(t, whole, edit)) })
@@ -452,9 +445,7 @@ func wantRefused(t *testing.T, content []byte) {
 	t.Helper()
 	path := writeTemp(t, content)
 	store, err := bolt.Open(t.Context(), path)
-	if !errors.Is(err, relayer.ErrCorrupt) {
-		t.Errorf("Open: error is %v, want %v", err, relayer.ErrCorrupt)
-	}
+	wantError(t, err, relayer.ErrCorrupt)
 	if err == nil {
 		_ = store.Close()
 	}
@@ -562,13 +553,9 @@ func TestHistory_DamagedWhileOpen(t *testing.T) {
 	}
 	readAll := func(store *bolt.Store, query relayer.HistoryQuery) error {
 		query.Limit = 1000
-		_, err := store.History(t.Context(), query)
-		return err
+		return errorOf(store.History(t.Context(), query))
 	}
-	write := func(store *bolt.Store) error {
-		_, err := store.Create(t.Context(), changed("other", 1))
-		return err
-	}
+	write := func(store *bolt.Store) error { return errorOf(store.Create(t.Context(), changed("other", 1))) }
 	update := func(store *bolt.Store) error {
 		rec, err := store.Get(t.Context(), "id")
 		if err == nil {
@@ -617,9 +604,7 @@ func TestHistory_DamagedWhileOpen(t *testing.T) {
 				if err := write(store); !errors.Is(err, relayer.ErrCorrupt) {
 					t.Errorf("a write: error is %v, want %v", err, relayer.ErrCorrupt)
 				}
-				if err := store.Check(t.Context()); !errors.Is(err, relayer.ErrCorrupt) {
-					t.Errorf("Check: error is %v, want %v", err, relayer.ErrCorrupt)
-				}
+				wantError(t, store.Check(t.Context()), relayer.ErrCorrupt)
 				flipBits(t, path, whole, at, 0)
 				wantSound(t, store)
 				wantHistory(t, store, relayer.HistoryQuery{Limit: 1000}, changes[len(changes)-min(keep, len(changes)):])
@@ -635,11 +620,7 @@ func TestHistory_Context(t *testing.T) {
 	writeChanges(t, store, 3)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := store.History(ctx, relayer.HistoryQuery{Limit: 1}); !errors.Is(err, context.Canceled) {
-		t.Errorf("error is %v, want %v", err, context.Canceled)
-	}
+	wantError(t, errorOf(store.History(ctx, relayer.HistoryQuery{Limit: 1})), context.Canceled)
 	must(t, store.Close())
-	if _, err := store.History(t.Context(), relayer.HistoryQuery{Limit: 1}); !errors.Is(err, relayer.ErrUnavailable) {
-		t.Errorf("error is %v, want %v", err, relayer.ErrUnavailable)
-	}
+	wantError(t, errorOf(store.History(t.Context(), relayer.HistoryQuery{Limit: 1})), relayer.ErrUnavailable)
 }

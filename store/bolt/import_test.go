@@ -1,7 +1,6 @@
 package bolt_test
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 
@@ -47,9 +46,7 @@ func TestImport_NothingToCommit(t *testing.T) {
 	})
 	must(t, importAll(t, store, nil)())
 	twice := append(numberedRecords("m", 3, 10), numberedRecords("m", 1, 10)...)
-	if err := importAll(t, store, twice)(); !errors.Is(err, relayer.ErrExists) {
-		t.Errorf("error is %v, want %v", err, relayer.ErrExists)
-	}
+	wantError(t, importAll(t, store, twice)(), relayer.ErrExists)
 	wantSound(t, store)
 }
 

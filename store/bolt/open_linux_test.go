@@ -47,9 +47,7 @@ func TestOpen_LockedFileNotRead(t *testing.T) {
 	store, path := openTemp(t)
 	must(t, create(t, store, relayer.Record{ID: "a"})())
 	overwrite(t, path, 0, make([]byte, 2*os.Getpagesize()))
-	if _, err := bolt.Open(t.Context(), path, bolt.WithLockTimeout(0)); !errors.Is(err, bolt.ErrLocked) {
-		t.Errorf("error %v, want %v", err, bolt.ErrLocked)
-	}
+	wantError(t, errorOf(bolt.Open(t.Context(), path, bolt.WithLockTimeout(0))), bolt.ErrLocked)
 }
 
 // A compaction can replace the file after Open has opened it and before Open has locked it. A

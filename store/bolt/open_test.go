@@ -35,8 +35,7 @@ func TestOpen_RefusedFiles(t *testing.T) {
 		{"long text", bytes.Repeat([]byte("id,name\n1,one\n"), 10_000), relayer.ErrUnknownFormat},
 		{"zeros", make([]byte, 1<<16), relayer.ErrUnknownFormat},
 		{"another database", database(t, func(tx *bbolt.Tx) error {
-			_, err := tx.CreateBucket([]byte("things"))
-			return err
+			return errorOf(tx.CreateBucket([]byte("things")))
 		}), relayer.ErrUnknownFormat},
 		{"another database with a meta bucket", database(t, func(tx *bbolt.Tx) error {
 			meta, err := tx.CreateBucket([]byte("meta"))
@@ -78,9 +77,7 @@ func TestOpen_RefusedFiles(t *testing.T) {
 			if err == nil {
 				_ = store.Close()
 			}
-			if !errors.Is(err, test.want) {
-				t.Errorf("error is %v, want %v", err, test.want)
-			}
+			wantError(t, err, test.want)
 			if err != nil && !strings.Contains(err.Error(), path) {
 				t.Errorf("error %q does not name the file", err)
 			}
@@ -127,9 +124,7 @@ func TestOpen_InvalidArguments(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := bolt.Open(ctx, "relayers.db"); !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v, want %v", err, context.Canceled)
-	}
+	wantError(t, errorOf(bolt.Open(ctx, "relayers.db")), context.Canceled)
 	entries, err := os.ReadDir(".")
 	if err != nil || len(entries) > 0 {
 		t.Errorf("%v is left behind, error %v", entries, err)
@@ -297,9 +292,7 @@ func TestOpen_ContextEndsWhileWaitingForLock(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	_, err := bolt.Open(ctx, path, bolt.WithLockTimeout(time.Hour))
-	if !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("error is %v, want %v", err, context.DeadlineExceeded)
-	}
+	wantError(t, err, context.DeadlineExceeded)
 }
 
 // Files of this version must stay readable: a change of these texts needs another version.

@@ -22,9 +22,7 @@ func flippedFile(t *testing.T) string {
 	store := open(t, path)
 	for i := range 50 {
 		rec := relayer.Record{ID: fmt.Sprintf("id-%02d", i), Document: fmt.Appendf(nil, `{"gas_price_cap":10000000%02d}`, i)}
-		if _, err := store.Create(t.Context(), rec); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errorOf(store.Create(t.Context(), rec)))
 	}
 	must(t, store.Close())
 	// Pages that were freed hold older copies of the record.
@@ -53,9 +51,7 @@ func TestChecksum_DamagedRecordIsDeleted(t *testing.T) {
 	store := flippedRecord(t)
 	_, err := store.Update(t.Context(), relayer.Record{ID: "id-07", Revision: 8, Document: []byte("{}")})
 	wantCorrupt(t, "Update", err, `"id-07"`)
-	if err := create(t, store, relayer.Record{ID: "id-07"})(); !errors.Is(err, relayer.ErrExists) {
-		t.Errorf("Create: error is %v, want %v", err, relayer.ErrExists)
-	}
+	wantError(t, create(t, store, relayer.Record{ID: "id-07"})(), relayer.ErrExists)
 	wantCorrupt(t, "Check", store.Check(t.Context()), `"id-07"`)
 	if err := store.Delete(t.Context(), "id-07", 1, nil); err != nil {
 		t.Fatalf("Delete: %v", err)
@@ -225,9 +221,7 @@ func TestRead_FileTruncated(t *testing.T) {
 			t.Errorf("Create: error is %v", err)
 		}
 	}
-	if err := store.Ready(t.Context()); !errors.Is(err, relayer.ErrUnavailable) {
-		t.Errorf("Ready: error is %v", err)
-	}
+	wantError(t, store.Ready(t.Context()), relayer.ErrUnavailable)
 }
 
 func wantGets(t *testing.T, store relayer.Store, recs []relayer.Record) {

@@ -237,9 +237,7 @@ func TestRecovery_ContextEnds(t *testing.T) {
 	if err := create(t, store, relayer.Record{ID: "failed"})(); !errors.Is(err, relayer.ErrUnavailable) {
 		t.Fatalf("error is %v, want %v", err, relayer.ErrUnavailable)
 	}
-	if _, err := store.Create(newEndingContext(t, 2), relayer.Record{ID: "canceled"}); !errors.Is(err, context.Canceled) {
-		t.Errorf("error is %v, want %v", err, context.Canceled)
-	}
+	wantError(t, errorOf(store.Create(newEndingContext(t, 2), relayer.Record{ID: "canceled"})), context.Canceled)
 	wantLocked(t, path)
 	must(t, create(t, store, relayer.Record{ID: "after"})())
 	wantIDs(t, store, []string{"before", "after"})
@@ -290,7 +288,5 @@ func TestRecovery_DamagedFreelist(t *testing.T) {
 
 func wantCreateUnavailable(t *testing.T, store *bolt.Store) {
 	t.Helper()
-	if err := create(t, store, relayer.Record{ID: "refused"})(); !errors.Is(err, relayer.ErrUnavailable) {
-		t.Errorf("Create: error is %v, want %v", err, relayer.ErrUnavailable)
-	}
+	wantError(t, create(t, store, relayer.Record{ID: "refused"})(), relayer.ErrUnavailable)
 }

@@ -22,10 +22,7 @@ import (
 func TestGroupCommit_RejectedWrites(t *testing.T) {
 	store, g := openHeld(t, relayer.Record{ID: "stored", Claim: "held"})
 	update := func(rec relayer.Record) func() error {
-		return func() error {
-			_, err := store.Update(t.Context(), rec)
-			return err
-		}
+		return func() error { return errorOf(store.Update(t.Context(), rec)) }
 	}
 	results := enqueue(t, store,
 		create(t, store, relayer.Record{ID: "stored"}),
@@ -72,16 +69,11 @@ func TestGroupCommit_LoneWrites(t *testing.T) {
 func TestWrite_CanceledWhileQueued(t *testing.T) {
 	store, g := openHeld(t, relayer.Record{ID: "first"})
 	ctx, cancel := context.WithCancel(t.Context())
-	results := enqueue(t, store, func() error {
-		_, err := store.Create(ctx, relayer.Record{ID: "second"})
-		return err
-	})
+	results := enqueue(t, store, func() error { return errorOf(store.Create(ctx, relayer.Record{ID: "second"})) })
 	cancel()
 	select {
 	case err := <-results[0]:
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("error is %v, want %v", err, context.Canceled)
-		}
+		wantError(t, err, context.Canceled)
 	case <-time.After(10 * time.Second):
 		t.Fatal("the canceled write still waits")
 	}
@@ -97,10 +89,7 @@ func TestWrite_CanceledDuringCommit(t *testing.T) {
 	store, g := openGated(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	result := make(chan error, 1)
-	go func() {
-		_, err := store.Create(ctx, relayer.Record{ID: "one"})
-		result <- err
-	}()
+	go func() { result <- errorOf(store.Create(ctx, relayer.Record{ID: "one"})) }()
 	<-g.reached
 	cancel()
 	select {
@@ -112,9 +101,7 @@ func TestWrite_CanceledDuringCommit(t *testing.T) {
 	if err := <-result; err != nil {
 		t.Errorf("the write was committed, and its error is %v", err)
 	}
-	if _, err := store.Get(t.Context(), "one"); err != nil {
-		t.Error(err)
-	}
+	must(t, errorOf(store.Get(t.Context(), "one")))
 }
 
 func TestClose_AcceptedWrites(t *testing.T) {
@@ -167,10 +154,7 @@ func TestClose_WriteOfSlowCaller(t *testing.T) {
 	store := open(t, path)
 	ctx := slowContext{t.Context(), make(chan struct{}, 10), make(chan struct{})}
 	result := make(chan error, 1)
-	go func() {
-		_, err := store.Create(ctx, relayer.Record{ID: "accepted"})
-		result <- err
-	}()
+	go func() { result <- errorOf(store.Create(ctx, relayer.Record{ID: "accepted"})) }()
 	<-ctx.reached
 	must(t, store.Close())
 	close(ctx.open)
@@ -188,8 +172,7 @@ func TestGroupCommit_MemoryAfterBurst(t *testing.T) {
 	var burst []func() error
 	for i := range writes {
 		burst = append(burst, func() error {
-			_, err := store.Create(t.Context(), relayer.Record{ID: fmt.Sprint(i), Document: make([]byte, size)})
-			return err
+			return errorOf(store.Create(t.Context(), relayer.Record{ID: fmt.Sprint(i), Document: make([]byte, size)}))
 		})
 	}
 	results := enqueue(t, store, burst...)
@@ -275,15 +258,10 @@ func wantCancelable(t *testing.T, store *bolt.Store) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	result := make(chan error, 1)
-	go func() {
-		_, err := store.Create(ctx, relayer.Record{ID: "late"})
-		result <- err
-	}()
+	go func() { result <- errorOf(store.Create(ctx, relayer.Record{ID: "late"})) }()
 	select {
 	case err := <-result:
-		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("error is %v, want %v", err, context.DeadlineExceeded)
-		}
+		wantError(t, err, context.DeadlineExceeded)
 	case <-time.After(5 * time.Second):
 		t.Error("the write still waits")
 	}
@@ -320,9 +298,7 @@ func TestWrite_DamagedPages(t *testing.T) {
 					t.Fatalf("Update: error is %v", err)
 				}
 			}
-			if err := store.Check(t.Context()); !errors.Is(err, relayer.ErrCorrupt) {
-				t.Errorf("Check: error is %v, want %v", err, relayer.ErrCorrupt)
-			}
+			wantError(t, store.Check(t.Context()), relayer.ErrCorrupt)
 			if _, err := store.Get(t.Context(), numbered(7).ID); err != nil {
 				t.Errorf("Get: %v", err)
 			}

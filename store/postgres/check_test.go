@@ -78,9 +78,7 @@ func TestCounters_SetBack(t *testing.T) {
 	create(t, store, record("one"))
 	create(t, store, record("two"))
 	execute(t, pool, `UPDATE `+name+`.state SET last_sequence = 0, last_revision = 0`)
-	if err := store.Check(t.Context()); !errors.Is(err, relayer.ErrCorrupt) {
-		t.Errorf("Check: error %v, want ErrCorrupt", err)
-	}
+	wantError(t, store.Check(t.Context()), relayer.ErrCorrupt)
 	_, err := store.Create(t.Context(), record("three"))
 	wantFault(t, "Create", err, "23505")
 	if _, total, err := list(t.Context(), store, relayer.StoreQuery{Limit: 3}); total != 2 || err != nil {

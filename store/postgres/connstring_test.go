@@ -211,12 +211,8 @@ func TestOpen_CanceledContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := postgres.Open(ctx, server.ConnString(), newSchema()); !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v, want the context's", err)
-	}
-	if _, err := postgres.New(ctx, newPool(t, server.ConnString()), newSchema()); !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v, want the context's", err)
-	}
+	wantError(t, errorOf(postgres.Open(ctx, server.ConnString(), newSchema())), context.Canceled)
+	wantError(t, errorOf(postgres.New(ctx, newPool(t, server.ConnString()), newSchema())), context.Canceled)
 }
 
 // TestOptions_OutOfRange: invalid options are refused before a connection is made.

@@ -35,10 +35,10 @@ func TestWrite_DroppedByTrigger(t *testing.T) {
 					RETURN CASE WHEN coalesce(NEW.id, OLD.id) IN ('other', 'kept', '') THEN coalesce(NEW, OLD) END; END $$`, schema),
 				fmt.Sprintf(`CREATE TRIGGER drop_row BEFORE INSERT OR UPDATE OR DELETE ON %s.%s FOR EACH ROW EXECUTE FUNCTION %[1]s.drop_row()`, schema, table))
 			release := holdWriteLock(t, admin, schema)
-			first := inBackground(func() error { _, err := store.Update(t.Context(), other); return err })
+			first := inBackground(func() error { return errorOf(store.Update(t.Context(), other)) })
 			awaitWaiting(t, admin, schema, 1)
-			dropped := inBackground(func() error { _, err := store.Create(t.Context(), record("two")); return err })
-			kept := inBackground(func() error { _, err := store.Create(t.Context(), record("kept")); return err })
+			dropped := inBackground(func() error { return errorOf(store.Create(t.Context(), record("two"))) })
+			kept := inBackground(func() error { return errorOf(store.Create(t.Context(), record("kept"))) })
 			release()
 			must(t, errors.Join(<-first, <-kept))
 			wantDropped(t, "Create", <-dropped)

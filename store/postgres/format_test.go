@@ -114,16 +114,14 @@ func TestNewerSchema_Incompatible(t *testing.T) {
 	stores := [2]*postgres.Store{store, open(t, postgres.WithSchema(schema), pruneSoon)}
 	upgradeUnderWriters(t, stores, func() { upgradeSchema(t, admin, schema, incompatible) })
 	for name, write := range map[string]func() error{
-		"Create": func() error { _, err := stores[0].Create(t.Context(), record("late")); return err },
+		"Create": func() error { return errorOf(stores[0].Create(t.Context(), record("late"))) },
 		"Check":  func() error { return stores[0].Check(t.Context()) },
 	} {
 		if err := write(); !errors.Is(err, relayer.ErrNewerFormat) {
 			t.Errorf("%s: error %v, want ErrNewerFormat", name, err)
 		}
 	}
-	if _, err := stores[0].Create(t.Context(), record("late")); !errors.Is(err, relayer.ErrUnavailable) {
-		t.Errorf("Create: error %v, want ErrUnavailable", err)
-	}
+	wantError(t, errorOf(stores[0].Create(t.Context(), record("late"))), relayer.ErrUnavailable)
 	get(t, stores[0], "first of writer0")
 	t.Run("Pruning", func(t *testing.T) {
 		insertOldChanges(t, admin, schema, 10)

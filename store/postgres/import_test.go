@@ -29,7 +29,7 @@ func TestImport_SharedBatch(t *testing.T) {
 	store, admin, schema := openWithAdmin(t)
 	changes := watch(t, store)
 	release := holdWriteLock(t, admin, schema)
-	first := inBackground(func() error { _, err := store.Create(t.Context(), record("first")); return err })
+	first := inBackground(func() error { return errorOf(store.Create(t.Context(), record("first"))) })
 	awaitWaiting(t, admin, schema, 1)
 	queued := 0
 	queue := func(do func() error) <-chan error {
@@ -43,7 +43,7 @@ func TestImport_SharedBatch(t *testing.T) {
 	var created, updated relayer.Record
 	done := []<-chan error{
 		first,
-		queue(func() error { _, err := store.Create(context.Background(), record("before")); return err }),
+		queue(func() error { return errorOf(store.Create(context.Background(), record("before"))) }),
 		queue(func() error { return store.Import(context.Background(), moved) }),
 		queue(func() error {
 			if err := store.Import(context.Background(), refused); !errors.Is(err, relayer.ErrExists) {

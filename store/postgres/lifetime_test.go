@@ -26,10 +26,7 @@ func TestClose_WaitsForAcceptedWrites(t *testing.T) {
 	const many = 50
 	ends := make(chan error, many)
 	for i := range many {
-		go func() {
-			_, err := store.Create(context.Background(), record(numbered(i)))
-			ends <- err
-		}()
+		go func() { ends <- errorOf(store.Create(context.Background(), record(numbered(i)))) }()
 		if i == 0 {
 			awaitWaiting(t, admin, schema, 1)
 		}
@@ -47,9 +44,7 @@ func TestClose_WaitsForAcceptedWrites(t *testing.T) {
 		_, err := store.Get(t.Context(), "one")
 		return errors.Is(err, relayer.ErrUnavailable)
 	})
-	if _, err := store.Create(t.Context(), record("late")); !errors.Is(err, relayer.ErrUnavailable) {
-		t.Errorf("error %v, want ErrUnavailable", err)
-	}
+	wantError(t, errorOf(store.Create(t.Context(), record("late"))), relayer.ErrUnavailable)
 	release()
 	closing.Wait()
 	for range many {
@@ -72,16 +67,14 @@ func TestClose_ServerHangs(t *testing.T) {
 	createSettled(t, store, record("one"))
 	watch(t, store)
 	must(t, server.Pause())
-	pending := inBackground(func() error { _, err := store.Create(context.Background(), record("two")); return err })
+	pending := inBackground(func() error { return errorOf(store.Create(context.Background(), record("two"))) })
 	time.Sleep(50 * time.Millisecond)
 	begun := time.Now()
 	must(t, store.Close())
 	if took := time.Since(begun); took > 4*time.Second+slack {
 		t.Errorf("Close took %v", took)
 	}
-	if err := <-pending; !errors.Is(err, relayer.ErrUnavailable) {
-		t.Errorf("error %v, want ErrUnavailable", err)
-	}
+	wantError(t, <-pending, relayer.ErrUnavailable)
 	must(t, server.Continue())
 }
 

@@ -76,6 +76,16 @@ func must(t testing.TB, err error) {
 	}
 }
 
+// errorOf returns the error of a call that has another result too.
+func errorOf[T any](_ T, err error) error { return err }
+
+func wantError(t testing.TB, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("error is %v, want %v", err, want)
+	}
+}
+
 // longTimeouts are not exceeded on a busy machine. A client that stalls while it holds the
 // write lock loses it after a tenth of them.
 var longTimeouts = postgres.Options(postgres.WithConnectTimeout(waitLimit), postgres.WithTimeout(waitLimit))
@@ -300,8 +310,6 @@ func holdTransaction(t testing.TB, pool *pgxpool.Pool, sql string, arguments ...
 	must(t, err)
 	release = func() { _ = tx.Rollback(context.Background()) }
 	t.Cleanup(release)
-	if _, err := tx.Exec(context.Background(), sql, arguments...); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errorOf(tx.Exec(context.Background(), sql, arguments...)))
 	return release
 }

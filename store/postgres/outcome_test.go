@@ -181,7 +181,7 @@ func TestCreate_RepeatedDuringLateCommit(t *testing.T) {
 		}
 		return none
 	})
-	createOne := func() error { _, err := store.Create(t.Context(), record("one")); return err }
+	createOne := func() error { return errorOf(store.Create(t.Context(), record("one"))) }
 	wantUnknown(t, createOne)
 	again := inBackground(func() (err error) {
 		for err = createOne(); errors.Is(err, relayer.ErrUnavailable); err = createOne() {
@@ -198,9 +198,7 @@ func TestCreate_RepeatedDuringLateCommit(t *testing.T) {
 		t.Fatalf("error %v, want ErrNotFound", err)
 	}
 	arrive()
-	if err := <-again; !errors.Is(err, relayer.ErrExists) {
-		t.Errorf("error %v, want ErrExists", err)
-	}
+	wantError(t, <-again, relayer.ErrExists)
 	wantConsistent(t, witness)
 }
 

@@ -44,9 +44,7 @@ func TestPgBouncer_PreparedStatements(t *testing.T) {
 	other, err := pgx.Connect(t.Context(), parameter(t, through, "default_query_exec_mode", "simple_protocol"))
 	must(t, err)
 	defer other.Close(t.Context())
-	if _, err := other.Exec(t.Context(), "BEGIN"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errorOf(other.Exec(t.Context(), "BEGIN")))
 	_, err = store.Get(t.Context(), rec.ID)
 	wantFault(t, "Get", err, "26000")
 	if !strings.Contains(err.Error(), "default_query_exec_mode=cache_describe") {

@@ -128,9 +128,7 @@ func (s *plannedSchema) measure(t *testing.T, connString string, report func(cal
 		}
 	}
 	history := func(query relayer.HistoryQuery) {
-		if _, err := store.History(t.Context(), query); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errorOf(store.History(t.Context(), query)))
 	}
 	made := func() relayer.Record {
 		s.calls++
@@ -175,9 +173,7 @@ func (s *plannedSchema) measure(t *testing.T, connString string, report func(cal
 		}},
 		{name: "delete", prepare: func() { current = made() }, call: func() { remove(t, store, current) }},
 		{name: "last change", call: func() {
-			if _, err := store.LastPosition(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errorOf(store.LastPosition(t.Context())))
 		}},
 		{name: "changes", prepare: func() { position, _ = store.LastPosition(t.Context()); made() }, call: func() {
 			must(t, store.ReadChanges(t.Context(), position))

@@ -4,7 +4,6 @@ package postgres_test
 
 import (
 	"context"
-	"errors"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -41,9 +40,7 @@ func TestProber_NoPrimary(t *testing.T) {
 	var calls sync.WaitGroup
 	for range 50 {
 		calls.Go(func() {
-			if _, err := store.Get(context.Background(), "one"); !errors.Is(err, relayer.ErrUnavailable) {
-				t.Errorf("error %v, want ErrUnavailable", err)
-			}
+			wantError(t, errorOf(store.Get(context.Background(), "one")), relayer.ErrUnavailable)
 		})
 	}
 	calls.Wait()

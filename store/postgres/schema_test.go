@@ -81,13 +81,11 @@ func TestSchema_StoppedSetup(t *testing.T) {
 		}
 		return none
 	})
-	stopped := inBackground(func() error { _, err := postgres.Open(t.Context(), p.connString(), options...); return err })
+	stopped := inBackground(func() error { return errorOf(postgres.Open(t.Context(), p.connString(), options...)) })
 	<-arrived
 	create(t, openAt(t, server.ConnString(), options...), record("one"))
 	resume()
-	if err := <-stopped; !errors.Is(err, relayer.ErrUnavailable) {
-		t.Errorf("error %v, want ErrUnavailable", err)
-	}
+	wantError(t, <-stopped, relayer.ErrUnavailable)
 }
 
 func TestWithSchema_Names(t *testing.T) {
@@ -219,9 +217,7 @@ func TestSchema_Public(t *testing.T) {
 	pool := newPool(t, theirs)
 	execute(t, pool, "CREATE TABLE public.relayers (id serial, name text)", "INSERT INTO public.relayers (name) VALUES ('theirs')")
 	before := contents(t, pool, "public")
-	if _, err := postgres.Open(t.Context(), theirs, longTimeouts, postgres.WithSchema("public")); !errors.Is(err, relayer.ErrUnknownFormat) {
-		t.Errorf("error %v, want relayer.ErrUnknownFormat", err)
-	}
+	wantError(t, errorOf(postgres.Open(t.Context(), theirs, longTimeouts, postgres.WithSchema("public"))), relayer.ErrUnknownFormat)
 	if after := contents(t, pool, "public"); after != before {
 		t.Errorf("the schema holds\n%s\nand held\n%s", after, before)
 	}
@@ -280,9 +276,7 @@ func TestSchema_Notifications(t *testing.T) {
 	must(t, err)
 	defer conn.Close(context.Background())
 	for _, channel := range []string{schema, other} {
-		if _, err := conn.Exec(t.Context(), fmt.Sprintf("LISTEN %s_changes", channel)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errorOf(conn.Exec(t.Context(), fmt.Sprintf("LISTEN %s_changes", channel))))
 	}
 	create(t, openOn(t, pool, postgres.WithSchema(schema)), record("one"))
 	notification, err := conn.WaitForNotification(t.Context())

@@ -15,7 +15,7 @@ func TestSelection_ChangesInBatch(t *testing.T) {
 	store, admin, schema := openWithAdmin(t)
 	kept := create(t, store, record("kept"))
 	release := holdWriteLock(t, admin, schema)
-	ends := []<-chan error{inBackground(func() error { _, err := store.Create(t.Context(), record("first")); return err })}
+	ends := []<-chan error{inBackground(func() error { return errorOf(store.Create(t.Context(), record("first"))) })}
 	awaitWaiting(t, admin, schema, 1)
 	queue := func(do func() error) {
 		ends = append(ends, inBackground(do))
@@ -27,10 +27,10 @@ func TestSelection_ChangesInBatch(t *testing.T) {
 		return rec
 	}
 	change := func(rec relayer.Record) func() error {
-		return func() error { _, err := store.Update(t.Context(), rec); return err }
+		return func() error { return errorOf(store.Update(t.Context(), rec)) }
 	}
 	// The revisions follow from the order.
-	queue(func() error { _, err := store.Create(t.Context(), with("brief", 0, "a", "b")); return err })
+	queue(func() error { return errorOf(store.Create(t.Context(), with("brief", 0, "a", "b"))) })
 	queue(change(with("brief", 3, "b", "c")))
 	queue(func() error { return store.Delete(t.Context(), "brief", 4, nil) })
 	queue(change(with("kept", kept.Revision)))

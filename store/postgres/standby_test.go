@@ -61,8 +61,8 @@ func primaryRestarts(t *testing.T, primary, standby *pgserver.Server) {
 		var pending []<-chan error
 		for name, store := range stores {
 			pending = append(pending,
-				inBackground(func() error { _, err := store.Get(t.Context(), "one"); return err }),
-				inBackground(func() error { _, err := store.Create(t.Context(), record(name)); return err }))
+				inBackground(func() error { return errorOf(store.Get(t.Context(), "one")) }),
+				inBackground(func() error { return errorOf(store.Create(t.Context(), record(name))) }))
 		}
 		// The standby accepts connections meanwhile.
 		time.Sleep(500 * time.Millisecond)

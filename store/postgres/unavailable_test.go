@@ -22,7 +22,7 @@ import (
 // operations are the methods of a Store that return errors.
 func operations(store *postgres.Store) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
-		"Get": func(ctx context.Context) error { _, err := store.Get(ctx, "one"); return err },
+		"Get": func(ctx context.Context) error { return errorOf(store.Get(ctx, "one")) },
 		"List": func(ctx context.Context) error {
 			_, _, err := list(ctx, store, relayer.StoreQuery{Limit: 10})
 			return err
@@ -31,12 +31,11 @@ func operations(store *postgres.Store) map[string]func(context.Context) error {
 			_, _, err := list(ctx, store, relayer.StoreQuery{Terms: [][]string{{"common"}}, Limit: 10})
 			return err
 		},
-		"Create": func(ctx context.Context) error { _, err := store.Create(ctx, record("new")); return err },
+		"Create": func(ctx context.Context) error { return errorOf(store.Create(ctx, record("new"))) },
 		"Update": func(ctx context.Context) error {
 			rec := record("one")
 			rec.Revision = 1
-			_, err := store.Update(ctx, rec)
-			return err
+			return errorOf(store.Update(ctx, rec))
 		},
 		"Delete": func(ctx context.Context) error { return store.Delete(ctx, "one", 1, nil) },
 		"Import": func(ctx context.Context) error {
@@ -157,9 +156,7 @@ func TestServer_Killed(t *testing.T) {
 	for range 2 {
 		must(t, server.Kill())
 		err := store.Check(t.Context())
-		if !errors.Is(err, relayer.ErrUnavailable) {
-			t.Errorf("Check: %v, want ErrUnavailable", err)
-		}
+		wantError(t, err, relayer.ErrUnavailable)
 		wantNoDriver(t, "Check", err)
 		wantUnavailable(t, store, slack, "")
 		begun := time.Now()
@@ -215,9 +212,7 @@ func TestPool_Exhausted(t *testing.T) {
 	one := createSettled(t, store, record("one"))
 	held := acquireAll(t, pool, 3)
 	wantUnavailable(t, store, slack, "")
-	if _, err := postgres.New(t.Context(), pool, newSchema(), postgres.WithConnectTimeout(500*time.Millisecond)); !errors.Is(err, relayer.ErrUnavailable) {
-		t.Errorf("New: %v, want ErrUnavailable", err)
-	}
+	wantError(t, errorOf(postgres.New(t.Context(), pool, newSchema(), postgres.WithConnectTimeout(500*time.Millisecond))), relayer.ErrUnavailable)
 
 	later := inBackground(func() error {
 		for {
@@ -293,9 +288,7 @@ func TestPool_ManyWaiting(t *testing.T) {
 		var writers sync.WaitGroup
 		for i := range 3000 {
 			writers.Go(func() {
-				if _, err := store.Create(t.Context(), record(numbered(i))); !errors.Is(err, relayer.ErrUnavailable) {
-					t.Errorf("error %v, want ErrUnavailable", err)
-				}
+				wantError(t, errorOf(store.Create(t.Context(), record(numbered(i)))), relayer.ErrUnavailable)
 			})
 		}
 		writers.Wait()
@@ -357,7 +350,7 @@ func TestConnect_PassingReasons(t *testing.T) {
 			p.refusal.Store(&code)
 			p.cutAll()
 			for name, call := range map[string]func() error{
-				"Create": func() error { _, err := store.Create(context.Background(), record("one")); return err },
+				"Create": func() error { return errorOf(store.Create(context.Background(), record("one"))) },
 				"List": func() error {
 					_, _, err := list(context.Background(), store, relayer.StoreQuery{Limit: 10})
 					return err

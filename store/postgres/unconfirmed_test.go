@@ -84,9 +84,7 @@ func wantUnknown(t *testing.T, write func() error) {
 	for deadline := time.Now().Add(waitLimit); errors.Is(err, relayer.ErrUnavailable) && time.Now().Before(deadline); {
 		err = write()
 	}
-	if !errors.Is(err, relayer.ErrOutcomeUnknown) {
-		t.Errorf("error %v, want ErrOutcomeUnknown", err)
-	}
+	wantError(t, err, relayer.ErrOutcomeUnknown)
 }
 
 type repeatedWrite struct {
@@ -99,16 +97,14 @@ var repeatedWrites = map[string]repeatedWrite{
 	"Create": {
 		prepare: func(*testing.T, *postgres.Store) relayer.Record { return record("one") },
 		write: func(store *postgres.Store, rec relayer.Record) error {
-			_, err := store.Create(context.Background(), rec)
-			return err
+			return errorOf(store.Create(context.Background(), rec))
 		},
 		again: relayer.ErrExists,
 	},
 	"Update": {
 		prepare: func(t *testing.T, store *postgres.Store) relayer.Record { return create(t, store, record("one")) },
 		write: func(store *postgres.Store, rec relayer.Record) error {
-			_, err := store.Update(context.Background(), rec)
-			return err
+			return errorOf(store.Update(context.Background(), rec))
 		},
 		again: relayer.ErrConflict,
 	},
@@ -159,7 +155,7 @@ func readsWithoutStandby(t *testing.T, primary, standby *pgserver.Server) {
 	})
 	two := create(t, other, record("two"))
 	must(t, standby.Stop())
-	wantUnknown(t, func() error { _, err := store.Create(t.Context(), record("one")); return err })
+	wantUnknown(t, func() error { return errorOf(store.Create(t.Context(), record("one"))) })
 	eventually(t, "others see the row", func() bool { _, err := other.Get(t.Context(), "one"); return err == nil })
 	if got := untilAvailable(t, func() (relayer.Record, error) { return store.Get(t.Context(), "two") }); !same(got, two) {
 		t.Errorf("got %v, want %v", got, two)
@@ -198,11 +194,9 @@ func wantCanceledCommit(t *testing.T, primary, standby *pgserver.Server, level s
 	store := openAt(t, parameter(t, primary.ConnString(), "client_min_messages", level), newSchema(), postgres.WithTimeout(30*time.Second))
 	admin := newPool(t, primary.ConnString())
 	must(t, standby.Stop())
-	created := inBackground(func() error { _, err := store.Create(context.Background(), record("one")); return err })
+	created := inBackground(func() error { return errorOf(store.Create(context.Background(), record("one"))) })
 	cancelCommits(t, admin)
-	if err := <-created; !errors.Is(err, relayer.ErrOutcomeUnknown) {
-		t.Errorf("error is %v, want %v", err, relayer.ErrOutcomeUnknown)
-	}
+	wantError(t, <-created, relayer.ErrOutcomeUnknown)
 	must(t, standby.Restart())
 	if _, err := store.Create(context.Background(), record("one")); !errors.Is(err, relayer.ErrExists) {
 		t.Errorf("repeated with the standby back: error %v, want ErrExists", err)
@@ -220,7 +214,7 @@ func poolCancels(t *testing.T, primary, standby *pgserver.Server) {
 		return postgres.New(t.Context(), pool, longTimeouts, newSchema(), postgres.WithTimeout(2*time.Second))
 	})
 	must(t, standby.Stop())
-	wantUnknown(t, func() error { _, err := store.Create(context.Background(), record("one")); return err })
+	wantUnknown(t, func() error { return errorOf(store.Create(context.Background(), record("one"))) })
 }
 
 // lostByAsynchronousReplication promotes a standby that does not have the last

@@ -42,9 +42,9 @@ func TestWriteLock_CanceledContext(t *testing.T) {
 	store, admin, schema := openWithAdmin(t)
 	release := holdWriteLock(t, admin, schema)
 	ctx, cancel := context.WithCancel(t.Context())
-	sent := inBackground(func() error { _, err := store.Create(ctx, record("sent")); return err })
+	sent := inBackground(func() error { return errorOf(store.Create(ctx, record("sent"))) })
 	awaitWaiting(t, admin, schema, 1)
-	queued := inBackground(func() error { _, err := store.Create(ctx, record("queued")); return err })
+	queued := inBackground(func() error { return errorOf(store.Create(ctx, record("queued"))) })
 	awaitQueued(t, store, 1)
 	cancel()
 	if err := <-queued; !errors.Is(err, context.Canceled) {
@@ -77,7 +77,7 @@ func TestQueue_RoundRobin(t *testing.T) {
 	for i, id := range []string{"a1", "a2", "a3", "b1"} {
 		ctx := relayer.WithActor(t.Context(), relayer.Actor{ID: id[:1]})
 		rec := relayer.Record{ID: id, Document: make([]byte, 5<<20)} // a batch has one of these
-		done = append(done, inBackground(func() error { _, err := store.Create(ctx, rec); return err }))
+		done = append(done, inBackground(func() error { return errorOf(store.Create(ctx, rec)) }))
 		if i == 0 {
 			awaitWaiting(t, admin, schema, 1)
 		}
@@ -103,28 +103,21 @@ func TestWriteLock_Timeout(t *testing.T) {
 	})
 	one := create(t, other, record("one"))
 	release := holdWriteLock(t, admin, schema)
-	first := inBackground(func() error { _, err := store.Create(t.Context(), record("first")); return err })
+	first := inBackground(func() error { return errorOf(store.Create(t.Context(), record("first"))) })
 	awaitWaiting(t, admin, schema, 1)
 	const many = 60
 	begun := time.Now()
 	ends := make(chan error, many)
 	for i := range many {
-		go func() {
-			_, err := store.Create(context.Background(), record(numbered(i)))
-			ends <- err
-		}()
+		go func() { ends <- errorOf(store.Create(context.Background(), record(numbered(i)))) }()
 	}
 	// Reads need no write lock.
 	if got := untilAvailable(t, func() (relayer.Record, error) { return store.Get(t.Context(), "one") }); !same(got, one) {
 		t.Errorf("got %+v, want %+v", got, one)
 	}
-	if err := <-first; !errors.Is(err, relayer.ErrUnavailable) {
-		t.Errorf("error %v, want ErrUnavailable", err)
-	}
+	wantError(t, <-first, relayer.ErrUnavailable)
 	for range many {
-		if err := <-ends; !errors.Is(err, relayer.ErrUnavailable) {
-			t.Errorf("error %v, want ErrUnavailable", err)
-		}
+		wantError(t, <-ends, relayer.ErrUnavailable)
 	}
 	if took := time.Since(begun); took > 2*timeout+slack {
 		t.Errorf("the writes took %v", took)
@@ -157,7 +150,7 @@ func TestWriteLock_StalledMessage(t *testing.T) {
 		}
 		return none
 	})
-	created := inBackground(func() error { _, err := stalled.Create(t.Context(), record("stalled")); return err })
+	created := inBackground(func() error { return errorOf(stalled.Create(t.Context(), record("stalled"))) })
 	<-arrived
 	p.obey(func(string) fault { return none })
 	create(t, other, record("one"))
@@ -231,15 +224,15 @@ func TestWrite_RefusedInBatch(t *testing.T) {
 			addTrigger(t, admin, schema, `IF NEW.id = 'bad' THEN RAISE EXCEPTION 'not this one'; END IF;`)
 			execute(t, admin, fmt.Sprintf(trigger, schema))
 			release := holdWriteLock(t, admin, schema)
-			first := inBackground(func() error { _, err := store.Create(t.Context(), record("first")); return err })
+			first := inBackground(func() error { return errorOf(store.Create(t.Context(), record("first"))) })
 			awaitWaiting(t, admin, schema, 1)
 			const many = 20
 			good := make(chan error, many)
 			bad := make(chan error, 1)
 			for i := range many {
-				go func() { _, err := store.Create(t.Context(), record(numbered(i))); good <- err }()
+				go func() { good <- errorOf(store.Create(t.Context(), record(numbered(i)))) }()
 				if i == many/2 {
-					go func() { _, err := store.Create(t.Context(), record("bad")); bad <- err }()
+					go func() { bad <- errorOf(store.Create(t.Context(), record("bad"))) }()
 				}
 			}
 			awaitQueued(t, store, many+1)
@@ -277,7 +270,7 @@ func TestWriteLock_SessionTimeouts(t *testing.T) {
 	create(t, store, record("one"))
 	isLimited.Store(true)
 	release := holdWriteLock(t, admin, schema)
-	created := inBackground(func() error { _, err := store.Create(t.Context(), record("two")); return err })
+	created := inBackground(func() error { return errorOf(store.Create(t.Context(), record("two"))) })
 	eventually(t, "the write has waited for longer than the timeouts", func() bool {
 		if len(created) > 0 {
 			t.Fatalf("the write ended with the error %v", <-created)

@@ -96,8 +96,7 @@ func TestCopy_VerifyFindsChanges(t *testing.T) {
 	spoils := map[string]func(ctx context.Context, store relayer.Store, rec relayer.Record) error{
 		"changed": func(ctx context.Context, store relayer.Store, rec relayer.Record) error {
 			rec.Private = []byte("x")
-			_, err := store.Update(ctx, rec)
-			return err
+			return errorOf(store.Update(ctx, rec))
 		},
 		"lost": func(ctx context.Context, store relayer.Store, rec relayer.Record) error {
 			return store.Delete(ctx, rec.ID, rec.Revision, nil)
@@ -113,12 +112,10 @@ func TestCopy_VerifyFindsChanges(t *testing.T) {
 			if err := store.Delete(ctx, rec.ID, rec.Revision, nil); err != nil {
 				return err
 			}
-			_, err := store.Create(ctx, rec)
-			return err
+			return errorOf(store.Create(ctx, rec))
 		},
 		"added": func(ctx context.Context, store relayer.Store, _ relayer.Record) error {
-			_, err := store.Create(ctx, relayer.Record{ID: "x"})
-			return err
+			return errorOf(store.Create(ctx, relayer.Record{ID: "x"}))
 		},
 	}
 	for name, spoil := range spoils {
@@ -152,13 +149,11 @@ func TestCopy_SourceChanges(t *testing.T) {
 	ctx := context.Background()
 	changes := map[string]func(src relayer.Store, first relayer.Record) error{
 		"create": func(src relayer.Store, _ relayer.Record) error {
-			_, err := src.Create(ctx, copySample("new"))
-			return err
+			return errorOf(src.Create(ctx, copySample("new")))
 		},
 		"update": func(src relayer.Store, first relayer.Record) error {
 			first.Document = []byte(`{"changed":true}`)
-			_, err := src.Update(ctx, first)
-			return err
+			return errorOf(src.Update(ctx, first))
 		},
 		"delete": func(src relayer.Store, first relayer.Record) error {
 			return src.Delete(ctx, first.ID, first.Revision, nil)
@@ -167,8 +162,7 @@ func TestCopy_SourceChanges(t *testing.T) {
 			if err := src.Delete(ctx, first.ID, first.Revision, nil); err != nil {
 				return err
 			}
-			_, err := src.Create(ctx, first)
-			return err
+			return errorOf(src.Create(ctx, first))
 		},
 	}
 	for name, change := range changes {

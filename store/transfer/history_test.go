@@ -49,9 +49,7 @@ func fillHistory(t testing.TB, store relayer.Store) {
 	for i, rec := range listAll(t, store) {
 		rec.Document = bytes.Repeat([]byte("d"), i*100)
 		rec.Terms, rec.Text, rec.Note = []string{"changed"}, "changed", []byte(fmt.Sprint("note ", i))
-		if _, err := store.Update(t.Context(), rec); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errorOf(store.Update(t.Context(), rec)))
 	}
 	last := put(t, store, copySample("last"))
 	must(t, store.Delete(t.Context(), last.ID, last.Revision, []byte("deleted")))
