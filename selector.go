@@ -44,7 +44,7 @@ type Selector struct {
 type selectorTerm struct {
 	key     string
 	values  []string // sorted and distinct
-	records []string // of an indexed key: the terms of the records that have one of the values
+	records []string // of an indexed key, sorted: the terms of the records that have one of the values
 	folded  []string // of a search: the values in one letter case
 }
 
@@ -116,6 +116,7 @@ func newTerm(key selectorKey, values []string) selectorTerm {
 			t.folded = append(t.folded, fold(value))
 		}
 	}
+	slices.Sort(t.records) // a long value has a digest
 	return t
 }
 
@@ -127,8 +128,9 @@ func (t selectorTerm) holds(rec Record) bool {
 	case keySearch:
 		return slices.ContainsFunc(t.folded, func(part string) bool { return strings.Contains(rec.Text, part) })
 	}
-	return slices.ContainsFunc(t.records, func(text string) bool {
-		_, isPresent := slices.BinarySearch(rec.Terms, text)
+	// A record has few terms, and a selector up to 1,000 values.
+	return slices.ContainsFunc(rec.Terms, func(text string) bool {
+		_, isPresent := slices.BinarySearch(t.records, text)
 		return isPresent
 	})
 }
