@@ -124,7 +124,7 @@ func TestPauseAll_LostResponse(t *testing.T) {
 				}
 				for _, request := range sent.seen {
 					id := request.header.Get("X-Request-Id")
-					if request.path != "/prefix/api/v1/relayers:pause?network=a" || id == "" || id != sent.seen[0].header.Get("X-Request-Id") || request.header.Get("X-Change-Reason") != "why" {
+					if request.path != "/pre%20fix/api/v1/relayers:pause?network=a" || id == "" || id != sent.seen[0].header.Get("X-Request-Id") || request.header.Get("X-Change-Reason") != "why" {
 						t.Errorf("sent %+v", request)
 					}
 				}

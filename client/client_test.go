@@ -55,6 +55,20 @@ func clientOf(t *testing.T, handler http.Handler, options ...client.Option) *cli
 	return newClient(t, server.URL, options...)
 }
 
+// countConnections is clientOf, and counts the connections to the server.
+func countConnections(t *testing.T, handler http.Handler, options ...client.Option) (*client.Client, *atomic.Int32) {
+	t.Helper()
+	opened, server := new(atomic.Int32), httptest.NewUnstartedServer(handler)
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			opened.Add(1)
+		}
+	}
+	server.Start()
+	t.Cleanup(server.Close)
+	return newClient(t, server.URL, options...), opened
+}
+
 func newClient(t *testing.T, baseURL string, options ...client.Option) *client.Client {
 	t.Helper()
 	return must(client.New(baseURL, append([]client.Option{client.WithToken(token)}, options...)...))(t)
@@ -383,16 +397,7 @@ func TestClient_RedirectsRefused(t *testing.T) {
 // 20. The transport itself drops a few on a busy machine: it waits only 50 ms for its own
 // report that the request was written.
 func TestClient_ReusesConnections(t *testing.T) {
-	var opened atomic.Int32
-	server := httptest.NewUnstartedServer(handlerOf(t, newManager(t)))
-	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
-		if state == http.StateNew {
-			opened.Add(1)
-		}
-	}
-	server.Start()
-	defer server.Close()
-	c := newClient(t, server.URL)
+	c, opened := countConnections(t, handlerOf(t, newManager(t)))
 	for i := range 20 {
 		id := fmt.Sprint("r", i)
 		must(c.Create(t.Context(), evm(id)))(t)
@@ -448,12 +453,4 @@ func TestClient_HTTP2(t *testing.T) {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); !ok || errors.Is(err, relayer.ErrOutcomeUnknown) {
 		t.Errorf("an unknown certificate: error %v", err)
 	}
-}
-
-func TestClient_BasePath(t *testing.T) {
-	server := httptest.NewServer(http.StripPrefix("/a/b c", handlerOf(t, newManager(t))))
-	defer server.Close()
-	c := newClient(t, server.URL+"/a/b%20c/")
-	must(c.Create(t.Context(), evm("a")))(t)
-	must(c.Get(t.Context(), "a"))(t)
 }

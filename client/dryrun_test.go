@@ -83,7 +83,7 @@ func TestDryRun_Proxy(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if s.methods() != "GET PATCH PATCH" || s.seen[1].path != "/prefix/api/v1/relayers/a?changes=true&dry_run=true" {
+	if s.methods() != "GET PATCH PATCH" || s.seen[1].path != "/pre%20fix/api/v1/relayers/a?changes=true&dry_run=true" {
 		t.Errorf("sent %s, %s", s.methods(), s.seen[1].path)
 	}
 }

@@ -81,9 +81,7 @@ func urlOf(r *relayer.Relayer) string {
 
 func TestWithFullRPCURLs(t *testing.T) {
 	m := newManager(t)
-	for i := range 30 {
-		must(m.Create(t.Context(), evm(fmt.Sprint("r", i))))(t)
-	}
+	createAll(t, m, 30)
 	var requests atomic.Int32
 	api := handlerOf(t, m, httpapi.WithEngineOperations())
 	c := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

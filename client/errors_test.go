@@ -8,12 +8,9 @@ import (
 	"io"
 	"iter"
 	"math"
-	"net"
 	"net/http"
-	"net/http/httptest"
 	"reflect"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -189,18 +186,10 @@ func TestWithMaxResponseBytes_LargerResponse(t *testing.T) {
 	if _, err := c.Get(t.Context(), "a"); err == nil || !strings.Contains(err.Error(), "larger than the limit") || len(err.Error()) > 500 {
 		t.Errorf("the error is %v", err)
 	}
-	isClosed, endless := false, &endlessReader{}
-	closes := func(r *http.Request) (*http.Response, error) {
-		resp, err := respondJSON(200, body)(r)
-		resp.Body = struct {
-			io.Reader
-			io.Closer
-		}{endless, closeFunc(func() { isClosed = true })}
-		return resp, err
-	}
-	c, _ = scripted(t, []client.Option{client.WithMaxResponseBytes(10)}, closes)
-	if _, err := c.Get(t.Context(), "a"); err == nil || !isClosed || endless.read > 100_000 {
-		t.Errorf("the connection is closed: %t, after %d bytes, error %v", isClosed, endless.read, err)
+	endless := &endlessBody{}
+	c, _ = scripted(t, []client.Option{client.WithMaxResponseBytes(10)}, endless.of(respondJSON(200, body), -1))
+	if _, err := c.Get(t.Context(), "a"); err == nil || !endless.isClosed || endless.read > 100_000 {
+		t.Errorf("the connection is closed: %t, after %d bytes, error %v", endless.isClosed, endless.read, err)
 	}
 	c, _ = scripted(t, []client.Option{client.WithMaxResponseBytes(int64(len(body)))}, respondJSON(200, body))
 	if _, err := c.Get(t.Context(), "a"); err != nil {
@@ -216,10 +205,7 @@ func TestErrors_SwitchedProtocol(t *testing.T) {
 			resp, err := respond(101, "", "", "Connection", "Upgrade", "Upgrade", "other")(r)
 			reader, writer := io.Pipe()
 			opened++
-			resp.Body = struct {
-				io.Reader
-				io.Closer
-			}{reader, closeFunc(func() { closed++; _ = writer.Close() })}
+			resp.Body = closer{reader, func() { closed++; _ = writer.Close() }}
 			return resp, err
 		})
 		_, getErr := c.Get(t.Context(), "a")
@@ -237,20 +223,11 @@ func TestErrors_SwitchedProtocol(t *testing.T) {
 
 // All attempts use one connection while a proxy responds with its error page.
 func TestErrors_ProxyKeepsConnection(t *testing.T) {
-	var connections atomic.Int32
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	c, connections := countConnections(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		w.WriteHeader(http.StatusBadGateway)
 		_, _ = io.WriteString(w, "<html>502 Bad Gateway</html>")
-	}))
-	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
-		if state == http.StateNew {
-			connections.Add(1)
-		}
-	}
-	server.Start()
-	t.Cleanup(server.Close)
-	c := newClient(t, server.URL, client.WithRetries(3, time.Minute))
+	}), client.WithRetries(3, time.Minute))
 	for range 2 {
 		if _, err := c.Get(t.Context(), "a"); !errors.Is(err, relayer.ErrUnavailable) || !strings.Contains(err.Error(), "text/html") {
 			t.Errorf("error %v", err)
@@ -264,18 +241,10 @@ func TestErrors_ProxyKeepsConnection(t *testing.T) {
 // A body that may have no end is closed, and not read.
 func TestErrors_EndlessPage(t *testing.T) {
 	for _, length := range []int64{-1, 0, 1 << 40} {
-		isClosed, endless := false, &endlessReader{}
-		c, _ := scripted(t, once, func(r *http.Request) (*http.Response, error) {
-			resp, err := html(404)(r)
-			resp.ContentLength = length
-			resp.Body = struct {
-				io.Reader
-				io.Closer
-			}{endless, closeFunc(func() { isClosed = true })}
-			return resp, err
-		})
-		if _, err := c.Get(t.Context(), "a"); err == nil || !isClosed || endless.read > 0 {
-			t.Errorf("length %d: the connection is closed: %t, after %d bytes, error %v", length, isClosed, endless.read, err)
+		endless := &endlessBody{}
+		c, _ := scripted(t, once, endless.of(html(404), length))
+		if _, err := c.Get(t.Context(), "a"); err == nil || !endless.isClosed || endless.read > 0 {
+			t.Errorf("length %d: the connection is closed: %t, after %d bytes, error %v", length, endless.isClosed, endless.read, err)
 		}
 	}
 }
@@ -287,23 +256,30 @@ func firstError[T any](items iter.Seq2[T, error]) error {
 	return nil
 }
 
-// endlessReader reads blanks, but not for ever if a test fails.
-type endlessReader struct{ read int }
+// endlessBody is a body of blanks, which do not go on for ever if a test fails.
+type endlessBody struct {
+	read     int
+	isClosed bool
+}
 
-func (r *endlessReader) Read(p []byte) (int, error) {
-	if r.read > 1<<20 {
+// of returns a step that has this body, and the length in its header.
+func (b *endlessBody) of(step step, length int64) step {
+	return func(r *http.Request) (*http.Response, error) {
+		resp, err := step(r)
+		resp.ContentLength, resp.Body = length, b
+		return resp, err
+	}
+}
+
+func (b *endlessBody) Read(p []byte) (int, error) {
+	if b.read > 1<<20 {
 		return 0, io.EOF
 	}
-	r.read += len(p)
+	b.read += len(p)
 	for i := range p {
 		p[i] = ' '
 	}
 	return len(p), nil
 }
 
-type closeFunc func()
-
-func (f closeFunc) Close() error {
-	f()
-	return nil
-}
+func (b *endlessBody) Close() error { b.isClosed = true; return nil }

@@ -68,7 +68,7 @@ func scripted(t *testing.T, options []client.Option, steps ...step) (*client.Cli
 	t.Helper()
 	s := &script{steps: steps}
 	options = append([]client.Option{client.WithHTTPClient(&http.Client{Transport: s})}, options...)
-	return newClient(t, "https://relayers.example/prefix", options...), s
+	return newClient(t, "https://relayers.example/pre%20fix/", options...), s
 }
 
 // respond is a step that sends a response. The pairs are names and values of headers.
