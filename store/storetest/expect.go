@@ -70,6 +70,13 @@ func mustDelete(t *testing.T, store relayer.Store, rec relayer.Record) {
 	}
 }
 
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func mustGet(t *testing.T, store relayer.Store, id string) relayer.Record {
 	t.Helper()
 	rec, err := store.Get(t.Context(), id)

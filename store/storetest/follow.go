@@ -134,9 +134,7 @@ func listThenWatch(t *testing.T, store relayer.Store) {
 			}
 		}
 	})
-	if err := errors.Join(append(errs, <-written)...); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(append(errs, <-written)...))
 }
 
 // follow reads a list and applies a number of changes, or those up to the create of the last

@@ -217,9 +217,7 @@ func historyImported(t *testing.T, store relayer.Store) {
 
 	// What was imported is not a change of the feed.
 	before, err := store.List(t.Context(), relayer.StoreQuery{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w := watchAfter(t, store, before.Position)
 	made := mustCreate(t, store, sample("made"))
 	wantAbove(t, 1<<40, made)

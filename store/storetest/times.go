@@ -64,9 +64,7 @@ func (a *acknowledged) wantTimes(t *testing.T, w watcher, last string) {
 			t.Fatalf("%s %q was acknowledged %s before the time of an earlier element, which is %s %q",
 				change.Kind, change.Record.ID, reached.Time.Sub(at), reached.Kind, reached.Record.ID)
 		}
-		if err := timeError(change, reached.Time); err != nil {
-			t.Fatal(err)
-		}
+		must(t, timeError(change, reached.Time))
 		if change.Record.ID == last {
 			if change.Time.IsZero() {
 				t.Fatal("the last change has no time")
@@ -97,14 +95,10 @@ func timeError(change relayer.RecordChange, earlier time.Time) error {
 func watchTimes(t *testing.T, store relayer.Store) {
 	a := &acknowledged{times: make(map[event]time.Time)}
 	begin, err := store.List(t.Context(), relayer.StoreQuery{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	behind := watch(t, store)
 	for i := range 10 {
-		if err := a.writeOnce(t, store, numbered(i)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, a.writeOnce(t, store, numbered(i)))
 	}
 	mustCreate(t, store, sample("middle"))
 	a.wantTimes(t, behind, "middle")
@@ -121,9 +115,7 @@ func watchTimes(t *testing.T, store relayer.Store) {
 		return nil
 	})
 	a.wantTimes(t, current, "end")
-	if err := <-written; err != nil {
-		t.Fatal(err)
-	}
+	must(t, <-written)
 }
 
 // watchHeartbeats waits for heartbeats of an idle store, and resumes behind them.
@@ -131,9 +123,7 @@ func watchHeartbeats(t *testing.T, store relayer.Store) {
 	fresh := watch(t, store)
 	first := mustCreate(t, store, sample("one"))
 	page, err := store.List(t.Context(), relayer.StoreQuery{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	acknowledged := time.Now()
 	fresh.want(t, relayer.ChangeCreated, first, relayer.Record{})
 	watchers := []watcher{fresh, watchAfter(t, store, page.Position)}
@@ -142,9 +132,7 @@ func watchHeartbeats(t *testing.T, store relayer.Store) {
 		positions[i], err = watchers[i].heartbeat(acknowledged)
 		return err
 	})
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(errs...))
 	second := mustCreate(t, store, sample("two"))
 	for _, position := range positions {
 		if position != "" { // a feed that cannot resume has none

@@ -136,9 +136,7 @@ func wantPositionForm(t *testing.T, position string) {
 func watchAfterUnknown(t *testing.T, store relayer.Store) {
 	w, random := watch(t, store), newRandom(t)
 	for i := range 20 {
-		if err := writeAny(t.Context(), store, numbered(random.IntN(5)), i); err != nil {
-			t.Fatal(err)
-		}
+		must(t, writeAny(t.Context(), store, numbered(random.IntN(5)), i))
 	}
 	changes := w.readUntil(t, mustCreate(t, store, sample("last")))
 	last := changes[len(changes)-1].Position

@@ -1,5 +1,8 @@
 //go:build unix
 
+// Package mirror compares views of package mirror with the registries that they follow: over
+// every store, in the same process and through a client, with gaps, lost connections and
+// restarts of the server.
 package mirror
 
 import (

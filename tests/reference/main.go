@@ -10,18 +10,16 @@ import (
 
 func main() {
 	log.SetFlags(0)
-	document, err := renderOpenAPI("../..")
+	write("httpapi/openapi.json", renderOpenAPI)
+	write("docs/reference.md", render) // from the document too
+}
+
+func write(name string, render func(root string) ([]byte, error)) {
+	text, err := render("../..")
+	if err == nil {
+		err = os.WriteFile("../../"+name, text, 0o644)
+	}
 	if err != nil {
-		log.Fatal(err)
-	}
-	if err := os.WriteFile("../../httpapi/openapi.json", document, 0o644); err != nil {
-		log.Fatal(err)
-	}
-	page, err := render("../..")
-	if err != nil {
-		log.Fatal(err)
-	}
-	if err := os.WriteFile("../../docs/reference.md", []byte(page), 0o644); err != nil {
 		log.Fatal(err)
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -81,26 +82,25 @@ limits nothing, and leaves a choice to the engine. 1 ETH is 10^18 wei, 1 SOL is 
 
 // render returns the page for the repository at root. It is an error if a field has no
 // comment, or if the Go type and the schema differ in their fields.
-func render(root string) (string, error) {
+func render(root string) ([]byte, error) {
 	source, err := parseSource(root)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	document, err := readSchemas(filepath.Join(root, "httpapi", "openapi.json"))
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	var page strings.Builder
-	page.WriteString(introduction)
+	page := bytes.NewBufferString(introduction)
 	for _, s := range sections(source) {
-		if err := s.write(&page, source, document); err != nil {
-			return "", err
+		if err := s.write(page, source, document); err != nil {
+			return nil, err
 		}
 	}
-	return page.String(), nil
+	return page.Bytes(), nil
 }
 
-func (s section) write(page *strings.Builder, source *source, document schemas) error {
+func (s section) write(page *bytes.Buffer, source *source, document schemas) error {
 	fields := source.fields[s.goType]
 	properties := maps.Clone(document[s.request].Properties)
 	for name, property := range document[s.answer].Properties {

@@ -107,11 +107,7 @@ func must(tb testing.TB, err error) {
 }
 
 func closeAtEnd(tb testing.TB, server *Server) {
-	tb.Cleanup(func() {
-		if err := server.Close(); err != nil {
-			tb.Error(err)
-		}
-	})
+	tb.Cleanup(func() { must(tb, server.Close()) })
 }
 
 // New creates a server with an empty database in a new directory, starts it and
@@ -176,11 +172,7 @@ func (s *Server) copyTemplate() error {
 	if err != nil {
 		return err
 	}
-	output, err := process.Command(s.account, s.directory, "/bin/cp", "-pR", data, s.data()).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("pgserver: copy the template: %w\n%s", err, output)
-	}
-	return nil
+	return run(process.Command(s.account, s.directory, "/bin/cp", "-pR", data, s.data()))
 }
 
 // makeTemplate runs initdb unless another server has done so, and returns the data
@@ -194,8 +186,8 @@ func (s *Server) makeTemplate() (data string, err error) {
 			return "", err
 		}
 		// The files need no sync: a crash of the machine ends the test anyway.
-		err = s.run("initdb", "-D", filepath.Join(directory, "data"), "-U", "postgres", "-E", "UTF8", "--locale=C", "--no-sync",
-			"--auth-local=trust", "--auth-host=scram-sha-256")
+		err = run(s.command("initdb", "-D", filepath.Join(directory, "data"), "-U", "postgres", "-E", "UTF8", "--locale=C", "--no-sync",
+			"--auth-local=trust", "--auth-host=scram-sha-256"))
 		if err != nil {
 			return "", errors.Join(err, os.RemoveAll(directory))
 		}
@@ -367,9 +359,9 @@ func (s *Server) command(name string, arguments ...string) *exec.Cmd {
 	return process.Command(s.account, s.directory, filepath.Join(s.binaries, name), arguments...)
 }
 
-func (s *Server) run(name string, arguments ...string) error {
-	if output, err := s.command(name, arguments...).CombinedOutput(); err != nil {
-		return fmt.Errorf("pgserver: %s: %w\n%s", name, err, output)
+func run(command *exec.Cmd) error {
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("pgserver: %s: %w\n%s", filepath.Base(command.Path), err, output)
 	}
 	return nil
 }

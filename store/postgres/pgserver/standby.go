@@ -85,18 +85,17 @@ func (s *Server) copyRunning(primary *Server) error {
 	archive := filepath.Join(s.directory, "base.tar")
 	defer func() { _ = os.Remove(archive) }()
 	// The status is 1 if files have changed meanwhile.
-	output, err := process.Command(s.account, s.directory, "/bin/tar", "-C", primary.directory, "-cf", archive,
-		"--exclude=data/pg_wal/*", "--exclude=data/pg_dynshmem/*", "--exclude=data/postmaster.*", "data").CombinedOutput()
+	err = run(process.Command(s.account, s.directory, "/bin/tar", "-C", primary.directory, "-cf", archive,
+		"--exclude=data/pg_wal/*", "--exclude=data/pg_dynshmem/*", "--exclude=data/postmaster.*", "data"))
 	if exit := new(exec.ExitError); err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1) {
-		return fmt.Errorf("pgserver: %w\n%s", err, output)
+		return err
 	}
 	label, err := ask(conn, "SELECT labelfile FROM pg_backup_stop(false)")
 	if err != nil {
 		return err
 	}
-	output, err = process.Command(s.account, s.directory, "/bin/tar", "-C", s.directory, "-xpf", archive).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("pgserver: %w\n%s", err, output)
+	if err := run(process.Command(s.account, s.directory, "/bin/tar", "-C", s.directory, "-xpf", archive)); err != nil {
+		return err
 	}
 	return errors.Join(s.addFile("backup_label", label), s.addFile("standby.signal", ""))
 }
@@ -105,17 +104,14 @@ func (s *Server) copyRunning(primary *Server) error {
 func (s *Server) addFile(name, content string) error {
 	add := process.Command(s.account, s.directory, "/usr/bin/tee", filepath.Join(s.data(), name))
 	add.Stdin = strings.NewReader(content)
-	if output, err := add.CombinedOutput(); err != nil {
-		return fmt.Errorf("pgserver: %w\n%s", err, output)
-	}
-	return nil
+	return run(add)
 }
 
 // Promote turns a standby into a primary and returns when it accepts writes. Its
 // commits wait for no standby until another server follows it. Kill the old
 // primary first.
 func (s *Server) Promote() error {
-	return s.run("pg_ctl", "promote", "-D", s.data(), "-w", "-t", strconv.Itoa(int(process.WaitLimit.Seconds())))
+	return run(s.command("pg_ctl", "promote", "-D", s.data(), "-w", "-t", strconv.Itoa(int(process.WaitLimit.Seconds()))))
 }
 
 // Configure adds lines of postgresql.conf to a running server and returns when

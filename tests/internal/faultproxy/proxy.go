@@ -224,7 +224,7 @@ func (s *stream) Write(data []byte) (int, error) {
 func (s *stream) FlushError() error {
 	event := s.event
 	s.event = nil
-	if s.proxy.drawEvent() {
+	if int64(s.proxy.below(1000)) < s.proxy.EventRate.Load() {
 		time.Sleep(time.Duration(s.proxy.below(10)) * time.Millisecond)
 	}
 	if len(event) >= s.left {
@@ -236,9 +236,6 @@ func (s *stream) FlushError() error {
 	_, err := s.ResponseWriter.Write(event)
 	return errors.Join(err, http.NewResponseController(s.ResponseWriter).Flush())
 }
-
-// drawEvent reports whether a fault happens to an event.
-func (p *Proxy) drawEvent() bool { return int64(p.below(1000)) < p.EventRate.Load() }
 
 func (p *Proxy) streamLength() int {
 	if p.Rate.Load() == 0 {

@@ -1,5 +1,7 @@
 //go:build unix
 
+// Package pgtest opens stores on a PostgreSQL server of package pgserver, and waits
+// for the sessions of processes that were killed.
 package pgtest
 
 import (
@@ -22,18 +24,11 @@ const patience = 2 * time.Minute
 func Open(t testing.TB, connString string, options ...postgres.Option) *postgres.Store {
 	t.Helper()
 	var store *postgres.Store
-	err := UntilAvailable(func() (err error) {
+	must(t, UntilAvailable(func() (err error) {
 		store, err = postgres.Open(t.Context(), connString, options...)
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := store.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	}))
+	t.Cleanup(func() { must(t, store.Close()) })
 	return store
 }
 
@@ -59,11 +54,16 @@ func Connect(t testing.TB, connString string) *pgx.Conn {
 		time.Sleep(time.Millisecond)
 		conn, err = pgx.Connect(t.Context(), connString)
 	}
+	must(t, err)
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = conn.Close(context.Background()) })
-	return conn
 }
 
 // SessionName returns the parameter of a connection string that names its sessions.

@@ -77,11 +77,11 @@ func Available() error {
 // it instead if CI is set.
 func Start(t *testing.T, settings Settings) *Cluster {
 	t.Helper()
-	if err := Available(); err != nil && os.Getenv("CI") == "" {
-		t.Skip(err)
-	} else {
-		must(t, err)
+	missing := Available()
+	if missing != nil && os.Getenv("CI") == "" {
+		t.Skip(missing)
 	}
+	must(t, missing)
 	account, err := process.Account()
 	must(t, err)
 	directory, err := process.MakeDirectory(account)
@@ -111,9 +111,7 @@ func (c *Cluster) close(t *testing.T) {
 			t.Logf("log of %s:\n%s", node.Name, process.Tail(node.file("patroni.log")))
 		}
 	}
-	if err := os.RemoveAll(c.directory); err != nil {
-		t.Error(err)
-	}
+	must(t, os.RemoveAll(c.directory))
 }
 
 // StartEtcd starts etcd with the data that it has.

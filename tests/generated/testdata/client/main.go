@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log"
 	"net/http"
 	"os"
@@ -35,6 +36,13 @@ func must(err error) {
 	}
 }
 
+func want(isRight bool, format string, values ...any) {
+	if !isRight {
+		log.Output(2, fmt.Sprintf(format, values...))
+		os.Exit(1)
+	}
+}
+
 // createAndGet sends each policy and compares it with the policy of the response.
 func createAndGet(client *ClientWithResponses) {
 	evm, solana, stellar := evmRelayer(), solanaRelayer(), stellarRelayer()
@@ -45,12 +53,9 @@ func createAndGet(client *ClientWithResponses) {
 	must(err)
 	same(evm.Policies, evmCreated.Policies)
 	same(evm.Labels, evmCreated.Labels)
-	if *evmCreated.Policies.GasPriceCap != mostWei() {
-		log.Fatalf("gas_price_cap is %s", *evmCreated.Policies.GasPriceCap)
-	}
-	if endpoint := (*evmCreated.CustomRpcUrls)[0]; endpoint.Url != "https://rpc.example/***" || endpoint.Weight != 33.3 {
-		log.Fatalf("the endpoint is %+v", endpoint)
-	}
+	want(*evmCreated.Policies.GasPriceCap == mostWei(), "gas_price_cap is %s", *evmCreated.Policies.GasPriceCap)
+	endpoint := (*evmCreated.CustomRpcUrls)[0]
+	want(endpoint.Url == "https://rpc.example/***" && endpoint.Weight == 33.3, "the endpoint is %+v", endpoint)
 
 	must(body.FromCreateSolanaRelayerRequest(solana))
 	solanaCreated, err := create(client, body, "solana").AsSolanaRelayerResponse()
@@ -61,22 +66,16 @@ func createAndGet(client *ClientWithResponses) {
 	stellarCreated, err := create(client, body, "stellar").AsStellarRelayerResponse()
 	must(err)
 	same(stellar.Policies, stellarCreated.Policies)
-	if !stellarCreated.Paused || evmCreated.Paused {
-		log.Fatal("paused is not as it was sent")
-	}
+	want(stellarCreated.Paused && !evmCreated.Paused, "paused is not as it was sent")
 }
 
 func create(client *ClientWithResponses, body CreateRelayerRequest, id string) RelayerResponse {
 	created, err := client.CreateRelayerWithResponse(ctx, nil, body)
 	must(err)
-	if created.JSON201 == nil {
-		log.Fatalf("create returned %s %s", created.Status(), created.Body)
-	}
+	want(created.JSON201 != nil, "create returned %s %s", created.Status(), created.Body)
 	read, err := client.GetRelayerWithResponse(ctx, id, nil)
 	must(err)
-	if read.JSON200 == nil {
-		log.Fatalf("get returned %s %s", read.Status(), read.Body)
-	}
+	want(read.JSON200 != nil, "get returned %s %s", read.Status(), read.Body)
 	same(created.JSON201.Data, read.JSON200.Data)
 	return read.JSON200.Data
 }
@@ -87,9 +86,7 @@ func same(sent, returned any) {
 	must(err)
 	b, err := json.Marshal(returned)
 	must(err)
-	if string(a) != string(b) {
-		log.Fatalf("sent     %s\nreturned %s", a, b)
-	}
+	want(string(a) == string(b), "sent     %s\nreturned %s", a, b)
 }
 
 func isPage(p PaginationMeta, current, perPage, total int64) bool {
@@ -99,19 +96,16 @@ func isPage(p PaginationMeta, current, perPage, total int64) bool {
 func list(client *ClientWithResponses) {
 	page, err := client.ListRelayersWithResponse(ctx, &ListRelayersParams{Page: new(int64(2)), PerPage: new(int64(2))})
 	must(err)
-	if page.JSON200 == nil || len(page.JSON200.Data) != 1 || !isPage(page.JSON200.Pagination, 2, 2, 3) {
-		log.Fatalf("list returned %s %s", page.Status(), page.Body)
-	}
+	want(page.JSON200 != nil && len(page.JSON200.Data) == 1 && isPage(page.JSON200.Pagination, 2, 2, 3),
+		"list returned %s %s", page.Status(), page.Body)
 	last, err := page.JSON200.Data[0].ValueByDiscriminator()
 	must(err)
-	if stellar, ok := last.(StellarRelayerResponse); !ok || stellar.Id != "stellar" {
-		log.Fatalf("the last relayer is %T %+v", last, last)
-	}
+	stellar, ok := last.(StellarRelayerResponse)
+	want(ok && stellar.Id == "stellar", "the last relayer is %T %+v", last, last)
 	filtered, err := client.ListRelayersWithResponse(ctx, &ListRelayersParams{Network: &[]string{"sepolia", "mainnet-beta"}, Paused: &[]bool{false}})
 	must(err)
-	if filtered.JSON200 == nil || filtered.JSON200.Pagination.TotalItems != 2 {
-		log.Fatalf("list with filters returned %s %s", filtered.Status(), filtered.Body)
-	}
+	want(filtered.JSON200 != nil && filtered.JSON200.Pagination.TotalItems == 2,
+		"list with filters returned %s %s", filtered.Status(), filtered.Body)
 }
 
 // head checks that the client does not parse a body that HEAD does not have.
@@ -124,12 +118,10 @@ func head(client *ClientWithResponses) {
 	must(err)
 	changes, err := client.HeadWatchRelayersWithResponse(ctx, nil)
 	must(err)
-	if one.StatusCode() != http.StatusOK || one.HTTPResponse.Header.Get("ETag") == "" || none.StatusCode() != http.StatusNotFound {
-		log.Fatalf("HEAD returned %s and %s", one.Status(), none.Status())
-	}
-	if all.StatusCode() != http.StatusOK || changes.StatusCode() != http.StatusOK {
-		log.Fatalf("HEAD of the collection returned %s and %s", all.Status(), changes.Status())
-	}
+	want(one.StatusCode() == http.StatusOK && one.HTTPResponse.Header.Get("ETag") != "" && none.StatusCode() == http.StatusNotFound,
+		"HEAD returned %s and %s", one.Status(), none.Status())
+	want(all.StatusCode() == http.StatusOK && changes.StatusCode() == http.StatusOK,
+		"HEAD of the collection returned %s and %s", all.Status(), changes.Status())
 }
 
 // patchAndDelete clears members, sets one, and omits the others.
@@ -148,38 +140,29 @@ func patchAndDelete(client *ClientWithResponses) {
 		Policies:       set(policies),
 	})
 	must(err)
-	if patched.JSON200 == nil {
-		log.Fatalf("patch returned %s %s", patched.Status(), patched.Body)
-	}
+	want(patched.JSON200 != nil, "patch returned %s %s", patched.Status(), patched.Body)
 	got, err := patched.JSON200.Data.AsEvmRelayerResponse()
 	must(err)
-	if got.Name != "EVM" || !got.Paused || got.NotificationId != nil || got.Policies.GasPriceCap != nil || *got.Policies.MinBalance != mostWei() || got.Policies.Eip1559Pricing == nil {
-		log.Fatalf("patched to %s", patched.Body)
-	}
+	want(got.Name == "EVM" && got.Paused && got.NotificationId == nil, "patched to %s", patched.Body)
+	want(got.Policies.GasPriceCap == nil && *got.Policies.MinBalance == mostWei() && got.Policies.Eip1559Pricing != nil, "patched to %s", patched.Body)
 	stale, err := client.DeleteRelayerWithResponse(ctx, "patched", &DeleteRelayerParams{IfMatch: new(`"0"`)})
 	must(err)
-	if stale.JSON412 == nil {
-		log.Fatalf("a stale delete returned %s %s", stale.Status(), stale.Body)
-	}
+	want(stale.JSON412 != nil, "a stale delete returned %s %s", stale.Status(), stale.Body)
 	tag := patched.HTTPResponse.Header.Get("ETag")
 	deleted, err := client.DeleteRelayerWithResponse(ctx, "patched", &DeleteRelayerParams{IfMatch: &tag})
 	must(err)
-	if deleted.JSON200 == nil {
-		log.Fatalf("delete returned %s %s", deleted.Status(), deleted.Body)
-	}
+	want(deleted.JSON200 != nil, "delete returned %s %s", deleted.Status(), deleted.Body)
 }
 
 func failures(client *ClientWithResponses) {
 	unknown, err := client.GetRelayerWithResponse(ctx, "patched", nil)
 	must(err)
-	if unknown.JSON404 == nil || unknown.JSON404.Message != "Relayer with ID patched not found" {
-		log.Fatalf("get of a deleted relayer returned %s %s", unknown.Status(), unknown.Body)
-	}
+	want(unknown.JSON404 != nil && unknown.JSON404.Message == "Relayer with ID patched not found",
+		"get of a deleted relayer returned %s %s", unknown.Status(), unknown.Body)
 	var body CreateRelayerRequest
 	must(body.FromCreateEvmRelayerRequest(CreateEvmRelayerRequest{Network: "x", SignerId: "s"}))
 	invalid, err := client.CreateRelayerWithResponse(ctx, nil, body)
 	must(err)
-	if invalid.JSON400 == nil || len(invalid.JSON400.Errors) != 1 || *invalid.JSON400.Errors[0].Field != "name" {
-		log.Fatalf("an invalid create returned %s %s", invalid.Status(), invalid.Body)
-	}
+	want(invalid.JSON400 != nil && len(invalid.JSON400.Errors) == 1 && *invalid.JSON400.Errors[0].Field == "name",
+		"an invalid create returned %s %s", invalid.Status(), invalid.Body)
 }
