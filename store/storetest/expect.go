@@ -86,15 +86,6 @@ func mustGet(t *testing.T, store relayer.Store, id string) relayer.Record {
 	return rec
 }
 
-func mustList(t *testing.T, store relayer.Store, offset, limit int) ([]relayer.Record, int) {
-	t.Helper()
-	page, err := store.List(t.Context(), relayer.StoreQuery{Offset: offset, Limit: limit})
-	if err != nil {
-		t.Fatalf("List(%d, %d): %v", offset, limit, err)
-	}
-	return page.Records, page.Total
-}
-
 // createMany creates n records with the IDs id-0000, id-0001 and so on.
 func createMany(t *testing.T, store relayer.Store, n int) []relayer.Record {
 	t.Helper()

@@ -31,9 +31,10 @@ func mustImport(t *testing.T, store relayer.Store, records []relayer.Record) {
 	if err := importing(t, store).Import(t.Context(), records); err != nil {
 		t.Fatalf("Import of %d records: %v", len(records), err)
 	}
-	stored, _ := mustList(t, store, 0, math.MaxInt)
+	stored, err := store.List(t.Context(), relayer.StoreQuery{Limit: math.MaxInt})
+	must(t, err)
 	sequences := make(map[string]uint64)
-	for _, rec := range stored {
+	for _, rec := range stored.Records {
 		sequences[rec.ID] = rec.Sequence
 	}
 	for i, rec := range records {

@@ -55,14 +55,12 @@ func wantOneWinner(t *testing.T, errs []error, losers ...error) int {
 	t.Helper()
 	winner := -1
 	for i, err := range errs {
-		if err == nil && winner >= 0 {
+		switch {
+		case err == nil && winner >= 0:
 			t.Fatalf("contenders %d and %d both won", winner, i)
-		}
-		if err == nil {
+		case err == nil:
 			winner = i
-			continue
-		}
-		if !matchesAny(err, losers) {
+		case !matchesAny(err, losers):
 			t.Fatalf("contender %d lost with %v, want %v", i, err, losers)
 		}
 	}
@@ -124,16 +122,11 @@ func racingWrites(t *testing.T, store relayer.Store) {
 // repeatUntilStopped calls a function in several goroutines until stop is called. A
 // goroutine ends at the first error, which fails the test.
 func repeatUntilStopped(t *testing.T, call func() error) (stop func()) {
-	stopped := make(chan struct{})
+	var isStopped atomic.Bool
 	var callers sync.WaitGroup
 	for range 4 {
 		callers.Go(func() {
-			for {
-				select {
-				case <-stopped:
-					return
-				default:
-				}
+			for !isStopped.Load() {
 				if err := call(); err != nil {
 					t.Error(err)
 					return
@@ -142,7 +135,7 @@ func repeatUntilStopped(t *testing.T, call func() error) (stop func()) {
 		})
 	}
 	return func() {
-		close(stopped)
+		isStopped.Store(true)
 		callers.Wait()
 	}
 }

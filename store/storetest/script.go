@@ -26,10 +26,9 @@ const stepsVariable = "STORETEST_STEPS"
 // numberFrom returns the number of an environment variable, or the default.
 func numberFrom(t *testing.T, variable string, number uint64) uint64 {
 	if text := os.Getenv(variable); text != "" {
-		var err error
-		if number, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatal(err)
-		}
+		given, err := strconv.ParseUint(text, 10, 64)
+		must(t, err)
+		return given
 	}
 	return number
 }
@@ -381,8 +380,9 @@ func (s *script) list() place {
 	page := wantSelected(s.T, s.store, s.query(), s.records)
 	wantPositionForm(s.T, page.Position)
 	s.seen.add(page.Records[:min(3, len(page.Records))]...)
-	s.keep(place{page.Position, len(s.log), s.reopened, false})
-	return place{page.Position, len(s.log), s.reopened, false}
+	behind := place{page.Position, len(s.log), s.reopened, false}
+	s.keep(behind)
+	return behind
 }
 
 // vocabulary has few terms, so that every query selects some of the records.
@@ -401,11 +401,11 @@ func randomTerms(random *rand.Rand) (terms []string) {
 var letters = []string{"a", "b", "%", "_", `\`, "'", " ", "é", "É"}
 
 func randomText(random *rand.Rand, most int) string {
-	var text strings.Builder
+	text := ""
 	for range random.IntN(most + 1) {
-		text.WriteString(letters[random.IntN(len(letters))])
+		text += letters[random.IntN(len(letters))]
 	}
-	return text.String()
+	return text
 }
 
 func (s *script) query() (query relayer.StoreQuery) {

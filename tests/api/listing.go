@@ -111,7 +111,7 @@ func (l *lister) addType(t *ast.TypeSpec) {
 	if !t.Name.IsExported() {
 		return
 	}
-	name := t.Name.Name + l.parameters(t.TypeParams, "[", "]")
+	name := t.Name.Name + l.parameters(t.TypeParams)
 	if t.Assign.IsValid() {
 		name += " ="
 	}
@@ -160,7 +160,7 @@ func (l *lister) signature(f *ast.FuncType) string {
 	return strings.TrimPrefix(l.text(f), "func")
 }
 
-func (l *lister) parameters(list *ast.FieldList, open, end string) string {
+func (l *lister) parameters(list *ast.FieldList) string {
 	if list == nil {
 		return ""
 	}
@@ -170,7 +170,7 @@ func (l *lister) parameters(list *ast.FieldList, open, end string) string {
 			parts = append(parts, name.Name+" "+l.text(parameter.Type))
 		}
 	}
-	return open + strings.Join(parts, ", ") + end
+	return "[" + strings.Join(parts, ", ") + "]"
 }
 
 // text returns a type on one line.

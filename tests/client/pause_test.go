@@ -75,20 +75,17 @@ func TestPauseAll_Model(t *testing.T) {
 			},
 			"move": func(t *rapid.T) {
 				id, team := f.drawID(), f.drawTeam()
-				_, err := f.manager.Patch(ctx, id, fmt.Appendf(nil, `{"labels":{"team":%q}}`, team))
-				f.fail(err)
+				must(f.manager.Patch(ctx, id, fmt.Appendf(nil, `{"labels":{"team":%q}}`, team)))(t)
 				f.model[id].team = team
 			},
 			"pause one": func(t *rapid.T) {
 				id, request := f.drawID(), fmt.Sprint("one-", len(f.requests))
-				_, err := f.manager.Pause(relayer.WithActor(ctx, relayer.Actor{RequestID: request}), id)
-				f.fail(err)
+				must(f.manager.Pause(relayer.WithActor(ctx, relayer.Actor{RequestID: request}), id))(t)
 				f.model[id].pause(request)
 			},
 			"resume one": func(t *rapid.T) {
 				id := f.drawID()
-				_, err := f.manager.Resume(ctx, id)
-				f.fail(err)
+				must(f.manager.Resume(ctx, id))(t)
 				f.model[id].pausedBy = ""
 			},
 			"pause":  func(t *rapid.T) { f.pauseAll(rapid.SampledFrom(registries).Draw(t, "registry")) },
@@ -117,10 +114,9 @@ func (f *fleet) create() {
 	if rapid.Bool().Draw(f.T, "paused") {
 		r.pausedBy = "create"
 	}
-	_, err := f.manager.Create(relayer.WithActor(ctx, relayer.Actor{RequestID: "create"}), relayer.CreateRequest{
+	must(f.manager.Create(relayer.WithActor(ctx, relayer.Actor{RequestID: "create"}), relayer.CreateRequest{
 		ID: id, Name: "0", Network: "n", NetworkType: relayer.EVM, SignerID: "s", Paused: r.pausedBy != "", Labels: map[string]string{"team": r.team},
-	})
-	f.fail(err)
+	}))(f)
 	f.model[id] = r
 }
 

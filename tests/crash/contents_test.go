@@ -37,10 +37,7 @@ type made struct {
 
 func contentsOf(ctx context.Context, store relayer.Store, after uint64) (contents, error) {
 	records, history, err := read(ctx, store, after)
-	if err != nil {
-		return contents{}, err
-	}
-	return newContents(records, history), nil
+	return newContents(records, history), err
 }
 
 func newContents(records []relayer.Record, history []relayer.RecordChange) (c contents) {

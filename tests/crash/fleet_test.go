@@ -106,20 +106,16 @@ func (f *fleet) work(w *worker) {
 // awaitRecovery waits for another acknowledged write of every worker.
 func (f *fleet) awaitRecovery(round int) {
 	f.t.Helper()
-	var before [workers]int64
-	for number := range before {
-		before[number] = f.acknowledged[number].Load()
-	}
 	deadline := time.Now().Add(2 * time.Minute)
-	for number := range before {
-		for f.acknowledged[number].Load() == before[number] {
+	for number := range workers {
+		acknowledged := &f.acknowledged[number]
+		for before := acknowledged.Load(); acknowledged.Load() == before; time.Sleep(time.Millisecond) {
 			if f.t.Failed() {
 				f.t.FailNow()
 			}
 			if time.Now().After(deadline) {
 				f.t.Fatalf("round %d: worker %d has no acknowledged write after the fault", round, number)
 			}
-			time.Sleep(time.Millisecond)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -119,14 +120,13 @@ func (p *proxy) inject(m moment) {
 func (p *proxy) occurring(moments ...moment) moment {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, m := range moments {
-		if m == p.armed {
-			p.armed = never
-			close(p.struck)
-			return m
-		}
+	if !slices.Contains(moments, p.armed) {
+		return never
 	}
-	return never
+	occurred := p.armed
+	p.armed = never
+	close(p.struck)
+	return occurred
 }
 
 func (p *proxy) cutAll() {

@@ -83,11 +83,7 @@ var fence = regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$")
 func blocks(page string) []block {
 	var found []block
 	for _, at := range fence.FindAllStringSubmatchIndex(page, -1) {
-		found = append(found, block{
-			language: page[at[2]:at[3]],
-			text:     page[at[4]:at[5]],
-			line:     1 + strings.Count(page[:at[4]], "\n"),
-		})
+		found = append(found, block{page[at[2]:at[3]], page[at[4]:at[5]], 1 + strings.Count(page[:at[4]], "\n")})
 	}
 	return found
 }

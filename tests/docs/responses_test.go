@@ -105,9 +105,8 @@ func TestPages_StreamEvents(t *testing.T) {
 			t.Fatalf("a line is %q, want %q", got, want)
 		}
 		if lines.Text() == "event: resync" {
-			if _, err := manager.Pause(t.Context(), "sepolia-1"); err != nil {
-				t.Fatal(err)
-			}
+			_, err := manager.Pause(t.Context(), "sepolia-1")
+			must(t, err)
 		}
 	}
 }

@@ -36,7 +36,7 @@ func keysetKeys(t *testing.T) sealing.KeysetKeys {
 	return sealing.KeysetKeys{AEAD: primitive, Primary: handle.KeysetInfo().GetPrimaryKeyId()}
 }
 
-// service is a key management service that can be made to hang.
+// service is a key management service that can be made to hang when it encrypts.
 type service struct {
 	*aead.KMSEnvelopeAEADWithContext
 	isAway bool
@@ -59,14 +59,6 @@ func (s *service) EncryptWithContext(ctx context.Context, plaintext, associatedD
 		return nil, ctx.Err()
 	}
 	return s.KMSEnvelopeAEADWithContext.EncryptWithContext(ctx, plaintext, associatedData)
-}
-
-func (s *service) DecryptWithContext(ctx context.Context, sealed, associatedData []byte) ([]byte, error) {
-	if s.isAway {
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}
-	return s.KMSEnvelopeAEADWithContext.DecryptWithContext(ctx, sealed, associatedData)
 }
 
 func TestKeys_SealAndOpen(t *testing.T) {

@@ -97,7 +97,10 @@ func step(s state, in input, out output) (state, bool) {
 	at := slices.IndexFunc(s.rows, func(r row) bool { return r.id == in.id })
 	switch in.verb {
 	case get:
-		return s, out.err == lookup(at) && (at < 0 || slices.Equal(out.rows, s.rows[at:at+1]))
+		if at < 0 {
+			return s, out.err == relayer.ErrNotFound
+		}
+		return s, out.err == nil && slices.Equal(out.rows, s.rows[at:at+1])
 	case list:
 		return s, isListed(s, in, out)
 	}
@@ -120,15 +123,9 @@ func isListed(s state, in input, out output) bool {
 
 func textOf(term string) string { return "text of " + term }
 
-func lookup(at int) error {
-	if at < 0 {
-		return relayer.ErrNotFound
-	}
-	return nil
-}
-
 // writeError returns the error that a write must return.
 func writeError(rows []row, at int, in input) error {
+	isOther := func(r row) bool { return r.id != in.id && r.claim == in.claim }
 	switch {
 	case in.verb == create && at >= 0:
 		return relayer.ErrExists
@@ -136,19 +133,10 @@ func writeError(rows []row, at int, in input) error {
 		return relayer.ErrNotFound
 	case in.verb != create && rows[at].revision != in.revision:
 		return relayer.ErrConflict
-	case in.verb != remove && in.claim != "" && isHeld(rows, at, in.claim):
+	case in.verb != remove && in.claim != "" && slices.ContainsFunc(rows, isOther):
 		return relayer.ErrClaimed
 	}
 	return nil
-}
-
-func isHeld(rows []row, except int, claim string) bool {
-	for i, r := range rows {
-		if i != except && r.claim == claim {
-			return true
-		}
-	}
-	return false
 }
 
 // apply carries out a write. The store chooses the revision, which must be above the

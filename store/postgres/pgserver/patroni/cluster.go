@@ -16,7 +16,6 @@ package patroni
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -283,11 +282,7 @@ var client = &http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{D
 // get returns the status of a response, and decodes its body into a value unless that is
 // nil.
 func get(url string, into any) (status int, err error) {
-	request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, url, nil)
-	if err != nil {
-		return 0, err
-	}
-	response, err := client.Do(request)
+	response, err := client.Get(url)
 	if err != nil {
 		return 0, err
 	}
