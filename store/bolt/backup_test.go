@@ -65,8 +65,7 @@ func TestBackup_PathTaken(t *testing.T) {
 
 // Compact returns the sizes of both files, and keeps the records and the mode.
 func TestCompact_KeepsRecords(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "relayers.db")
-	store := open(t, path)
+	store, path := openTemp(t)
 	createAll(t, store, 0, 200)
 	recs, _, err := list(t.Context(), store, page(0, 200))
 	must(t, err)
@@ -83,7 +82,6 @@ func TestCompact_KeepsRecords(t *testing.T) {
 	}
 	wantNoOtherFiles(t, path)
 	store = open(t, path)
-	defer store.Close()
 	wantSound(t, store)
 	wantGets(t, store, recs[150:])
 	if rec, err := store.Create(t.Context(), relayer.Record{ID: "new"}); err != nil || rec.Revision <= recs[199].Revision {
@@ -144,7 +142,6 @@ func TestBackup_DamagedFile(t *testing.T) {
 			want, _, err := list(t.Context(), store, page(0, 1000))
 			must(t, errors.Join(err, damage(path)))
 			backup := open(t, backUp(t, store))
-			defer backup.Close()
 			wantSound(t, backup)
 			wantGets(t, backup, want)
 			if rec, err := backup.Create(t.Context(), relayer.Record{ID: "new"}); err != nil || rec.Revision != 1001 {
@@ -155,13 +152,11 @@ func TestBackup_DamagedFile(t *testing.T) {
 }
 
 func TestBackup_DamagedRecord(t *testing.T) {
-	store := flippedRecord(t)
+	store := open(t, flippedFile(t))
 	path := filepath.Join(t.TempDir(), "backup.db")
 	wantCorrupt(t, "Backup", store.Backup(t.Context(), path), `"id-07"`)
 	must(t, store.Delete(t.Context(), "id-07", 0, nil))
-	if err := store.Backup(t.Context(), path); err != nil {
-		t.Errorf("Backup after the delete: %v", err)
-	}
+	must(t, store.Backup(t.Context(), path))
 }
 
 // A backup writes and syncs some megabytes at a time, and ends between them if it is canceled.

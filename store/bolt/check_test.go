@@ -19,7 +19,6 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"go.etcd.io/bbolt"
 
@@ -35,6 +34,12 @@ func TestCheck_Damage(t *testing.T) {
 		return func(tx *bbolt.Tx) error {
 			return records(tx).Put(keyOf(7), change(bytes.Clone(records(tx).Get(keyOf(7)))))
 		}
+	}
+	flip := func(at int) func(tx *bbolt.Tx) error {
+		return change(func(value []byte) []byte {
+			value[at] ^= 1
+			return value
+		})
 	}
 	setState := func(at int, number uint64) func(tx *bbolt.Tx) error {
 		return func(tx *bbolt.Tx) error {
@@ -54,22 +59,13 @@ func TestCheck_Damage(t *testing.T) {
 			value[len(value)-1] ^= 1
 			return value
 		}), true},
-		"a changed ID": {change(func(value []byte) []byte {
-			value[25+9] ^= 1
-			return value
-		}), true},
+		"a changed ID": {flip(25 + 9), true},
 		"a longer ID": {change(func(value []byte) []byte {
 			value[13] = 60
 			return value
 		}), true},
-		"a changed revision": {change(func(value []byte) []byte {
-			value[12] ^= 1
-			return value
-		}), true},
-		"a changed checksum": {change(func(value []byte) []byte {
-			value[4] ^= 1
-			return value
-		}), true},
+		"a changed revision": {flip(12), true},
+		"a changed checksum": {flip(4), true},
 		"another version": {change(func(value []byte) []byte {
 			value[0]++
 			return value
@@ -116,7 +112,6 @@ func TestCheck_Damage(t *testing.T) {
 			}
 			var listErr error
 			if err == nil {
-				defer store.Close()
 				err = store.Check(t.Context())
 				_, _, listErr = list(t.Context(), store, page(0, 300))
 			}
@@ -155,8 +150,7 @@ func recordKey(sequence int, id string) []byte {
 // validValue returns a sound value for a position, as the store writes it.
 func validValue(t *testing.T, sequence int, id string) []byte {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "other.db")
-	store := open(t, path)
+	store, path := openTemp(t)
 	records := make([]relayer.Record, sequence)
 	for i := range records {
 		records[i] = relayer.Record{ID: fmt.Sprint(i), Revision: 1}
@@ -193,7 +187,6 @@ func TestCheck_OtherRecords(t *testing.T) {
 			path := writeTemp(t, whole)
 			synctest.Test(t, func(t *testing.T) {
 				store := open(t, path)
-				defer store.Close()
 				must(t, create(t, store, numbered(300))())
 				var state, added []byte
 				edited(t, read(t, path), func(tx *bbolt.Tx) error {
@@ -238,8 +231,7 @@ func TestCheck_DamagedHeader(t *testing.T) {
 
 // checkDamagedHeader damages the newer header. Old is what was at its place before.
 func checkDamagedHeader(t *testing.T, damage func(header, old []byte)) {
-	path := filepath.Join(t.TempDir(), "relayers.db")
-	store := open(t, path)
+	store, path := openTemp(t)
 	before := read(t, path)
 	for _, id := range []string{"1", "2", "first", "last"} {
 		must(t, create(t, store, relayer.Record{ID: id})())
@@ -251,7 +243,6 @@ func checkDamagedHeader(t *testing.T, damage func(header, old []byte)) {
 	write(t, path, whole)
 	var logged bytes.Buffer
 	store = open(t, path, bolt.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))))
-	defer store.Close()
 	wantIDs(t, store, []string{"1", "2", "first"})
 	if text := logged.String(); strings.Count(text, "a header of the file is invalid") != 1 {
 		t.Errorf("the log is %q, want the invalid header", text)
@@ -263,9 +254,7 @@ func checkDamagedHeader(t *testing.T, damage func(header, old []byte)) {
 	must(t, create(t, store, relayer.Record{ID: "next"})())
 	wantIDs(t, store, []string{"1", "2", "first", "next"})
 	wantSound(t, store)
-	if err := store.Close(); err != nil {
-		t.Error(err)
-	}
+	must(t, store.Close())
 	logged.Reset()
 	if err := open(t, path, bolt.WithLogger(slog.New(slog.NewTextHandler(&logged, nil)))).Close(); err != nil || logged.Len() > 0 {
 		t.Errorf("error %v, log %q", err, logged.String())
@@ -301,28 +290,21 @@ func newerHeader(whole []byte) int {
 func TestCheck_FileTruncatedMeanwhile(t *testing.T) {
 	path := writeTemp(t, wholeFile(t))
 	store := open(t, path)
-	defer store.Close()
 	whole := read(t, path)
 	ctx := newPausingContext(t)
-	checked := make(chan error, 1)
-	go func() { checked <- store.Check(ctx) }()
+	checked := inBackground(func() error { return store.Check(ctx) })
 	<-ctx.reached
 	must(t, os.Truncate(path, int64(2*os.Getpagesize())))
 	close(ctx.open)
 	wantError(t, <-checked, relayer.ErrCorrupt)
 	write(t, path, whole)
-	if err := create(t, store, relayer.Record{ID: "new"})(); !errors.Is(err, relayer.ErrCorrupt) {
-		t.Errorf("Create after the check: error is %v, want %v", err, relayer.ErrCorrupt)
-	}
+	wantError(t, create(t, store, relayer.Record{ID: "new"})(), relayer.ErrCorrupt)
 	wantSound(t, store)
-	if err := create(t, store, relayer.Record{ID: "new"})(); err != nil {
-		t.Errorf("Create after a check of the restored file: %v", err)
-	}
+	must(t, create(t, store, relayer.Record{ID: "new"})())
 }
 
 func TestCheck_ClosedStore(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "relayers.db")
-	store := open(t, path)
+	store, path := openTemp(t)
 	_ = store.Close()
 	wantError(t, store.Check(t.Context()), relayer.ErrUnavailable)
 	wantError(t, store.Backup(t.Context(), path+".copy"), relayer.ErrUnavailable)
@@ -333,19 +315,16 @@ func TestClose_CheckRunning(t *testing.T) {
 	path := writeTemp(t, wholeFile(t))
 	store := open(t, path)
 	ctx := newPausingContext(t)
-	checked, closed := make(chan error, 1), make(chan error, 1)
-	go func() { checked <- store.Check(ctx) }()
+	checked := inBackground(func() error { return store.Check(ctx) })
 	<-ctx.reached
-	go func() { closed <- store.Close() }()
+	closed := inBackground(store.Close)
 	// The check holds the write lock, so that Ready returns when Close has begun.
 	wantError(t, store.Ready(t.Context()), relayer.ErrUnavailable)
 	close(ctx.open)
 	if err := <-checked; !errors.Is(err, relayer.ErrUnavailable) || errors.Is(err, relayer.ErrCorrupt) {
 		t.Errorf("Check: error is %v, want only %v", err, relayer.ErrUnavailable)
 	}
-	if err := <-closed; err != nil {
-		t.Errorf("Close: %v", err)
-	}
+	must(t, <-closed)
 }
 
 func TestCheck_Canceled(t *testing.T) {
@@ -383,16 +362,7 @@ func TestCheck_WhileServing(t *testing.T) {
 
 func TestCheck_CanceledWhileWaiting(t *testing.T) {
 	store, g := openHeld(t, relayer.Record{ID: "first"})
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer cancel()
-	checked := make(chan error, 1)
-	go func() { checked <- store.Check(ctx) }()
-	select {
-	case err := <-checked:
-		wantError(t, err, context.DeadlineExceeded)
-	case <-time.After(10 * time.Second):
-		t.Error("the check still waits")
-	}
+	wantCancelable(t, store.Check)
 	g.release(t)
 }
 
@@ -516,7 +486,6 @@ type fileContent struct {
 func contentOf(t *testing.T, file []byte) fileContent {
 	t.Helper()
 	store := open(t, writeTemp(t, file))
-	defer store.Close()
 	records, _, err := list(t.Context(), store, page(0, 1000))
 	changes, historyErr := store.History(t.Context(), relayer.HistoryQuery{Limit: 1000})
 	if err != nil || historyErr != nil || len(changes) == 0 {

@@ -78,7 +78,8 @@ func corruptedChild(t *testing.T, kind, rest string) {
 	seed, err := strconv.ParseUint(number, 10, 64)
 	must(t, err)
 	path := writeTemp(t, read(t, whole))
-	store := open(t, path)
+	store, err := bolt.Open(t.Context(), path) // whose Close may fail
+	must(t, err)
 	load := startLoad(t, store, seed)
 	time.Sleep(10 * time.Millisecond)
 	var did string
@@ -99,8 +100,7 @@ func corruptedChild(t *testing.T, kind, rest string) {
 	ctx, cancel := context.WithTimeout(t.Context(), callTimeout)
 	defer cancel()
 	checkErr := store.Check(ctx)
-	closed := make(chan error, 1)
-	go func() { closed <- store.Close() }()
+	closed := inBackground(store.Close)
 	select {
 	case <-closed:
 	case <-time.After(5 * time.Second):

@@ -2,8 +2,6 @@ package bolt_test
 
 import (
 	"context"
-	"errors"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -18,16 +16,10 @@ func TestWatch_UnknownOutcome(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	changes := store.Watch(ctx, "")
-	if _, err := store.Get(ctx, "unknown"); !errors.Is(err, relayer.ErrNotFound) {
-		t.Errorf("before the recovery: error is %v, want %v", err, relayer.ErrNotFound)
-	}
+	wantError(t, errorOf(store.Get(ctx, "unknown")), relayer.ErrNotFound) // before the recovery
 	repair()
-	if err := store.Ready(ctx); err != nil {
-		t.Errorf("Ready: %v", err)
-	}
-	if _, err := store.Get(ctx, "unknown"); err != nil {
-		t.Errorf("after the recovery: %v", err)
-	}
+	must(t, store.Ready(ctx))
+	must(t, errorOf(store.Get(ctx, "unknown"))) // after the recovery
 	for change, err := range changes {
 		if change.Kind == relayer.ChangeHeartbeat {
 			continue
@@ -46,26 +38,18 @@ func TestClose_BackupRunning(t *testing.T) {
 }
 
 func closeInBackup(t *testing.T, changes int, want error) {
-	path := filepath.Join(t.TempDir(), "relayers.db")
-	store := open(t, path)
+	store, path := openTemp(t)
 	createAll(t, store, 0, changes)
 	paused := newPausingContext(t)
-	copied := make(chan error, 1)
-	go func() { copied <- store.Backup(paused, path+".copy") }()
+	copied := inBackground(func() error { return store.Backup(paused, path+".copy") })
 	<-paused.reached
-	if err := store.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := open(t, path, bolt.WithLockTimeout(0)).Close(); err != nil {
-		t.Error(err)
-	}
+	must(t, store.Close())
+	must(t, open(t, path, bolt.WithLockTimeout(0)).Close())
 	close(paused.open)
 	wantError(t, <-copied, want)
 	if want != nil {
 		wantNoOtherFiles(t, path)
 		return
 	}
-	if err := open(t, path+".copy").Close(); err != nil {
-		t.Error(err)
-	}
+	must(t, open(t, path+".copy").Close())
 }

@@ -27,11 +27,7 @@ func smallDisk(t *testing.T, size string) string {
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
 		t.Skipf("mounting a file system needs privileges: %v", err)
 	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(dir, 0); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must(t, syscall.Unmount(dir, 0)) })
 	return dir
 }
 
@@ -41,7 +37,6 @@ func TestWrite_FullDiskIsNotVerified(t *testing.T) {
 	dir := smallDisk(t, "12m")
 	path, ballast := filepath.Join(dir, "relayers.db"), filepath.Join(dir, "ballast")
 	store := open(t, path)
-	defer store.Close()
 	createAll(t, store, 0, 2000)
 	size := int64(len(read(t, path)))
 	file, err := os.Create(ballast)
@@ -52,9 +47,8 @@ func TestWrite_FullDiskIsNotVerified(t *testing.T) {
 	_ = file.Close()
 	refuse := func() {
 		t.Helper()
-		if _, err := store.Create(t.Context(), relayer.Record{ID: "refused", Document: make([]byte, 1<<20)}); !errors.Is(err, relayer.ErrUnavailable) {
-			t.Fatalf("error %v, want %v", err, relayer.ErrUnavailable)
-		}
+		rec := relayer.Record{ID: "refused", Document: make([]byte, 1<<20)}
+		wantError(t, create(t, store, rec)(), relayer.ErrUnavailable)
 	}
 	refuse()
 	before := bytesRead(t)
@@ -83,14 +77,10 @@ func TestWrite_FullDisk(t *testing.T) {
 	path := filepath.Join(dir, "relayers.db")
 	fill(t, ballast, 2<<20)
 	writeToFullDisk(t, path, func(store *bolt.Store) {
-		if err := store.Ready(t.Context()); !errors.Is(err, relayer.ErrUnavailable) {
-			t.Errorf("Ready on a full disk: error is %v, want %v", err, relayer.ErrUnavailable)
-		}
+		wantError(t, store.Ready(t.Context()), relayer.ErrUnavailable)
 	}, func(store *bolt.Store) {
 		must(t, os.Remove(ballast))
-		if err := store.Ready(t.Context()); err != nil {
-			t.Errorf("Ready after room was made: %v", err)
-		}
+		must(t, store.Ready(t.Context()))
 	})
 }
 
@@ -111,7 +101,6 @@ func TestReady_DirectoryNotWritable(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "relayers.db")
 	store := open(t, path)
-	defer store.Close()
 	fails := false
 	store.InterceptCommits(func(commit func() error) error {
 		if fails {
@@ -137,13 +126,9 @@ func TestReady_DirectoryNotWritable(t *testing.T) {
 	}
 	fails = true
 	wantCreateUnavailable(t, store)
-	if err := store.Ready(t.Context()); !errors.Is(err, relayer.ErrUnavailable) {
-		t.Errorf("Ready while commits fail: error is %v, want %v", err, relayer.ErrUnavailable)
-	}
+	wantError(t, store.Ready(t.Context()), relayer.ErrUnavailable) // while commits fail
 	fails = false
-	if err := store.Ready(t.Context()); err != nil {
-		t.Errorf("Ready: %v", err)
-	}
+	must(t, store.Ready(t.Context()))
 	wantIDs(t, store, []string{"before"})
 }
 
@@ -152,9 +137,7 @@ func TestOpen_RefusedFileIsClosed(t *testing.T) {
 	write(t, path, edited(t, wholeFile(t), func(tx *bbolt.Tx) error {
 		return tx.Bucket([]byte("meta")).Put([]byte("state"), make([]byte, 24))
 	}))
-	if _, err := bolt.Open(t.Context(), path); !errors.Is(err, relayer.ErrCorrupt) {
-		t.Fatalf("error is %v, want %v", err, relayer.ErrCorrupt)
-	}
+	wantError(t, errorOf(bolt.Open(t.Context(), path)), relayer.ErrCorrupt)
 	wantNoHandle(t, path)
 }
 
@@ -162,9 +145,8 @@ func TestOpen_RefusedFileIsClosed(t *testing.T) {
 func TestOpen_ChangedFileIsClosed(t *testing.T) {
 	whole := wholeFile(t)
 	path := writeTemp(t, whole)
-	if err := bolt.OpenAndCloseEngine(path, func() {}, func() { flipBits(t, path, whole, newerHeader(whole)+60, 1) }); !errors.Is(err, bolt.ErrLocked) {
-		t.Fatalf("error is %v, want %v", err, bolt.ErrLocked)
-	}
+	damage := func() { flipBits(t, path, whole, newerHeader(whole)+60, 1) }
+	wantError(t, bolt.OpenAndCloseEngine(path, func() {}, damage), bolt.ErrLocked)
 	wantNoHandle(t, path)
 }
 
@@ -204,7 +186,6 @@ func TestWrite_FileSizeLimit(t *testing.T) {
 		t.Fatalf("%v\n%s", err, output)
 	}
 	store := open(t, path)
-	defer store.Close()
 	wantSound(t, store)
 }
 
@@ -219,23 +200,15 @@ func limitedChild(t *testing.T, path string) {
 		must(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before))
 	})
 	store := open(t, path)
-	if err := store.Ready(t.Context()); err != nil {
-		t.Errorf("Ready: %v", err)
-	}
+	must(t, store.Ready(t.Context()))
 	limit.Cur = 2 * uint64(os.Getpagesize()) // the headers
 	must(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit))
 	wantCreateUnavailable(t, store)
-	if err := store.Ready(t.Context()); !errors.Is(err, relayer.ErrUnavailable) {
-		t.Errorf("Ready just after a commit failed: error is %v, want %v", err, relayer.ErrUnavailable)
-	}
-	if err := store.Close(); err != nil {
-		t.Error(err)
-	}
+	wantError(t, store.Ready(t.Context()), relayer.ErrUnavailable) // just after a commit failed
+	must(t, store.Close())
 	limit.Cur = 1
 	must(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit))
-	if _, err := bolt.Open(t.Context(), path); !errors.Is(err, syscall.EFBIG) {
-		t.Errorf("Open of a file that cannot be written: error is %v, want %v", err, syscall.EFBIG)
-	}
+	wantError(t, errorOf(bolt.Open(t.Context(), path)), syscall.EFBIG)
 }
 
 // writeToFullDisk writes until the disk is full and for some time after that, makes room
@@ -268,9 +241,9 @@ func writeToFullDisk(t *testing.T, path string, whileFull, makeRoom func(*bolt.S
 	wantSound(t, store)
 	must(t, store.Close())
 	store = open(t, path)
-	defer store.Close()
 	kept.compare(t, store)
 	wantSound(t, store)
+	must(t, store.Close())
 }
 
 // ledger records which writes were acknowledged.

@@ -20,11 +20,12 @@ import (
 	"github.com/go-relayer/relayer/store/bolt"
 )
 
-// open opens a store. The caller closes it.
+// open opens a store and closes it when the test ends.
 func open(t testing.TB, path string, opts ...bolt.Option) *bolt.Store {
 	t.Helper()
 	store, err := bolt.Open(t.Context(), path, opts...)
 	must(t, err)
+	t.Cleanup(func() { must(t, store.Close()) })
 	return store
 }
 
@@ -45,17 +46,11 @@ func wantError(t testing.TB, err, want error) {
 	}
 }
 
-// openTemp opens a store in a new directory and closes it when the test ends.
-func openTemp(t testing.TB) (*bolt.Store, string) {
+// openTemp opens a store in a new directory.
+func openTemp(t testing.TB, opts ...bolt.Option) (*bolt.Store, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "relayers.db")
-	store := open(t, path)
-	t.Cleanup(func() {
-		if err := store.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return store, path
+	return open(t, path, opts...), path
 }
 
 func create(t *testing.T, store *bolt.Store, rec relayer.Record) func() error {
@@ -121,10 +116,7 @@ func read(t *testing.T, path string) []byte {
 // flipBits restores one byte of a file except for the given bits, which it inverts.
 func flipBits(t *testing.T, path string, whole []byte, at int, bits byte) {
 	t.Helper()
-	file, err := os.OpenFile(path, os.O_RDWR, 0)
-	must(t, err)
-	_, err = file.WriteAt([]byte{whole[at] ^ bits}, int64(at))
-	must(t, errors.Join(err, file.Close()))
+	overwrite(t, path, int64(at), []byte{whole[at] ^ bits})
 }
 
 // edited returns the content of a file after a change through the engine.
@@ -176,8 +168,7 @@ func openGated(t *testing.T) (*bolt.Store, *gate) {
 
 // hold starts a write, whose commit holds the write lock until release.
 func (g *gate) hold(write func() error) {
-	g.held = make(chan error, 1)
-	go func() { g.held <- write() }()
+	g.held = inBackground(write)
 	<-g.reached
 }
 
@@ -186,9 +177,7 @@ func (g *gate) release(t *testing.T, others ...chan error) {
 	t.Helper()
 	close(g.open)
 	for _, result := range append(others, g.held) {
-		if err := <-result; err != nil {
-			t.Error(err)
-		}
+		must(t, <-result)
 	}
 }
 
@@ -220,15 +209,20 @@ func countCommits(store *bolt.Store) *atomic.Int32 {
 	return &commits
 }
 
+// inBackground runs a function and returns its error in a channel.
+func inBackground(do func() error) chan error {
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	return done
+}
+
 // enqueue starts writes and returns when they wait in the queue. Something else must hold the
 // write lock. Each channel receives the result of one write.
 func enqueue(t *testing.T, store *bolt.Store, writes ...func() error) (results []chan error) {
 	t.Helper()
 	before := store.Waiting()
 	for i, run := range writes {
-		result := make(chan error, 1)
-		go func() { result <- run() }()
-		results = append(results, result)
+		results = append(results, inBackground(run))
 		for store.Waiting() < before+i+1 {
 			time.Sleep(time.Millisecond)
 		}
@@ -362,8 +356,7 @@ func overwrite(t *testing.T, path string, at int64, content []byte) {
 // corruptibleFile returns a file with trees of several levels.
 func corruptibleFile(t *testing.T) []byte {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "corruptible.db")
-	store := open(t, path)
+	store, path := openTemp(t)
 	records := make([]relayer.Record, corruptibleRecords)
 	for i := range records {
 		records[i] = versionedRecord(i, 0)

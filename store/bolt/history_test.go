@@ -282,8 +282,7 @@ var updates = flag.Int("updates", 2000, "how many updates of one relayer TestHis
 // stays as large as the records, these changes and some free pages need.
 func TestHistory_BoundedFile(t *testing.T) {
 	const others, otherUpdates, keep, limit = 63, 5, 1000, 5 << 20
-	path := filepath.Join(t.TempDir(), "relayers.db")
-	store := open(t, path, bolt.WithHistory(keep, time.Hour))
+	store, path := openTemp(t, bolt.WithHistory(keep, time.Hour))
 	var done sync.WaitGroup
 	for writer := range others + 1 {
 		done.Go(func() {
@@ -322,8 +321,7 @@ func TestHistory_BoundedFile(t *testing.T) {
 
 func TestHistory_Age(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		path := filepath.Join(t.TempDir(), "relayers.db")
-		store := open(t, path, bolt.WithHistory(1000, time.Hour))
+		store, path := openTemp(t, bolt.WithHistory(1000, time.Hour))
 		writeChanges(t, store, 200)
 		time.Sleep(time.Hour + time.Second)
 		rec, err := store.Create(t.Context(), changed("new", 1))
@@ -345,8 +343,7 @@ func TestHistory_Age(t *testing.T) {
 
 // Without a history nothing is added to it, and what an earlier process added is pruned.
 func TestHistory_None(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "relayers.db")
-	store := open(t, path)
+	store, path := openTemp(t)
 	writeChanges(t, store, 200)
 	for _, none := range []bolt.Option{bolt.WithHistory(100, 0), bolt.WithHistory(0, time.Hour), bolt.WithHistory(0, 0)} {
 		must(t, store.Close())
@@ -372,8 +369,7 @@ func historyEntry(tx *bbolt.Tx, revision int) (key, value []byte) {
 // A damaged change whose ID is known is left out and logged. Everything else
 // goes on, and the change is deleted when it is the oldest of its relayer.
 func TestHistory_DamagedChanges(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "relayers.db")
-	store := open(t, path)
+	store, path := openTemp(t)
 	changes := writeChanges(t, store, 100)
 	must(t, store.Close())
 	write(t, path, edited(t, read(t, path), func(tx *bbolt.Tx) error {
@@ -388,7 +384,6 @@ func TestHistory_DamagedChanges(t *testing.T) {
 	}))
 	var logged bytes.Buffer
 	store = open(t, path, bolt.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))), bolt.WithHistory(100, time.Hour))
-	defer store.Close()
 	if text := logged.String(); strings.Count(text, "a change of the history is damaged") != 3 || strings.Contains(text, "document") {
 		t.Errorf("the log is %q", text)
 	}
@@ -403,7 +398,6 @@ func TestHistory_DamagedChanges(t *testing.T) {
 		t.Errorf("the log of the check is %q", logged.String())
 	}
 	backup := open(t, backUp(t, store))
-	defer backup.Close()
 	wantHistory(t, backup, relayer.HistoryQuery{Limit: 100}, sound)
 	later := continueHistory(t, store, changes[99].Record, 150)
 	wantHistory(t, store, relayer.HistoryQuery{Limit: 200}, later[50:])
@@ -504,8 +498,7 @@ func TestHistory_DamagedPages(t *testing.T) {
 // TestHistory_FreePage: the root of the history is listed as free, so that commits would
 // overwrite it.
 func TestHistory_FreePage(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "relayers.db")
-	store := open(t, path)
+	store, path := openTemp(t)
 	writeChanges(t, store, 100)
 	must(t, store.Close())
 	listAsFree(t, path, uint64(historyPages(t, read(t, path))[0]/os.Getpagesize()))
@@ -586,7 +579,6 @@ func TestHistory_DamagedWhileOpen(t *testing.T) {
 					keep = 100
 				}
 				store := open(t, path, bolt.WithHistory(keep, time.Hour))
-				defer store.Close()
 				at := test.at + 16 + 5 // a position in the table of elements
 				if !test.header {
 					at = test.at + bytes.Index(whole[test.at:], []byte(`{"document":`)) + 12
@@ -601,9 +593,7 @@ func TestHistory_DamagedWhileOpen(t *testing.T) {
 				if err := test.meet(store); !errors.Is(err, relayer.ErrCorrupt) || !errors.Is(err, relayer.ErrUnavailable) {
 					t.Fatalf("error is %v, want %v", err, relayer.ErrCorrupt)
 				}
-				if err := write(store); !errors.Is(err, relayer.ErrCorrupt) {
-					t.Errorf("a write: error is %v, want %v", err, relayer.ErrCorrupt)
-				}
+				wantError(t, write(store), relayer.ErrCorrupt)
 				wantError(t, store.Check(t.Context()), relayer.ErrCorrupt)
 				flipBits(t, path, whole, at, 0)
 				wantSound(t, store)

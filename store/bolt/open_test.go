@@ -169,9 +169,7 @@ func TestOpen_LockTimeout(t *testing.T) {
 	if waited := time.Since(start); waited < 50*time.Millisecond {
 		t.Errorf("gave up after %v", waited)
 	}
-	if _, err := store.Create(t.Context(), relayer.Record{ID: "one"}); err != nil {
-		t.Errorf("Create after a refused open: %v", err)
-	}
+	must(t, errorOf(store.Create(t.Context(), relayer.Record{ID: "one"})))
 }
 
 func TestOpen_WaitsForLock(t *testing.T) {
@@ -335,8 +333,7 @@ func writeTemp(t *testing.T, content []byte) string {
 
 // Above 100,000 relayers the progress of Open is logged.
 func TestOpen_LogsProgress(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "relayers.db")
-	store := open(t, path)
+	store, path := openTemp(t)
 	records := make([]relayer.Record, 100_001)
 	for i := range records {
 		records[i] = relayer.Record{ID: numbered(i).ID, Revision: 1}

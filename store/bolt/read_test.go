@@ -18,8 +18,7 @@ import (
 // amount in its document.
 func flippedFile(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "relayers.db")
-	store := open(t, path)
+	store, path := openTemp(t)
 	for i := range 50 {
 		rec := relayer.Record{ID: fmt.Sprintf("id-%02d", i), Document: fmt.Appendf(nil, `{"gas_price_cap":10000000%02d}`, i)}
 		must(t, errorOf(store.Create(t.Context(), rec)))
@@ -35,20 +34,9 @@ func flippedFile(t *testing.T) string {
 	return path
 }
 
-func flippedRecord(t *testing.T) *bolt.Store {
-	t.Helper()
-	store := open(t, flippedFile(t))
-	t.Cleanup(func() {
-		if err := store.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return store
-}
-
 // A damaged record is not rewritten, and a delete removes it.
 func TestChecksum_DamagedRecordIsDeleted(t *testing.T) {
-	store := flippedRecord(t)
+	store := open(t, flippedFile(t))
 	_, err := store.Update(t.Context(), relayer.Record{ID: "id-07", Revision: 8, Document: []byte("{}")})
 	wantCorrupt(t, "Update", err, `"id-07"`)
 	wantError(t, create(t, store, relayer.Record{ID: "id-07"})(), relayer.ErrExists)
@@ -130,17 +118,12 @@ func TestRead_OnlyDurableCommits(t *testing.T) {
 		<-synced
 		return err
 	})
-	result := make(chan error, 1)
-	go func() { result <- create(t, store, relayer.Record{ID: "new"})() }()
+	result := inBackground(create(t, store, relayer.Record{ID: "new"}))
 	<-committed
-	if _, err := store.Get(t.Context(), "new"); !errors.Is(err, relayer.ErrNotFound) {
-		t.Errorf("Get before the commit returned: error is %v, want %v", err, relayer.ErrNotFound)
-	}
+	wantError(t, errorOf(store.Get(t.Context(), "new")), relayer.ErrNotFound) // before the commit returned
 	close(synced)
 	must(t, <-result)
-	if _, err := store.Get(t.Context(), "new"); err != nil {
-		t.Errorf("Get after the commit returned: %v", err)
-	}
+	must(t, errorOf(store.Get(t.Context(), "new")))
 }
 
 // A record was overwritten while the file was closed.
@@ -151,7 +134,6 @@ func TestRead_DamagedRecord(t *testing.T) {
 	})
 	write(t, path, content)
 	store := open(t, path)
-	defer store.Close()
 	wantDamaged := func(what string, err error) {
 		t.Helper()
 		if !errors.Is(err, relayer.ErrUnavailable) || !errors.Is(err, relayer.ErrCorrupt) {
@@ -194,20 +176,16 @@ func TestRead_DamagedRecord(t *testing.T) {
 	other := numbered(8)
 	other.Revision = 9
 	_, updateErr := store.Update(t.Context(), other)
-	if err := errors.Join(updateErr, create(t, store, relayer.Record{ID: "new"})(), store.Ready(t.Context())); err != nil {
-		t.Errorf("next to a damaged record: %v", err)
-	}
+	// Next to a damaged record.
+	must(t, errors.Join(updateErr, create(t, store, relayer.Record{ID: "new"})(), store.Ready(t.Context())))
 }
 
 // The file is truncated while the store is open: reads go on from memory.
 func TestRead_FileTruncated(t *testing.T) {
 	path := writeTemp(t, wholeFile(t))
 	store := open(t, path)
-	defer store.Close()
 	must(t, os.Truncate(path, int64(2*os.Getpagesize())))
-	if _, err := store.Get(t.Context(), numbered(1).ID); err != nil {
-		t.Errorf("Get: error is %v", err)
-	}
+	must(t, errorOf(store.Get(t.Context(), numbered(1).ID)))
 	if recs, _, err := list(t.Context(), store, page(0, 300)); err != nil || len(recs) != 300 {
 		t.Errorf("List: %d records, error %v", len(recs), err)
 	}

@@ -43,28 +43,16 @@ func TestCommit_Fails(t *testing.T) {
 	}
 }
 
-// The commit is in the file, its sync failed, and so did the recovery.
-func TestCommit_RecoveryFails(t *testing.T) {
-	store, path, repair := failedRecovery(t)
-	repair()
-	wantRecovered(t, store, path, "before", "unknown")
-}
-
 // wantRecovered creates the record after, and fails unless the store then is sound and
 // holds exactly the given records and that one, also after reopening.
 func wantRecovered(t *testing.T, store *bolt.Store, path string, ids ...string) {
 	t.Helper()
-	if err := create(t, store, relayer.Record{ID: "after"})(); err != nil {
-		t.Errorf("the store does not work again: %v", err)
-	}
+	must(t, create(t, store, relayer.Record{ID: "after"})()) // the store works again
 	ids = append(ids, "after")
 	wantIDs(t, store, ids)
 	wantSound(t, store)
-	if err := store.Close(); err != nil {
-		t.Error(err)
-	}
+	must(t, store.Close())
 	again := open(t, path)
-	defer again.Close()
 	wantIDs(t, again, ids)
 	wantSound(t, again)
 }
@@ -118,7 +106,6 @@ func createOtherStore(t *testing.T, path string) {
 func wantOtherStore(t *testing.T, path string) {
 	t.Helper()
 	store := open(t, path)
-	defer store.Close()
 	wantIDs(t, store, []string{"other"})
 }
 
@@ -128,7 +115,6 @@ func TestRecovery_ChangedDirectory(t *testing.T) {
 	createOtherStore(t, filepath.Join(there, "relayers.db"))
 	t.Chdir(here)
 	store := open(t, "relayers.db")
-	defer store.Close()
 	failCommit(store, 2, failSync)
 	must(t, create(t, store, relayer.Record{ID: "before"})())
 	t.Chdir(there)
@@ -148,7 +134,6 @@ func failedRecovery(t *testing.T, opts ...bolt.Option) (store *bolt.Store, path 
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "relayers.db")
 	store = open(t, path, opts...)
-	t.Cleanup(func() { _ = store.Close() })
 	var whole []byte
 	failCommit(store, 2, func(commit func() error) error {
 		err := commit()
@@ -165,13 +150,11 @@ func failedRecovery(t *testing.T, opts ...bolt.Option) (store *bolt.Store, path 
 // After a recovery that failed, reads go on, without the write in doubt, and the next write
 // retries it.
 func TestRecovery_RetriedByWrite(t *testing.T) {
-	store, _, repair := failedRecovery(t)
+	store, path, repair := failedRecovery(t)
 	wantCreateUnavailable(t, store)
 	wantIDs(t, store, []string{"before"})
 	repair()
-	must(t, create(t, store, relayer.Record{ID: "after"})())
-	wantIDs(t, store, []string{"before", "unknown", "after"})
-	wantSound(t, store)
+	wantRecovered(t, store, path, "before", "unknown")
 }
 
 // The file has the commit before the one in doubt when it can be opened again.
@@ -205,8 +188,7 @@ func TestRecovery_OtherContent(t *testing.T) {
 // otherContent returns the file of a store that committed as often.
 func otherContent(t *testing.T, commits int) []byte {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "other.db")
-	store := open(t, path)
+	store, path := openTemp(t)
 	for i := range commits {
 		must(t, create(t, store, numbered(i))())
 	}
@@ -234,9 +216,7 @@ func TestRecovery_ContextEnds(t *testing.T) {
 	store, path := openTemp(t)
 	failCommit(store, 2, func(func() error) error { return errDisk })
 	must(t, create(t, store, relayer.Record{ID: "before"})())
-	if err := create(t, store, relayer.Record{ID: "failed"})(); !errors.Is(err, relayer.ErrUnavailable) {
-		t.Fatalf("error is %v, want %v", err, relayer.ErrUnavailable)
-	}
+	wantError(t, create(t, store, relayer.Record{ID: "failed"})(), relayer.ErrUnavailable)
 	wantError(t, errorOf(store.Create(newEndingContext(t, 2), relayer.Record{ID: "canceled"})), context.Canceled)
 	wantLocked(t, path)
 	must(t, create(t, store, relayer.Record{ID: "after"})())
@@ -260,9 +240,7 @@ func TestRecovery_FileStaysLocked(t *testing.T) {
 
 func wantLocked(t *testing.T, path string) {
 	t.Helper()
-	if _, err := bolt.Open(t.Context(), path, bolt.WithLockTimeout(0)); !errors.Is(err, bolt.ErrLocked) {
-		t.Errorf("error of a second Open is %v, want %v", err, bolt.ErrLocked)
-	}
+	wantError(t, errorOf(bolt.Open(t.Context(), path, bolt.WithLockTimeout(0))), bolt.ErrLocked)
 }
 
 // The ID of a free page is damaged, and then a commit fails. The engine would overwrite a page

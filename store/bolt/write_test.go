@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -68,28 +67,16 @@ func TestGroupCommit_LoneWrites(t *testing.T) {
 
 func TestWrite_CanceledWhileQueued(t *testing.T) {
 	store, g := openHeld(t, relayer.Record{ID: "first"})
-	ctx, cancel := context.WithCancel(t.Context())
-	results := enqueue(t, store, func() error { return errorOf(store.Create(ctx, relayer.Record{ID: "second"})) })
-	cancel()
-	select {
-	case err := <-results[0]:
-		wantError(t, err, context.Canceled)
-	case <-time.After(10 * time.Second):
-		t.Fatal("the canceled write still waits")
-	}
+	wantCancelable(t, createLate(store))
 	g.release(t)
-	must(t, create(t, store, relayer.Record{ID: "third"})())
-	if _, err := store.Get(t.Context(), "second"); !errors.Is(err, relayer.ErrNotFound) {
-		t.Errorf("Get of the canceled record: error is %v", err)
-	}
+	wantNotCreated(t, store)
 }
 
 // Once its commit has begun, a write returns its real result.
 func TestWrite_CanceledDuringCommit(t *testing.T) {
 	store, g := openGated(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	result := make(chan error, 1)
-	go func() { result <- errorOf(store.Create(ctx, relayer.Record{ID: "one"})) }()
+	result := inBackground(func() error { return errorOf(store.Create(ctx, relayer.Record{ID: "one"})) })
 	<-g.reached
 	cancel()
 	select {
@@ -98,15 +85,12 @@ func TestWrite_CanceledDuringCommit(t *testing.T) {
 	case <-time.After(50 * time.Millisecond):
 	}
 	close(g.open)
-	if err := <-result; err != nil {
-		t.Errorf("the write was committed, and its error is %v", err)
-	}
+	must(t, <-result) // it was committed
 	must(t, errorOf(store.Get(t.Context(), "one")))
 }
 
 func TestClose_AcceptedWrites(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "relayers.db")
-	store := open(t, path)
+	store, path := openTemp(t)
 	g := newGate()
 	store.InterceptCommits(g.through)
 	g.hold(create(t, store, relayer.Record{ID: "first"}))
@@ -129,7 +113,6 @@ func TestClose_AcceptedWrites(t *testing.T) {
 		must(t, <-closed)
 	}
 	store = open(t, path)
-	defer store.Close()
 	if _, total, err := list(t.Context(), store, page(0, 0)); err != nil || total != 3 {
 		t.Errorf("total is %d, want 3; error %v", total, err)
 	}
@@ -150,17 +133,14 @@ func (c slowContext) Done() <-chan struct{} {
 
 // Close commits an accepted write whose caller is not scheduled.
 func TestClose_WriteOfSlowCaller(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "relayers.db")
-	store := open(t, path)
+	store, path := openTemp(t)
 	ctx := slowContext{t.Context(), make(chan struct{}, 10), make(chan struct{})}
-	result := make(chan error, 1)
-	go func() { result <- errorOf(store.Create(ctx, relayer.Record{ID: "accepted"})) }()
+	result := inBackground(func() error { return errorOf(store.Create(ctx, relayer.Record{ID: "accepted"})) })
 	<-ctx.reached
 	must(t, store.Close())
 	close(ctx.open)
 	must(t, <-result)
 	store = open(t, path)
-	defer store.Close()
 	wantIDs(t, store, []string{"accepted"})
 }
 
@@ -219,9 +199,7 @@ func TestWrite_FileNotAtItsPath(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			store, path := openTemp(t)
 			must(t, create(t, store, relayer.Record{ID: "before"})())
-			if err := store.Ready(t.Context()); err != nil {
-				t.Errorf("Ready before: %v", err)
-			}
+			must(t, store.Ready(t.Context()))
 			must(t, test.move(path))
 			for call, err := range map[string]error{
 				"Create": create(t, store, relayer.Record{ID: "after"})(),
@@ -242,37 +220,36 @@ func TestWrite_CanceledDuringCheck(t *testing.T) {
 	store, _ := openTemp(t)
 	must(t, create(t, store, relayer.Record{ID: "before"})())
 	ctx := newPausingContext(t)
-	checked := make(chan error, 1)
-	go func() { checked <- store.Check(ctx) }()
+	checked := inBackground(func() error { return store.Check(ctx) })
 	<-ctx.reached
-	wantCancelable(t, store)
+	wantCancelable(t, createLate(store))
 	close(ctx.open)
 	must(t, <-checked)
 	wantNotCreated(t, store)
 }
 
-// wantCancelable fails unless a write returns as soon as its context ends. The write must
-// have to wait.
-func wantCancelable(t *testing.T, store *bolt.Store) {
+// wantCancelable fails unless a call returns as soon as its context ends. The call must have to wait.
+func wantCancelable(t *testing.T, call func(ctx context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	result := make(chan error, 1)
-	go func() { result <- errorOf(store.Create(ctx, relayer.Record{ID: "late"})) }()
+	result := inBackground(func() error { return call(ctx) })
 	select {
 	case err := <-result:
 		wantError(t, err, context.DeadlineExceeded)
 	case <-time.After(5 * time.Second):
-		t.Error("the write still waits")
+		t.Error("the call still waits")
 	}
+}
+
+func createLate(store *bolt.Store) func(ctx context.Context) error {
+	return func(ctx context.Context) error { return errorOf(store.Create(ctx, relayer.Record{ID: "late"})) }
 }
 
 func wantNotCreated(t *testing.T, store *bolt.Store) {
 	t.Helper()
 	must(t, create(t, store, relayer.Record{ID: "after"})())
-	if _, err := store.Get(t.Context(), "late"); !errors.Is(err, relayer.ErrNotFound) {
-		t.Errorf("Get of the canceled record: error is %v, want %v", err, relayer.ErrNotFound)
-	}
+	wantError(t, errorOf(store.Get(t.Context(), "late")), relayer.ErrNotFound)
 }
 
 // A page whose damaged header counts two billion overflow pages can make the engine run
@@ -289,7 +266,6 @@ func TestWrite_DamagedPages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := writeTemp(t, whole)
 			store := open(t, path)
-			defer store.Close()
 			rec, err := store.Get(t.Context(), numbered(0).ID)
 			must(t, err)
 			flipBits(t, path, whole, flip.at, flip.bits)
@@ -299,14 +275,10 @@ func TestWrite_DamagedPages(t *testing.T) {
 				}
 			}
 			wantError(t, store.Check(t.Context()), relayer.ErrCorrupt)
-			if _, err := store.Get(t.Context(), numbered(7).ID); err != nil {
-				t.Errorf("Get: %v", err)
-			}
+			must(t, errorOf(store.Get(t.Context(), numbered(7).ID)))
 			flipBits(t, path, whole, flip.at, 0)
 			wantSound(t, store)
-			if _, err := store.Update(t.Context(), rec); err != nil {
-				t.Errorf("Update of sound pages: %v", err)
-			}
+			must(t, errorOf(store.Update(t.Context(), rec))) // of sound pages
 		})
 	}
 }
@@ -322,17 +294,14 @@ func TestWrite_FileReplacedAndRestored(t *testing.T) {
 	wantIDs(t, store, []string{"before"})
 	wantOtherStore(t, path)
 	must(t, os.Rename(aside, path))
-	if err := create(t, store, relayer.Record{ID: "after"})(); err != nil {
-		t.Errorf("Create with the file back at its path: %v", err)
-	}
+	must(t, create(t, store, relayer.Record{ID: "after"})()) // with the file back at its path
 	wantIDs(t, store, []string{"before", "unknown", "after"})
 }
 
 // The file gets the content of another store between two writes.
 func TestWrite_OtherContent(t *testing.T) {
 	for commits := range 4 {
-		path := filepath.Join(t.TempDir(), "relayers.db")
-		store := open(t, path)
+		store, path := openTemp(t)
 		must(t, create(t, store, relayer.Record{ID: "before"})())
 		overwrite(t, path, 0, otherContent(t, commits))
 		isSameHeader := commits == 1

@@ -105,8 +105,7 @@ func TestCheck_ImportAfterDelete(t *testing.T) {
 // some duration.
 func TestCheck_StatementTimeout(t *testing.T) {
 	t.Parallel()
-	schema := schemaName()
-	admin := newPool(t, server.ConnString())
+	admin, schema := newAdmin(t)
 	create(t, openOn(t, admin, postgres.WithSchema(schema)), record("one"))
 	execute(t, admin,
 		fmt.Sprintf(`ALTER TABLE %s.postings RENAME TO stored`, schema),

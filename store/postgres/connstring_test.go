@@ -199,9 +199,7 @@ func TestOpen_Unreachable(t *testing.T) {
 			if isFault := strings.HasPrefix(what, "unknown"); err == nil || errors.Is(err, relayer.ErrUnavailable) == isFault || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("error %v, want %s, and ErrUnavailable: %t", err, c.says, !isFault)
 			}
-			if took := time.Since(begun); took > slack {
-				t.Errorf("it took %v", took)
-			}
+			wantWithin(t, "it", begun, slack)
 			wantNoDriver(t, what, err)
 		})
 	}
@@ -237,9 +235,7 @@ func TestOptions_OutOfRange(t *testing.T) {
 	const longest = time.Duration(1<<63 - 1)
 	store := open(t, newSchema(), postgres.WithConnectTimeout(longest), postgres.WithTimeout(longest), postgres.WithChangeRetention(longest))
 	rec := create(t, store, record("one"))
-	if got := get(t, store, "one"); !same(got, rec) {
-		t.Errorf("got %+v, want %+v", got, rec)
-	}
+	wantStored(t, store, rec)
 }
 
 // TestOpen_PasswordFileChanged changes the password of a role and the file that has it, while a

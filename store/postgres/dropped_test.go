@@ -54,12 +54,8 @@ func TestWrite_DroppedByTrigger(t *testing.T) {
 			}
 			claiming := record("two")
 			claiming.Claim = one.Claim
-			if _, err := store.Create(t.Context(), claiming); !errors.Is(err, relayer.ErrClaimed) {
-				t.Errorf("create with the claim of another: error %v, want ErrClaimed", err)
-			}
-			if got := get(t, store, one.ID); !same(got, one) {
-				t.Errorf("got %+v, want %+v", got, one)
-			}
+			wantError(t, errorOf(store.Create(t.Context(), claiming)), relayer.ErrClaimed)
+			wantStored(t, store, one)
 			wantConsistent(t, store)
 		})
 	}
@@ -72,8 +68,7 @@ func TestReady_RowLevelSecurity(t *testing.T) {
 	for _, table := range []string{"relayers", "changes", "postings", "state", "pruning"} {
 		t.Run(table, func(t *testing.T) {
 			t.Parallel()
-			schema := schemaName()
-			admin := newPool(t, server.ConnString())
+			admin, schema := newAdmin(t)
 			one := create(t, openOn(t, admin, postgres.WithSchema(schema)), record("one"))
 			store := openAt(t, limitedTo(t, schema, "GRANT ALL ON ALL TABLES"), postgres.WithSchema(schema))
 			must(t, store.Ready(t.Context()))

@@ -80,9 +80,7 @@ func upgradeUnderWriters(t *testing.T, stores [2]*postgres.Store, upgrade func()
 	writing.Wait()
 	for i := range acknowledged {
 		for _, rec := range acknowledged[i] {
-			if got := get(t, stores[0], rec.ID); !same(got, rec) {
-				t.Errorf("writer %d: stored %v, acknowledged %v", i, got, rec)
-			}
+			wantStored(t, stores[0], rec)
 		}
 	}
 	return errs
@@ -158,7 +156,5 @@ func TestNewerSchema_RemovedFunctions(t *testing.T) {
 		}
 	}
 	changes.wantEnd(t)
-	if got := get(t, store, "one"); !same(got, one) {
-		t.Errorf("got %v, want %v", got, one)
-	}
+	wantStored(t, store, one)
 }

@@ -33,8 +33,8 @@ func past(t *testing.T, store *postgres.Store, query relayer.HistoryQuery) strin
 // TestHistory_Retention: the feed loses changes that the history retains.
 func TestHistory_Retention(t *testing.T) {
 	t.Parallel()
-	name := schemaName()
-	admin, schema := newPool(t, server.ConnString()), postgres.WithSchema(name)
+	admin, name := newAdmin(t)
+	schema := postgres.WithSchema(name)
 	store := open(t, schema)
 	rec := create(t, store, record("one"))
 	rec = update(t, store, with(rec, "", "another"))
@@ -59,8 +59,8 @@ func TestHistory_Retention(t *testing.T) {
 func TestHistory_RetentionOfDatabase(t *testing.T) {
 	t.Parallel()
 	const year = 365 * 24 * time.Hour
-	name := schemaName()
-	admin, schema := newPool(t, server.ConnString()), postgres.WithSchema(name)
+	admin, name := newAdmin(t)
+	schema := postgres.WithSchema(name)
 	retention := func() string {
 		return queryOne[string](t, admin, `SELECT concat_ws(' ', feed_age, history_age, history_changes) FROM `+name+`.pruning`)
 	}
@@ -133,8 +133,8 @@ func TestHistory_FlappingRelayer(t *testing.T) {
 	t.Parallel()
 	const keep, others = 1000, 20
 	step := min(*flaps/2, 10_000)
-	name := schemaName()
-	admin, schema := newPool(t, server.ConnString()), postgres.WithSchema(name)
+	admin, name := newAdmin(t)
+	schema := postgres.WithSchema(name)
 	store := open(t, schema)
 	for i := range others {
 		rec := create(t, store, record(numbered(i)))

@@ -18,8 +18,7 @@ import (
 // refused.
 func TestClose_WaitsForAcceptedWrites(t *testing.T) {
 	t.Parallel()
-	schema := schemaName()
-	admin := newPool(t, server.ConnString())
+	admin, schema := newAdmin(t)
 	store, err := postgres.Open(t.Context(), server.ConnString(), longTimeouts, postgres.WithSchema(schema))
 	must(t, err)
 	release := holdWriteLock(t, admin, schema)
@@ -50,9 +49,7 @@ func TestClose_WaitsForAcceptedWrites(t *testing.T) {
 	for range many {
 		must(t, <-ends)
 	}
-	if _, total, err := list(t.Context(), open(t, postgres.WithSchema(schema)), relayer.StoreQuery{}); total != many || err != nil {
-		t.Errorf("%d relayers, error %v, want %d", total, err, many)
-	}
+	wantTotal(t, open(t, postgres.WithSchema(schema)), many)
 }
 
 // TestClose_ServerHangs closes a Store, but not its pool, whose Close is up to the
@@ -61,9 +58,7 @@ func TestClose_ServerHangs(t *testing.T) {
 	t.Parallel()
 	server := pgserver.Start(t)
 	pool := newPool(t, server.ConnString())
-	store := openImpatient(t, func() (*postgres.Store, error) {
-		return postgres.New(t.Context(), pool, postgres.WithTimeout(2*time.Second), postgres.WithConnectTimeout(2*time.Second))
-	})
+	store := openImpatientOn(t, pool, postgres.WithTimeout(2*time.Second), postgres.WithConnectTimeout(2*time.Second))
 	createSettled(t, store, record("one"))
 	watch(t, store)
 	must(t, server.Pause())
@@ -71,9 +66,7 @@ func TestClose_ServerHangs(t *testing.T) {
 	time.Sleep(50 * time.Millisecond)
 	begun := time.Now()
 	must(t, store.Close())
-	if took := time.Since(begun); took > 4*time.Second+slack {
-		t.Errorf("Close took %v", took)
-	}
+	wantWithin(t, "Close", begun, 4*time.Second+slack)
 	wantError(t, <-pending, relayer.ErrUnavailable)
 	must(t, server.Continue())
 }
@@ -96,15 +89,11 @@ func TestReads_CanceledContext(t *testing.T) {
 		if err := reads[name](ctx); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, relayer.ErrUnavailable) {
 			t.Errorf("%s: %v, want the context's error", name, err)
 		}
-		if took := time.Since(begun); took > slack {
-			t.Errorf("%s took %v", name, took)
-		}
+		wantWithin(t, name, begun, slack)
 		cancel()
 	}
 	release()
-	if got := get(t, store, "one"); !same(got, one) {
-		t.Errorf("got %v, want %v", got, one)
-	}
+	wantStored(t, store, one)
 	eventually(t, "all connections are released", func() bool { return pool.Stat().AcquiredConns() == 0 })
 }
 
@@ -112,7 +101,5 @@ func TestReads_CanceledContext(t *testing.T) {
 func TestReads_SuccessAtTimeout(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 0)
 	defer cancel()
-	if err := postgres.CauseOf(ctx, nil); err != nil {
-		t.Errorf("error %v", err)
-	}
+	must(t, postgres.CauseOf(ctx, nil))
 }

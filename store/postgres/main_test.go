@@ -103,9 +103,19 @@ func openAt(t testing.TB, connString string, options ...postgres.Option) *postgr
 
 // openImpatient opens a Store with short timeouts. On a busy machine they can expire although
 // the server works, so that what has to succeed is repeated.
-func openImpatient(t testing.TB, open func() (*postgres.Store, error)) *postgres.Store {
+func openImpatient(t testing.TB, connString string, options ...postgres.Option) *postgres.Store {
 	t.Helper()
-	store := untilAvailable(t, open)
+	options = append([]postgres.Option{longTimeouts}, options...)
+	store := untilAvailable(t, func() (*postgres.Store, error) { return postgres.Open(t.Context(), connString, options...) })
+	closeAtEnd(t, store)
+	return store
+}
+
+// openImpatientOn is openImpatient on a pool of the host application.
+func openImpatientOn(t testing.TB, pool *pgxpool.Pool, options ...postgres.Option) *postgres.Store {
+	t.Helper()
+	options = append([]postgres.Option{longTimeouts}, options...)
+	store := untilAvailable(t, func() (*postgres.Store, error) { return postgres.New(t.Context(), pool, options...) })
 	closeAtEnd(t, store)
 	return store
 }
@@ -133,11 +143,13 @@ func openOn(t testing.TB, pool *pgxpool.Pool, options ...postgres.Option) *postg
 }
 
 func closeAtEnd(t testing.TB, store *postgres.Store) {
-	t.Cleanup(func() {
-		if err := store.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must(t, store.Close()) })
+}
+
+// newAdmin returns a pool, and the name of a schema that does not exist yet.
+func newAdmin(t testing.TB) (admin *pgxpool.Pool, schema string) {
+	t.Helper()
+	return newPool(t, server.ConnString()), schemaName()
 }
 
 // newPool returns a pool of the host application.
@@ -237,6 +249,14 @@ func get(t testing.TB, store relayer.Store, id string) relayer.Record {
 	return rec
 }
 
+// wantStored fails unless a store returns a record.
+func wantStored(t testing.TB, store relayer.Store, want relayer.Record) {
+	t.Helper()
+	if got := get(t, store, want.ID); !same(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
 // same reports whether two records are equal, revision included. Imported records have no
 // sequence number before they are read.
 func same(a, b relayer.Record) bool {
@@ -259,6 +279,15 @@ func list(ctx context.Context, store relayer.Store, query relayer.StoreQuery) ([
 	return found.Records, found.Total, err
 }
 
+// wantTotal fails unless a store has a number of records.
+func wantTotal(t testing.TB, store relayer.Store, want int) {
+	t.Helper()
+	recs, total, err := list(t.Context(), store, relayer.StoreQuery{Limit: want + 1})
+	if len(recs) != want || total != want || err != nil {
+		t.Errorf("listed %d of %d, error %v, want %d", len(recs), total, err, want)
+	}
+}
+
 // eventually waits until a condition holds.
 func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
@@ -273,6 +302,14 @@ func within(t testing.TB, what string, limit time.Duration, holds func() bool) {
 			t.Fatalf("%s: not within %v", what, limit)
 		}
 		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// wantWithin fails if more time than the limit has passed.
+func wantWithin(t testing.TB, what string, begun time.Time, limit time.Duration) {
+	t.Helper()
+	if took := time.Since(begun); took > limit {
+		t.Errorf("%s took %v, want at most %v", what, took, limit)
 	}
 }
 

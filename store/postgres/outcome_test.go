@@ -107,9 +107,7 @@ func TestReads_ConnectionLost(t *testing.T) {
 	one := create(t, store, record("one"))
 	for _, f := range []fault{cut, dropAnswer} {
 		p.failFirst(f, "SELECT id", 2)
-		if got := get(t, store, "one"); !same(got, one) {
-			t.Errorf("got %+v, want %+v", got, one)
-		}
+		wantStored(t, store, one)
 		p.failFirst(f, "SELECT total", 2)
 		if recs, total, err := list(t.Context(), store, relayer.StoreQuery{Limit: 10}); err != nil || total != 1 || len(recs) != 1 || !same(recs[0], one) {
 			t.Errorf("listed %v of %d, error %v", recs, total, err)
@@ -194,9 +192,7 @@ func TestCreate_RepeatedDuringLateCommit(t *testing.T) {
 		t.Fatalf("the repeated create does not wait: %v", err)
 	default:
 	}
-	if _, err := witness.Get(t.Context(), "one"); !errors.Is(err, relayer.ErrNotFound) {
-		t.Fatalf("error %v, want ErrNotFound", err)
-	}
+	wantError(t, errorOf(witness.Get(t.Context(), "one")), relayer.ErrNotFound)
 	arrive()
 	wantError(t, <-again, relayer.ErrExists)
 	wantConsistent(t, witness)

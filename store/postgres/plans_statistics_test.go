@@ -122,14 +122,8 @@ func (s *plannedSchema) measure(t *testing.T, connString string, report func(cal
 	t.Helper()
 	pool := newPoolWith(t, connString, func(c *pgxpool.Config) { c.MaxConns = 1 }) // whose statistics can be flushed
 	store := openOn(t, pool, postgres.WithSchema(s.name))
-	list := func(query relayer.StoreQuery) {
-		if _, _, err := list(t.Context(), store, query); err != nil {
-			t.Fatal(err)
-		}
-	}
-	history := func(query relayer.HistoryQuery) {
-		must(t, errorOf(store.History(t.Context(), query)))
-	}
+	list := func(query relayer.StoreQuery) { must(t, errorOf(store.List(t.Context(), query))) }
+	history := func(query relayer.HistoryQuery) { must(t, errorOf(store.History(t.Context(), query))) }
 	made := func() relayer.Record {
 		s.calls++
 		rec := plannedRecord(s.size + s.calls)
@@ -172,9 +166,7 @@ func (s *plannedSchema) measure(t *testing.T, connString string, report func(cal
 			update(t, store, current)
 		}},
 		{name: "delete", prepare: func() { current = made() }, call: func() { remove(t, store, current) }},
-		{name: "last change", call: func() {
-			must(t, errorOf(store.LastPosition(t.Context())))
-		}},
+		{name: "last change", call: func() { must(t, errorOf(store.LastPosition(t.Context()))) }},
 		{name: "changes", prepare: func() { position, _ = store.LastPosition(t.Context()); made() }, call: func() {
 			must(t, store.ReadChanges(t.Context(), position))
 		}},
@@ -197,7 +189,5 @@ func (s *plannedSchema) measure(t *testing.T, connString string, report func(cal
 		}
 		report(c.name, least)
 	}
-	if err := store.Close(); err != nil {
-		t.Error(err)
-	}
+	must(t, store.Close())
 }

@@ -26,9 +26,7 @@ func TestPlans_SmallTables(t *testing.T) {
 		changes.want(t, relayer.ChangeUpdated, last)
 		get(t, store, last.ID)
 		for _, query := range []relayer.StoreQuery{{Limit: 10}, {Terms: [][]string{{"common"}}, IDs: []string{last.ID}, Limit: 10}} {
-			if _, _, err := list(t.Context(), store, query); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errorOf(store.List(t.Context(), query)))
 		}
 	}
 	for range 10 {
@@ -65,8 +63,7 @@ func TestPlans_SmallTables(t *testing.T) {
 func TestPlans_OldSnapshot(t *testing.T) {
 	t.Parallel()
 	const writes = 200
-	schema := schemaName()
-	admin := newPool(t, server.ConnString())
+	admin, schema := newAdmin(t)
 	// One connection, so that the test can ask for its statistics.
 	pool := newPoolWith(t, server.ConnString(), func(c *pgxpool.Config) { c.MaxConns = 1 })
 	store := openOn(t, pool, postgres.WithSchema(schema))

@@ -31,9 +31,7 @@ func TestProber_NoPrimary(t *testing.T) {
 	primary := pgserver.Start(t)
 	connString, logins := withDeadHost(t, primary)
 	const timeout = time.Second
-	store := openImpatient(t, func() (*postgres.Store, error) {
-		return postgres.Open(t.Context(), connString, longTimeouts, postgres.WithConnectTimeout(timeout))
-	})
+	store := openImpatient(t, connString, postgres.WithConnectTimeout(timeout))
 	rec := createSettled(t, store, record("one"))
 	must(t, primary.Stop())
 	logins.Store(0)

@@ -61,8 +61,7 @@ func TestPruning_DoesNotBlockWrites(t *testing.T) {
 func TestPruning_UnderLoad(t *testing.T) {
 	t.Parallel()
 	const writers, bound = 16, 1000
-	schema := schemaName()
-	admin := newPool(t, server.ConnString())
+	admin, schema := newAdmin(t)
 	stores := []*postgres.Store{open(t, postgres.WithSchema(schema), pruneSoon), open(t, postgres.WithSchema(schema), pruneSoon)}
 	var written atomic.Int64
 	var running sync.WaitGroup
@@ -93,16 +92,13 @@ func TestPruning_UnderLoad(t *testing.T) {
 
 func TestPruning_EndsWithClose(t *testing.T) {
 	t.Parallel()
-	schema := schemaName()
-	admin := newPool(t, server.ConnString())
+	admin, schema := newAdmin(t)
 	open(t, postgres.WithSchema(schema))
 	pruner, release := blockedPruner(t, admin, schema)
 	defer release()
 	begun := time.Now()
 	must(t, pruner.Close())
-	if took := time.Since(begun); took > waitLimit {
-		t.Errorf("Close took %v", took)
-	}
+	wantWithin(t, "Close", begun, waitLimit)
 }
 
 // TestPruning_OldSnapshot prunes while a long transaction keeps all deleted rows.
@@ -110,8 +106,7 @@ func TestPruning_EndsWithClose(t *testing.T) {
 func TestPruning_OldSnapshot(t *testing.T) {
 	t.Parallel()
 	const count = 20_000
-	schema := schemaName()
-	admin := newPool(t, server.ConnString())
+	admin, schema := newAdmin(t)
 	// One connection, so that the test can ask for its statistics.
 	pool := newPoolWith(t, server.ConnString(), func(config *pgxpool.Config) { config.MaxConns = 1 })
 	openOn(t, admin, postgres.WithSchema(schema))
@@ -133,8 +128,7 @@ func TestPruning_OldSnapshot(t *testing.T) {
 // default.
 func TestPruning_ReadOnlySessions(t *testing.T) {
 	t.Parallel()
-	schema := schemaName()
-	admin := newPool(t, server.ConnString())
+	admin, schema := newAdmin(t)
 	store := openAt(t, asRole(t, map[string]string{"default_transaction_read_only": "on", "lock_timeout": "1ms"}),
 		postgres.WithSchema(schema), pruneSoon)
 	create(t, store, record("kept"))

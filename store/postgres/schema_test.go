@@ -44,9 +44,7 @@ func TestSchema_ConcurrentSetup(t *testing.T) {
 			}
 			made++
 			create(t, store, record(numbered(made)))
-			if _, total, err := list(t.Context(), store, relayer.StoreQuery{}); total != made || err != nil {
-				t.Errorf("instance %d sees %d relayers, error %v", made, total, err)
-			}
+			wantTotal(t, store, made)
 			must(t, store.Close())
 		}
 	}
@@ -122,9 +120,7 @@ func TestWithSchema_Names(t *testing.T) {
 			}
 			closeAtEnd(t, store)
 			made := create(t, store, record("one"))
-			if got := get(t, store, "one"); !same(got, made) {
-				t.Errorf("got %+v, want %+v", got, made)
-			}
+			wantStored(t, store, made)
 		})
 	}
 }
@@ -162,8 +158,7 @@ func TestSchema_UnknownFormat(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			admin := newPool(t, server.ConnString())
-			schema := schemaName()
+			admin, schema := newAdmin(t)
 			if strings.HasPrefix(name, "ours") {
 				create(t, openOn(t, admin, postgres.WithSchema(schema)), record("one"))
 			} else {
@@ -210,9 +205,7 @@ func TestSchema_Public(t *testing.T) {
 	ours, theirs := newDatabase(t), newDatabase(t)
 	store := openAt(t, ours, postgres.WithSchema("public"))
 	made := create(t, store, record("one"))
-	if got := get(t, openAt(t, ours, postgres.WithSchema("public")), "one"); !same(got, made) {
-		t.Errorf("got %+v, want %+v", got, made)
-	}
+	wantStored(t, openAt(t, ours, postgres.WithSchema("public")), made)
 
 	pool := newPool(t, theirs)
 	execute(t, pool, "CREATE TABLE public.relayers (id serial, name text)", "INSERT INTO public.relayers (name) VALUES ('theirs')")
@@ -228,8 +221,7 @@ func TestSchema_Public(t *testing.T) {
 // TestSchema_RoleWithoutCreate has a role with only the documented grants.
 func TestSchema_RoleWithoutCreate(t *testing.T) {
 	t.Parallel()
-	admin := newPool(t, server.ConnString())
-	schema := schemaName()
+	admin, schema := newAdmin(t)
 	execute(t, admin, "CREATE ROLE "+schema+" LOGIN")
 	connString := parameter(t, server.ConnString(), "user", schema)
 	if _, err := postgres.Open(t.Context(), connString, longTimeouts, postgres.WithSchema(schema)); err == nil || errors.Is(err, relayer.ErrUnavailable) || !strings.Contains(err.Error(), "permission denied") {
@@ -251,9 +243,7 @@ func TestSchema_RoleWithoutCreate(t *testing.T) {
 	changes.want(t, relayer.ChangeCreated, rec)
 	rec = update(t, owner, rec)
 	changes.want(t, relayer.ChangeUpdated, rec)
-	if recs, total, err := list(t.Context(), store, relayer.StoreQuery{Limit: 10}); len(recs) != 1 || total != 1 || err != nil {
-		t.Errorf("listed %d of %d, error %v", len(recs), total, err)
-	}
+	wantTotal(t, store, 1)
 	remove(t, store, rec)
 	changes.want(t, relayer.ChangeDeleted, rec)
 	imported := record("two")

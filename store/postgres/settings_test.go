@@ -18,8 +18,7 @@ func TestCommit_Settings(t *testing.T) {
 	t.Parallel()
 	for set, want := range map[string]string{"off": "on", "on": "on", "local": "local", "remote_apply": "remote_apply"} {
 		t.Run(set, func(t *testing.T) {
-			schema := schemaName()
-			admin := newPool(t, server.ConnString())
+			admin, schema := newAdmin(t)
 			store := openAt(t, asRole(t, map[string]string{"synchronous_commit": set}), postgres.WithSchema(schema))
 			addTrigger(t, admin, schema, fmt.Sprintf(`
 				INSERT INTO %s.noted VALUES (concat_ws(' ', current_setting('synchronous_commit'), current_setting('statement_timeout')));`, schema))

@@ -81,9 +81,7 @@ func primaryRestarts(t *testing.T, primary, standby *pgserver.Server) {
 				t.Errorf("%s: %v", name, err)
 			}
 			rec = update(t, witness, rec)
-			if got := get(t, store, name); !same(got, rec) {
-				t.Errorf("%s: got %v, want %v", name, got, rec)
-			}
+			wantStored(t, store, rec)
 			remove(t, store, rec)
 		}
 	}
@@ -111,9 +109,7 @@ func standbyOnly(t *testing.T, primary, standby *pgserver.Server) {
 			if !errors.Is(err, relayer.ErrUnavailable) || !strings.HasSuffix(err.Error(), reason) {
 				t.Errorf("%s: error %v, want ErrUnavailable and the reason", name, err)
 			}
-			if took := time.Since(begun); took > slack {
-				t.Errorf("%s took %v", name, took)
-			}
+			wantWithin(t, name, begun, slack)
 			wantNoDriver(t, name, err)
 		})
 	}
@@ -129,9 +125,7 @@ func standbyOnly(t *testing.T, primary, standby *pgserver.Server) {
 	must(t, <-failed)
 	store := <-opened
 	closeAtEnd(t, store)
-	if got := get(t, store, "one"); !same(got, one) {
-		t.Errorf("got %v, want %v", got, one)
-	}
+	wantStored(t, store, one)
 	update(t, store, one)
 }
 
@@ -178,9 +172,7 @@ func connectionLedElsewhere(t *testing.T, primary, standby *pgserver.Server) {
 			conn.Release()
 		}
 		p.leadTo(primary.Socket())
-		if got := get(t, store, "one"); !same(got, one) {
-			t.Errorf("got %v, want %v", got, one)
-		}
+		wantStored(t, store, one)
 		one = update(t, store, one)
 	}
 	execute(t, onStandby, "SELECT pg_wal_replay_resume()")

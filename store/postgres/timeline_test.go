@@ -37,18 +37,14 @@ func TestTimeline_FormerPrimary(t *testing.T) {
 	witness := openAt(t, promoted.ConnString(), schema)
 	for name, store := range stores {
 		made := createSettled(t, store, record(name))
-		if got := get(t, witness, name); !same(got, made) {
-			t.Errorf("%s: created %v, the new primary has %v", name, made, got)
-		}
+		wantStored(t, witness, made)
 	}
 	for name, store := range stores {
 		if got := get(t, store, "before"); !same(got, before) {
 			t.Errorf("%s: got %v, want %v", name, got, before)
 		}
 		made := create(t, witness, record("after "+name))
-		if got := get(t, store, made.ID); !same(got, made) {
-			t.Errorf("%s: got %v, want %v", name, got, made)
-		}
+		wantStored(t, store, made)
 		wantOnce(t, changes[name], witness, name)
 	}
 	must(t, promoted.Stop())

@@ -22,14 +22,10 @@ import (
 // operations are the methods of a Store that return errors.
 func operations(store *postgres.Store) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
-		"Get": func(ctx context.Context) error { return errorOf(store.Get(ctx, "one")) },
-		"List": func(ctx context.Context) error {
-			_, _, err := list(ctx, store, relayer.StoreQuery{Limit: 10})
-			return err
-		},
+		"Get":  func(ctx context.Context) error { return errorOf(store.Get(ctx, "one")) },
+		"List": func(ctx context.Context) error { return errorOf(store.List(ctx, relayer.StoreQuery{Limit: 10})) },
 		"List of a selection": func(ctx context.Context) error {
-			_, _, err := list(ctx, store, relayer.StoreQuery{Terms: [][]string{{"common"}}, Limit: 10})
-			return err
+			return errorOf(store.List(ctx, relayer.StoreQuery{Terms: [][]string{{"common"}}, Limit: 10}))
 		},
 		"Create": func(ctx context.Context) error { return errorOf(store.Create(ctx, record("new"))) },
 		"Update": func(ctx context.Context) error {
@@ -55,9 +51,7 @@ func wantUnavailable(t *testing.T, store *postgres.Store, within time.Duration, 
 		all.Go(func() {
 			begun := time.Now()
 			err := call(context.Background())
-			if took := time.Since(begun); took > within {
-				t.Errorf("%s took %v, want at most %v", name, took, within)
-			}
+			wantWithin(t, name, begun, within)
 			if !errors.Is(err, relayer.ErrUnavailable) || errors.Is(err, relayer.ErrOutcomeUnknown) || !strings.HasSuffix(err.Error(), reason) {
 				t.Errorf("%s: %v, want ErrUnavailable and %q", name, err, reason)
 			}
@@ -108,8 +102,7 @@ func TestWrite_RefusedForEver(t *testing.T) {
 	} {
 		t.Run(code, func(t *testing.T) {
 			t.Parallel()
-			schema := schemaName()
-			admin := newPool(t, server.ConnString())
+			admin, schema := newAdmin(t)
 			one := create(t, openOn(t, admin, postgres.WithSchema(schema)), record("one"))
 			limited := limitedTo(t, schema, "GRANT ALL ON ALL TABLES")
 			if strings.Contains(prevent, "$") {
@@ -123,9 +116,7 @@ func TestWrite_RefusedForEver(t *testing.T) {
 			two.Text = secret // the server quotes the text as it is, and bytes in hexadecimal
 			_, err := store.Create(t.Context(), two)
 			wantFault(t, "Create", err, code)
-			if got := get(t, store, "one"); !same(got, one) {
-				t.Errorf("got %+v, want %+v", got, one)
-			}
+			wantStored(t, store, one)
 			if err := store.Ready(t.Context()); (err != nil) != (code == "42501") {
 				t.Errorf("Ready: error %v", err)
 			}
@@ -166,14 +157,10 @@ func TestServer_Killed(t *testing.T) {
 		}
 		wantNoDriver(t, "Open", err)
 		must(t, server.Restart())
-		if got := get(t, store, "one"); !same(got, one) {
-			t.Errorf("got %+v, want %+v", got, one)
-		}
+		wantStored(t, store, one)
 		one = update(t, store, one)
 	}
-	if recs, total, err := list(t.Context(), store, relayer.StoreQuery{Limit: 10}); len(recs) != 1 || total != 1 || err != nil {
-		t.Errorf("listed %d of %d, error %v; a failed write was carried out", len(recs), total, err)
-	}
+	wantTotal(t, store, 1) // no failed write was carried out
 	must(t, store.Check(t.Context()))
 }
 
@@ -195,9 +182,7 @@ func TestServer_RestartedUnderPool(t *testing.T) {
 		if round%2 == 0 {
 			one = update(t, store, one)
 		}
-		if got := get(t, store, "one"); !same(got, one) {
-			t.Errorf("got %+v, want %+v", got, one)
-		}
+		wantStored(t, store, one)
 		one = update(t, store, one)
 	}
 }
@@ -206,9 +191,7 @@ func TestServer_RestartedUnderPool(t *testing.T) {
 func TestPool_Exhausted(t *testing.T) {
 	t.Parallel()
 	pool := newPoolWith(t, server.ConnString(), func(config *pgxpool.Config) { config.MaxConns = 3 })
-	store := openImpatient(t, func() (*postgres.Store, error) {
-		return postgres.New(t.Context(), pool, longTimeouts, newSchema(), postgres.WithConnectTimeout(2*time.Second))
-	})
+	store := openImpatientOn(t, pool, newSchema(), postgres.WithConnectTimeout(2*time.Second))
 	one := createSettled(t, store, record("one"))
 	held := acquireAll(t, pool, 3)
 	wantUnavailable(t, store, slack, "")
@@ -265,9 +248,7 @@ func TestPool_FullOfReads(t *testing.T) {
 	stop()
 	reading.Wait()
 	release()
-	if got := get(t, store, "one"); !same(got, one) {
-		t.Errorf("got %+v, want %+v", got, one)
-	}
+	wantStored(t, store, one)
 	eventually(t, "all connections are released", func() bool { return pool.Stat().AcquiredConns() == 0 })
 }
 
@@ -277,9 +258,7 @@ func TestPool_ManyWaiting(t *testing.T) {
 	t.Parallel()
 	const timeout = 2 * time.Second
 	pool := newPoolWith(t, server.ConnString(), func(config *pgxpool.Config) { config.MaxConns = 1 })
-	store := openImpatient(t, func() (*postgres.Store, error) {
-		return postgres.New(t.Context(), pool, newSchema(), postgres.WithConnectTimeout(timeout), postgres.WithTimeout(time.Minute))
-	})
+	store := openImpatientOn(t, pool, newSchema(), postgres.WithConnectTimeout(timeout), postgres.WithTimeout(time.Minute))
 	conn, err := pool.Acquire(t.Context())
 	must(t, err)
 	defer conn.Release()
@@ -293,9 +272,7 @@ func TestPool_ManyWaiting(t *testing.T) {
 		}
 		writers.Wait()
 		// A dozen batches would fail one after the other.
-		if took := time.Since(began); took > 10*timeout {
-			t.Errorf("the last writer failed after %v", took)
-		}
+		wantWithin(t, "the last writer", began, 10*timeout)
 	}
 }
 
@@ -305,9 +282,7 @@ func TestServer_Hangs(t *testing.T) {
 	server := pgserver.Start(t)
 	const timeout = time.Second
 	openAt(t, server.ConnString()) // which creates the schema
-	store := openImpatient(t, func() (*postgres.Store, error) {
-		return postgres.Open(t.Context(), withPassword(server.ConnString()), longTimeouts, postgres.WithTimeout(timeout), postgres.WithConnectTimeout(timeout))
-	})
+	store := openImpatient(t, withPassword(server.ConnString()), postgres.WithTimeout(timeout), postgres.WithConnectTimeout(timeout))
 	witness := openAt(t, server.ConnString())
 	one := create(t, witness, record("one"))
 	for range 2 {
@@ -330,9 +305,7 @@ func TestServer_Hangs(t *testing.T) {
 		eventually(t, "the store goes on", func() bool { _, err := store.Get(t.Context(), "one"); return err == nil })
 		one = update(t, witness, one)
 	}
-	if recs, total, err := list(t.Context(), witness, relayer.StoreQuery{Limit: 10}); len(recs) != 1 || total != 1 || err != nil {
-		t.Errorf("listed %d of %d, error %v; a failed write was carried out", len(recs), total, err)
-	}
+	wantTotal(t, witness, 1) // no failed write was carried out
 	must(t, witness.Check(t.Context()))
 }
 
@@ -351,10 +324,7 @@ func TestConnect_PassingReasons(t *testing.T) {
 			p.cutAll()
 			for name, call := range map[string]func() error{
 				"Create": func() error { return errorOf(store.Create(context.Background(), record("one"))) },
-				"List": func() error {
-					_, _, err := list(context.Background(), store, relayer.StoreQuery{Limit: 10})
-					return err
-				},
+				"List":   func() error { return errorOf(store.List(context.Background(), relayer.StoreQuery{Limit: 10})) },
 			} {
 				p.refused.Store(0)
 				done := inBackground(call)

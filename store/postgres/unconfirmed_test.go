@@ -40,9 +40,7 @@ func writesRepeated(t *testing.T, primary, standby *pgserver.Server) {
 		schema := postgres.WithSchema(schemas[name])
 		patient[name] = openAt(t, primary.ConnString(), schema)
 		records[name] = w.prepare(t, patient[name])
-		stores[name] = openImpatient(t, func() (*postgres.Store, error) {
-			return postgres.Open(t.Context(), primary.ConnString(), longTimeouts, schema, postgres.WithTimeout(time.Second))
-		})
+		stores[name] = openImpatient(t, primary.ConnString(), schema, postgres.WithTimeout(time.Second))
 	}
 	must(t, standby.Stop())
 	var writing sync.WaitGroup
@@ -150,9 +148,7 @@ var repeatedWrites = map[string]repeatedWrite{
 func readsWithoutStandby(t *testing.T, primary, standby *pgserver.Server) {
 	schema := newSchema()
 	other := openAt(t, primary.ConnString(), schema)
-	store := openImpatient(t, func() (*postgres.Store, error) {
-		return postgres.Open(t.Context(), primary.ConnString(), longTimeouts, schema, postgres.WithTimeout(time.Second))
-	})
+	store := openImpatient(t, primary.ConnString(), schema, postgres.WithTimeout(time.Second))
 	two := create(t, other, record("two"))
 	must(t, standby.Stop())
 	wantUnknown(t, func() error { return errorOf(store.Create(t.Context(), record("one"))) })
@@ -198,9 +194,8 @@ func wantCanceledCommit(t *testing.T, primary, standby *pgserver.Server, level s
 	cancelCommits(t, admin)
 	wantError(t, <-created, relayer.ErrOutcomeUnknown)
 	must(t, standby.Restart())
-	if _, err := store.Create(context.Background(), record("one")); !errors.Is(err, relayer.ErrExists) {
-		t.Errorf("repeated with the standby back: error %v, want ErrExists", err)
-	}
+	// With the standby back.
+	wantError(t, errorOf(store.Create(context.Background(), record("one"))), relayer.ErrExists)
 }
 
 // The pool of a host can send a cancel request when a timeout passes.
@@ -210,9 +205,7 @@ func poolCancels(t *testing.T, primary, standby *pgserver.Server) {
 			return &pgconn.CancelRequestContextWatcherHandler{Conn: conn, DeadlineDelay: 5 * time.Second}
 		}
 	})
-	store := openImpatient(t, func() (*postgres.Store, error) {
-		return postgres.New(t.Context(), pool, longTimeouts, newSchema(), postgres.WithTimeout(2*time.Second))
-	})
+	store := openImpatientOn(t, pool, newSchema(), postgres.WithTimeout(2*time.Second))
 	must(t, standby.Stop())
 	wantUnknown(t, func() error { return errorOf(store.Create(context.Background(), record("one"))) })
 }

@@ -47,18 +47,12 @@ func TestWriteLock_CanceledContext(t *testing.T) {
 	queued := inBackground(func() error { return errorOf(store.Create(ctx, record("queued"))) })
 	awaitQueued(t, store, 1)
 	cancel()
-	if err := <-queued; !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v of a create in the queue, want the context's", err)
-	}
+	wantError(t, <-queued, context.Canceled)
 	release()
-	if err := <-sent; err != nil {
-		t.Errorf("error %v of a create that was sent", err)
-	}
+	must(t, <-sent)
 	get(t, store, "sent")
 	create(t, store, record("after"))
-	if _, err := store.Get(t.Context(), "queued"); !errors.Is(err, relayer.ErrNotFound) {
-		t.Errorf("the canceled create: error %v, want ErrNotFound", err)
-	}
+	wantError(t, errorOf(store.Get(t.Context(), "queued")), relayer.ErrNotFound)
 }
 
 // awaitQueued waits until writes wait in the queue of a Store.
@@ -98,9 +92,7 @@ func TestWriteLock_Timeout(t *testing.T) {
 	t.Parallel()
 	const timeout = 4 * time.Second
 	other, admin, schema := openWithAdmin(t)
-	store := openImpatient(t, func() (*postgres.Store, error) {
-		return postgres.Open(t.Context(), server.ConnString(), longTimeouts, postgres.WithSchema(schema), postgres.WithTimeout(timeout))
-	})
+	store := openImpatient(t, server.ConnString(), postgres.WithSchema(schema), postgres.WithTimeout(timeout))
 	one := create(t, other, record("one"))
 	release := holdWriteLock(t, admin, schema)
 	first := inBackground(func() error { return errorOf(store.Create(t.Context(), record("first"))) })
@@ -119,14 +111,10 @@ func TestWriteLock_Timeout(t *testing.T) {
 	for range many {
 		wantError(t, <-ends, relayer.ErrUnavailable)
 	}
-	if took := time.Since(begun); took > 2*timeout+slack {
-		t.Errorf("the writes took %v", took)
-	}
+	wantWithin(t, "the writes", begun, 2*timeout+slack)
 	release()
 	createSettled(t, store, record("after"))
-	if _, total, err := list(t.Context(), other, relayer.StoreQuery{}); total != 2 || err != nil {
-		t.Errorf("%d relayers, error %v, want 2", total, err)
-	}
+	wantTotal(t, other, 2)
 	wantConsistent(t, other)
 }
 
@@ -242,9 +230,7 @@ func TestWrite_RefusedInBatch(t *testing.T) {
 			}
 			must(t, <-first)
 			wantFault(t, "Create", <-bad, "P0001")
-			if _, total, err := list(t.Context(), store, relayer.StoreQuery{}); total != many+1 || err != nil {
-				t.Errorf("%d relayers, error %v, want %d", total, err, many+1)
-			}
+			wantTotal(t, store, many+1)
 			wantConsistent(t, store)
 		})
 	}

@@ -39,11 +39,18 @@ func otherValue(t testing.TB, id string, others ...string) keyring.Keyring {
 
 func parse(t testing.TB, text string) keyring.Keyring {
 	t.Helper()
-	ring, err := keyring.Parse([]byte(text))
-	if err != nil {
-		t.Fatal(err)
+	return must(keyring.Parse([]byte(text)))(t)
+}
+
+// must returns the first result of a call, or a function that fails the test with its error.
+func must[T any](value T, err error) func(t testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
 	}
-	return ring
 }
 
 func keyValue(text string) string {
@@ -54,39 +61,25 @@ func keyValue(text string) string {
 
 func on(t testing.TB, db relayer.Store, keys sealed.Keys, options ...sealed.Option) *sealed.Store {
 	t.Helper()
-	store, err := sealed.New(db, keys, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return store
+	return must(sealed.New(db, keys, options...))(t)
 }
 
 func create(t testing.TB, store relayer.Store, id, private string) relayer.Record {
 	t.Helper()
-	rec, err := store.Create(context.Background(), relayer.Record{ID: id, Document: []byte("{}"), Private: []byte(private), Note: []byte("note of " + id)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return rec
+	rec := relayer.Record{ID: id, Document: []byte("{}"), Private: []byte(private), Note: []byte("note of " + id)}
+	return must(store.Create(context.Background(), rec))(t)
 }
 
 func get(t testing.TB, store relayer.Store, id string) relayer.Record {
 	t.Helper()
-	rec, err := store.Get(context.Background(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rec := must(store.Get(context.Background(), id))(t)
 	rec.Private = append([]byte(nil), rec.Private...)
 	return rec
 }
 
 func mustUpdate(t testing.TB, store relayer.Store, rec relayer.Record) relayer.Record {
 	t.Helper()
-	updated, err := store.Update(context.Background(), rec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return updated
+	return must(store.Update(context.Background(), rec))(t)
 }
 
 func expectOpens(t testing.TB, store *sealed.Store, rec relayer.Record, want string) {

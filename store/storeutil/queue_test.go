@@ -55,16 +55,32 @@ func finish(batch []*storeutil.QueuedWrite[int], err error) {
 	}
 }
 
+// take takes a batch, compares it, and finishes its writes.
+func take(t *testing.T, q *storeutil.Queue[int], err error, want ...int) {
+	t.Helper()
+	batch := q.Take()
+	if got := values(batch); !slices.Equal(got, want) {
+		t.Errorf("batch is %v, want %v", got, want)
+	}
+	finish(batch, err)
+}
+
+// wantResults waits for writes, and compares their errors with one.
+func wantResults(t *testing.T, results []chan error, want error) {
+	t.Helper()
+	for _, result := range results {
+		if err := <-result; err != want {
+			t.Errorf("error is %v, want %v", err, want)
+		}
+	}
+}
+
 func TestQueue_Alone(t *testing.T) {
 	var q *storeutil.Queue[int]
 	commits := 0
 	q = storeutil.NewQueue[int](make(chan struct{}, 1), wide.Writes, wide.Bytes, func(context.Context) {
 		commits++
-		batch := q.Take()
-		if got := values(batch); !slices.Equal(got, []int{7}) {
-			t.Errorf("batch is %v", got)
-		}
-		finish(batch, errRefused)
+		take(t, q, errRefused, 7)
 	})
 	for range 100 {
 		if err := q.Do(t.Context(), 1, 7); err != errRefused {
@@ -86,11 +102,7 @@ func TestQueue_OneCommitsForAll(t *testing.T) {
 	})
 	results := start(t.Context(), q, 1, 1, 2, 3, 4, 5, 6)
 	release()
-	for _, result := range results {
-		if err := <-result; err != nil {
-			t.Error(err)
-		}
-	}
+	wantResults(t, results, nil)
 	if len(batches) != 2 || !slices.Equal(batches[0], []int{1, 2, 3, 4}) || !slices.Equal(batches[1], []int{5, 6}) {
 		t.Errorf("batches are %v", batches)
 	}
@@ -111,11 +123,7 @@ func TestQueue_LeaderGivesUp(t *testing.T) {
 	})
 	results := start(ctx, q, 1, 1, 2, 3)
 	release()
-	for _, result := range results {
-		if err := <-result; err != nil {
-			t.Error(err)
-		}
-	}
+	wantResults(t, results, nil)
 	if commits != 2 {
 		t.Errorf("%d commits, want 2", commits)
 	}
@@ -162,15 +170,9 @@ func TestQueue_Limits(t *testing.T) {
 			q, _ := newLocked(test.limits, nil)
 			results := start(t.Context(), q, test.size, 1, 2, 3, 4, 5)
 			for _, want := range test.want {
-				batch := q.Take()
-				if got := values(batch); !slices.Equal(got, want) {
-					t.Errorf("batch is %v, want %v", got, want)
-				}
-				finish(batch, nil)
+				take(t, q, nil, want...)
 			}
-			for _, result := range results {
-				<-result
-			}
+			wantResults(t, results, nil)
 		})
 	}
 }
@@ -183,25 +185,15 @@ func TestQueue_RoundRobin(t *testing.T) {
 	add := func(actor string, values ...int) {
 		results = append(results, start(relayer.WithActor(t.Context(), relayer.Actor{ID: actor}), q, 1, values...)...)
 	}
-	take := func(want ...int) {
-		t.Helper()
-		batch := q.Take()
-		if got := values(batch); !slices.Equal(got, want) {
-			t.Errorf("batch is %v, want %v", got, want)
-		}
-		finish(batch, nil)
-	}
 	add("a", 1, 2, 3, 4, 5, 6)
-	take(1, 2, 3)
+	take(t, q, nil, 1, 2, 3)
 	add("b", 11, 12)
-	take(4, 11, 5)
+	take(t, q, nil, 4, 11, 5)
 	add("c", 21)
 	add("d", 31)
-	take(12, 6, 21) // a and b have waited for longer
-	take(31)
-	for _, result := range results {
-		<-result
-	}
+	take(t, q, nil, 12, 6, 21) // a and b have waited for longer
+	take(t, q, nil, 31)
+	wantResults(t, results, nil)
 }
 
 func TestQueue_ContextEndsWhileWaiting(t *testing.T) {
@@ -215,12 +207,8 @@ func TestQueue_ContextEndsWhileWaiting(t *testing.T) {
 		t.Error("the write still waits")
 	}
 	results := start(t.Context(), q, 1, 2)
-	batch := q.Take()
-	if got := values(batch); !slices.Equal(got, []int{2}) {
-		t.Errorf("batch is %v, want the live write alone", got)
-	}
-	finish(batch, nil)
-	<-results[0]
+	take(t, q, nil, 2) // the live write alone
+	wantResults(t, results, nil)
 }
 
 // The context of a write has ended, and its caller is not scheduled.
@@ -241,18 +229,16 @@ func TestQueue_ContextEnded(t *testing.T) {
 func TestQueue_ContextEndsAfterTake(t *testing.T) {
 	q, _ := newLocked(wide, nil)
 	ctx, cancel := context.WithCancel(t.Context())
-	result := start(ctx, q, 1, 1)[0]
+	results := start(ctx, q, 1, 1)
 	batch := q.Take()
 	cancel()
 	select {
-	case err := <-result:
+	case err := <-results[0]:
 		t.Fatalf("Do returned %v before the write was finished", err)
 	case <-time.After(20 * time.Millisecond):
 	}
 	finish(batch, errRefused)
-	if err := <-result; err != errRefused {
-		t.Errorf("error is %v, want %v", err, errRefused)
-	}
+	wantResults(t, results, errRefused)
 }
 
 // Close commits what waits, also if no caller leads.
@@ -279,11 +265,7 @@ func TestQueue_Close(t *testing.T) {
 	}
 	release()
 	<-closed
-	for _, result := range results {
-		if err := <-result; err != errRefused {
-			t.Errorf("a write accepted before Close: error is %v", err)
-		}
-	}
+	wantResults(t, results, errRefused) // of the writes that were accepted before Close
 	if len(batches) != 2 || !slices.Equal(batches[0], []int{1, 2}) || !slices.Equal(batches[1], []int{3}) {
 		t.Errorf("batches are %v", batches)
 	}

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -29,17 +31,30 @@ var storeKinds = map[string]func(testing.TB) relayer.Store{
 
 func openBolt(t testing.TB) relayer.Store {
 	t.Helper()
-	store, err := bolt.Open(t.Context(), filepath.Join(t.TempDir(), "relayers.db"))
-	must(t, err)
-	t.Cleanup(func() {
-		if err := store.Check(context.Background()); err != nil {
-			t.Error(err)
-		}
-		if err := store.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	store := openAt(t, filepath.Join(t.TempDir(), "relayers.db"))
+	t.Cleanup(func() { must(t, store.Check(context.Background())) })
 	return store
+}
+
+// openAt opens a file and closes it when the test ends.
+func openAt(t testing.TB, path string, options ...bolt.Option) *bolt.Store {
+	t.Helper()
+	store, err := bolt.Open(t.Context(), path, options...)
+	must(t, err)
+	t.Cleanup(func() { must(t, store.Close()) })
+	return store
+}
+
+// replaceIn replaces texts in a closed file, which must have them.
+func replaceIn(t testing.TB, path string, oldNew ...string) {
+	t.Helper()
+	whole, err := os.ReadFile(path)
+	must(t, err)
+	replaced := strings.NewReplacer(oldNew...).Replace(string(whole))
+	if replaced == string(whole) {
+		t.Fatal("the texts are nowhere in the file")
+	}
+	must(t, os.WriteFile(path, []byte(replaced), 0o600))
 }
 
 func must(t testing.TB, err error) {

@@ -1,16 +1,13 @@
 package transfer_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/memory"
 	"github.com/go-relayer/relayer/store/transfer"
 )
@@ -70,9 +67,7 @@ func TestCopy_DestinationNotChecked(t *testing.T) {
 func TestCopy_DamagedFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "relayers.db")
 	makeDamagedFile(t, path)
-	src, err := bolt.Open(t.Context(), path)
-	must(t, err)
-	defer src.Close()
+	src := openAt(t, path)
 	if err := transfer.Copy(t.Context(), memory.New(), wrapped{src}); !errors.Is(err, relayer.ErrCorrupt) {
 		t.Fatalf("without a check: error is %v, want %v", err, relayer.ErrCorrupt)
 	}
@@ -99,17 +94,10 @@ func TestCopy_DamagedFile(t *testing.T) {
 // pages may contain it too.
 func makeDamagedFile(t *testing.T, path string) {
 	t.Helper()
-	store, err := bolt.Open(t.Context(), path)
-	must(t, err)
+	store := openAt(t, path)
 	fillWithGaps(t, store, 70)
-	private := listAll(t, store)[7].Private
+	private := string(listAll(t, store)[7].Private)
 	must(t, store.Close())
-	whole, err := os.ReadFile(path)
-	must(t, err)
-	flipped := bytes.Clone(private)
-	flipped[len(flipped)-1] ^= 1
-	if !bytes.Contains(whole, private) {
-		t.Fatal("the private part is nowhere in the file")
-	}
-	must(t, os.WriteFile(path, bytes.ReplaceAll(whole, private, flipped), 0o600))
+	last := len(private) - 1
+	replaceIn(t, path, private, private[:last]+string(private[last]^1))
 }
