@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -73,27 +72,6 @@ func executeSQL(t *testing.T, location, sql string) {
 	mustGet(connection.Exec(t.Context(), sql))(t)
 }
 
-// A change through one server is visible through the other at once.
-func TestPostgres_TwoServers(t *testing.T) {
-	t.Parallel()
-	database := newDatabase(t)
-	one := start(t, token, "--db", database)
-	other := start(t, token, "--db", strings.Replace(database, "postgres://", "postgresql://", 1), "--log-level", "debug")
-	createAll(t, one, realRelayers(t))
-	if here, there := readAll(t, one), readAll(t, other); !reflect.DeepEqual(here, there) {
-		t.Errorf("one server has\n%s\nthe other\n%s", here, there)
-	}
-	patched := one.expect("PATCH", collection+"/sepolia-example", token, `{"paused":true}`, http.StatusOK)
-	if read := other.expect("GET", collection+"/sepolia-example", token, "", http.StatusOK); read != patched {
-		t.Errorf("one server returned %s for a patch, and the other reads %s", patched, read)
-	}
-	other.expect("DELETE", collection+"/sepolia-example", token, "", http.StatusOK)
-	one.expect("GET", collection+"/sepolia-example", token, "", http.StatusNotFound)
-	one.stop()
-	other.stop()
-	expectNoPassword(t, other.output.String())
-}
-
 // awaitReadiness waits until the readiness check returns a status.
 func (p *process) awaitReadiness(want int) {
 	p.t.Helper()
@@ -113,7 +91,8 @@ func TestPostgres_DatabaseRestarts(t *testing.T) {
 	t.Parallel()
 	requirePostgres(t)
 	postgres, keys := pgserver.Start(t), keysFileIn(t, t.TempDir())
-	server := start(t, token, "--db", location(t, postgres, "postgres"), "--keys", keys)
+	database := strings.Replace(location(t, postgres, "postgres"), "postgres://", "postgresql://", 1)
+	server := start(t, token, "--db", database, "--keys", keys, "--log-level", "debug")
 	const one = collection + "/a"
 	server.expect("POST", collection, token, sealedURL("a"), http.StatusCreated)
 	must(t, postgres.Kill())

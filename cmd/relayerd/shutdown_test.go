@@ -43,39 +43,6 @@ func TestShutdown_DrainDelay(t *testing.T) {
 	}
 }
 
-// A request that is running when SIGTERM arrives gets its response.
-func TestShutdown_RunningRequest(t *testing.T) {
-	t.Parallel()
-	server := startMemory(t)
-	reader, writer := io.Pipe()
-	request := mustGet(http.NewRequest("POST", server.url+collection, reader))(t)
-	request.Header.Set("Authorization", "Bearer "+token)
-	request.Header.Set("Content-Type", "application/json")
-	// The client sends the body after the server asks for it. So the request is
-	// running when the first bytes are sent.
-	request.Header.Set("Expect", "100-continue")
-	client := http.Client{Transport: &http.Transport{ExpectContinueTimeout: time.Minute}}
-	statuses := make(chan int, 1)
-	go func() {
-		response, err := client.Do(request)
-		if err != nil {
-			statuses <- 0
-			return
-		}
-		response.Body.Close()
-		statuses <- response.StatusCode
-	}()
-	mustGet(io.WriteString(writer, definition[:10]))(t)
-	server.signal(syscall.SIGTERM)
-	server.output.awaitText(t, "msg=stopping", 1)
-	mustGet(io.WriteString(writer, definition[10:]))(t)
-	writer.Close()
-	if status := <-statuses; status != http.StatusCreated {
-		t.Errorf("the running request returned %d", status)
-	}
-	must(t, server.command.Wait())
-}
-
 // Under load, SIGTERM loses no request that the server has accepted: what is stored was
 // acknowledged, and the reverse.
 func TestShutdown_UnderLoad(t *testing.T) {
@@ -139,8 +106,8 @@ func (l pipeListener) Accept() (net.Conn, error) {
 func (l pipeListener) Close() error   { l.close(); return nil }
 func (l pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
 
-// A client that sends or reads slowly delays a stop only as long as the server allows, and
-// the stop is no failure.
+// A request that is running when a server stops has as long as the server allows, and not longer.
+// The stop is no failure.
 func TestShutdown_SlowClients(t *testing.T) {
 	readBody := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.ReadAll(r.Body) })
 	block := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
@@ -150,8 +117,8 @@ func TestShutdown_SlowClients(t *testing.T) {
 		atMost  time.Duration
 		isWarn  bool
 	}{
-		"body byte by byte":           {readBody, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n", drainTimeout, true},
-		"request that does not end":   {block, "GET / HTTP/1.1\r\nHost: x\r\n\r\n", drainTimeout, true},
+		"body byte by byte":           {readBody, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n", 15 * time.Second, true},
+		"request that does not end":   {block, "GET / HTTP/1.1\r\nHost: x\r\n\r\n", 15 * time.Second, true},
 		"header that is not complete": {block, "GET / HTTP/1.1\r\n", 6 * time.Second, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -178,8 +145,9 @@ func TestShutdown_SlowClients(t *testing.T) {
 				synctest.Wait()
 				began := time.Now()
 				stop()
-				if err := <-stopped; err != nil || time.Since(began) > c.atMost {
-					t.Errorf("the stop took %v, want at most %v, error %v", time.Since(began), c.atMost, err)
+				err := <-stopped
+				if took := time.Since(began); err != nil || took > c.atMost || c.isWarn && took < c.atMost {
+					t.Errorf("the stop took %v, want at most %v, error %v", took, c.atMost, err)
 				}
 				if warned := strings.Contains(log.String(), "level=WARN"); warned != c.isWarn {
 					t.Errorf("log %s", log)

@@ -69,14 +69,17 @@ func TestTokensFile_Grants(t *testing.T) {
 	expectNoPassword(t, log)
 }
 
-// The token in API_KEY writes, is not for engines, and is in no line of the log.
+// The token in API_KEY writes, is not for engines, and is in no line of the log. A client that is no
+// trusted proxy cannot choose its address in the log.
 func TestAPIKey(t *testing.T) {
 	t.Parallel()
 	server := startMemory(t, "--log-level", "debug")
 	server.expect("POST", collection, token, definition, http.StatusCreated)
 	server.expect("PUT", collection+"/r-1/disabled_reason", token, `{"type":"x","details":"d"}`, http.StatusNotFound)
+	_, _, err := server.try(http.DefaultClient, "DELETE", collection+"/nobody", token, "", "X-Forwarded-For", "198.51.100.1")
+	must(t, err)
 	server.stop()
-	if log := server.output.String(); !strings.Contains(log, "msg=request ") || strings.Contains(log, token) || !strings.Contains(log, "principal="+apiKeyName+" ") {
+	if log := server.output.String(); !strings.Contains(log, "msg=request ") || strings.Contains(log, token) || strings.Contains(log, "198.51.100.1") || !strings.Contains(log, "principal="+apiKeyName+" ") {
 		t.Errorf("the log is %s", log)
 	}
 }
