@@ -116,11 +116,12 @@ func expectAllProblems(t *testing.T, err error, want []relayer.FieldError) {
 }
 
 func TestParse_ReferencesAreText(t *testing.T) {
-	config := parse(t, `{"signers":"${PASSPHRASE}","relayers":[`+relayerWith("a", `"custom_rpc_urls":["https://x/${KEY}/${KEY}"]`, `"notification_id":"${B}"`)+`]}`)
-	if url := string(config.Relayers[0].CustomRPCURLs[0].URL); url != "https://x/${KEY}/${KEY}" {
-		t.Errorf("URL %s", url)
+	config := parse(t, `{"signers":"${PASSPHRASE}","relayers":[`+relayerWith("a", `"custom_rpc_urls":[{"url":"https://x/${KEY}/${KEY}","headers":{"X-Key":"Bearer ${TOKEN}"}}]`, `"notification_id":"${B}"`)+`]}`)
+	want := []relayer.RPCConfig{{URL: "https://x/${KEY}/${KEY}", Headers: map[string]relayer.Secret{"X-Key": "Bearer ${TOKEN}"}}}
+	if got := config.Relayers[0].CustomRPCURLs; !reflect.DeepEqual(got, want) {
+		t.Errorf("endpoints %v, want %v", got, want)
 	}
-	if want := []string{"KEY"}; !slices.Equal(config.Unexpanded, want) {
+	if want := []string{"KEY", "TOKEN"}; !slices.Equal(config.Unexpanded, want) {
 		t.Errorf("unexpanded %q, want %q", config.Unexpanded, want)
 	}
 }
@@ -129,8 +130,9 @@ func TestParse_Lookup(t *testing.T) {
 	variables := map[string]string{"KEY": secret + `"\{`, "NAME": "é${KEY}", "EMPTY": "", "SPLIT": "\xff"}
 	env := func(name string) (string, bool) { value, ok := variables[name]; return value, ok }
 	config := parseWith(t, `{"plugins":"${UNSET}","relayers":[`+
-		relayerWith("a", `"custom_rpc_urls":["https://x.example/\u0024{KEY}", {"weight":5, "url":"https://x.example/${NAME}-$KEY-${1}-${EMPTY}"}]`)+`]}`, env)
-	want := []relayer.RPCConfig{{URL: "https://x.example/" + secret + `"\{`}, {URL: "https://x.example/é${KEY}-$KEY-${1}-", Weight: new(5.0)}}
+		relayerWith("a", `"custom_rpc_urls":["https://x.example/\u0024{KEY}", {"weight":5, "url":"https://x.example/${NAME}-$KEY-${1}-${EMPTY}", "headers":{"X-Key":"Bearer ${KEY}"}}]`)+`]}`, env)
+	headers := map[string]relayer.Secret{"X-Key": "Bearer " + secret + `"\{`}
+	want := []relayer.RPCConfig{{URL: "https://x.example/" + secret + `"\{`}, {URL: "https://x.example/é${KEY}-$KEY-${1}-", Weight: new(5.0), Headers: headers}}
 	if got := config.Relayers[0].CustomRPCURLs; !reflect.DeepEqual(got, want) {
 		t.Errorf("endpoints do not have the values of the variables: %v", got)
 	}
@@ -138,15 +140,16 @@ func TestParse_Lookup(t *testing.T) {
 		t.Errorf("unexpanded %q", config.Unexpanded)
 	}
 
-	_, err := plan.Parse([]byte(`{"relayers":[`+relayerWith("a")+`,`+relayerWith("b", `"custom_rpc_urls":["https://x/",{"url":"https://x/${KEY}/${UNSET}/${OTHER}"},"${UNSET}","https://x/${SPLIT}"]`)+`]}`), env)
+	_, err := plan.Parse([]byte(`{"relayers":[`+relayerWith("a")+`,`+relayerWith("b", `"custom_rpc_urls":["https://x/",{"url":"https://x/${KEY}/${UNSET}/${OTHER}"},"${UNSET}","https://x/${SPLIT}",{"url":"https://x/","headers":{"X-Key":"Bearer ${UNSET}"}}]`)+`]}`), env)
 	expectProblems(t, err,
 		relayer.FieldError{Field: "relayers[1].custom_rpc_urls[1].url", Message: "refers to the environment variable UNSET, which is not set"},
 		relayer.FieldError{Field: "relayers[1].custom_rpc_urls[2].url", Message: "refers to the environment variable UNSET, which is not set"},
-		relayer.FieldError{Field: "relayers[1].custom_rpc_urls[3].url", Message: "refers to the environment variable SPLIT, whose value is not UTF-8"})
+		relayer.FieldError{Field: "relayers[1].custom_rpc_urls[3].url", Message: "refers to the environment variable SPLIT, whose value is not UTF-8"},
+		relayer.FieldError{Field: "relayers[1].custom_rpc_urls[4].headers.X-Key", Message: "refers to the environment variable UNSET, which is not set"})
 }
 
 // A file must not be able to show a variable of the environment to readers of the registry:
-// a reference outside of an RPC URL is ordinary text.
+// a reference outside of an RPC URL and of the value of a header is ordinary text.
 func TestParse_LookupOnlyInRPCURLs(t *testing.T) {
 	env := func(name string) (string, bool) { t.Errorf("%s was looked up", name); return secret, true }
 	config := parseWith(t, `{"relayers":[`+relayerWith("a", `"notification_id":"${KEY}"`, `"labels":{"team":"${KEY}"}`,
@@ -156,7 +159,7 @@ func TestParse_LookupOnlyInRPCURLs(t *testing.T) {
 		t.Errorf("relayers %+v", config.Relayers)
 	}
 	for _, members := range []string{`"${KEY}" :1`, `"url":"${KEY}"`, `"policies":{"custom_rpc_urls":["${KEY}"]}`, `"custom_rpc_urls":{"url":"${KEY}"}`,
-		`"custom_rpc_urls":[{"URL":"${KEY}"}]`, `"custom_rpc_urls":[["${KEY}"]]`, `"custom_rpc_urls":[{"url":{"url":"${KEY}"}}]`, `"custom_rpc_urls":[{"url":"https://x/","weight":"${KEY}"}]`} {
+		`"custom_rpc_urls":[{"URL":"${KEY}"}]`, `"custom_rpc_urls":[["${KEY}"]]`, `"custom_rpc_urls":[{"url":"https://x/","headers":{"${KEY}":"x"}}]`, `"custom_rpc_urls":[{"url":{"url":"${KEY}"}}]`, `"custom_rpc_urls":[{"url":"https://x/","weight":"${KEY}"}]`} {
 		if _, err := plan.Parse([]byte(`{"relayers":[`+relayerWith("a", members)+`]}`), env); !errors.Is(err, relayer.ErrInvalid) {
 			t.Errorf("%s: error %v", members, err)
 		}
@@ -189,10 +192,10 @@ func TestParse_LookupOfCredentials(t *testing.T) {
 
 // An expanded value is not part of an error, even if it is invalid.
 func TestParse_ExpandedValueInError(t *testing.T) {
-	env := func(string) (string, bool) { return " " + secret, true }
-	text := `{"relayers":[` + relayerWith("a", `"custom_rpc_urls":["${A}"]`) + `,` + strings.Replace(relayerWith("${A}"), `"evm"`, `"${A}"`, 1) + `]}`
+	env := func(string) (string, bool) { return " " + secret + "\n", true }
+	text := `{"relayers":[` + relayerWith("a", `"custom_rpc_urls":["${A}",{"url":"https://x/","headers":{"X-Key":"${A}"}}]`) + `,` + strings.Replace(relayerWith("${A}"), `"evm"`, `"${A}"`, 1) + `]}`
 	_, err := plan.Parse([]byte(text), env)
-	if err == nil || strings.Contains(fmt.Sprintf("%v %+v", err, err), secret) {
+	if err == nil || strings.Contains(fmt.Sprintf("%v %+v", err, err), secret) || !strings.Contains(err.Error(), "custom_rpc_urls[1].headers.X-Key must be visible ASCII") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"iter"
 	"math"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -161,32 +160,6 @@ func TestNew_Headers(t *testing.T) {
 	r, err := m.RPCURLs(t.Context(), "a")
 	if err != nil || r[0].Headers["X-Key"].Unmasked() != secret+"2" {
 		t.Errorf("the registry has %v, error %v", r, err)
-	}
-}
-
-// Variables are expanded in the values of headers.
-func TestParse_HeaderLookup(t *testing.T) {
-	file := func(value string) []byte {
-		return []byte(`{"relayers":[{"id":"a","name":"n","network":"x","network_type":"evm","paused":false,"signer_id":"s",` +
-			`"custom_rpc_urls":[{"url":"https://a.example","headers":{"X-Key":"` + value + `","${KEY}":"x"}}]}]}`)
-	}
-	lookup := func(name string) (string, bool) { return secret + "\n", name == "KEY" }
-	_, err := plan.Parse(file("Bearer ${KEY}"), lookup)
-	if err == nil || !strings.Contains(err.Error(), "relayers[0].custom_rpc_urls[0].headers.X-Key must be visible ASCII") || strings.Contains(err.Error(), secret) {
-		t.Errorf("a value with a newline: error %v", err)
-	}
-	_, err = plan.Parse(file("Bearer ${NONE}"), lookup)
-	if err == nil || !strings.Contains(err.Error(), "relayers[0].custom_rpc_urls[0].headers.X-Key refers to the environment variable NONE, which is not set") {
-		t.Errorf("an unset variable: error %v", err)
-	}
-	good := strings.Replace(string(file("Bearer ${KEY}")), `,"${KEY}":"x"`, "", 1)
-	config, err := plan.Parse([]byte(good), func(string) (string, bool) { return secret, true })
-	if err != nil || config.Relayers[0].CustomRPCURLs[0].Headers["X-Key"].Unmasked() != "Bearer "+secret {
-		t.Errorf("parsed %v, error %v", config, err)
-	}
-	config, err = plan.Parse([]byte(good), nil)
-	if err != nil || !slices.Equal(config.Unexpanded, []string{"KEY"}) || config.Relayers[0].CustomRPCURLs[0].Headers["X-Key"].Unmasked() != "Bearer ${KEY}" {
-		t.Errorf("without a lookup: %v, error %v", config, err)
 	}
 }
 

@@ -51,7 +51,6 @@ func expectStatic(t *testing.T, path string) {
 
 // container is an empty directory with the binary and the volume of the image.
 type container struct {
-	t        *testing.T
 	root     string
 	uid, gid uint32
 }
@@ -64,7 +63,7 @@ func newContainer(t *testing.T) container {
 	if testing.Short() {
 		t.Skip("builds relayerd again")
 	}
-	c := container{t: t, root: t.TempDir()}
+	c := container{root: t.TempDir()}
 	if _, err := fmt.Sscanf(soleArguments(t, "USER"), "%d:%d", &c.uid, &c.gid); err != nil {
 		t.Fatal(err)
 	}
@@ -76,47 +75,41 @@ func newContainer(t *testing.T) container {
 }
 
 // program returns a process of the binary in the container.
-func (c container) program(args ...string) *exec.Cmd {
+func (c container) program(apiKey string, args ...string) *exec.Cmd {
 	return &exec.Cmd{
-		Path: "/relayerd", Args: append([]string{"/relayerd"}, args...), Dir: "/", Env: []string{"API_KEY=" + token},
+		Path: "/relayerd", Args: append([]string{"/relayerd"}, args...), Dir: "/", Env: []string{"API_KEY=" + apiKey},
 		SysProcAttr: &syscall.SysProcAttr{Chroot: c.root, Credential: &syscall.Credential{Uid: c.uid, Gid: c.gid}},
 	}
-}
-
-func (c container) run(args ...string) string {
-	c.t.Helper()
-	text, err := c.program(args...).CombinedOutput()
-	if err != nil {
-		c.t.Fatalf("%q: %v: %s", args, err, text)
-	}
-	return string(text)
 }
 
 // The image has no loader, no library, no shell and no root user.
 func TestContainer_EmptyFileSystem(t *testing.T) {
 	t.Parallel()
 	image := newContainer(t)
+	data := filepath.Join(image.root, "data")
+	own := func(path string) error { return errors.Join(os.Chown(path, 0, int(image.gid)), os.Chmod(path, 0o440)) }
+	operator := machine{t: t, program: image.program, data: "/data", outside: data, own: own, printed: new(output)}
 	expectStatic(t, filepath.Join(image.root, "relayerd"))
-	if text := image.run("--version"); !regexp.MustCompile(`^relayerd version .*, built with go1\.\d+`).MatchString(text) {
+	if text := operator.run(token, "--version"); !regexp.MustCompile(`^relayerd version .*, built with go1\.\d+`).MatchString(text) {
 		t.Errorf("version %q", text)
 	}
 
-	server := &process{t: t, command: image.program(containerCommand(t)...), output: new(output)}
+	server := &process{t: t, command: image.program(token, containerCommand(t)...), output: new(output)}
 	server.command.Env = slices.Concat(server.command.Env, imageEnvironment(t), []string{"RELAYERD_ADDR=127.0.0.1:0", "RELAYERD_METRICS_ADDR=127.0.0.1:0"})
 	server.run()
 	server.expect("GET", "/", "", "", http.StatusOK)
 	server.expect("POST", collection, token, definition, http.StatusCreated)
 	address := server.address()
-	if text := image.run(append(healthcheckCommand(t)[1:], "--addr", address)...); text != "ready\n" {
+	if text := operator.run(token, append(healthcheckCommand(t)[1:], "--addr", address)...); text != "ready\n" {
 		t.Errorf("health check %q", text)
 	}
 	server.stop()
-	if text, err := image.program("healthcheck", "--addr", address).CombinedOutput(); err == nil {
+	if text, err := image.program(token, "healthcheck", "--addr", address).CombinedOutput(); err == nil {
 		t.Errorf("the health check of a stopped server succeeded: %s", text)
 	}
 
 	database := imageValue(t, "db")
-	if text := image.run("check", "--db", database); text != "no damage found in 1 relayer\n" {
+	if text := operator.run(token, "check", "--db", database); text != "no damage found in 1 relayer\n" {
 		t.Errorf("check %q", text)
 	}
 	info, err := os.Stat(filepath.Join(image.root, database))
@@ -125,20 +118,13 @@ func TestContainer_EmptyFileSystem(t *testing.T) {
 	}
 
 	// The user can write to the volume only.
-	text, err := image.program("serve", "--addr", "127.0.0.1:0", "--db", "/relayers.db").CombinedOutput()
+	text, err := image.program(token, "serve", "--addr", "127.0.0.1:0", "--db", "/relayers.db").CombinedOutput()
 	if err == nil || !strings.Contains(string(text), "permission denied") {
 		t.Errorf("error %v: %s", err, text)
 	}
 	expectFiles(t, image.root, "data", "relayerd")
 
 	// The day of an operator, with files that are replaced by another user.
-	data := filepath.Join(image.root, "data")
-	inside := func(apiKey string, args ...string) *exec.Cmd {
-		command := image.program(args...)
-		command.Env = []string{"API_KEY=" + apiKey}
-		return command
-	}
-	own := func(path string) error { return errors.Join(os.Chown(path, 0, int(image.gid)), os.Chmod(path, 0o440)) }
 	must(t, os.Remove(filepath.Join(data, "relayers.db")))
-	machine{t: t, program: inside, data: "/data", outside: data, own: own, printed: new(output)}.day("")
+	operator.day("")
 }

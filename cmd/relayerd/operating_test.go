@@ -158,8 +158,7 @@ func newOperator(t *testing.T) operator {
 
 func absolute(t *testing.T, path string) string {
 	t.Helper()
-	full := mustGet(filepath.Abs(path))(t)
-	return full
+	return mustGet(filepath.Abs(path))(t)
 }
 
 // run runs a command, and reports whether it can be run here.

@@ -21,7 +21,6 @@ var misplaced = map[string]string{
 	"completion|postgres://u:{secret}@h/d":                 "unknown command or argument",
 	"completion|bash|postgres://u:{secret}@h/d":            "unknown command or argument",
 	"history|a|postgres://u:{secret}@h/d":                  "accepts at most 1 arg",
-	"serve|--addr|password={secret}":                       "--addr must be host:port",
 	"serve|--signers|u:{secret}@h":                         "--signers must be a file",
 	"serve|--settings-schema|u:{secret}@h":                 "--settings-schema must be a file",
 	"serve|--tls-cert|u:{secret}@h|--tls-key|x":            "--tls-cert must be a file",

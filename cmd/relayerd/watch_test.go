@@ -86,12 +86,16 @@ func TestWatch_Restarts(t *testing.T) {
 					}
 				}
 			})
-			for i := range restarts {
+			awaitWrites := func() (most, gaps int) {
+				t.Helper()
 				before := acknowledged.Load()
 				if !await(func() bool { return acknowledged.Load() > before+20 }) {
 					t.Fatalf("the writer is stuck at %d: %s", before, server.output)
 				}
-				f.await(t, acknowledged.Load())
+				return f.await(t, acknowledged.Load())
+			}
+			for i := range restarts {
+				awaitWrites()
 				if i%2 == 0 {
 					server.stop() // fails if the open stream delays the shutdown
 				} else {
@@ -100,11 +104,7 @@ func TestWatch_Restarts(t *testing.T) {
 				}
 				server = start(t, token, flags...)
 			}
-			before := acknowledged.Load()
-			if !await(func() bool { return acknowledged.Load() > before+20 }) {
-				t.Fatalf("the writer is stuck at %d: %s", before, server.output)
-			}
-			most, gaps := f.await(t, acknowledged.Load()) // a stream after a gap begins with the next write
+			most, gaps := awaitWrites() // a stream after a gap begins with the next write
 			stop()
 			writing.Wait()
 			if name == "postgres" && (gaps != 0 || most != 1) || name == "file" && gaps < restarts {
