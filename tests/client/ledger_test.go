@@ -15,7 +15,6 @@ import (
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/client"
 	"github.com/go-relayer/relayer/tests/internal/ledger"
-	"github.com/go-relayer/relayer/tests/internal/patchtest"
 )
 
 const workers = 6
@@ -163,7 +162,7 @@ func testConditionalPatches(s *system) {
 			return
 		}
 		entry := fmt.Sprintf("%d-%d", worker, operation)
-		_, err = c.Patch(t.Context(), "list", patchtest.JSON(map[string]any{"name": current.Name + " " + entry}), relayer.IfRevision(current.Revision))
+		_, err = c.Patch(t.Context(), "list", fmt.Appendf(nil, `{"name":%q}`, current.Name+" "+entry), relayer.IfRevision(current.Revision))
 		allow(t, "patch", err, relayer.ErrConflict)
 		l.add(entry, err)
 	})

@@ -14,7 +14,6 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/client"
-	"github.com/go-relayer/relayer/tests/internal/patchtest"
 )
 
 // testWatch follows the changes of a writer while connections are lost and the server is
@@ -83,7 +82,7 @@ func (s *system) write(count int, isSeen func() bool) error {
 			if i%3 == 0 {
 				err = s.manager.Delete(ctx, id)
 			} else {
-				_, err = s.manager.Patch(ctx, id, patchtest.JSON(map[string]any{"name": name}))
+				_, err = s.manager.Patch(ctx, id, fmt.Appendf(nil, `{"name":%q}`, name))
 			}
 		}
 		if err != nil {

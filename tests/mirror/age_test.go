@@ -22,7 +22,6 @@ import (
 	"github.com/go-relayer/relayer/client"
 	"github.com/go-relayer/relayer/mirror"
 	"github.com/go-relayer/relayer/tests/internal/ledger"
-	"github.com/go-relayer/relayer/tests/internal/patchtest"
 )
 
 var (
@@ -223,7 +222,7 @@ func (a *ageTest) sample(views []agedView, report func(problem string)) {
 // write changes a relayer. An odd number is a pause.
 func (a *ageTest) write(id string) {
 	next := state{a.epoch, int(a.attempts.Add(1))}
-	patch := patchtest.JSON(map[string]any{"name": next.String(), "paused": next.number%2 == 1})
+	patch := fmt.Appendf(nil, `{"name":%q,"paused":%t}`, next, next.number%2 == 1)
 	if _, err := a.writer.Patch(a.t.Context(), id, patch); err == nil {
 		a.samples.known.Add(ledger.Done, next, id)
 		a.sinceBackup.Add(1)

@@ -22,7 +22,6 @@ import (
 	"github.com/go-relayer/relayer/store/postgres"
 	"github.com/go-relayer/relayer/store/postgres/pgserver"
 	"github.com/go-relayer/relayer/tests/internal/faultproxy"
-	"github.com/go-relayer/relayer/tests/internal/patchtest"
 	"github.com/go-relayer/relayer/tests/internal/pgtest"
 )
 
@@ -203,7 +202,7 @@ func (s *subject) write(t *testing.T, random *rand.Rand, count int) {
 		case 4:
 			_, err = s.writer.Resume(t.Context(), id)
 		case 5:
-			_, err = s.writer.Patch(t.Context(), id, patchtest.JSON(map[string]any{"labels": map[string]string{"team": team}}))
+			_, err = s.writer.Patch(t.Context(), id, fmt.Appendf(nil, `{"labels":{"team":%q}}`, team))
 		}
 		if err != nil && !errors.Is(err, relayer.ErrNotFound) && !errors.Is(err, relayer.ErrExists) {
 			t.Fatal(err)
@@ -216,7 +215,7 @@ func (s *subject) mark(t *testing.T) *relayer.Relayer {
 	if _, err := s.writer.Create(t.Context(), request("marker", "a")); err != nil && !errors.Is(err, relayer.ErrExists) {
 		t.Fatal(err)
 	}
-	return must(s.writer.Patch(t.Context(), "marker", patchtest.JSON(map[string]any{"name": crand.Text()})))(t)
+	return must(s.writer.Patch(t.Context(), "marker", fmt.Appendf(nil, `{"name":%q}`, crand.Text())))(t)
 }
 
 // TestMirror_IgnoredGaps is the control: mirrors that do not see gaps have the marker, and

@@ -19,7 +19,6 @@ import (
 	"github.com/go-relayer/relayer/httpapi"
 	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/tests/internal/child"
-	"github.com/go-relayer/relayer/tests/internal/patchtest"
 )
 
 // serverTask is the task of a server, which is a child process.
@@ -84,7 +83,7 @@ func serveTask(task serverTask) error {
 func changeAll(manager *relayer.Manager, name string) error {
 	page, err := manager.List(context.Background(), relayer.ListQuery{})
 	for i := 0; err == nil && i < page.Pagination.TotalItems; i++ {
-		_, err = manager.Patch(context.Background(), fmt.Sprint("r", i), patchtest.JSON(map[string]any{"name": name, "paused": false}))
+		_, err = manager.Patch(context.Background(), fmt.Sprint("r", i), fmt.Appendf(nil, `{"name":%q,"paused":false}`, name))
 	}
 	return err
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/go-relayer/relayer/store/memory"
 	"github.com/go-relayer/relayer/store/sealed"
 	"github.com/go-relayer/relayer/store/transfer"
-	"github.com/go-relayer/relayer/tests/internal/patchtest"
 )
 
 // The URLs of the relayer "a": the current one, an earlier one, the one of another database
@@ -138,7 +137,7 @@ var operations = []struct {
 	}},
 	{"reseal", func(f *fixture) string { return f.reseal() }},
 	{"patch of the name", func(f *fixture) string {
-		return relayerOutcome(f.m.Patch(f.t.Context(), "a", patchtest.JSON(map[string]any{"name": "patched"})))
+		return relayerOutcome(f.m.Patch(f.t.Context(), "a", []byte(`{"name":"patched"}`)))
 	}},
 	{"patch of a weight", func(f *fixture) string {
 		return relayerOutcome(f.m.Update(f.t.Context(), "a", func(r *relayer.Relayer) error {
@@ -147,8 +146,7 @@ var operations = []struct {
 		}))
 	}},
 	{"new URLs", func(f *fixture) string {
-		endpoints := []relayer.RPCConfig{{URL: ownURL}}
-		if _, err := f.m.Patch(f.t.Context(), "a", patchtest.JSON(map[string]any{"custom_rpc_urls": endpoints})); err != nil {
+		if _, err := f.m.Patch(f.t.Context(), "a", patchOf(relayer.RPCConfig{URL: ownURL})); err != nil {
 			return outcome("", err)
 		}
 		return relayerOutcome(f.m.Get(f.t.Context(), "a"))
@@ -172,7 +170,7 @@ func newFixture(t *testing.T, store relayer.Store) *fixture {
 		f.create(f.m, id, earlierURL)
 	}
 	f.earlier = f.part("a")
-	_, err := f.m.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"custom_rpc_urls": []relayer.RPCConfig{{URL: ownURL}}}))
+	_, err := f.m.Patch(t.Context(), "a", patchOf(relayer.RPCConfig{URL: ownURL}))
 	must(t, err)
 	return f
 }

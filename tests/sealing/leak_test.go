@@ -20,7 +20,6 @@ import (
 	"github.com/go-relayer/relayer/store/postgres"
 	"github.com/go-relayer/relayer/store/postgres/pgserver"
 	"github.com/go-relayer/relayer/store/transfer"
-	"github.com/go-relayer/relayer/tests/internal/patchtest"
 	"github.com/go-relayer/relayer/tests/internal/pgtest"
 )
 
@@ -106,7 +105,7 @@ func useStore(t *testing.T, db relayer.Store, seals bool) {
 		must(t, err)
 		_, err = m.Disable(t.Context(), id, relayer.DisabledReason{Type: relayer.RPCValidationFailed, Details: quoted})
 		must(t, err)
-		_, err = m.Patch(t.Context(), id, patchtest.JSON(map[string]any{"custom_rpc_urls": secretURLs(i + 100)}))
+		_, err = m.Patch(t.Context(), id, patchOf(secretURLs(i+100)...))
 		must(t, err)
 	}
 	for i := range 10 {

@@ -13,7 +13,6 @@ import (
 	"github.com/go-relayer/relayer/store/sealed"
 	"github.com/go-relayer/relayer/tests/internal/child"
 	"github.com/go-relayer/relayer/tests/internal/ledger"
-	"github.com/go-relayer/relayer/tests/internal/patchtest"
 )
 
 const (
@@ -121,7 +120,7 @@ func (w *writer) write(ctx context.Context, exists, deletes bool) error {
 	case deletes:
 		err = w.manager.Delete(ctx, w.id())
 	case exists:
-		_, err = w.manager.Patch(ctx, w.id(), patchtest.JSON(map[string]any{"custom_rpc_urls": endpoints}))
+		_, err = w.manager.Patch(ctx, w.id(), patchOf(endpoints...))
 	default:
 		_, err = w.manager.Create(ctx, definition(w.id(), endpoints))
 	}

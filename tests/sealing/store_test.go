@@ -61,6 +61,19 @@ func parseRing(keys ...string) (keyring.Keyring, error) {
 	return keyring.Parse([]byte(text))
 }
 
+// patchOf returns a patch with RPC URLs and headers in full.
+func patchOf(endpoints ...relayer.RPCConfig) []byte {
+	var full []string
+	for _, endpoint := range endpoints {
+		var headers []string
+		for name, value := range endpoint.Headers {
+			headers = append(headers, fmt.Sprintf(`%q:%q`, name, value.Unmasked()))
+		}
+		full = append(full, fmt.Sprintf(`{"url":%q,"headers":{%s}}`, endpoint.URL.Unmasked(), strings.Join(headers, ",")))
+	}
+	return []byte(`{"custom_rpc_urls":[` + strings.Join(full, ",") + `]}`)
+}
+
 // sealedManager is a Manager with its store.
 type sealedManager struct {
 	*relayer.Manager

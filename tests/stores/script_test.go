@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/tests/internal/patchtest"
 )
 
 // operation is one call, or a few that belong together.
@@ -155,22 +154,22 @@ func drawUpdate(random *rand.Rand, id string) operation {
 
 func drawPatch(random *rand.Rand, id string) operation {
 	patch := pick(random,
-		patchtest.JSON(map[string]any{}), patchtest.JSON(map[string]any{"name": "patched"}), patchtest.JSON(map[string]any{"name": nil}), patchtest.JSON(map[string]any{"paused": random.IntN(2) == 0}),
-		patchtest.JSON(map[string]any{"notification_id": "n", "labels": map[string]any{"team": "risk"}}), patchtest.JSON(map[string]any{"notification_id": nil, "labels": map[string]any{"team": nil}}),
-		patchtest.JSON(map[string]any{"policies": map[string]any{"gas_price_cap": relayer.Gwei(9)}}), patchtest.JSON(map[string]any{"policies": nil}),
-		patchtest.JSON(map[string]any{"custom_rpc_urls": []relayer.RPCConfig{{URL: "https://patched.example/key"}}}), patchtest.JSON(map[string]any{"custom_rpc_urls": nil}),
-		patchtest.JSON(map[string]any{"custom_rpc_urls": []relayer.RPCConfig{{URL: "https://patched.example/***"}}}),
-		[]byte(`{"settings":{"a":{"b":null,"c":2}}}`), []byte(`{"settings":null}`), []byte(`{"settings":{"a":1,"a":2}}`),
-		patchtest.JSON(map[string]any{"unknown": 1, "network": "other", "system_disabled": true}), patchtest.JSON(map[string]any{"labels": map[string]any{"é": "x"}, "paused": "yes"}))
+		`{}`, `{"name":"patched"}`, `{"name":null}`, fmt.Sprintf(`{"paused":%t}`, random.IntN(2) == 0),
+		`{"notification_id":"n","labels":{"team":"risk"}}`, `{"notification_id":null,"labels":{"team":null}}`,
+		`{"policies":{"gas_price_cap":9000000000}}`, `{"policies":null}`,
+		`{"custom_rpc_urls":[{"url":"https://patched.example/key"}]}`, `{"custom_rpc_urls":null}`,
+		`{"custom_rpc_urls":[{"url":"https://patched.example/***"}]}`,
+		`{"settings":{"a":{"b":null,"c":2}}}`, `{"settings":null}`, `{"settings":{"a":1,"a":2}}`,
+		`{"unknown":1,"network":"other","system_disabled":true}`, `{"labels":{"é":"x"},"paused":"yes"}`)
 	if random.IntN(10) == 0 { // without conditions: a client checks the type of the policy first
-		patch = patchtest.JSON(map[string]any{"policies": &relayer.SolanaPolicy{MinBalance: new(int64(5))}})
-		return operation{"patch", fmt.Sprintf("%q %v of Solana", id, patch), func(ctx context.Context, s *session) string {
-			r, err := s.registry.Patch(ctx, id, patch)
+		patch = `{"policies":{"min_balance":5}}`
+		return operation{"patch", fmt.Sprintf("%q %s of Solana", id, patch), func(ctx context.Context, s *session) string {
+			r, err := s.registry.Patch(ctx, id, []byte(patch))
 			return s.result(r, err, id)
 		}}
 	}
-	return withOptions(random, "patch", id, fmt.Sprint(patch), func(ctx context.Context, s *session, options []relayer.WriteOption) string {
-		r, err := s.registry.Patch(ctx, id, patch, options...)
+	return withOptions(random, "patch", id, patch, func(ctx context.Context, s *session, options []relayer.WriteOption) string {
+		r, err := s.registry.Patch(ctx, id, []byte(patch), options...)
 		return s.result(r, err, id)
 	})
 }
