@@ -407,8 +407,10 @@ func watchInBubble(t *testing.T, auth httpapi.Authenticator, options ...httpapi.
 
 func serveInBubble(t *testing.T, api http.Handler) *pipes {
 	t.Helper()
-	listener := newPipes()
-	server := &http.Server{Handler: api, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 30 * time.Second}
+	listener, server := newPipes(), &http.Server{Handler: api, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 30 * time.Second}
+	server.Protocols = new(http.Protocols)
+	server.Protocols.SetHTTP1(true)
+	server.Protocols.SetUnencryptedHTTP2(true)
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
 	return listener
@@ -417,10 +419,13 @@ func serveInBubble(t *testing.T, api http.Handler) *pipes {
 // watch opens a stream on a new connection, of which no more is read than what the test reads.
 func (p *pipes) watch(t *testing.T, query string, headers ...header) *stream {
 	t.Helper()
-	dial := func(context.Context, string, string) (net.Conn, error) { return p.dial(), nil }
-	w := openStream(t, &http.Client{Transport: &http.Transport{DialContext: dial}}, "http://pipe", query, headers...)
+	w := openStream(t, &http.Client{Transport: p.transport()}, "http://pipe", query, headers...)
 	w.listener = p
 	return w
+}
+
+func (p *pipes) transport() *http.Transport {
+	return &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return p.dial(), nil }}
 }
 
 // readUntilEnd counts the events by name, until the stream ends.
@@ -447,16 +452,10 @@ func createIn(t *testing.T, manager *relayer.Manager, id, name string) {
 func TestWatch_IdleOverHTTP2(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api, manager := newAPI(t, validTokens)
-		protocols := new(http.Protocols)
-		protocols.SetUnencryptedHTTP2(true)
-		listener := newPipes()
-		server := &http.Server{Handler: api, Protocols: protocols, ReadTimeout: 30 * time.Second, WriteTimeout: 30 * time.Second}
-		go func() { _ = server.Serve(listener) }()
-		transport := &http.Transport{Protocols: protocols, DialContext: func(context.Context, string, string) (net.Conn, error) { return listener.dial(), nil }}
-		t.Cleanup(func() {
-			transport.CloseIdleConnections()
-			_ = server.Close()
-		})
+		transport := serveInBubble(t, api).transport()
+		transport.Protocols = new(http.Protocols)
+		transport.Protocols.SetUnencryptedHTTP2(true)
+		t.Cleanup(transport.CloseIdleConnections)
 		time.AfterFunc(14*time.Second, func() { createIn(t, manager, "r-1", "n") })
 		time.AfterFunc(5*time.Minute, func() { createIn(t, manager, "r-2", "n") })
 		w := openStream(t, &http.Client{Transport: transport}, "http://pipe", "")

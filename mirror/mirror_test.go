@@ -474,23 +474,9 @@ func TestMirror_ChangeWithoutTime(t *testing.T) {
 	})
 }
 
-// A failing registry is read at most as often as the backoff permits.
+// A failing registry is read at most as often as the backoff permits. After a session of more than two
+// seconds, the first retry waits at most 100 ms.
 func TestMirror_Backoff(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var reads atomic.Int32
-		source := newSource(t)
-		source.beforePage = func() { reads.Add(1) }
-		open(t, source, relayer.Selector{})
-		source.setRefuse(errors.New("unreachable"))
-		time.Sleep(10 * time.Minute)
-		if n := reads.Load(); n < 100 || n > 400 {
-			t.Errorf("%d reads in ten minutes, want one in 2.5 seconds", n)
-		}
-	})
-}
-
-// After a session of more than two seconds, the first retry waits at most 100 ms.
-func TestMirror_BackoffAfterLongSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reads atomic.Int32
 		source := newSource(t)
@@ -501,19 +487,15 @@ func TestMirror_BackoffAfterLongSessions(t *testing.T) {
 			source.fail(errors.New("connection lost"))
 		}
 		time.Sleep(time.Second)
-		if n := reads.Load(); n != 21 {
+		if n := reads.Swap(0); n != 21 {
 			t.Errorf("%d reads, want one at the beginning and one after each of 20 failures", n)
 		}
+		source.setRefuse(errors.New("unreachable"))
+		time.Sleep(10 * time.Minute)
+		if n := reads.Load(); n < 100 || n > 400 {
+			t.Errorf("%d reads in ten minutes, want one in 2.5 seconds", n)
+		}
 	})
-}
-
-// A server without cursors returns no positions.
-func TestOpen_NoPositions(t *testing.T) {
-	source := newSource(t)
-	source.onPage = func(page *relayer.Page) { page.Position = "" }
-	if _, err := mirror.Open(t.Context(), source, relayer.Selector{}); !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("error is %v", err)
-	}
 }
 
 // The context of Open bounds Open only.
@@ -529,19 +511,6 @@ func TestOpen_ContextEnds(t *testing.T) {
 		synctest.Wait()
 		if r, err := m.Get(t.Context(), "a"); err != nil || !r.Paused || m.Err() != nil {
 			t.Errorf("after the end of the context the relayer is %v, error %v, view %v", r, err, m.Err())
-		}
-	})
-}
-
-// A source that does not respond does not delay Open longer than its context.
-func TestOpen_SourceHangs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		source := newSource(t, "a", "b")
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		source.onPage = func(*relayer.Page) { <-ctx.Done() }
-		if _, err := mirror.Open(ctx, source, relayer.Selector{}); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("error is %v", err)
 		}
 	})
 }
@@ -622,22 +591,33 @@ func TestMirror_ClockSteps(t *testing.T) {
 	}
 }
 
-// A view that fails to open leaves no goroutine: synctest would fail.
+// A view that fails to open leaves no goroutine: synctest would fail. A source that does not respond
+// does not delay Open longer than its context.
 func TestOpen_Fails(t *testing.T) {
-	unreachable := errors.New("unreachable")
 	synctest.Test(t, func(t *testing.T) {
-		source := newSource(t)
-		source.setRefuse(unreachable)
-		if _, err := mirror.Open(t.Context(), source, relayer.Selector{}); !errors.Is(err, unreachable) {
-			t.Errorf("error is %v, want %v", err, unreachable)
-		}
 		canceled, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := mirror.Open(canceled, newManager(t), relayer.Selector{}); !errors.Is(err, context.Canceled) {
-			t.Errorf("with a canceled context: %v", err)
-		}
-		if _, err := mirror.Open(t.Context(), newManager(t), relayer.Selector{}.Where("color", "red")); !errors.Is(err, relayer.ErrInvalid) {
-			t.Errorf("with an invalid selector: %v", err)
+		short, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		unreachable, refusing, silent, old := errors.New("unreachable"), newSource(t), newSource(t, "a", "b"), newSource(t)
+		refusing.setRefuse(unreachable)
+		silent.onPage = func(*relayer.Page) { <-short.Done() }
+		old.onPage = func(page *relayer.Page) { page.Position = "" }
+		for name, c := range map[string]struct {
+			ctx      context.Context
+			source   relayer.Registry
+			selector relayer.Selector
+			want     error
+		}{
+			"unreachable":              {t.Context(), refusing, relayer.Selector{}, unreachable},
+			"no response":              {short, silent, relayer.Selector{}, context.DeadlineExceeded},
+			"a server without cursors": {t.Context(), old, relayer.Selector{}, errors.ErrUnsupported},
+			"a canceled context":       {canceled, newManager(t), relayer.Selector{}, context.Canceled},
+			"an invalid selector":      {t.Context(), newManager(t), relayer.Selector{}.Where("color", "red"), relayer.ErrInvalid},
+		} {
+			if _, err := mirror.Open(c.ctx, c.source, c.selector); !errors.Is(err, c.want) {
+				t.Errorf("%s: error %v, want %v", name, err, c.want)
+			}
 		}
 		if _, err := mirror.Open(t.Context(), nil, relayer.Selector{}); err == nil {
 			t.Error("without a source: no error")
