@@ -68,9 +68,7 @@ func minimal(id string) relayer.CreateRequest {
 
 // renamed returns a minimal request with another name.
 func renamed(id string) relayer.CreateRequest {
-	req := minimal(id)
-	req.Name = "new"
-	return req
+	return requestWith(id, func(r *relayer.CreateRequest) { r.Name = "new" })
 }
 
 // withURLs returns a minimal request with RPC endpoints.

@@ -15,9 +15,7 @@ import (
 
 // labeled returns a minimal request with a label.
 func labeled(id, owner string) relayer.CreateRequest {
-	req := minimal(id)
-	req.Labels = map[string]string{"owner": owner}
-	return req
+	return requestWith(id, func(r *relayer.CreateRequest) { r.Labels = map[string]string{"owner": owner} })
 }
 
 func selector(t testing.TB, text string) relayer.Selector {

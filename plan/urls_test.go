@@ -11,13 +11,6 @@ import (
 	"github.com/go-relayer/relayer/plan"
 )
 
-func urlsOf(r *relayer.Relayer) (urls []string) {
-	for _, endpoint := range r.CustomRPCURLs {
-		urls = append(urls, string(endpoint.URL))
-	}
-	return urls
-}
-
 // A URL without a hidden part is exported as it is stored.
 func TestExport_UserInformation(t *testing.T) {
 	m := newManager(t)
@@ -59,7 +52,7 @@ func TestNew_UserInformationRemoved(t *testing.T) {
 		for _, urls := range [][]relayer.RPCURL{{"https://b.example"}, {bare, "https://b.example"}} {
 			mustApply(t, newPlan(t, m, []relayer.CreateRequest{withURLs("a", urls...)}))
 		}
-		if got := urlsOf(get(t, m, "a")); !slices.Equal(got, []string{string(bare), "https://b.example"}) {
+		if got := texts(get(t, m, "a").CustomRPCURLs); !slices.Equal(got, []string{string(bare), "https://b.example"}) {
 			t.Errorf("stored %q", got)
 		}
 	}
@@ -91,7 +84,7 @@ func TestExport_EveryPair(t *testing.T) {
 			copied := newManager(t)
 			create(t, copied, withURLs("a", pair...))
 			mustApply(t, newPlan(t, copied, desired))
-			if got := urlsOf(get(t, copied, "a")); !slices.Equal(got, []string{string(pair[left])}) {
+			if got := texts(get(t, copied, "a").CustomRPCURLs); !slices.Equal(got, []string{string(pair[left])}) {
 				t.Fatalf("%q with only the endpoint %d: stored %q", []string{string(pair[0]), string(pair[1])}, left, got)
 			}
 		}

@@ -88,8 +88,7 @@ func TestAudit(t *testing.T) {
 	server.stop()
 
 	log := server.output.String()
-	expectNoPassword(t, log)
-	expectNoURL(t, log)
+	expectNoSecret(t, log)
 	var got []string
 	for text := range strings.Lines(log) {
 		var line auditLine

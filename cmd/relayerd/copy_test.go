@@ -115,7 +115,7 @@ func TestCopy_ResumesAfterInterruption(t *testing.T) {
 	if text := log.String(); command.ProcessState.ExitCode() != 1 || !strings.Contains(text, "relayerd: ") {
 		t.Errorf("exit status %d: %s", command.ProcessState.ExitCode(), text)
 	}
-	expectNoPassword(t, log.String())
+	expectNoSecret(t, log.String())
 	runCommand(t, "copy", "--from", source, "--to", url)
 	expectCopied(t, url, source)
 }
@@ -244,7 +244,7 @@ func TestBackup_OfServer(t *testing.T) {
 	expectFailureWith(t, "status 401", "wrong-"+token, "backup", "--server", server.url, "--to", path+"2")
 	expectFiles(t, directory, "backup.db")
 	server.stop()
-	expectNoPassword(t, server.output.String())
+	expectNoSecret(t, server.output.String())
 	if !strings.Contains(server.output.String(), `msg="backup sent" principal=saver `) {
 		t.Errorf("the log does not name the backup: %s", server.output)
 	}

@@ -266,13 +266,13 @@ type finished struct {
 	stdout, stderr string
 }
 
-// finish runs a process to its end, and checks that it prints no password.
+// finish runs a process to its end, and checks that it prints no secret.
 func finish(t *testing.T, stdin string, command *exec.Cmd) finished {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	command.Stdin, command.Stdout, command.Stderr = strings.NewReader(stdin), &stdout, &stderr
 	_ = command.Run()
-	expectNoPassword(t, stdout.String()+stderr.String())
+	expectNoSecret(t, stdout.String()+stderr.String())
 	return finished{command.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
 
@@ -284,7 +284,7 @@ func finishHere(t *testing.T, apiKey string, args ...string) finished {
 	defer cancel()
 	var stdout, stderr bytes.Buffer
 	status := execute(ctx, args, apiKey, strings.NewReader(""), &stdout, &stderr)
-	expectNoPassword(t, stdout.String()+stderr.String())
+	expectNoSecret(t, stdout.String()+stderr.String())
 	return finished{status, stdout.String(), stderr.String()}
 }
 
@@ -322,10 +322,11 @@ func expectFailureWith(t *testing.T, want, apiKey string, args ...string) {
 	}
 }
 
-func expectNoPassword(t *testing.T, text string) {
+// expectNoSecret checks that a text has neither the password nor the secret of a URL.
+func expectNoSecret(t *testing.T, text string) {
 	t.Helper()
-	if strings.Contains(text, password) {
-		t.Errorf("the password is in the output: %s", text)
+	if strings.Contains(text, password) || strings.Contains(text, urlSecret) {
+		t.Errorf("a secret is in the output: %s", text)
 	}
 }
 

@@ -117,7 +117,7 @@ func TestPostgres_DatabaseRestarts(t *testing.T) {
 	must(t, postgres.Continue())
 	server.awaitReadiness(http.StatusOK)
 	server.stop()
-	expectNoPassword(t, server.output.String())
+	expectNoSecret(t, server.output.String())
 }
 
 // Each problem of a database is one line without the password.

@@ -48,7 +48,7 @@ func TestApply_Confirmation(t *testing.T) {
 		if isApplied != (test.answer == "yes\n") || !strings.Contains(output.String(), "Make these changes? Type yes: ") || !strings.Contains(output.String(), test.want) {
 			t.Errorf("answer %q: exit status %d, output %s", test.answer, command.ProcessState.ExitCode(), &output)
 		}
-		expectNoPassword(t, output.String())
+		expectNoSecret(t, output.String())
 	}
 }
 

@@ -66,7 +66,7 @@ func TestTokensFile_Grants(t *testing.T) {
 	if !strings.Contains(log, "principal=alice ") || !strings.Contains(log, "principal=monitoring ") || strings.Contains(log, apiKeyName) {
 		t.Errorf("the log is %s", log)
 	}
-	expectNoPassword(t, log)
+	expectNoSecret(t, log)
 }
 
 // The token in API_KEY writes, is not for engines, and is in no line of the log. A client that is no
@@ -126,7 +126,7 @@ func TestServe_ReloadsChangedFiles(t *testing.T) {
 	must(t, os.Chmod(tokens, 0o600))
 	server.output.awaitText(t, `file reloaded" flag=--tokens-file`, reloads+1)
 	server.stop()
-	expectNoPassword(t, server.output.String())
+	expectNoSecret(t, server.output.String())
 	must(t, os.Chmod(tokens, 0o666))
 	expectFailureWith(t, "--tokens-file: other users can write "+tokens, "", "serve", "--addr", "127.0.0.1:0", "--db", "memory", "--tokens-file", tokens)
 }
@@ -181,7 +181,7 @@ func TestParseTokens_Invalid(t *testing.T) {
 			t.Errorf("%q: error %v, want %s", text, err, want)
 			continue
 		}
-		expectNoPassword(t, err.Error())
+		expectNoSecret(t, err.Error())
 		if strings.Contains(err.Error(), digest[20:]) {
 			t.Errorf("the error has a digest: %v", err)
 		}
