@@ -60,9 +60,7 @@ func (b *tab) loadAxe() {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	if _, err := chromedp.Run(b.ctx, chromedp.Evaluate[chromedp.Void](script+";0")); err != nil {
-		b.t.Fatal(err)
-	}
+	b.run(chromedp.Evaluate[chromedp.Void](script + ";0"))
 }
 
 // expectAccessible reports the rules of axe-core that the shown view, or a part of it, violates, with

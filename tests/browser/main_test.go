@@ -51,6 +51,7 @@ func TestMain(m *testing.M) {
 	code, err := run(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
+		code = 1
 	}
 	os.Exit(code)
 }
@@ -64,14 +65,14 @@ func run(m *testing.M) (int, error) {
 	}
 	directory, err := os.MkdirTemp("", "browser")
 	if err != nil {
-		return 1, err
+		return 0, err
 	}
 	defer os.RemoveAll(directory)
 	serverBinary = filepath.Join(directory, "relayerd")
 	build := exec.Command("go", "build", "-o", serverBinary, ".")
 	build.Dir = "../../cmd/relayerd"
 	if output, err := build.CombinedOutput(); err != nil {
-		return 1, fmt.Errorf("%w: %s", err, output)
+		return 0, fmt.Errorf("%w: %s", err, output)
 	}
 	profile := filepath.Join(directory, "profile")
 	allocator, cancelAllocator := chromedp.NewExecAllocator(context.Background(), flags(path, profile)...)
@@ -79,12 +80,12 @@ func run(m *testing.M) (int, error) {
 	ctx, cancel := chromedp.NewContext(allocator)
 	defer cancel()
 	if err := chromedp.Do(ctx); err != nil {
-		return 1, err
+		return 0, err
 	}
 	browser = ctx
 	code := m.Run()
 	_ = chromedp.Cancel(ctx)
-	err = filepath.WalkDir(profile, func(path string, entry fs.DirEntry, err error) error {
+	return code, filepath.WalkDir(profile, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {
 			return err
 		}
@@ -94,10 +95,6 @@ func run(m *testing.M) (int, error) {
 		}
 		return err
 	})
-	if err != nil {
-		code = 1
-	}
-	return code, err
 }
 
 // browserPath returns the path of the browser, or "" if there is none or -short is set.
@@ -105,10 +102,7 @@ func browserPath() string {
 	if testing.Short() {
 		return ""
 	}
-	if path := os.Getenv("CHROMIUM"); path != "" {
-		return path
-	}
-	for _, name := range []string{"chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"} {
+	for _, name := range []string{os.Getenv("CHROMIUM"), "chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
 			return path
 		}

@@ -71,9 +71,3 @@ func (p *pageErrors) take() []string {
 	p.list = nil
 	return list
 }
-
-func (p *pageErrors) String() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return strings.Join(p.list, "\n")
-}

@@ -18,8 +18,7 @@ import (
 
 const (
 	// patience is how long a test waits for what must happen. A busy machine is slow.
-	patience = 30 * time.Second
-
+	patience     = 30 * time.Second
 	pollInterval = 5 * time.Millisecond
 )
 
@@ -104,7 +103,7 @@ func (b *tab) intercept(body string, args ...any) {
 func (b *tab) run(actions ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	if err := chromedp.Do(b.ctx, actions...); err != nil {
-		b.t.Fatalf("%v\n%s", err, b.errors)
+		b.t.Fatalf("%v\n%s", err, b.errors.take())
 	}
 }
 
@@ -114,7 +113,7 @@ func evaluate[T any](b *tab, expression string, args ...any) T {
 	expression = quote(b, expression, args)
 	value, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression))
 	if err != nil {
-		b.t.Fatalf("%s: %v\n%s", expression, err, b.errors)
+		b.t.Fatalf("%s: %v\n%s", expression, err, b.errors.take())
 	}
 	return value
 }
@@ -131,13 +130,6 @@ func quote(b *tab, expression string, args []any) string {
 		quoted[i] = string(text)
 	}
 	return fmt.Sprintf(expression, quoted...)
-}
-
-// isNavigation reports whether an expression has no value because the browser is replacing
-// the page.
-func isNavigation(err error) bool {
-	failed, ok := errors.AsType[*cdproto.Error](err)
-	return ok && failed.Code == -32000
 }
 
 // do evaluates an expression for its side effects.
@@ -172,28 +164,23 @@ func expect[T any](b *tab, want T, expression string, args ...any) {
 	got := "not known"
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
 		result, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](script, chromedp.EvalAwaitPromise))
+		failed, isOfBrowser := errors.AsType[*cdproto.Error](err)
 		switch {
-		case isNavigation(err):
+		case isOfBrowser && failed.Code == -32000: // it is replacing the page
 			time.Sleep(pollInterval)
 		case err != nil:
-			b.t.Fatalf("%s: %v\n%s", expression, err, b.errors)
+			b.t.Fatalf("%s: %v\n%s", expression, err, b.errors.take())
 		case result == "":
 			return
 		default:
 			got = result
 		}
 	}
-	b.t.Fatalf("%s is %s, want %s\n%s", expression, got, wanted, b.text())
+	b.t.Fatalf("%s is %s, want %s\n%s", expression, got, wanted, evaluate[string](b, visible+`.innerText`))
 }
 
 // visible is the open dialog, or else the content of the page.
 const visible = `(document.querySelector('dialog[open]') ?? document.querySelector('main'))`
-
-// text returns the visible text of the page.
-func (b *tab) text() string {
-	b.t.Helper()
-	return evaluate[string](b, visible+`.innerText`)
-}
 
 // expectText waits until the page shows the text.
 func (b *tab) expectText(want string) {
