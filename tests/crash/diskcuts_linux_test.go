@@ -2,10 +2,10 @@ package crash
 
 import (
 	"bytes"
+	"errors"
 	"maps"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
+	"os/exec"
 	"slices"
 	"strings"
 	"syscall"
@@ -135,14 +135,17 @@ func wantNames(t *testing.T, d *disk, want ...string) {
 	wantLeft(t, d, func(left image) string { return strings.Join(slices.Sorted(maps.Keys(left)), " ") }, want)
 }
 
-// TestMount_Names: the disk has the names that a process links, renames and removes on the mount.
+// TestMount_Names: the disk has the names that another process links, renames and removes on the mount.
+// A process that opens a file of its own mount can block itself.
 func TestMount_Names(t *testing.T) {
 	d := emptyDisk()
 	m := mountOrSkip(t, d)
-	at := func(name string) string { return filepath.Join(m.directory, name) }
-	must(t,
-		os.WriteFile(at("file"), []byte("a"), 0o600), os.Link(at("file"), at("linked")), os.Rename(at("file"), at("renamed")),
-		os.WriteFile(at("removed"), nil, 0o600), os.Remove(at("removed")), m.unmount())
+	command := exec.Command("sh", "-ec", "echo a > file; ln file linked; mv file renamed; echo > removed; rm removed")
+	command.Dir = m.directory
+	output, err := command.CombinedOutput()
+	if err = errors.Join(err, m.unmount()); err != nil {
+		t.Fatalf("%v: %s", err, output)
+	}
 	if names := d.list(); !slices.Equal(names, []string{"linked", "renamed"}) {
 		t.Errorf("the disk has the names %q", names)
 	}
