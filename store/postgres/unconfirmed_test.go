@@ -40,7 +40,8 @@ func writesRepeated(t *testing.T, primary, standby *pgserver.Server) {
 		schema := postgres.WithSchema(schemas[name])
 		patient[name] = openAt(t, primary.ConnString(), schema)
 		records[name] = w.prepare(t, patient[name])
-		stores[name] = openImpatient(t, primary.ConnString(), schema, postgres.WithTimeout(time.Second))
+		// On a busy machine a shorter timeout passes before the server has the commit, which then has no effect.
+		stores[name] = openImpatient(t, primary.ConnString(), schema, postgres.WithTimeout(3*time.Second))
 	}
 	must(t, standby.Stop())
 	var writing sync.WaitGroup
@@ -148,7 +149,7 @@ var repeatedWrites = map[string]repeatedWrite{
 func readsWithoutStandby(t *testing.T, primary, standby *pgserver.Server) {
 	schema := newSchema()
 	other := openAt(t, primary.ConnString(), schema)
-	store := openImpatient(t, primary.ConnString(), schema, postgres.WithTimeout(time.Second))
+	store := openImpatient(t, primary.ConnString(), schema, postgres.WithTimeout(2*time.Second))
 	two := create(t, other, record("two"))
 	must(t, standby.Stop())
 	wantUnknown(t, func() error { return errorOf(store.Create(t.Context(), record("one"))) })
