@@ -136,13 +136,12 @@ func wantNames(t *testing.T, d *disk, want ...string) {
 }
 
 // TestMount_Names: the disk has the names that another process links, renames and removes on the mount.
-// A process that opens a file of its own mount can block itself.
+// A process that enters a mount of its own, also between fork and exec, can block itself.
 func TestMount_Names(t *testing.T) {
 	d := emptyDisk()
 	m := mountOrSkip(t, d)
-	command := exec.Command("sh", "-ec", "echo a > file; ln file linked; mv file renamed; echo > removed; rm removed")
-	command.Dir = m.directory
-	output, err := command.CombinedOutput()
+	const script = `cd "$0"; echo a > file; ln file linked; mv file renamed; echo > removed; rm removed`
+	output, err := exec.Command("sh", "-ec", script, m.directory).CombinedOutput()
 	if err = errors.Join(err, m.unmount()); err != nil {
 		t.Fatalf("%v: %s", err, output)
 	}
