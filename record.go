@@ -412,12 +412,17 @@ func shortPaths(paths []string) []string {
 // carried returns what the note of a later change has of the change that paused a relayer. Its Changed
 // then has the fields that were changed since the pause and by which a view can select.
 func carried(by *ChangeInfo, changed []string) *ChangeInfo {
+	if by == nil {
+		return nil
+	}
 	for _, path := range changed {
 		member, _, _ := strings.Cut(path, ".")
-		if by != nil && slices.Contains([]string{"labels", "notification_id", "system_disabled"}, member) {
-			by.Changed = shortPaths(slices.Compact(slices.Sorted(slices.Values(append(by.Changed, path)))))
+		if _, problem := selectorKeyNamed(member); problem == "" || member == "labels" {
+			by.Changed = append(by.Changed, path)
 		}
 	}
+	slices.Sort(by.Changed)
+	by.Changed = shortPaths(slices.Compact(by.Changed))
 	return by
 }
 
