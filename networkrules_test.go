@@ -166,7 +166,7 @@ func everywhere(text string, percentage float64) []Policy {
 	}
 }
 
-// A mebibyte takes base58 many seconds, so that the rules reject long texts before they read them.
+// A mebibyte takes base58 many seconds, so the rules reject long texts before they read them.
 func TestNetworkRules_HugeInput(t *testing.T) {
 	const size = 1 << 20
 	for _, piece := range []string{"z", "1", "A", "0x", "*/1,", "0-59,", "1-", "* ", "\n", "ſ", "A:"} {

@@ -49,7 +49,7 @@
 // # Errors
 //
 // Failures match the errors of package relayer, and [ErrUnauthorized] or [ErrForbidden]. Every
-// failed response, except that of a write whose outcome is unknown, is also a [*ResponseError].
+// failed response, except to a write whose outcome is unknown, is also a [*ResponseError].
 // Errors name the operation and the ID of the relayer. No error contains the token, a
 // full RPC URL, or the body of a response that is not one of the API.
 package client

@@ -151,8 +151,8 @@ func (r *request) sanitize(text string) string {
 	return text
 }
 
-// ifMatch returns the value of If-Match for the revisions. Revision 0, which no relayer has,
-// stands for an empty list.
+// ifMatch returns the value of If-Match for the revisions. An empty list is
+// revision 0, which no relayer has.
 func ifMatch(revisions []uint64) string {
 	var tags []string
 	for _, revision := range slices.Compact(slices.Sorted(slices.Values(revisions))) {

@@ -86,10 +86,10 @@ func Tokens(byName map[string][]string) (Authenticator, error) {
 
 // TrustHost accepts every request whose context has an actor with an ID, for a host whose
 // own middleware has authenticated it and has called [relayer.WithActor]. Any other request
-// is rejected with 401, so that a forgotten middleware does not open the API. If the login is a
+// is rejected with 401, so a forgotten middleware does not open the API. If the login is a
 // cookie or HTTP Basic, wrap the API in [http.CrossOriginProtection].
 //
-// The middleware runs once per request, so that a change stream continues after a logout. A
+// The middleware runs once per request, so a change stream continues after a logout. A
 // host that ends sessions passes an [Authenticator] that reads the session instead: a stream
 // calls it again about every 15 seconds.
 func TrustHost() Authenticator {
@@ -130,8 +130,8 @@ func challenge(r *http.Request) string {
 }
 
 // WithClientAddress sets the function that returns the address of a client, for a host behind a
-// proxy. The function should read a header that the proxy sets and that no client can set. By
-// default the address is that of the connection. It is the Address of the [relayer.Actor], and
+// proxy. The function should read a header that the proxy sets and that no client can set. The
+// default is the address of the connection. It is the Address of the [relayer.Actor], and
 // has the share of a request that is not authenticated yet ([WithMaxInFlight]).
 func WithClientAddress(address func(*http.Request) string) Option {
 	return option(address != nil, "client address function is nil", func(s *settings) { s.address = address })

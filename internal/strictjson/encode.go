@@ -55,7 +55,8 @@ func Print(state fmt.State, value any) {
 // changed, and so are the members at the top that are named in replaced.
 func KeepUnknown(stored, known, changed []byte, replaced ...string) []byte {
 	stored = bytes.TrimSpace(stored)
-	switch isObject := func(value []byte) bool { return len(value) > 0 && value[0] == '{' }; {
+	isObject := func(value []byte) bool { return len(value) > 0 && value[0] == '{' }
+	switch {
 	case len(stored) == 0 || len(known) == 0 || bytes.Equal(stored, known):
 		return changed
 	case bytes.Equal(known, changed) && len(replaced) == 0:
