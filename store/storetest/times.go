@@ -50,10 +50,14 @@ func (a *acknowledged) writeOnce(t *testing.T, store relayer.Store, id string) e
 // time than that at which a change behind it was acknowledged.
 func (a *acknowledged) wantTimes(t *testing.T, w watcher, last string) {
 	t.Helper()
-	defer time.AfterFunc(patience, w.end).Stop()
+	timer := time.AfterFunc(patience, w.end)
+	defer timer.Stop()
 	reached := relayer.RecordChange{}
 	for {
 		change, err, ok := w.pull()
+		if change.Kind != relayer.ChangeHeartbeat {
+			timer.Reset(patience)
+		}
 		if err != nil || !ok {
 			t.Fatalf("Watch: error %v, ended is %t", err, !ok)
 		}

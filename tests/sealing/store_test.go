@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/httpapi"
@@ -38,7 +39,8 @@ type durable interface {
 // open opens a PostgreSQL database or a file.
 func open(ctx context.Context, location string) (durable, error) {
 	if strings.HasPrefix(location, "postgres") || strings.Contains(location, "host=") {
-		return postgres.Open(ctx, location)
+		const patience = 30 * time.Second // of a busy machine
+		return postgres.Open(ctx, location, postgres.WithConnectTimeout(patience), postgres.WithTimeout(patience))
 	}
 	return bolt.Open(ctx, location)
 }
