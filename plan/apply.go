@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
 // Result is the outcome of one change.
@@ -19,31 +18,10 @@ type Result struct {
 	Err    error
 }
 
-// MarshalJSON returns an object with the members id and action, and error, the text of
-// Err, if the change has failed.
-func (r Result) MarshalJSON() ([]byte, error) {
-	var failure string
-	if r.Err != nil {
-		failure = r.Err.Error()
-	}
-	return strictjson.Encode(struct {
-		ID     string `json:"id"`
-		Action Action `json:"action"`
-		Error  string `json:"error,omitempty"`
-	}{r.ID, r.Action, failure})
-}
-
-// ApplyOptions are options of [Plan.Apply]. The zero value applies the whole plan.
-type ApplyOptions struct {
-	// Reason is stored with every change, for example the name of the file. It has the rules
-	// of [relayer.Reason].
-	Reason string
-}
-
-// Apply makes the changes of the plan, each with one write, and returns a result for
-// each change that it has tried, in the order of the entries. The error joins those of the
-// results and of the entries that are [Blocked], each with the ID of its relayer, and says how
-// many deletes were not tried.
+// Apply makes the changes of the plan, each with one write that has the options, such as
+// [relayer.Reason]. It returns a result for each change that it has tried, in the order of the
+// entries. The error joins those of the results and of the entries that are [Blocked], each with
+// the ID of its relayer, and says how many deletes were not tried.
 //
 // Up to 16 changes are made at once. They begin in the order of the entries, but new
 // relayers may be created in another order.
@@ -54,27 +32,26 @@ type ApplyOptions struct {
 // Deletes are last, and are made only if everything else has succeeded and no entry is
 // Blocked.
 //
-// If there are more deletes than [Options.MaxDeletes], the reason is invalid, or [New] has not
+// If there are more deletes than [Options.MaxDeletes], an option is invalid, or [New] has not
 // made the plan, Apply returns an error and changes nothing.
-func (p *Plan) Apply(ctx context.Context, options ApplyOptions) ([]Result, error) {
+func (p *Plan) Apply(ctx context.Context, options ...relayer.WriteOption) ([]Result, error) {
 	if p == nil || p.entries == nil {
 		return nil, errors.New("plan: the plan was not made by New")
 	}
-	reason := relayer.Reason(options.Reason)
-	if _, err := relayer.NewWriteSettings(reason); err != nil {
+	if _, err := relayer.NewWriteSettings(options...); err != nil {
 		return nil, err
 	}
 	if err := p.deletesError(); err != nil {
 		return nil, err
 	}
 	deletes := p.with(Delete)
-	results, failures := apply(ctx, p.with(Create, Update), reason)
+	results, failures := apply(ctx, p.with(Create, Update), options)
 	failures = append(p.problems(), failures...)
 	if len(failures) > 0 && len(deletes) > 0 {
-		failures = append(failures, fmt.Errorf("no relayer was deleted because of the failures: %s left to delete", count(len(deletes), "relayer")))
+		failures = append(failures, fmt.Errorf("deletes not tried because of the failures: %d", len(deletes)))
 		return results, errors.Join(failures...)
 	}
-	deleted, notDeleted := apply(ctx, deletes, reason)
+	deleted, notDeleted := apply(ctx, deletes, options)
 	return append(results, deleted...), errors.Join(append(failures, notDeleted...)...)
 }
 
@@ -84,8 +61,8 @@ func (p *Plan) with(actions ...Action) []Entry {
 }
 
 // apply makes changes until one of them fails for a reason that concerns all.
-func apply(ctx context.Context, entries []Entry, reason relayer.WriteOption) (results []Result, failures []error) {
-	outcomes := tryAll(ctx, entries, concernsOne, reason)
+func apply(ctx context.Context, entries []Entry, options []relayer.WriteOption) (results []Result, failures []error) {
+	outcomes := tryAll(ctx, entries, concernsOne, options...)
 	for i, outcome := range outcomes {
 		results = append(results, Result{ID: entries[i].ID, Action: entries[i].Action, Err: outcome.err})
 		if outcome.err != nil {
@@ -93,7 +70,7 @@ func apply(ctx context.Context, entries []Entry, reason relayer.WriteOption) (re
 		}
 	}
 	if rest := len(entries) - len(outcomes); rest > 0 {
-		failures = append(failures, fmt.Errorf("stopped: %s not tried", count(rest, "change")))
+		failures = append(failures, fmt.Errorf("changes not tried after the failure: %d", rest))
 	}
 	return results, failures
 }

@@ -63,7 +63,7 @@ func TestApply_Conflict(t *testing.T) {
 				}
 				p := newPlan(t, registry, []relayer.CreateRequest{renamed("changed"), minimal("new"), minimal("last")}, plan.Options{Prune: true})
 				c.interfere(t, m)
-				results, err := p.Apply(t.Context(), plan.ApplyOptions{})
+				results, err := p.Apply(t.Context())
 				if !errors.Is(err, c.want) || err != nil && !strings.Contains(err.Error(), c.failed+": ") {
 					t.Errorf("error %v, want %v of %s", err, c.want, c.failed)
 				}
@@ -93,7 +93,7 @@ func TestApply_DeletesAfterFailure(t *testing.T) {
 		if name == "conflict" {
 			create(t, m, minimal("new"))
 		}
-		if _, err := p.Apply(t.Context(), plan.ApplyOptions{}); err == nil || !strings.Contains(err.Error(), "no relayer was deleted because of the failures: 1 relayer left to delete") {
+		if _, err := p.Apply(t.Context()); err == nil || !strings.Contains(err.Error(), "deletes not tried because of the failures: 1") {
 			t.Errorf("%s: error %v", name, err)
 		}
 		get(t, m, "extra")
@@ -110,12 +110,12 @@ func TestApply_Failures(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			p := newPlan(t, &slow{Registry: newManager(t), refused: "r5", err: err}, fleet(40))
-			results, got := p.Apply(t.Context(), plan.ApplyOptions{})
+			results, got := p.Apply(t.Context())
 			want := 40
 			if isFatal {
 				want = 16
 			}
-			if len(results) != want || !errors.Is(got, err) || strings.Contains(got.Error(), "stopped: 24 changes not tried") != isFatal {
+			if len(results) != want || !errors.Is(got, err) || strings.Contains(got.Error(), "changes not tried after the failure: 24") != isFatal {
 				t.Errorf("%v: %d results, want %d; error %v", err, len(results), want, got)
 			}
 			for i, result := range results {
@@ -190,7 +190,6 @@ func TestApply_ChangedRequests(t *testing.T) {
 		desired[i].Name = "other"
 	}
 	entries := p.Entries()
-	entries[0].Changes[0] = plan.Change{Path: "other"}
 	entries[0], entries[2] = plan.Entry{ID: "updated", Action: plan.Delete}, plan.Entry{Action: plan.Update}
 
 	if got := p.String(); got != shown {
@@ -206,7 +205,7 @@ func TestApply_ChangedRequests(t *testing.T) {
 
 func TestApply_NotMadeByNew(t *testing.T) {
 	for name, p := range map[string]*plan.Plan{"nil": nil, "zero": {}} {
-		if results, err := p.Apply(t.Context(), plan.ApplyOptions{}); err == nil || len(results) > 0 {
+		if results, err := p.Apply(t.Context()); err == nil || len(results) > 0 {
 			t.Errorf("%s: results %v, error %v", name, results, err)
 		}
 	}
@@ -222,9 +221,9 @@ func TestApply_Reason(t *testing.T) {
 		m := newManager(t)
 		create(t, m, minimal("updated"), minimal("deleted"))
 		p := newPlan(t, registries(t, m)[name], []relayer.CreateRequest{renamed("updated"), minimal("created")}, plan.Options{Prune: true})
-		_, err := p.Apply(t.Context(), plan.ApplyOptions{Reason: "two\nlines"})
+		_, err := p.Apply(t.Context(), relayer.Reason("two\nlines"))
 		expectProblems(t, err, relayer.FieldError{Field: "change_reason", Message: "must be one line without control characters"})
-		must(p.Apply(t.Context(), plan.ApplyOptions{Reason: reason}))(t)
+		must(p.Apply(t.Context(), relayer.Reason(reason)))(t)
 		for _, id := range []string{"updated", "created", "deleted"} {
 			changes, _, err := m.History(t.Context(), relayer.HistoryQuery{ID: id, Limit: 1})
 			if err != nil || changes[0].Info.Reason != reason {
@@ -246,7 +245,7 @@ func TestApply_Canceled(t *testing.T) {
 	p := newPlan(t, m, []relayer.CreateRequest{minimal("a"), minimal("b")})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	results, err := p.Apply(ctx, plan.ApplyOptions{})
+	results, err := p.Apply(ctx)
 	if !errors.Is(err, context.Canceled) || len(results) == 0 {
 		t.Errorf("results %v, error %v", results, err)
 	}
@@ -264,7 +263,7 @@ func TestApply_MaxDeletes(t *testing.T) {
 		{12, 1, 10, "the plan deletes 11 relayers, and the maximum of deletes is 10: nothing is changed"},
 		{12, 1, 11, ""},
 		{3, 1, 1, "the plan deletes 2 relayers, and the maximum of deletes is 1: nothing is changed"},
-		{1, 0, 0, "the file has no relayers, and the plan deletes 1 relayer: nothing is changed without a maximum of deletes"},
+		{1, 0, 0, "the file has no relayers, and the plan deletes all (1): nothing is changed without a maximum of deletes"},
 		{1, 0, 1, ""},
 		{0, 0, 0, ""},
 	} {
@@ -283,7 +282,7 @@ func TestApply_MaxDeletes(t *testing.T) {
 			expectNoChanges(t, m, desired)
 			continue
 		}
-		results, err := p.Apply(t.Context(), plan.ApplyOptions{})
+		results, err := p.Apply(t.Context())
 		if len(results) > 0 || err == nil || err.Error() != c.want || p.Err() == nil || p.Err().Error() != c.want || !strings.Contains(p.String(), "apply would refuse this: "+c.want+"\n") {
 			t.Errorf("%+v: results %v, errors %v, %v\n%s", c, results, err, p.Err(), p)
 		}

@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/internal/strictjson"
@@ -31,13 +29,9 @@ func (b *builder) compare(desired, stored *relayer.Relayer) (Entry, error) {
 	patch := strictjson.Diff(old, fields)
 	changes := changesOf("", old, patch)
 	if stored == nil {
-		slices.SortStableFunc(changes, func(a, b Change) int { return cmp.Compare(a.depth(), b.depth()) })
 		return Entry{ID: req.ID, Action: Create, Changes: changes, apply: func(ctx context.Context, options ...relayer.WriteOption) ([]string, error) {
 			return changedBy(b.registry.Create(ctx, req, options...))
 		}}, nil
-	}
-	if err := fixedError(changes); err != nil {
-		return blocked(req.ID, err), nil
 	}
 	entry := Entry{ID: req.ID, Action: Update, Changes: changes}
 	if _, hasOtherURLs := patch[urlsPath]; len(req.CustomRPCURLs) > 0 && (hasOtherURLs || !isMaskedList(req.CustomRPCURLs)) {
@@ -63,25 +57,6 @@ func changedBy(r *relayer.Relayer, err error) ([]string, error) {
 		return nil, err
 	}
 	return r.LastChange.Changed, nil
-}
-
-// depth sorts the fields of a create, of which the top ones are on one line.
-func (c Change) depth() int {
-	if c.Path == urlsPath {
-		return 1
-	}
-	return strings.Count(c.Path, ".")
-}
-
-// fixedError returns a problem for each change of a field that cannot be changed.
-func fixedError(changes []Change) error {
-	var found wire.Problems
-	for _, change := range changes {
-		if slices.Contains([]string{"network", "network_type", "signer_id"}, change.Path) {
-			found.Report(change.Path, strictjson.Immutable, fmt.Sprintf("must not be changed from %s to %s: delete the relayer first", change.Old, change.New))
-		}
-	}
-	return found.Err()
 }
 
 // relayerOf returns the relayer that a Manager stores for a valid request, with its full RPC URLs.

@@ -12,8 +12,7 @@
 //
 // [Parse] reads the file, [New] compares it with a registry, [Plan.String] shows the
 // differences, and [Plan.Apply] writes them. [Export] writes the file of a registry. The
-// registry is a [relayer.Manager], the client of a server, or a wrapper of one. Entries,
-// results and plans have a JSON form, for a front end.
+// registry is a [relayer.Manager], the client of a server, or a wrapper of one.
 //
 // # What the file determines
 //
@@ -24,8 +23,8 @@
 // unless [Options] prune them. A plan shows if it would resume a relayer that an operator has
 // paused; [Options] can keep paused as it is.
 //
-// A relayer cannot change its network, network_type or signer_id. If they differ, the
-// entry is [Blocked]: delete the relayer, and apply the file again.
+// A relayer cannot change its network, network_type or signer_id. If they differ, the registry
+// rejects the update, and the entry is [Blocked]: delete the relayer, and apply the file again.
 //
 // # RPC URLs
 //

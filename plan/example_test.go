@@ -38,7 +38,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	fmt.Print(changes)
-	if _, err := changes.Apply(ctx, plan.ApplyOptions{}); err != nil {
+	if _, err := changes.Apply(ctx); err != nil {
 		log.Fatal(err)
 	}
 
@@ -52,8 +52,12 @@ func Example() {
 	//     paused: false -> true
 	//     policies.gas_price_cap: (not set) -> 100000000000
 	// + create devnet-1
-	//     name: "Devnet", network: "devnet", network_type: "solana", paused: false, signer_id: "local-signer"
+	//     name: "Devnet"
+	//     network: "devnet"
+	//     network_type: "solana"
+	//     paused: false
 	//     policies.fee_payment_strategy: "user"
+	//     signer_id: "local-signer"
 	// 1 to create, 1 to update, 0 to delete, 0 unchanged
 	// 0 to create, 0 to update, 0 to delete, 2 unchanged
 }

@@ -108,7 +108,7 @@ func newPlan(t testing.TB, registry relayer.Registry, relayers []relayer.CreateR
 
 func mustApply(t testing.TB, p *plan.Plan) []plan.Result {
 	t.Helper()
-	results, err := p.Apply(t.Context(), plan.ApplyOptions{})
+	results, err := p.Apply(t.Context())
 	if err != nil {
 		t.Fatalf("%v\n%s", err, p)
 	}

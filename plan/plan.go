@@ -10,7 +10,6 @@ import (
 	"unicode"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/internal/strictjson"
 	"github.com/go-relayer/relayer/internal/wire"
 )
 
@@ -24,24 +23,10 @@ type Plan struct {
 	maxDeletes  int     // 0 if it is not given
 }
 
-// Entries returns a copy of the entries, one for each relayer: first those of the
-// configuration in its order, then the others of the registry in creation order.
-func (p *Plan) Entries() []Entry {
-	entries := slices.Clone(p.entries)
-	for i, entry := range entries {
-		entries[i].Changes, entries[i].Problems = slices.Clone(entry.Changes), slices.Clone(entry.Problems)
-	}
-	return entries
-}
-
-// MarshalJSON returns an object with the member entries and, only if the registry has not
-// checked the changes and may reject some, "unchecked":true. It contains no secret.
-func (p Plan) MarshalJSON() ([]byte, error) {
-	return strictjson.Encode(struct {
-		Entries     []Entry `json:"entries"`
-		IsUnchecked bool    `json:"unchecked,omitempty"`
-	}{p.entries, p.isUnchecked})
-}
+// Entries returns the entries, one for each relayer: first those of the configuration in its
+// order, then the others of the registry in creation order. Their changes and problems must not
+// be modified.
+func (p *Plan) Entries() []Entry { return slices.Clone(p.entries) }
 
 // Entry is what a plan does with one relayer. It contains no secret.
 type Entry struct {
@@ -157,7 +142,6 @@ func New(ctx context.Context, registry relayer.Registry, relayers []relayer.Crea
 var (
 	errHidden      = errors.New("the ID is taken by a relayer that this token or selector may not use, or another writer has created it: choose another ID, or make the plan again")
 	errNotCompared = errors.New("the RPC URLs could not be compared, because the registry has not tried the update: use a token that may write, or a file with masked RPC URLs")
-	errNoRevision  = errors.New("the registry returns no revision, so that a change could overwrite that of another writer")
 )
 
 // checkChanges tries the changes, and blocks those that the registry rejects.
@@ -173,8 +157,6 @@ func (b *builder) checkChanges(ctx context.Context) error {
 			entry.settle(tried.changed)
 		case errors.Is(err, relayer.ErrExists):
 			*entry = blocked(entry.ID, errHidden)
-		case errors.Is(err, relayer.ErrNoRevision):
-			*entry = blocked(entry.ID, errNoRevision)
 		case isRejected(err):
 			*entry = blocked(entry.ID, err)
 		case isRefused(err):
@@ -282,9 +264,9 @@ func (p *Plan) deletesError() error {
 	deletes := p.with(Delete)
 	switch most := cmp.Or(p.maxDeletes, defaultMaxDeletes); {
 	case len(deletes) > most:
-		return fmt.Errorf("the plan deletes %s, and the maximum of deletes is %d: nothing is changed", count(len(deletes), "relayer"), most)
+		return fmt.Errorf("the plan deletes %d relayers, and the maximum of deletes is %d: nothing is changed", len(deletes), most)
 	case len(deletes) > 0 && p.isEmpty && p.maxDeletes == 0:
-		return fmt.Errorf("the file has no relayers, and the plan deletes %s: nothing is changed without a maximum of deletes", count(len(deletes), "relayer"))
+		return fmt.Errorf("the file has no relayers, and the plan deletes all (%d): nothing is changed without a maximum of deletes", len(deletes))
 	default:
 		return nil
 	}
@@ -326,14 +308,6 @@ func (p *Plan) String() string {
 	return out.String()
 }
 
-// count returns the number and the noun, which has a regular plural.
-func count(number int, noun string) string {
-	if number == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", number, noun)
-}
-
 func (e Entry) write(out *strings.Builder) {
 	if e.Action == Unchanged {
 		return
@@ -342,12 +316,8 @@ func (e Entry) write(out *strings.Builder) {
 	if e.Action == Extra {
 		out.WriteString(" (not in the file: kept)")
 	}
-	for i, change := range e.Changes {
-		separator := "\n    "
-		if i > 0 && e.Action == Create && change.depth() == 0 {
-			separator = ", "
-		}
-		out.WriteString(separator + wire.Printable(change.Path+": "+e.describe(change), unicode.ReplacementChar))
+	for _, change := range e.Changes {
+		fmt.Fprintf(out, "\n    %s", wire.Printable(change.Path+": "+e.describe(change), unicode.ReplacementChar))
 	}
 	out.WriteByte('\n')
 	for _, problem := range e.Problems {

@@ -40,8 +40,12 @@ func TestWithSelector_Outside(t *testing.T) {
 ! blocked new
     the selector label.owner=ci does not select the relayer of the file
 + create fine
-    name: "n", network: "sepolia", network_type: "evm", paused: false, signer_id: "s"
     labels.owner: "ci"
+    name: "n"
+    network: "sepolia"
+    network_type: "evm"
+    paused: false
+    signer_id: "s"
 1 to create, 0 to update, 0 to delete, 0 unchanged, 3 blocked
 `
 	for name, registry := range registries(t, m) {
@@ -207,7 +211,7 @@ func TestNew_ProxyRejectsWrites(t *testing.T) {
 			}
 			prune := newPlan(t, registry, []relayer.CreateRequest{minimal("c")}, plan.Options{Prune: true})
 			if name == "all writes" { // the relayer is not deleted already
-				if _, err := prune.Apply(t.Context(), plan.ApplyOptions{}); !errors.Is(err, errors.ErrUnsupported) {
+				if _, err := prune.Apply(t.Context()); !errors.Is(err, errors.ErrUnsupported) {
 					t.Errorf("status %d: a delete: error %v", status, err)
 				}
 				get(t, m, "b")
@@ -217,7 +221,7 @@ func TestNew_ProxyRejectsWrites(t *testing.T) {
 				must(m.Pause(t.Context(), "c"))(t)
 				before = document(t, m, "c")
 			}
-			_, err = p.Apply(t.Context(), plan.ApplyOptions{})
+			_, err = p.Apply(t.Context())
 			want := map[string]error{"all writes": errors.ErrUnsupported, "dry runs": relayer.ErrConflict}[name]
 			if !errors.Is(err, want) || document(t, m, "c") != before {
 				t.Errorf("%s, status %d: error %v, want %v, stored %s", name, status, err, want, document(t, m, "c"))

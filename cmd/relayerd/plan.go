@@ -159,7 +159,7 @@ func (c *planConfig) apply(command *cobra.Command, _ []string) error {
 	if !c.yes && !confirm(command) {
 		return errors.New("not confirmed: nothing was changed")
 	}
-	results, err := changes.Apply(command.Context(), plan.ApplyOptions{Reason: cmp.Or(c.reason, filepath.Base(c.file))})
+	results, err := changes.Apply(command.Context(), relayer.Reason(cmp.Or(c.reason, filepath.Base(c.file))))
 	if len(results) == 0 {
 		return err
 	}

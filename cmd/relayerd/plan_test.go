@@ -44,12 +44,20 @@ func TestPlan_Apply(t *testing.T) {
 	t.Parallel()
 	url, file := emptyServer(t), newFile(t, publicConfig)
 	const wantPlan = `+ create sepolia-example
-    name: "Sepolia Example", network: "sepolia", network_type: "evm", paused: false, signer_id: "local-signer"
     custom_rpc_urls: [{"url":"https://rpc.example/***","weight":100},{"url":"https://backup.example/***","weight":5}]
+    name: "Sepolia Example"
+    network: "sepolia"
+    network_type: "evm"
+    paused: false
     policies.min_balance: 1000000000000000000000
+    signer_id: "local-signer"
 + create solana-example
-    name: "Solana Example", network: "devnet", network_type: "solana", paused: false, signer_id: "local-signer"
+    name: "Solana Example"
+    network: "devnet"
+    network_type: "solana"
+    paused: false
     policies.fee_payment_strategy: "user"
+    signer_id: "local-signer"
 2 to create, 0 to update, 0 to delete, 0 unchanged
 `
 	const wantWarnings = "ignored sections of the file: [\"networks\" \"notifications\" \"plugins\" \"signers\"]\nnot expanded without --expand-env: ${KEY}\n"
@@ -67,8 +75,8 @@ func TestPlan_Apply(t *testing.T) {
 		{"apply --yes", file, 0, "\n2 created, 0 updated, 0 deleted\n"},
 		{"plan", file, 0, "0 to create, 0 to update, 0 to delete, 2 unchanged\n"},
 		{"apply --yes", file, 0, "0 to create, 0 to update, 0 to delete, 2 unchanged\n"},
-		{"plan", moved, 1, "! blocked solana-example\n    network: must not be changed"},
-		{"apply --yes", moved, 1, "relayerd: solana-example: invalid relayer: network must not be changed"},
+		{"plan", moved, 1, "! blocked solana-example\n    network: cannot be changed"},
+		{"apply --yes", moved, 1, "relayerd: solana-example: invalid relayer: network cannot be changed"},
 		{"plan --keep-paused", paused, 0, ""},
 		{"plan", paused, 2, "    paused: false -> true\n"},
 		{"plan", none, 0, "? extra solana-example (not in the file: kept)"},

@@ -293,7 +293,7 @@ func (s *scenario) apply(t *rapid.T) error {
 	if err != nil {
 		return err
 	}
-	results, err := p.Apply(context.Background(), plan.ApplyOptions{})
+	results, err := p.Apply(context.Background())
 	for _, result := range results {
 		if result.Err != nil {
 			return result.Err
@@ -350,7 +350,7 @@ func TestPlan_ConcurrentEdits(t *testing.T) {
 			edit(t, s.manager, id)
 		}
 		edited := contentOf(t, s.manager)
-		_, _ = p.Apply(ctx, plan.ApplyOptions{})
+		_, _ = p.Apply(ctx)
 		after := contentOf(t, s.manager)
 		for _, id := range planIDs {
 			if before[id].Revision != edited[id].Revision && !reflect.DeepEqual(after[id], edited[id]) {
