@@ -11,36 +11,17 @@ import (
 	"github.com/go-relayer/relayer/internal/wire"
 )
 
-// longSession is the duration of a session that ends a series of failures.
-const longSession = 2 * time.Second
-
 // run follows the source, and begins again after every error, until ctx is done. An error
-// before the view is complete for the first time, other than a gap, ends it.
+// before the view is complete for the first time, other than a gap, ends it. The wait between
+// two attempts does not grow: a client as source has its own backoff.
 func (m *Mirror) run(ctx context.Context) {
 	defer close(m.done)
-	for failures := 0; ; failures++ {
-		began := time.Now()
-		err := m.follow(ctx)
-		if !m.isOpen() && !errors.Is(err, relayer.ErrGap) {
-			m.endErr = err
+	for {
+		m.err = m.follow(ctx)
+		isRefused := !m.isOpen && !errors.Is(m.err, relayer.ErrGap)
+		if isRefused || !wire.Sleep(ctx, wire.BackOff(4)) {
 			return
 		}
-		if time.Since(began) > longSession {
-			failures = 0
-		}
-		if !wire.Sleep(ctx, wire.BackOff(failures)) {
-			m.endErr = context.Cause(ctx)
-			return
-		}
-	}
-}
-
-func (m *Mirror) isOpen() bool {
-	select {
-	case <-m.opened:
-		return true
-	default:
-		return false
 	}
 }
 
@@ -166,9 +147,10 @@ func (s *session) publish(caughtUp time.Time) {
 	m.view, m.caughtUp = s.next, caughtUp
 	m.mu.Unlock()
 	s.next, s.isNew = nil, true
-	if !m.isOpen() {
+	if !m.isOpen {
 		close(m.opened)
 	}
+	m.isOpen = true
 	m.notify(differing...)
 }
 

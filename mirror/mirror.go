@@ -16,9 +16,6 @@ import (
 	"github.com/go-relayer/relayer/internal/wire"
 )
 
-// ErrClosed is the result of [Mirror.Err] after [Mirror.Close].
-var ErrClosed = errors.New("mirror: the view is closed")
-
 // Mirror is a view of relayers in memory. It is a [relayer.Reader]. All methods are safe for
 // concurrent use, and none but Close waits for the registry.
 type Mirror struct {
@@ -32,10 +29,11 @@ type Mirror struct {
 	view     *view
 	caughtUp time.Time
 
-	end    context.CancelCauseFunc
-	opened chan struct{} // closed when the view is complete for the first time
-	done   chan struct{}
-	endErr error // valid when done is closed
+	end    context.CancelFunc
+	isOpen bool          // the view was complete once; only the present session uses it
+	opened chan struct{} // closed when isOpen is set
+	done   chan struct{} // closed when the source is no longer in use
+	err    error         // of the first read; valid when done is closed
 }
 
 var _ relayer.Reader = (*Mirror)(nil)
@@ -52,7 +50,7 @@ func Open(ctx context.Context, source relayer.Registry, selector relayer.Selecto
 	if err := cmp.Or(selector.Err(), ctx.Err()); err != nil {
 		return nil, fmt.Errorf("mirror: %w", err)
 	}
-	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	m := &Mirror{
 		source: source, selector: selector, view: newView(), consumers: make(map[*consumer]struct{}),
 		end: end, opened: make(chan struct{}), done: make(chan struct{}),
@@ -65,7 +63,7 @@ func Open(ctx context.Context, source relayer.Registry, selector relayer.Selecto
 	case <-ctx.Done():
 		err = ctx.Err()
 	case <-m.done:
-		err = m.endErr
+		err = m.err
 	}
 	m.Close()
 	return nil, fmt.Errorf("mirror: first read: %w", err)
@@ -74,22 +72,8 @@ func Open(ctx context.Context, source relayer.Registry, selector relayer.Selecto
 // Close ends the view: it remains as it is, and its age grows. Close returns when the source
 // is no longer in use. Further calls do nothing.
 func (m *Mirror) Close() {
-	m.end(ErrClosed)
+	m.end()
 	<-m.done
-}
-
-// Done returns a channel that is closed when the view no longer follows the source, because
-// of [Mirror.Close]. Errors of the source do not end a view.
-func (m *Mirror) Done() <-chan struct{} { return m.done }
-
-// Err returns nil while the view follows the source, and [ErrClosed] when Done is closed.
-func (m *Mirror) Err() error {
-	select {
-	case <-m.done:
-		return m.endErr
-	default:
-		return nil
-	}
 }
 
 // Get returns the relayer, which must not be modified, or [relayer.ErrNotFound].

@@ -444,8 +444,8 @@ func TestMirror_Unreachable(t *testing.T) {
 		}
 		source.setRefuse(errors.New("unreachable"))
 		time.Sleep(time.Hour)
-		if _, err := m.Get(t.Context(), "a"); err != nil || m.Err() != nil {
-			t.Errorf("while the registry is unreachable: %v, %v", err, m.Err())
+		if _, err := m.Get(t.Context(), "a"); err != nil {
+			t.Errorf("while the registry is unreachable: %v", err)
 		}
 		if age := time.Since(m.CaughtUp()); age < 59*time.Minute {
 			t.Errorf("the view is %v old", age)
@@ -474,8 +474,8 @@ func TestMirror_ChangeWithoutTime(t *testing.T) {
 	})
 }
 
-// A failing registry is read at most as often as the backoff permits. After a session of more than two
-// seconds, the first retry waits at most 100 ms.
+// A registry is read again within 1.6 seconds after a failure, and not more often on average than
+// every half second.
 func TestMirror_Backoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reads atomic.Int32
@@ -486,14 +486,14 @@ func TestMirror_Backoff(t *testing.T) {
 			time.Sleep(2500 * time.Millisecond)
 			source.fail(errors.New("connection lost"))
 		}
-		time.Sleep(time.Second)
+		time.Sleep(2 * time.Second)
 		if n := reads.Swap(0); n != 21 {
 			t.Errorf("%d reads, want one at the beginning and one after each of 20 failures", n)
 		}
 		source.setRefuse(errors.New("unreachable"))
 		time.Sleep(10 * time.Minute)
-		if n := reads.Load(); n < 100 || n > 400 {
-			t.Errorf("%d reads in ten minutes, want one in 2.5 seconds", n)
+		if n := reads.Load(); n < 600 || n > 1200 {
+			t.Errorf("%d reads in ten minutes, want about one in 0.8 seconds", n)
 		}
 	})
 }
@@ -509,8 +509,8 @@ func TestOpen_ContextEnds(t *testing.T) {
 		time.Sleep(time.Hour)
 		pause(t, manager)
 		synctest.Wait()
-		if r, err := m.Get(t.Context(), "a"); err != nil || !r.Paused || m.Err() != nil {
-			t.Errorf("after the end of the context the relayer is %v, error %v, view %v", r, err, m.Err())
+		if r, err := m.Get(t.Context(), "a"); err != nil || !r.Paused {
+			t.Errorf("after the end of the context the relayer is %v, error %v", r, err)
 		}
 	})
 }
@@ -527,16 +527,9 @@ func TestMirror_Close(t *testing.T) {
 			}
 		}()
 		synctest.Wait()
-		if m.Err() != nil {
-			t.Errorf("an open view has error %v", m.Err())
-		}
 		m.Close()
 		m.Close()
-		<-m.Done()
 		<-ended
-		if !errors.Is(m.Err(), mirror.ErrClosed) {
-			t.Errorf("a closed view has error %v", m.Err())
-		}
 		pause(t, manager)
 		time.Sleep(time.Hour)
 		if r, err := m.Get(t.Context(), "a"); err != nil || r.Paused || time.Since(m.CaughtUp()) < time.Hour {
@@ -691,7 +684,7 @@ func TestList_WalkDuringChanges(t *testing.T) {
 			t.Fatal(err)
 		}
 		source.fail(relayer.ErrGap)
-		time.Sleep(time.Second)
+		time.Sleep(2 * time.Second)
 		rest := must(m.List(t.Context(), relayer.ListQuery{After: &first.Next}))(t)
 		var ids []string
 		for _, r := range slices.Concat(first.Relayers, rest.Relayers) {
