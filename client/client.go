@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"net/url"
@@ -19,8 +18,8 @@ import (
 // Client is a [relayer.Registry] on a server. Create one with [New]. It is safe for
 // concurrent use, and starts no goroutine that outlives a call.
 type Client struct {
-	base             string // without a trailing slash
-	token            func(context.Context) (string, error)
+	base             string                                // without a trailing slash
+	token            func(context.Context) (string, error) // a function, so a client that is printed shows no token
 	insecureHTTP     bool
 	http             *http.Client
 	timeout          time.Duration
@@ -109,7 +108,7 @@ func New(baseURL string, options ...Option) (*Client, error) {
 		timeout:          30 * time.Second,
 		maxAttempts:      5,
 		maxRetryTime:     30 * time.Second,
-		maxResponseBytes: 16 << 20,
+		maxResponseBytes: 32 << 20,
 		hasDryRuns:       new(atomic.Bool),
 	}
 	for _, option := range options {
@@ -128,11 +127,6 @@ func New(baseURL string, options ...Option) (*Client, error) {
 	c.timeout = min(c.timeout, cmp.Or(c.http.Timeout, c.timeout))
 	c.base, c.http = base, &copied
 	return c, nil
-}
-
-// Format prints the base URL, for every verb.
-func (c Client) Format(state fmt.State, _ rune) {
-	_, _ = fmt.Fprintf(state, "client of %s", c.base)
 }
 
 // parseBase returns the URL without a trailing slash. Its errors do not quote the URL,

@@ -66,12 +66,11 @@ func newRequest(method, id, below string, body []byte) *request {
 	}
 }
 
-// withURLs returns a read that asks for full RPC URLs, or not.
-func (r *request) withURLs(full bool) *request {
-	if full {
-		r.query.Set(rpcURLsParameter, "full")
+// set sets a parameter of the query if it has a value.
+func (r *request) set(name, value string, hasValue bool) {
+	if hasValue {
+		r.query.Set(name, value)
 	}
-	return r
 }
 
 func (r *request) String() string { return r.method + " " + r.path }
@@ -93,25 +92,6 @@ func (r *request) setOptions(settings relayer.WriteSettings) {
 		r.query.Set("dry_run", "true")
 		r.isRepeatable, r.isDryRun = true, true
 	}
-}
-
-// nonempty returns the parameters of a query that have a value.
-func nonempty(parameters map[string]string) url.Values {
-	query := url.Values{}
-	for name, value := range parameters {
-		if value != "" {
-			query.Set(name, value)
-		}
-	}
-	return query
-}
-
-// optional returns the text of a value, or "" for the zero value.
-func optional[T comparable](value T, text string) string {
-	if value == *new(T) {
-		return ""
-	}
-	return text
 }
 
 func (r *request) http(ctx context.Context, c *Client) (*http.Request, error) {
@@ -274,20 +254,14 @@ func (c *Client) send(ctx, limited context.Context, req *request) (*http.Respons
 	return nil, failed
 }
 
-var errTooLarge = errors.New("the response is larger than the limit of 16 MiB")
+var errTooLarge = errors.New("the response is larger than the limit of 32 MiB")
 
-const maxDiscarded = 64 << 10 // bytes
-
-// readResponse reads a body of JSON to its end, so the connection can be used again. Another body may
-// have no end, such as the connection after status 101: only a short one of known length, like the
-// error page of a proxy, is read and discarded.
+// readResponse reads a body of JSON to its end, so the connection can be used again. Another body, such
+// as the page of a proxy, is not read: it may have no end, like the connection after status 101.
 func (c *Client) readResponse(ctx context.Context, req *request, received *http.Response) (*response, *failure) {
 	defer func() { _ = received.Body.Close() }()
 	resp := &response{request: req, status: received.StatusCode, header: received.Header}
 	if !hasMediaType(resp.header, "application/json") {
-		if length := received.ContentLength; length <= maxDiscarded { // -1 is not known
-			_, _ = io.CopyN(io.Discard, received.Body, length)
-		}
 		return resp, nil
 	}
 	body, err := io.ReadAll(io.LimitReader(received.Body, c.maxResponseBytes+1))

@@ -116,22 +116,6 @@ func createAll(t *testing.T, m *relayer.Manager, count int) (ids []string) {
 	return ids
 }
 
-// A page that is larger than the limit is read in parts, down to single relayers.
-func TestAll_LargePages(t *testing.T) {
-	m := newManager(t)
-	want := createAll(t, m, 150)
-	for _, limit := range []int64{20_000, 5_000, 1_000, 600} {
-		if got := allIDs(t, serve(t, m, client.WithMaxResponseBytes(limit)), relayer.Selector{}); !slices.Equal(got, want) {
-			t.Errorf("limit %d: the relayers are %v, want all 150", limit, got)
-		}
-	}
-	for r, err := range serve(t, m, client.WithMaxResponseBytes(100)).All(t.Context(), relayer.Selector{}) {
-		if err == nil || !strings.Contains(err.Error(), "larger than the limit") {
-			t.Errorf("a relayer above the limit: %v, error %v", r, err)
-		}
-	}
-}
-
 func TestAll_Break(t *testing.T) {
 	m := newManager(t)
 	createAll(t, m, 3)

@@ -29,7 +29,9 @@ func (c *Client) read(ctx context.Context, id string, fullURLs bool, attempts *a
 	if !relayer.IsID(id) {
 		return nil, relayer.ErrNotFound
 	}
-	r, failed := do(ctx, c, newRequest(http.MethodGet, id, "", nil).withURLs(fullURLs), attempts, (*response).single)
+	req := newRequest(http.MethodGet, id, "", nil)
+	req.set(rpcURLsParameter, "full", fullURLs)
+	r, failed := do(ctx, c, req, attempts, (*response).single)
 	return r, failed.cause()
 }
 
@@ -51,8 +53,7 @@ func (c *Client) RPCURLs(ctx context.Context, id string) ([]relayer.RPCConfig, e
 
 // List returns one page of the relayers that the query selects, in the order of the
 // server, which is the order of creation for package httpapi. Pagination.PerPage is the
-// number that the server used. A page by a cursor that is larger than the limit of
-// 16 MiB is requested again with half as many relayers.
+// number that the server used. A page of more than 32 MiB is an error.
 //
 // The server selects the relayers. If it does not support that, or cursors, as OpenZeppelin
 // Relayer, the error matches [errors.ErrUnsupported]: use [Client.All].
@@ -84,20 +85,17 @@ func (c *Client) list(ctx context.Context, query relayer.ListQuery) (listing, er
 	if err := cmp.Or(query.Selector.Err(), wire.CheckPage(query)); err != nil {
 		return listing{}, err
 	}
-	req := newRequest(http.MethodGet, "", "", nil).withURLs(c.fullURLs)
+	req := newRequest(http.MethodGet, "", "", nil)
+	req.set(rpcURLsParameter, "full", c.fullURLs)
+	req.set("per_page", number(cmp.Or(query.PerPage, relayer.DefaultPerPage)), true)
 	addFilters(req.query, query.Selector)
 	if query.After != nil {
 		req.query.Set("after", string(*query.After))
 	} else {
 		req.query.Set("page", number(max(query.Page, 1)))
 	}
-	for perPage := cmp.Or(query.PerPage, relayer.DefaultPerPage); ; perPage /= 2 {
-		req.query.Set("per_page", number(perPage))
-		listed, failed := do(ctx, c, req, c.newAttempts(), (*response).listing)
-		if query.After == nil || perPage == 1 || !errors.Is(failed.cause(), errTooLarge) {
-			return listed, failed.cause()
-		}
-	}
+	listed, failed := do(ctx, c, req, c.newAttempts(), (*response).listing)
+	return listed, failed.cause()
 }
 
 // number returns a number as a server accepts it.
@@ -215,12 +213,13 @@ func (c *Client) history(ctx context.Context, query relayer.HistoryQuery, attemp
 		return page, err
 	}
 	req := newRequest(http.MethodGet, query.ID, below, nil)
-	req.query = nonempty(map[string]string{
-		"per_page": optional(query.Limit, number(query.Limit)), "before": optional(query.Before, strconv.FormatUint(query.Before, 10)),
-		"since": optional(query.Since.UTC(), query.Since.UTC().Format(time.RFC3339Nano)),
-		"until": optional(query.Until.UTC(), query.Until.UTC().Format(time.RFC3339Nano)),
-		"actor": query.Actor, "action": string(query.Action),
-	})
+	req.query = url.Values{}
+	req.set("per_page", number(query.Limit), query.Limit > 0)
+	req.set("before", strconv.FormatUint(query.Before, 10), query.Before > 0)
+	req.set("since", query.Since.UTC().Format(time.RFC3339Nano), !query.Since.IsZero())
+	req.set("until", query.Until.UTC().Format(time.RFC3339Nano), !query.Until.IsZero())
+	req.set("actor", query.Actor, query.Actor != "")
+	req.set("action", string(query.Action), query.Action != "")
 	page, failed := do(ctx, c, req, attempts, (*response).history)
 	return page, failed.cause()
 }

@@ -151,7 +151,8 @@ const eventStreamType = "text/event-stream"
 // take longer than timeout. A stream has no deadline, but the body of a failure has one.
 func (w *watcher) open(ctx context.Context, timeout time.Duration) (*eventStream, *failure) {
 	c := w.client
-	req := newRequest(http.MethodGet, "", ":watch", nil).withURLs(c.fullURLs)
+	req := newRequest(http.MethodGet, "", ":watch", nil)
+	req.set(rpcURLsParameter, "full", c.fullURLs)
 	addFilters(req.query, w.query.Selector)
 	req.header.Set("Accept", eventStreamType)
 	if wire.IsToken(w.lastID) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"net/url"
 	"slices"
 	"time"
 
@@ -31,10 +32,8 @@ func (c *Client) Create(ctx context.Context, req relayer.CreateRequest, options 
 		req.ID = uuid.Must(uuid.NewV7()).String() // crypto/rand never fails
 	}
 	return perform(relayer.ActionCreate, req.ID, options, func(settings relayer.WriteSettings) (*relayer.Relayer, error) {
-		if wire.CheckPolicy(req.Policy, req.NetworkType) != nil { // the JSON of an empty policy does not show its type
-			if err := req.Validate(ctx); err != nil {
-				return nil, err
-			}
+		if err := wire.CheckPolicy(req.Policy, req.NetworkType); err != nil {
+			return nil, err
 		}
 		body, err := req.MarshalUnmasked()
 		if err != nil {
@@ -194,7 +193,9 @@ func (c *Client) setAll(ctx context.Context, action relayer.Action, selector rel
 		return named(action, "", result, err)
 	}
 	req := newRequest(http.MethodPost, "", ":"+string(action), nil)
-	req.query = nonempty(map[string]string{"all": optional(settings.All, "true"), "paused_by": settings.PausedBy})
+	req.query = url.Values{}
+	req.set("all", "true", settings.All)
+	req.set("paused_by", settings.PausedBy, settings.PausedBy != "")
 	addFilters(req.query, selector)
 	req.setOptions(settings)
 	req.isRepeatable = true
