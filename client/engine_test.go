@@ -121,8 +121,8 @@ func TestWithFullRPCURLs(t *testing.T) {
 	if want := []string{"updated r7 " + fullURL + "2", "updated r8 " + fullURL}; !slices.Equal(got, want) {
 		t.Errorf("the changes are %q, want %q", got, want)
 	}
-	if n := requests.Load(); n != 5 {
-		t.Errorf("%d requests, want one for the watch, all, the page, the relayer and the URLs", n)
+	if n := requests.Load(); n != 6 {
+		t.Errorf("%d requests, want two for the watch, and one for all, the page, the relayer and the URLs", n)
 	}
 }
 
@@ -224,7 +224,7 @@ func TestWithTokenFunc(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // each connection of a long watch
 		calls = 0
 		f := &feed{scripts: scripts(ends(changeEvent(1)), sends(changeEvent(2)))}
-		wantItems(t, watchOver(t, f, relayer.WatchQuery{}, tokens), "updated a 1", "updated a 2")
+		wantItems(t, watchOver(t, f, relayer.WatchQuery{After: "p0"}, tokens), "updated a 1", "updated a 2")
 		for i, header := range f.opened {
 			if got, want := header.Get("Authorization"), fmt.Sprintf("Bearer token-%d-hunter2", i+1); got != want {
 				t.Errorf("connection %d has %s, want %s", i, got, want)

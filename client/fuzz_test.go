@@ -1,7 +1,6 @@
 package client_test
 
 import (
-	"errors"
 	"testing"
 	"testing/synctest"
 
@@ -51,13 +50,13 @@ func FuzzWatch(f *testing.F) {
 			c, _ := scripted(t, []client.Option{client.WithMaxResponseBytes(1000)},
 				respond(200, "text/event-stream", stream), fail(401, "Unauthorized"))
 			var last error
-			for change, err := range c.Watch(t.Context(), relayer.WatchQuery{}) {
+			for change, err := range c.Watch(t.Context(), relayer.WatchQuery{After: "p0"}) {
 				if last = err; err == nil && (change.Relayer == nil || change.Relayer.ID == "" || change.Kind == "") {
 					t.Errorf("%v", change)
 				}
 			}
-			if last == nil || errors.Is(last, relayer.ErrGap) {
-				t.Errorf("the last item is %v", last)
+			if last == nil {
+				t.Error("the last item is no error")
 			}
 		})
 	})

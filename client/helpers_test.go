@@ -130,6 +130,9 @@ func stored(t *testing.T, req relayer.CreateRequest, status int, revision uint64
 	return respondJSON(status, fmt.Sprintf(`{"success":true,"data":%s,"change":{"revision":%d}}`, document.JSON, revision))
 }
 
+// currentPosition responds to the read of a position with p0.
+var currentPosition = respondJSON(200, `{"success":true,"data":[],"changes":[],"pagination":{"per_page":1,"total_items":0},"position":"p0"}`)
+
 func notFound(id string) step { return fail(404, "Relayer with ID "+id+" not found") }
 
 // wantNoSecret fails the test if the text has a secret of the tests.

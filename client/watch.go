@@ -20,9 +20,10 @@ import (
 )
 
 // Watch returns the changes of the relayers that the query selects, like
-// [relayer.Manager.Watch], until ctx is done. Without a position it connects before it
-// returns, so a consumer that calls Watch, then reads All, and then ranges over the
-// changes, does not miss one. The last change of a relayer has its current state.
+// [relayer.Manager.Watch], until ctx is done. Without a position it reads the current one before
+// it returns, with a page of one relayer, so a consumer that calls Watch, then reads All, and then
+// ranges over the changes, does not miss one. A token that may not list relayers needs a position.
+// The last change of a relayer has its current state.
 //
 // The time of a change is that at which the client sent its request, plus the duration that
 // the server reports. So it is a lower bound, by the clock of this machine alone, whatever
@@ -31,47 +32,50 @@ import (
 // Watch reconnects when the connection is lost, or silent for three heartbeats, and resumes
 // after the last change that it has yielded. If the response takes longer than a second, the times
 // are early by up to that delay. Watch then opens a second connection, and uses the first until the
-// second responds faster. After its first connection it does not end while the server is
-// unavailable, nor if a load balancer responds in its place, for example with 404 or a web page. A
+// second responds faster. It waits while the server is unavailable, and, after its first connection,
+// also while a load balancer responds in its place, for example with 404 or a web page. A
 // Retry-After counts as at most 5 minutes.
 //
-// Any error ends the sequence: that of ctx; [relayer.ErrGap] if the server could not send
-// changes, or the connection of the call failed and a later one succeeded; [ErrUnauthorized] if
-// the server rejects the token; one that matches [errors.ErrUnsupported] if the server has no
-// change feed, like OpenZeppelin Relayer.
+// Any error ends the sequence: that of ctx; that of reading the position; [relayer.ErrGap] if the
+// server could not send changes; [ErrUnauthorized] if it rejects the token; one that matches
+// [errors.ErrUnsupported] if it has no change feed or no positions, like OpenZeppelin Relayer.
 //
-// The sequence can be ranged over once; a second range gets an error. Until the first, and
-// until the range ends, it holds a connection, which ctx releases.
+// The sequence can be ranged over once; a second range gets an error. It holds a connection
+// while it is ranged over.
 func (c *Client) Watch(ctx context.Context, query relayer.WatchQuery) iter.Seq2[relayer.Change, error] {
 	w := &watcher{client: c, query: query, lastID: query.After}
-	if err := query.Selector.Err(); err != nil {
-		w.rejected = &failure{err: err}
-	} else if query.After == "" {
-		if w.stream, w.rejected = w.open(ctx, c.timeout); w.rejected != nil && w.rejected.isTemporary {
-			w.rejected = nil
-		}
-		w.isStart = w.stream != nil
+	err := query.Selector.Err()
+	if err == nil && query.After == "" {
+		w.lastID, err = c.position(ctx, query.Selector)
 	}
 	return func(yield func(relayer.Change, error) bool) {
 		defer func() {
 			w.disconnect()
-			w.rejected = &failure{err: errors.New("client: the changes can be ranged over once: call Watch again")}
+			err = errors.New("client: the changes can be ranged over once: call Watch again")
 		}()
-		for ctx.Err() == nil {
+		for err == nil && ctx.Err() == nil {
 			change, failed := w.next(ctx)
 			switch {
 			case failed != nil && failed.isTemporary:
 				wire.Sleep(ctx, min(failed.wait, maxReconnectWait)+wire.BackOff(w.failures))
 				w.failures++
 			case failed != nil:
-				yield(named(relayer.ActionWatch, "", relayer.Change{}, cmp.Or(ctx.Err(), failed.err)))
-				return
+				err = failed.err
 			case change != nil && !yield(*change, nil):
 				return
 			}
 		}
-		yield(named(relayer.ActionWatch, "", relayer.Change{}, ctx.Err()))
+		yield(named(relayer.ActionWatch, "", relayer.Change{}, cmp.Or(ctx.Err(), err)))
 	}
+}
+
+// position returns the current position of the feed of a selection.
+func (c *Client) position(ctx context.Context, selector relayer.Selector) (string, error) {
+	page, err := c.list(ctx, relayer.ListQuery{Selector: selector, After: new(relayer.Cursor), PerPage: 1})
+	if err == nil && page.Position == "" {
+		err = fmt.Errorf("the server has no positions of changes: %w", errors.ErrUnsupported)
+	}
+	return page.Position, err
 }
 
 // maxReconnectWait bounds the effect of Retry-After, which may be wrong by years.
@@ -82,11 +86,9 @@ type watcher struct {
 	client       *Client
 	query        relayer.WatchQuery
 	stream       *eventStream // nil while there is no connection
-	lastID       string
+	lastID       string       // the position after which the next stream begins
 	hasConnected bool
-	isStart      bool     // the feed begins with the stream: its resync event is no gap
-	rejected     *failure // the query, the first connection, or a second range
-	failures     int      // since the last change or long connection
+	failures     int // since the last change or long connection
 
 	// complete is the time up to which the consumer has all changes with the next event. It
 	// remains true over connections: an event without a time does not change it.
@@ -95,10 +97,7 @@ type watcher struct {
 
 // next returns the change of the next event, or nil if it has none.
 func (w *watcher) next(ctx context.Context) (change *relayer.Change, failed *failure) {
-	if w.rejected != nil {
-		return nil, w.rejected
-	}
-	if w.stream != nil && w.lastID != "" && hasClockStep(w.stream.request.began) {
+	if w.stream != nil && hasClockStep(w.stream.request.began) {
 		w.disconnect()
 	}
 	if w.stream == nil {
@@ -122,7 +121,7 @@ func (w *watcher) next(ctx context.Context) (change *relayer.Change, failed *fai
 func (w *watcher) disconnect() {
 	if w.stream != nil {
 		w.stream.close()
-		w.stream, w.isStart = nil, false
+		w.stream = nil
 	}
 }
 
@@ -133,7 +132,7 @@ const replaceWait = 5 * time.Second
 // Events that the old stream has not returned are in the new one, which begins after the last event.
 func (w *watcher) replace(ctx context.Context) {
 	old := w.stream
-	if w.lastID == "" || time.Now().Before(old.replaceAt) {
+	if time.Now().Before(old.replaceAt) {
 		return
 	}
 	stream, failed := w.open(ctx, lateResponse)
@@ -206,15 +205,10 @@ func (w *watcher) change(e event) (*relayer.Change, error) {
 	if err := req.checkURLs(true, data.Metadata, nil); err != nil {
 		return nil, err
 	}
-	isHeartbeat := kind == relayer.ChangeHeartbeat
-	isStart := w.isStart
-	w.isStart = isStart && isHeartbeat
-	switch {
-	case kind == resyncKind && isStart:
-		return nil, nil
-	case kind == resyncKind:
+	if kind == resyncKind {
 		return nil, relayer.ErrGap
 	}
+	isHeartbeat := kind == relayer.ChangeHeartbeat
 	w.lastID = cmp.Or(e.id, w.lastID)
 	if data.CompleteMS != nil {
 		w.complete = req.began.Add(time.Duration(*data.CompleteMS) * time.Millisecond)

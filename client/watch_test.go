@@ -20,8 +20,8 @@ import (
 	"github.com/go-relayer/relayer/client"
 )
 
-// feed is the change feed of a server. Every connection plays the next script, and then
-// stays open and silent, unless the script ends it.
+// feed is the change feed of a server, whose current position is p0. Every connection plays the next
+// script, and then stays open and silent, unless the script ends it.
 type feed struct {
 	mu      sync.Mutex
 	scripts []func(*connection)
@@ -60,6 +60,9 @@ func beat(milliseconds int, id string) string {
 }
 
 func (f *feed) RoundTrip(r *http.Request) (*http.Response, error) {
+	if !strings.HasSuffix(r.URL.Path, ":watch") {
+		return currentPosition(r)
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.opened = append(f.opened, r.Header)
@@ -157,30 +160,21 @@ func wantItems(t *testing.T, changes iter.Seq2[relayer.Change, error], want ...s
 	}
 }
 
-// wantEnd fails unless the sequence has these items only.
-func wantEnd(t *testing.T, changes iter.Seq2[relayer.Change, error], want ...string) {
-	t.Helper()
-	if got := take(len(want)+1, changes); fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("the changes are %q, want %q and the end", got, want)
-	}
-}
-
-// A watch begins with the call, and its connection ends with the range.
+// A watch begins at the position of the call, and has a connection while it is ranged over.
 func TestWatch_Call(t *testing.T) {
 	follow(t, func(t *testing.T, f *feed, changes iter.Seq2[relayer.Change, error]) {
-		if len(f.opened) != 1 || f.opened[0].Get("Authorization") != "Bearer "+token || f.opened[0].Get("Accept") != "text/event-stream" {
+		if len(f.opened) != 0 {
 			t.Errorf("the call sent %v", f.opened)
 		}
 		wantItems(t, changes, "updated a 1")
-		wantEnd(t, changes, "client: watch: client: the changes can be ranged over once: call Watch again")
-		if f.closed != 1 {
-			t.Errorf("%d connections are closed", f.closed)
+		wantFailure(t, changes, nil, "client: watch: client: the changes can be ranged over once: call Watch again")
+		if f.closed != 1 || f.positions() != "p0" || f.opened[0].Get("Authorization") != "Bearer "+token || f.opened[0].Get("Accept") != "text/event-stream" {
+			t.Errorf("%d connections are closed, opened by %v", f.closed, f.opened)
 		}
-	}, sends(resync, changeEvent(1)))
+	}, sends(changeEvent(1)))
 }
 
-// The first resync is the start of the feed. A later one is a gap, and so is one after the position
-// of an earlier watch: it ends the sequence. A lost connection resumes at its last position.
+// A resync is a gap, which ends the sequence. A lost connection resumes at its last position.
 func TestWatch_Positions(t *testing.T) {
 	const cut = "id: p9\nevent: updated\ndata: an event that is not comp"
 	one, two, three, four := changeEvent(1), changeEvent(2), changeEvent(3), changeEvent(4)
@@ -190,11 +184,10 @@ func TestWatch_Positions(t *testing.T) {
 		want    string
 		resumed string // the positions of the connections
 	}{
-		"a later resync":            {"", scripts(sends(heartbeat, resync, one, resync, two)), "updated a 1, gap", ""},
-		"no connection at first":    {"", scripts(ends(), sends(resync)), "gap", ","},
-		"no resync":                 {"", scripts(sends(one, two)), "updated a 1, updated a 2", ""},
-		"a lost connection":         {"", scripts(ends(resync, one, two, cut), sends(heartbeat, three, resync, four)), "updated a 1, updated a 2, updated a 3, gap", ",p2"},
-		"a lost idle connection":    {"", scripts(ends(resync, beat(5000, "p9")), sends(one)), "updated a 1", ",p9"},
+		"a resync":                  {"", scripts(sends(heartbeat, one, resync, two)), "updated a 1, gap", "p0"},
+		"no connection at first":    {"", scripts(ends(), sends(one)), "updated a 1", "p0,p0"},
+		"a lost connection":         {"", scripts(ends(one, two, cut), sends(heartbeat, three, resync, four)), "updated a 1, updated a 2, updated a 3, gap", "p0,p2"},
+		"a lost idle connection":    {"", scripts(ends(beat(5000, "p9")), sends(one)), "updated a 1", "p0,p9"},
 		"after a position":          {"p7", scripts(sends(heartbeat, one)), "updated a 1", "p7"},
 		"after an old position":     {"p1", scripts(sends(resync, two)), "gap", "p1"},
 		"after an invalid position": {"no\nposition", scripts(sends(resync, two)), "gap", ""},
@@ -216,8 +209,8 @@ func TestWatch_Positions(t *testing.T) {
 // The heartbeats of the server are passed on if they are wanted, with their position.
 // Comments are not, whatever they contain.
 func TestWatch_Heartbeats(t *testing.T) {
-	script := sends(": keep-alive\n\n", resync, heartbeat, changeEvent(1), ": keep-alive\n\n: 8\n\n", beat(8, "p7"), heartbeat, changeEvent(2))
-	for wanted, want := range map[bool]string{false: "updated p1 updated p2", true: "heartbeat  updated p1 heartbeat p7 heartbeat p7 updated p2"} {
+	script := sends(": keep-alive\n\n", heartbeat, changeEvent(1), ": keep-alive\n\n: 8\n\n", beat(8, "p7"), heartbeat, changeEvent(2))
+	for wanted, want := range map[bool]string{false: "updated p1 updated p2", true: "heartbeat p0 updated p1 heartbeat p7 heartbeat p7 updated p2"} {
 		synctest.Test(t, func(t *testing.T) {
 			var got []string
 			for change, err := range watchOver(t, &feed{scripts: scripts(script)}, relayer.WatchQuery{Heartbeats: wanted}) {
@@ -243,7 +236,6 @@ func TestWatch_Time(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		f := &feed{scripts: scripts(func(c *connection) {
-			c.send(resync)
 			c.change(1)
 			time.Sleep(10 * time.Second)
 			c.send(timedEvent(1500, 2))
@@ -252,7 +244,7 @@ func TestWatch_Time(t *testing.T) {
 		}, sends(changeEvent(3), timedEvent(10, 4)))}
 		var got []time.Duration
 		var kinds []relayer.ChangeKind
-		for change, err := range watchOver(t, slow{f}, relayer.WatchQuery{Heartbeats: true}) {
+		for change, err := range watchOver(t, slow{f}, relayer.WatchQuery{After: "p0", Heartbeats: true}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -296,42 +288,40 @@ func (s stalled) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // After a stall of any duration the age of a view is that of a fast connection within 15
-// seconds, with and without a position at the start.
+// seconds.
 func TestWatch_AgeAfterStall(t *testing.T) {
 	for _, stall := range []time.Duration{time.Second / 2, 2 * time.Second, 12 * time.Second, 45 * time.Second} {
-		for _, after := range []string{"", "p0"} {
-			synctest.Test(t, func(t *testing.T) {
-				live := func(c *connection) {
-					for arrived := time.Now(); ; {
-						select {
-						case <-time.After(5 * time.Second):
-							passed := time.Since(arrived).Milliseconds()
-							c.send(beat(int(passed), fmt.Sprint("p", passed)))
-						case <-c.ctx.Done():
-							return
-						}
+		synctest.Test(t, func(t *testing.T) {
+			live := func(c *connection) {
+				for arrived := time.Now(); ; {
+					select {
+					case <-time.After(5 * time.Second):
+						passed := time.Since(arrived).Milliseconds()
+						c.send(beat(int(passed), fmt.Sprint("p", passed)))
+					case <-c.ctx.Done():
+						return
 					}
 				}
-				f := &feed{scripts: slices.Repeat([]func(*connection){live}, 10)}
-				end := time.Now().Add(stall)
-				transport := stalled{f, func() time.Time { return end }}
-				caughtUp := time.Now()
-				for change, err := range watchOver(t, transport, relayer.WatchQuery{After: after, Heartbeats: true}) {
-					if err != nil {
-						t.Fatal(err)
-					}
-					if age := time.Since(caughtUp); time.Since(end) > 15*time.Second && age > 6*time.Second {
-						t.Errorf("%v after a stall of %v the age is %v", time.Since(end), stall, age)
-					}
-					if caughtUp = change.Time; time.Since(end) > time.Minute {
-						break
-					}
+			}
+			f := &feed{scripts: slices.Repeat([]func(*connection){live}, 10)}
+			end := time.Now().Add(stall)
+			transport := stalled{f, func() time.Time { return end }}
+			caughtUp := time.Now()
+			for change, err := range watchOver(t, transport, relayer.WatchQuery{After: "p0", Heartbeats: true}) {
+				if err != nil {
+					t.Fatal(err)
 				}
-				if f.closed != len(f.opened) || f.closed > 2 {
-					t.Errorf("after a stall of %v: %d of %d connections are closed", stall, f.closed, len(f.opened))
+				if age := time.Since(caughtUp); time.Since(end) > 15*time.Second && age > 6*time.Second {
+					t.Errorf("%v after a stall of %v the age is %v", time.Since(end), stall, age)
 				}
-			})
-		}
+				if caughtUp = change.Time; time.Since(end) > time.Minute {
+					break
+				}
+			}
+			if f.closed != len(f.opened) || f.closed > 2 {
+				t.Errorf("after a stall of %v: %d of %d connections are closed", stall, f.closed, len(f.opened))
+			}
+		})
 	}
 }
 
@@ -341,7 +331,6 @@ func TestWatch_LateResponseIsUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		delays := []time.Duration{3 * time.Second, 2 * time.Second, 1500 * time.Millisecond, 0}
 		f := &feed{scripts: scripts(func(c *connection) {
-			c.send(resync)
 			for i := range 10 {
 				c.change(i)
 				select {
@@ -355,9 +344,9 @@ func TestWatch_LateResponseIsUsed(t *testing.T) {
 			delays = delays[1:]
 			return time.Now().Add(delay)
 		}}
-		wantItems(t, watchOver(t, transport, relayer.WatchQuery{}),
+		wantItems(t, watchOver(t, transport, relayer.WatchQuery{After: "p0"}),
 			"updated a 0", "updated a 1", "updated a 2", "updated a 3", "updated a 4", "updated a 5", "updated a 6", "updated a 100", "updated a 101")
-		if len(f.opened) != 2 || f.positions() != ",p6" || len(delays) > 0 {
+		if len(f.opened) != 2 || f.positions() != "p0,p6" || len(delays) > 0 {
 			t.Errorf("the connections are %v, and %d were not made", f.opened, len(delays))
 		}
 	})
@@ -366,7 +355,7 @@ func TestWatch_LateResponseIsUsed(t *testing.T) {
 // A token that takes long neither makes a connection late nor delays the changes of a late one.
 func TestWatch_SlowToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		two := sends(resync, changeEvent(1), changeEvent(2))
+		two := sends(changeEvent(1), changeEvent(2))
 		f := &feed{scripts: scripts(two, ends())}
 		tokens, response := 0, 2*time.Second
 		wait := func(ctx context.Context) (string, error) {
@@ -379,12 +368,12 @@ func TestWatch_SlowToken(t *testing.T) {
 		}
 		transport := stalled{f, func() time.Time { return time.Now().Add(response) }}
 		start := time.Now()
-		wantItems(t, watchOver(t, transport, relayer.WatchQuery{}, client.WithTokenFunc(wait)), "updated a 1", "updated a 2")
+		wantItems(t, watchOver(t, transport, relayer.WatchQuery{After: "p0"}, client.WithTokenFunc(wait)), "updated a 1", "updated a 2")
 		if took := time.Since(start); took != 6*time.Second || tokens != 2 {
 			t.Errorf("two changes took %v and %d tokens", took, tokens)
 		}
 		tokens, response, f.scripts = 2, 0, scripts(two)
-		wantItems(t, watchOver(t, transport, relayer.WatchQuery{}, client.WithTokenFunc(wait)), "updated a 1", "updated a 2")
+		wantItems(t, watchOver(t, transport, relayer.WatchQuery{After: "p0"}, client.WithTokenFunc(wait)), "updated a 1", "updated a 2")
 		if tokens != 3 {
 			t.Errorf("a fast response was replaced: %d tokens", tokens-2)
 		}
@@ -394,7 +383,6 @@ func TestWatch_SlowToken(t *testing.T) {
 // A connection whose times may no longer be right is replaced.
 func TestWatch_OldConnection(t *testing.T) {
 	beat := func(c *connection) {
-		c.send(resync)
 		for i := 0; c.ctx.Err() == nil; i++ {
 			c.send(beat(5000*i, fmt.Sprint("p", i)))
 			select {
@@ -406,13 +394,13 @@ func TestWatch_OldConnection(t *testing.T) {
 	follow(t, func(t *testing.T, f *feed, changes iter.Seq2[relayer.Change, error]) {
 		start := time.Now()
 		wantItems(t, changes, "updated a 1")
-		if passed := time.Since(start); passed < time.Hour || passed > time.Hour+time.Minute || f.positions() != ",p720" {
+		if passed := time.Since(start); passed < time.Hour || passed > time.Hour+time.Minute || f.positions() != "p0,p720" {
 			t.Errorf("replaced after %v, at %q", passed, f.positions())
 		}
 	}, beat, sends(changeEvent(1)))
 }
 
-// If the first connection fails, the changes made until the next one are unknown.
+// A first connection that fails is made again, after the position of the call.
 func TestWatch_FirstConnectionFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &feed{}
@@ -420,9 +408,9 @@ func TestWatch_FirstConnectionFails(t *testing.T) {
 		time.AfterFunc(time.Minute, func() {
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			f.scripts = scripts(sends(resync, changeEvent(1)))
+			f.scripts = scripts(sends(changeEvent(1)))
 		})
-		wantEnd(t, changes, "gap")
+		wantItems(t, changes, "updated a 1")
 		if n := len(f.opened); n < 8 || n > 60 {
 			t.Errorf("%d connections in a minute, want exponential backoff", n)
 		}
@@ -460,7 +448,7 @@ func TestWatch_RetryAfter(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c, _ := scripted(t, nil, reset, fail(503, "", "Retry-After", header), fail(401, ""))
 			start := time.Now()
-			take(1, c.Watch(t.Context(), relayer.WatchQuery{}))
+			take(1, c.Watch(t.Context(), relayer.WatchQuery{After: "p0"}))
 			if waited := time.Since(start); waited < want || waited > want+2*time.Second {
 				t.Errorf("Retry-After %s: waited %s, want %s", header, waited, want)
 			}
@@ -496,17 +484,23 @@ func TestWatch_BackoffAfterRepeatedCuts(t *testing.T) {
 
 func TestWatch_SilentConnection(t *testing.T) {
 	follow(t, func(t *testing.T, f *feed, changes iter.Seq2[relayer.Change, error]) {
-		time.Sleep(50 * time.Minute) // the time before the range is no silence
-		start := time.Now()
-		wantItems(t, changes, "updated a 1", "updated a 2", "updated a 3")
-		if waited := time.Since(start); waited < 5*time.Minute+30*time.Second || waited > 6*time.Minute {
+		var start time.Time
+		for change, err := range changes {
+			if err != nil || change.Position == "p3" {
+				break
+			}
+			if start.IsZero() {
+				time.Sleep(50 * time.Minute) // that of a consumer is no silence
+				start = time.Now()
+			}
+		}
+		if waited := time.Since(start); waited < 5*time.Minute+20*time.Second || waited > 6*time.Minute {
 			t.Errorf("the next connections were opened after %s", waited)
 		}
 		if len(f.opened) != 3 {
 			t.Errorf("%d connections", len(f.opened))
 		}
 	}, func(c *connection) {
-		c.send(resync)
 		c.change(1)
 		for range 60 { // the heartbeats of 5 minutes
 			time.Sleep(5 * time.Second)
@@ -519,7 +513,7 @@ func TestWatch_EventFormat(t *testing.T) {
 	follow(t, func(t *testing.T, f *feed, changes iter.Seq2[relayer.Change, error]) {
 		wantItems(t, changes, "created b 5", "deleted b 5", "deleted c 7", "updated a 6")
 	}, func(c *connection) {
-		c.send("\n\nretry: 5\n" + resync + ":comment\nevent: renamed\ndata: {}\n\nevent: updated\n\n")
+		c.send("\n\nretry: 5\n:comment\nevent: renamed\ndata: {}\n\nevent: updated\n\n")
 		c.send("id:1\r\nevent:created\r\ndata:{\"change\":{\"revision\":5},\r\ndata: \"relayer\":{\"id\":\"b\",\"network_type\":\"evm\",\"new\":1}}\r\n\r\n")
 		c.send("event: deleted\ndata: {\"change\":{\"revision\":5},\"relayer\":{\"id\":\"b\",\"network_type\":\"evm\"}}\n\n")
 		c.send("event: deleted\ndata: {\"change\":{\"revision\":7},\"relayer\":{\"id\":\"c\"}}\n\n") // no longer selected
@@ -546,14 +540,14 @@ func TestWatch_InvalidEvent(t *testing.T) {
 			if items := take(2, changes); len(items) != 1 || !strings.Contains(items[0], want) {
 				t.Errorf("%.100q: the changes are %.300q, want %q", event, items, want)
 			}
-		}, sends(resync, event, changeEvent(6)))
+		}, sends(event, changeEvent(6)))
 	}
 }
 
 func TestWatch_ContextDone(t *testing.T) {
 	for name, script := range map[string]func(*connection){
-		"connected": sends(resync),
-		"lost":      ends(resync),
+		"connected": sends(heartbeat),
+		"lost":      ends(),
 		"blocked":   func(*connection) {},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -606,16 +600,14 @@ func TestWatch_Rejected(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			for _, steps := range [][]step{{test.step}, {busy, fail(429, ""), html(408), html(502), fail(500, ""), reset, truncated(503), blocked, test.step}} {
-				for _, after := range []string{"", "p1"} {
-					synctest.Test(t, func(t *testing.T) {
-						c, s := scripted(t, nil, steps...)
-						start := time.Now()
-						wantFailure(t, c.Watch(t.Context(), relayer.WatchQuery{After: after}), test.is, test.text)
-						if len(s.seen) != len(steps) || time.Since(start) > 2*time.Minute {
-							t.Errorf("%d requests in %s", len(s.seen), time.Since(start))
-						}
-					})
-				}
+				synctest.Test(t, func(t *testing.T) {
+					c, s := scripted(t, nil, steps...)
+					start := time.Now()
+					wantFailure(t, c.Watch(t.Context(), relayer.WatchQuery{After: "p1"}), test.is, test.text)
+					if len(s.seen) != len(steps) || time.Since(start) > 2*time.Minute {
+						t.Errorf("%d requests in %s", len(s.seen), time.Since(start))
+					}
+				})
 			}
 			if !test.isBalancer {
 				return
@@ -633,9 +625,25 @@ func TestWatch_Rejected(t *testing.T) {
 				}
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				wantItems(t, c.Watch(ctx, relayer.WatchQuery{}), "updated a 1", "updated a 2")
+				wantItems(t, c.Watch(ctx, relayer.WatchQuery{After: "p0"}), "updated a 1", "updated a 2")
 			})
 		})
+	}
+}
+
+// The error of reading the position is that of the sequence. A server without positions has no feed.
+func TestWatch_PositionFails(t *testing.T) {
+	for _, test := range []struct {
+		step step
+		is   error
+		text string
+	}{
+		{fail(403, "Forbidden"), client.ErrForbidden, "403"},
+		{fail(503, "Service Unavailable"), relayer.ErrUnavailable, "503"},
+		{respondJSON(200, `{"success":true,"data":[],"changes":[],"pagination":{}}`), errors.ErrUnsupported, "no positions"},
+	} {
+		c, _ := scripted(t, once, test.step)
+		wantFailure(t, c.Watch(t.Context(), relayer.WatchQuery{}), test.is, test.text)
 	}
 }
 
@@ -675,7 +683,7 @@ func TestWatch_EndlessBody(t *testing.T) {
 			}
 			c, s := scripted(t, []client.Option{client.WithTimeout(10 * time.Second)}, drip, drip, fail(403, "Forbidden"))
 			start := time.Now()
-			wantFailure(t, c.Watch(t.Context(), relayer.WatchQuery{}), test.is, test.text)
+			wantFailure(t, c.Watch(t.Context(), relayer.WatchQuery{After: "p0"}), test.is, test.text)
 			if waited := time.Since(start); len(s.seen) != test.requests || waited > 25*time.Second {
 				t.Errorf("%d requests in %s, want %d", len(s.seen), waited, test.requests)
 			}
@@ -710,7 +718,7 @@ func TestWatch_LoadBalancerLargePage(t *testing.T) {
 		stream := respond(200, "text/event-stream", changeEvent(1))
 		c, s := scripted(t, []client.Option{client.WithMaxResponseBytes(1000)}, stream, large, fail(403, "Forbidden"))
 		var last error
-		for _, err := range c.Watch(t.Context(), relayer.WatchQuery{}) {
+		for _, err := range c.Watch(t.Context(), relayer.WatchQuery{After: "p0"}) {
 			last = err
 		}
 		if !errors.Is(last, client.ErrForbidden) || len(s.seen) != 3 {
