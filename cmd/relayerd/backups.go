@@ -28,24 +28,20 @@ var defaultBackups = backupConfig{every: time.Hour, keep: 24}
 // backups writes backups of a store to a directory and removes old ones.
 type backups struct {
 	backupConfig
-	source                      *bolt.Store
-	prefix                      string // of the file names
-	logger                      *slog.Logger
-	succeeded, failed           promclient.Counter
-	duration, size, lastSuccess promclient.Gauge
+	source            *bolt.Store
+	prefix            string // of the file names
+	logger            *slog.Logger
+	succeeded, failed promclient.Counter
+	lastSuccess       promclient.Gauge
 }
 
 // startBackups writes a backup at every interval until ctx is done. The first interval begins with the
 // last backup, so that frequent restarts neither prevent nor multiply backups.
 func (s *server) startBackups(ctx context.Context, source *bolt.Store) error {
-	gauge := func(name, help string) promclient.Gauge {
-		return promauto.With(s.metrics).NewGauge(promclient.GaugeOpts{Name: name, Help: help})
-	}
-	total := promauto.With(s.metrics).NewCounterVec(promclient.CounterOpts{Name: "relayerd_backups_total", Help: "Backups by outcome: success or failure."}, []string{"outcome"})
+	factory := promauto.With(s.metrics)
+	total := factory.NewCounterVec(promclient.CounterOpts{Name: "relayerd_backups_total", Help: "Backups by outcome: success or failure."}, []string{"outcome"})
 	b := &backups{s.backup, source, filepath.Base(s.database) + ".", s.logger, total.WithLabelValues("success"), total.WithLabelValues("failure"),
-		gauge("relayerd_backup_duration_seconds", "Duration of the last successful backup."),
-		gauge("relayerd_backup_size_bytes", "Size of the last successful backup."),
-		gauge("relayerd_backup_last_success_timestamp_seconds", "Unix time of the last successful backup, or 0.")}
+		factory.NewGauge(promclient.GaugeOpts{Name: "relayerd_backup_last_success_timestamp_seconds", Help: "Unix time of the last successful backup, or 0."})}
 	last, err := b.prune(time.Now())
 	if err != nil {
 		return fmt.Errorf("--backup: %w", err)
@@ -76,12 +72,9 @@ func (b *backups) backUp(ctx context.Context, began time.Time) {
 		b.logger.Error("backup failed", "error", err.Error())
 		return
 	}
-	took, size := time.Since(began), fileSize(path)
 	b.succeeded.Inc()
-	b.duration.Set(took.Seconds())
-	b.size.Set(size)
 	b.lastSuccess.Set(float64(began.UnixMilli()) / 1000)
-	b.logger.Info("backup written", "path", path, "bytes", int64(size), "took", took)
+	b.logger.Info("backup written", "path", path, "took", time.Since(began))
 	if _, err := b.prune(began); err != nil {
 		b.logger.Error("old backups not removed", "error", err.Error())
 	}

@@ -199,7 +199,6 @@ func (s *server) openStore(ctx context.Context) (err error) {
 		return nil
 	}
 	warnIfReadable(s.logger, "database file", s.database)
-	s.gauge("relayerd_database_size_bytes", "Size of the database file.", func() float64 { return fileSize(s.database) })
 	if s.backup.directory == "" {
 		return nil
 	}
