@@ -125,21 +125,18 @@ func sealText(counts sealed.Counts) string {
 	return fmt.Sprintf("RPC URLs of %s are in clear\n", relayers(counts.Clear)) + strings.Join(lines, "")
 }
 
-// A server tries again what it could not seal, with exponential backoff: each attempt reads all
-// relayers.
-const (
-	resealRetry        = 10 * time.Second
-	longestResealRetry = 5 * time.Minute
-)
+// resealRetry is the time after which a server tries again what it could not seal. Each attempt reads
+// all relayers.
+const resealRetry = 30 * time.Second
 
 // reseal stores all RPC URLs as the keys and flags require: at the start, after each reload of the
 // keys, and again after a failure. An operator waits for its line, even if nothing was left to do.
 func (s *server) reseal(ctx context.Context, store *sealed.Store) {
 	var used *keyring.Keyring
 	var next time.Time // zero if nothing is left to do
-	for delay, isRunning := resealRetry, true; isRunning; isRunning = sleep(ctx, checkInterval) {
+	for isRunning := true; isRunning; isRunning = sleep(ctx, checkInterval) {
 		if keys := s.keys.Load(); keys != used {
-			used, next, delay = keys, time.Now(), resealRetry
+			used, next = keys, time.Now()
 		}
 		if next.IsZero() || time.Now().Before(next) {
 			continue
@@ -156,9 +153,8 @@ func (s *server) reseal(ctx context.Context, store *sealed.Store) {
 		switch {
 		case ctx.Err() != nil || s.keys.Load() != used: // it ends, or begins again
 		case failed > 0:
-			next = time.Now().Add(delay)
-			s.logger.Warn("not all RPC URLs are under the primary key", "stored", stored, "failed", failed, "error", first.Error(), "retry_in", delay)
-			delay = min(2*delay, longestResealRetry)
+			next = time.Now().Add(resealRetry)
+			s.logger.Warn("not all RPC URLs are under the primary key", "stored", stored, "failed", failed, "error", first.Error(), "retry_in", resealRetry)
 		case s.unseal:
 			s.logger.Info("all RPC URLs are in clear", "stored", stored)
 		default:

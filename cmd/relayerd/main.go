@@ -54,11 +54,15 @@ func execute(ctx context.Context, args []string, apiKey string, stdin io.Reader,
 	case errors.Is(err, errChangesPending):
 		return 2
 	case err != nil:
-		fmt.Fprintln(stderr, "relayerd:", printable(strings.ReplaceAll(withAdvice(err).Error(), "\n", "; ")))
+		fmt.Fprintln(stderr, "relayerd:", printable(inFlags.Replace(withAdvice(err).Error())))
 		return 1
 	}
 	return 0
 }
+
+// inFlags makes an error one line, with the names of flags in place of those of a package.
+var inFlags = strings.NewReplacer("\n", "; ", "invalid relayer: change_reason", "--reason",
+	"the maximum of deletes", "--max-deletes", "a maximum of deletes", "--max-deletes")
 
 // useHTTPS is the advice after the status 400, with which a port for HTTPS responds to HTTP.
 const useHTTPS = "if the server has HTTPS, use https, and healthcheck with --tls"
@@ -155,12 +159,11 @@ func setFromEnvironment(command *cobra.Command) (err error) {
 // connection strings.
 func flagError(command *cobra.Command, err error) error {
 	problem := "malformed flag: write --name value"
+	var wrong interface{ GetFlag() *pflag.Flag }
 	if errors.Is(err, pflag.ErrHelp) {
 		return err
-	} else if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
-		problem = fmt.Sprintf("--%s needs a value of the type %s", invalid.GetFlag().Name, invalid.GetFlag().Value.Type())
-	} else if missing, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
-		problem = fmt.Sprintf("--%s needs a value", missing.GetFlag().Name)
+	} else if errors.As(err, &wrong) {
+		problem = fmt.Sprintf("--%s needs a value of the type %s", wrong.GetFlag().Name, wrong.GetFlag().Value.Type())
 	} else if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		problem = "unknown flag"
 		if name := unknown.GetSpecifiedName(); unknown.GetSpecifiedShortnames() != "" {

@@ -19,7 +19,7 @@ var mistakes = []struct{ line, want string }{
 	{"serve --port 1", "unknown flag --port (relayerd serve --help lists the flags)"},
 	{"serve -db x", "unknown flag: flags begin with two dashes (relayerd serve --help lists the flags)"},
 	{"serve --postgres://u:{secret}@h/d", "unknown flag (relayerd serve --help lists the flags)"},
-	{"serve --rate", "--rate needs a value (relayerd serve --help lists the flags)"},
+	{"serve --rate", "--rate needs a value of the type int (relayerd serve --help lists the flags)"},
 	{"serve --rate postgres://u:{secret}@h/d", "--rate needs a value of the type int (relayerd serve --help lists the flags)"},
 	{"serve --rate 2147483648", "--rate must be from 0 to 2147483647"},
 	{"serve --backup-every 3", "--backup-every needs a value of the type duration"},
@@ -109,6 +109,7 @@ var mistakes = []struct{ line, want string }{
 	{"export --server postgres://u:{secret}@h", "--server: the base URL must"},
 	{"export --server http://registry.internal", "use --insecure-http to permit http"},
 	{"pause --server https://127.0.0.1:1", "--selector is required: name the relayers, such as with network=sepolia, or use --all"},
+	{"pause --all --server https://127.0.0.1:1 --reason {long}", "--reason must be at most 256 characters"},
 	{"history --db {file} --server https://127.0.0.1:1", "[db server] were all set"},
 	{"history --db {file} --since yesterday", "must be a time such as 14:00, 2026-01-02 or 2026-01-02T14:00:00Z, or a duration such as 2h or 2h ago"},
 	{"history postgres://u:{secret}@h/d", "RELAYER_ID must be 1 to 64 characters of A-Z a-z 0-9 _ and -"},
@@ -119,7 +120,7 @@ func TestMistakes(t *testing.T) {
 	directory, checksum := t.TempDir(), `{"a":{"evm":"0xD8dA6BF26964aF9D7eEd9e03E53415D37aA96045"}}`
 	cert, _ := newCertificate(t, "first", time.Now().Add(time.Hour))
 	_, other := newCertificate(t, "second", time.Now().Add(time.Hour))
-	names := []string{"{secret}", password, "{directory}", directory, "{missing}", directory + "/missing", "{vacant}", directory + "/vacant"}
+	names := []string{"{secret}", password, "{directory}", directory, "{missing}", directory + "/missing", "{long}", strings.Repeat("a", 257), "{vacant}", directory + "/vacant"}
 	for name, content := range map[string]string{
 		"text": strings.Repeat("this is a text\n", 1000), "null": "null", "fictional": `{"a":{"fictional":"1"}}`, "checksum": checksum,
 		"cert": cert, "other": other, "empty": noRelayers, "invalid": `{"relayers":[{"id":"a"}]}`,
@@ -149,11 +150,11 @@ func TestMistakes(t *testing.T) {
 	}
 	for _, c := range []struct{ apiKey, command, want string }{
 		{"", "export", "API_KEY is not set: --server needs the token of the server"},
-		{"two " + password, "export", "API_KEY: the token must consist of ASCII letters, digits and symbols"},
+		{"two " + password, "export", "the token in API_KEY must not be empty or have spaces, control or non-ASCII characters"},
 		{"wrong-" + token, "export", "status 401"},
 		{"", "serve", "there is no token: set API_KEY, for example to the output of openssl rand -hex 16, or use --tokens-file"},
 		{"only-15-letters", "serve", "API_KEY: the token has fewer than 16 bytes: generate one with openssl rand -hex 16"},
-		{"two " + password, "serve", "API_KEY: the token must consist of ASCII letters, digits and symbols"},
+		{"two " + password, "serve", "API_KEY: the token is empty or contains spaces, control or non-ASCII characters"},
 		{token, "both", "--tokens-file and API_KEY are both set: unset API_KEY"},
 	} {
 		args := map[string][]string{

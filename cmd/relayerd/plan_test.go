@@ -81,7 +81,7 @@ func TestPlan_Apply(t *testing.T) {
 		{"plan", paused, 2, "    paused: false -> true\n"},
 		{"plan", none, 0, "? extra solana-example (not in the file: kept)"},
 		{"plan --prune --max-deletes 2", none, 2, "- delete solana-example"},
-		{"apply --yes --prune", none, 1, "nothing is changed without a maximum of deletes"},
+		{"apply --yes --prune", none, 1, "nothing is changed without --max-deletes"},
 		{"apply --yes --prune --max-deletes 2", none, 0, "\n0 created, 0 updated, 2 deleted\n"},
 	} {
 		done := expect(t, c.status, append(strings.Fields(c.args), "--server", url, "-f", c.file)...)

@@ -165,7 +165,7 @@ func TestParseTokens_Invalid(t *testing.T) {
 		"alice " + oldToken + " read network=x " + newToken:                  "line 1: must be",
 		"alice@" + password + " " + oldToken + " write":                      "line 1: the name must",
 		strings.Repeat("a", 65) + " " + oldToken + " write":                  "line 1: the name must",
-		"alice é" + oldToken + " write":                                      "line 1: the token must",
+		"alice é" + oldToken + " write":                                      "line 1: the token is empty or contains spaces, control or non-ASCII characters",
 		"alice only-15-letters write":                                        "line 1: the token has fewer than 16 bytes: generate one with openssl rand -hex 16",
 		"\ufeffalice " + oldToken:                                            "line 1: must be",
 		"alice " + oldToken + " write\nbob " + oldToken + " write":           "line 2: an earlier line has the same token",
