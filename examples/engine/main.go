@@ -11,10 +11,8 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -57,7 +55,8 @@ func run(ctx context.Context, registry relayer.Registry, jobs io.Reader, decisio
 	defer view.Close()
 	lines := bufio.NewScanner(jobs)
 	for lines.Scan() && ctx.Err() == nil {
-		j, err := parse(lines.Bytes())
+		var j job
+		err := json.Unmarshal(lines.Bytes(), &j)
 		if err == nil {
 			err = check(ctx, view, j)
 		}
@@ -65,24 +64,11 @@ func run(ctx context.Context, registry relayer.Registry, jobs io.Reader, decisio
 		if err != nil {
 			decision = "refused: " + err.Error()
 		}
-		if _, err := fmt.Fprintf(decisions, "%s: %s\n", j.Relayer, decision); err != nil {
+		if _, err := fmt.Fprintf(decisions, "%q: %s\n", j.Relayer, decision); err != nil {
 			return err
 		}
 	}
 	return lines.Err()
-}
-
-// parse returns the job of a line. A text that is not an ID could forge a decision.
-func parse(line []byte) (j job, err error) {
-	decoder := json.NewDecoder(bytes.NewReader(line))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&j); err != nil {
-		return job{}, err
-	}
-	if _, err := decoder.Token(); err != io.EOF || !relayer.IsID(j.Relayer) {
-		return job{}, errors.New("the line must be one JSON object with the ID of a relayer")
-	}
-	return j, nil
 }
 
 // check returns why the relayer must not send the transaction, or nil.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"iter"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -53,22 +54,21 @@ func TestRun(t *testing.T) {
 		{`{"relayer":"xlm","stellar":{"fee":100}}`, "xlm", ": accepted"},
 		{`{"relayer":"xlm","stellar":{"fee":101}}`, "xlm", refused + "policies.max_fee above_maximum 101, limit 100"},
 		{`{"relayer":"absent","evm":{}}`, "absent", `: refused: mirror: get "absent": relayer not found`},
-		{`{"relayer":"open: accepted\nopen"}`, "", ": refused: the line must be one JSON object with the ID of a relayer"},
-		{`{"relayer":"open","evm":{"gasPrise":1}}`, "", `: refused: json: unknown field "gasPrise"`},
-		{`{"relayer":"open"} {}`, "", ": refused: the line must be one JSON object with the ID of a relayer"},
-		{`null`, "", ": refused: the line must be one JSON object with the ID of a relayer"},
+		{`{"relayer":"open: accepted\nopen"}`, "open: accepted\nopen", `: refused: mirror: get "open: accepted\nopen": relayer not found`},
+		{`{"relayer":"open"} {}`, "", ": refused: invalid character '{' after top-level value"},
+		{`null`, "", `: refused: mirror: get "": relayer not found`},
 	}
 	var input, want strings.Builder
 	for _, j := range jobs {
 		input.WriteString(j.job + "\n")
-		want.WriteString(j.id + strings.Replace(j.want, "relayer ID", "relayer "+j.id, 1) + "\n")
+		want.WriteString(strconv.Quote(j.id) + strings.Replace(j.want, "relayer ID", "relayer "+j.id, 1) + "\n")
 	}
 	input.WriteString("no JSON\n")
 	var output strings.Builder
 	if err := run(t.Context(), registry, strings.NewReader(input.String()), &output); err != nil {
 		t.Fatal(err)
 	}
-	if got, isPrefix := strings.CutPrefix(output.String(), want.String()); !isPrefix || !strings.HasPrefix(got, ": refused: ") {
+	if got, isPrefix := strings.CutPrefix(output.String(), want.String()); !isPrefix || !strings.HasPrefix(got, `"": refused: `) {
 		t.Errorf("decisions are\n%s\nwant\n%s", output.String(), want.String())
 	}
 }
@@ -103,7 +103,7 @@ func TestRun_OldView(t *testing.T) {
 		if err := run(t.Context(), silent{manager}, input, &output); err != nil {
 			t.Fatal(err)
 		}
-		want := "r: accepted\nr: accepted\nr: refused: the view of the registry is 40s old\n"
+		want := `"r": accepted` + "\n" + `"r": accepted` + "\n" + `"r": refused: the view of the registry is 40s old` + "\n"
 		if output.String() != want {
 			t.Errorf("decisions are\n%s\nwant\n%s", output.String(), want)
 		}

@@ -2,13 +2,11 @@
 //
 //	API_KEY=$(openssl rand -hex 16) go run ./examples/server -addr 127.0.0.1:8080 -db example.db
 //
-// If API_KEY is not set, it generates a bearer token and prints it. For PostgreSQL, health
-// checks, metrics, a web page and backups, use cmd/relayerd.
+// For PostgreSQL, health checks, metrics, a web page and backups, use cmd/relayerd.
 package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"flag"
 	"fmt"
@@ -40,8 +38,9 @@ func main() {
 
 // run serves until ctx is done. Then it waits for running requests and closes the store.
 func run(ctx context.Context, address, database, token string) (err error) {
-	if strings.Contains(database, "://") {
-		return errors.New("-db must be a file; cmd/relayerd can use PostgreSQL")
+	authenticate, err := httpapi.Tokens(map[string][]string{"operator": {token}})
+	if err != nil {
+		return fmt.Errorf("API_KEY: %w", err)
 	}
 	// The port is opened before the file, so that a failed start creates no file.
 	listener, err := net.Listen("tcp", address)
@@ -59,15 +58,6 @@ func run(ctx context.Context, address, database, token string) (err error) {
 	manager, err := relayer.New(store)
 	if err != nil {
 		return err
-	}
-	if token == "" {
-		token = rand.Text()
-		fmt.Printf("API_KEY is not set. The bearer token of this run is %s\n\n", token)
-		fmt.Printf("  curl -H 'Authorization: Bearer %s' http://%s/api/v1/relayers\n\n", token, listener.Addr())
-	}
-	authenticate, err := httpapi.Tokens(map[string][]string{"operator": {token}})
-	if err != nil {
-		return fmt.Errorf("API_KEY: %w", err)
 	}
 	api, err := httpapi.New(manager, authenticate, httpapi.WithLogger(logger))
 	if err != nil {
