@@ -26,36 +26,34 @@ func directoriesOf(root string) []string {
 }
 
 // listing returns a line for each exported name of the package in a directory below root, and
-// for each interface that an exported interface embeds, sorted. names is the number of names:
-// an embedded field is one, and an embedded interface is none.
-func listing(root, directory string) (lines []string, names int, err error) {
+// for each interface that an exported interface embeds, sorted.
+func listing(root, directory string) (lines []string, err error) {
 	// The listing is that of one platform, wherever the program runs.
 	platform := build.Default
 	platform.GOOS, platform.GOARCH, platform.CgoEnabled = "linux", "amd64", false
 	pkg, err := platform.ImportDir(filepath.Join(root, directory), 0)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	l := &lister{name: cmp.Or(strings.TrimPrefix(directory, "."), pkg.Name), files: token.NewFileSet()}
 	for _, name := range pkg.GoFiles {
 		file, err := parser.ParseFile(l.files, filepath.Join(pkg.Dir, name), nil, parser.SkipObjectResolution)
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 		for _, declaration := range file.Decls {
 			l.add(declaration)
 		}
 	}
 	slices.Sort(l.lines)
-	return l.lines, len(l.lines) - l.embeddedInterfaces, nil
+	return l.lines, nil
 }
 
 // lister collects the lines of one package.
 type lister struct {
-	name               string
-	files              *token.FileSet
-	lines              []string
-	embeddedInterfaces int // those of the lines
+	name  string
+	files *token.FileSet
+	lines []string
 }
 
 func (l *lister) line(format string, parts ...any) {
@@ -130,7 +128,7 @@ func (l *lister) addType(t *ast.TypeSpec) {
 func (l *lister) addMembers(kind, owner string, members *ast.FieldList) {
 	for _, member := range members.List {
 		if len(member.Names) == 0 {
-			l.addEmbedded(kind, owner, member.Type)
+			l.addEmbedded(owner, member.Type)
 		}
 		for _, name := range member.Names {
 			if !name.IsExported() {
@@ -145,13 +143,10 @@ func (l *lister) addMembers(kind, owner string, members *ast.FieldList) {
 	}
 }
 
-func (l *lister) addEmbedded(kind, owner string, embedded ast.Expr) {
+func (l *lister) addEmbedded(owner string, embedded ast.Expr) {
 	text := l.text(embedded)
 	if base := text[strings.LastIndexAny(text, "*.")+1:]; ast.IsExported(base) {
 		l.line("embedded %s.%s", owner, text)
-		if kind == "method" {
-			l.embeddedInterfaces++
-		}
 	}
 }
 

@@ -50,10 +50,15 @@ func (k *known) compare(left contents) (found report, inFlight, carriedOut int) 
 	for _, change := range k.versions.CompareHistory(history, held) {
 		found.wrong = append(found.wrong, fmt.Sprintf("change %v", change))
 	}
-	k.acknowledged += k.versions.Count(ledger.Done)
-	inFlight, carriedOut = k.versions.Count(ledger.Unknown), k.versions.CarriedOut(held)
+	k.acknowledged += len(k.versions.Ended(ledger.Done))
+	uncertain := k.versions.Ended(ledger.Unknown)
+	for _, e := range uncertain {
+		if held[e.Keys[0]] == e.Value {
+			carriedOut++
+		}
+	}
 	k.versions.Adopt(held)
-	return found, inFlight, carriedOut
+	return found, len(uncertain), carriedOut
 }
 
 // held returns the versions of the records. Each record must be as it was written, to the last byte,

@@ -180,7 +180,9 @@ func (r *round) write(onReady func()) {
 		Round:    r.children,
 		location: location{Store: boltStore, Path: filepath.Join(r.mount.directory, fileName)},
 		MayFail:  true,
-		Avoid:    r.known.versions.Unsettled(),
+	}
+	for _, e := range r.known.versions.Ended(ledger.Unknown) {
+		given.Avoid = append(given.Avoid, e.Keys...)
 	}
 	r.mu.Lock()
 	r.process = child.Start(r.t, given)
@@ -218,8 +220,8 @@ func (r *round) kill() {
 func (s *series) examine(cut *powerCut) bool {
 	s.t.Helper()
 	before := s.tally
-	s.tally.acknowledged += s.known.versions.Count(ledger.Done)
-	s.tally.uncertain += s.known.versions.Count(ledger.Unknown)
+	s.tally.acknowledged += len(s.known.versions.Ended(ledger.Done))
+	s.tally.uncertain += len(s.known.versions.Ended(ledger.Unknown))
 	directory := s.t.TempDir()
 	defer os.RemoveAll(directory)
 	must(s.t, s.stored.save(directory))

@@ -28,12 +28,10 @@ const (
 	resetAfter          // the server responds, and the connection is reset
 	late                // the connection is reset, and the server gets the request later
 	truncate            // half of the response arrives
-	htmlInstead         // a page with status 502 arrives, and the server gets nothing
-	htmlAfter           // the server responds, and a page with status 502 arrives
-	loginPage           // the server responds, and a page with status 200 arrives
+	pageInstead         // a page with status 502 arrives, and the server gets nothing
+	pageAfter           // the server responds, and a page of a login or of a busy proxy arrives
 	unavailable         // 503 of package httpapi
 	tooMany             // 429 of package httpapi
-	proxyBusy           // 503 with a page, after the server has responded
 	countOfFaults       // the number of faults
 )
 
@@ -159,8 +157,11 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, next http.Handler,
 			forward(r, next, body)
 		})
 		hangUp(w, nil)
-	case htmlInstead:
+	case pageInstead:
 		page(w, http.StatusBadGateway)
+	case pageAfter:
+		forward(r, next, body)
+		page(w, []int{http.StatusOK, http.StatusBadGateway, http.StatusServiceUnavailable}[p.below(3)])
 	case unavailable:
 		reject(w, http.StatusServiceUnavailable)
 	case tooMany:
@@ -191,12 +192,6 @@ func respond(w http.ResponseWriter, recorder *httptest.ResponseRecorder, kind fa
 		head.WriteString("HTTP/1.1 " + recorder.Result().Status + "\r\nContent-Length: " + strconv.Itoa(len(data)) + "\r\n")
 		_ = recorder.Header().WriteSubset(&head, map[string]bool{"Content-Length": true})
 		hangUp(w, append(append(head.Bytes(), "\r\n"...), data[:len(data)/2]...))
-	case htmlAfter:
-		page(w, http.StatusBadGateway)
-	case proxyBusy:
-		page(w, http.StatusServiceUnavailable)
-	case loginPage:
-		page(w, http.StatusOK)
 	default:
 		for name, values := range recorder.Header() {
 			w.Header()[name] = values

@@ -136,28 +136,16 @@ func (l *Ledger[V]) Interrupt() {
 	}
 }
 
-// Unsettled returns the keys of writes of unknown outcome.
-func (l *Ledger[V]) Unsettled() (keys []string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, e := range l.ended {
-		if e.Step == Unknown {
-			keys = append(keys, e.Keys...)
-		}
-	}
-	return keys
-}
-
-// Count returns how many writes had an outcome.
-func (l *Ledger[V]) Count(outcome Step) (count int) {
+// Ended returns the writes with an outcome, in the order in which they ended.
+func (l *Ledger[V]) Ended(outcome Step) (ended []Event[V]) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, e := range l.ended {
 		if e.Step == outcome {
-			count++
+			ended = append(ended, e)
 		}
 	}
-	return count
+	return ended
 }
 
 // Acknowledged returns the acknowledged changes, in the order of their acknowledgment.
@@ -229,18 +217,6 @@ func (e Event[V]) isHalf(held map[string]V) bool {
 		}
 	}
 	return carriedOut != 0 && carriedOut != len(e.Keys)
-}
-
-// CarriedOut counts the writes of unknown outcome whose value the store has.
-func (l *Ledger[V]) CarriedOut(held map[string]V) (count int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, e := range l.ended {
-		if e.Step == Unknown && held[e.Keys[0]] == e.Value {
-			count++
-		}
-	}
-	return count
 }
 
 // CompareHistory compares the changes in the history since the last call of Adopt. It returns

@@ -11,6 +11,8 @@ import (
 	"os"
 
 	"github.com/oapi-codegen/nullable"
+
+	"github.com/go-relayer/relayer"
 )
 
 var ctx = context.Background()
@@ -26,7 +28,6 @@ func main() {
 	list(client)
 	head(client)
 	patchAndDelete(client)
-	failures(client)
 }
 
 func must(err error) {
@@ -43,9 +44,19 @@ func want(isRight bool, format string, values ...any) {
 	}
 }
 
+// relayerOf returns the relayer of a file, which has every field of its policy.
+func relayerOf[T any](file string) (request T) {
+	text, err := os.ReadFile(file)
+	must(err)
+	must(json.Unmarshal(text, &request))
+	return request
+}
+
 // createAndGet sends each policy and compares it with the policy of the response.
 func createAndGet(client *ClientWithResponses) {
-	evm, solana, stellar := evmRelayer(), solanaRelayer(), stellarRelayer()
+	evm := relayerOf[CreateEvmRelayerRequest]("evm.json")
+	solana := relayerOf[CreateSolanaRelayerRequest]("solana.json")
+	stellar := relayerOf[CreateStellarRelayerRequest]("stellar.json")
 	var body CreateRelayerRequest
 
 	must(body.FromCreateEvmRelayerRequest(evm))
@@ -53,7 +64,6 @@ func createAndGet(client *ClientWithResponses) {
 	must(err)
 	same(evm.Policies, evmCreated.Policies)
 	same(evm.Labels, evmCreated.Labels)
-	want(*evmCreated.Policies.GasPriceCap == mostWei(), "gas_price_cap is %s", *evmCreated.Policies.GasPriceCap)
 	endpoint := (*evmCreated.CustomRpcUrls)[0]
 	want(endpoint.Url == "https://rpc.example/***" && endpoint.Weight == 33.3, "the endpoint is %+v", endpoint)
 
@@ -89,23 +99,14 @@ func same(sent, returned any) {
 	want(string(a) == string(b), "sent     %s\nreturned %s", a, b)
 }
 
-func isPage(p PaginationMeta, current, perPage, total int64) bool {
-	return p.CurrentPage != nil && *p.CurrentPage == current && p.PerPage == perPage && p.TotalItems == total
-}
-
 func list(client *ClientWithResponses) {
-	page, err := client.ListRelayersWithResponse(ctx, &ListRelayersParams{Page: new(int64(2)), PerPage: new(int64(2))})
+	page, err := client.ListRelayersWithResponse(ctx, &ListRelayersParams{Network: &[]string{"sepolia", "mainnet"}, Page: new(int64(2)), PerPage: new(int64(1))})
 	must(err)
-	want(page.JSON200 != nil && len(page.JSON200.Data) == 1 && isPage(page.JSON200.Pagination, 2, 2, 3),
-		"list returned %s %s", page.Status(), page.Body)
+	want(page.JSON200 != nil && len(page.JSON200.Data) == 1 && page.JSON200.Pagination.TotalItems == 2, "list returned %s %s", page.Status(), page.Body)
 	last, err := page.JSON200.Data[0].ValueByDiscriminator()
 	must(err)
 	stellar, ok := last.(StellarRelayerResponse)
 	want(ok && stellar.Id == "stellar", "the last relayer is %T %+v", last, last)
-	filtered, err := client.ListRelayersWithResponse(ctx, &ListRelayersParams{Network: &[]string{"sepolia", "mainnet-beta"}, Paused: &[]bool{false}})
-	must(err)
-	want(filtered.JSON200 != nil && filtered.JSON200.Pagination.TotalItems == 2,
-		"list with filters returned %s %s", filtered.Status(), filtered.Body)
 }
 
 // head checks that the client does not parse a body that HEAD does not have.
@@ -126,25 +127,25 @@ func head(client *ClientWithResponses) {
 
 // patchAndDelete clears members, sets one, and omits the others.
 func patchAndDelete(client *ClientWithResponses) {
-	request := evmRelayer()
-	request.Id = set("patched")
+	request := relayerOf[CreateEvmRelayerRequest]("evm.json")
+	request.Id = nullable.NewNullableWithValue("patched")
 	var body CreateRelayerRequest
 	must(body.FromCreateEvmRelayerRequest(request))
 	create(client, body, "patched")
 
 	var policies UpdateRelayerRequest_Policies
-	must(policies.FromRelayerEvmPolicy(RelayerEvmPolicy{GasPriceCap: nullable.NewNullNullable[WeiInput](), MinBalance: set(mostWei())}))
+	must(policies.FromRelayerEvmPolicy(RelayerEvmPolicy{GasPriceCap: nullable.NewNullNullable[WeiInput](), MinBalance: nullable.NewNullableWithValue(relayer.Gwei(7))}))
 	patched, err := client.UpdateRelayerWithApplicationMergePatchPlusJSONBodyWithResponse(ctx, "patched", nil, UpdateRelayerRequest{
 		Paused:         new(true),
 		NotificationId: nullable.NewNullNullable[string](),
-		Policies:       set(policies),
+		Policies:       nullable.NewNullableWithValue(policies),
 	})
 	must(err)
 	want(patched.JSON200 != nil, "patch returned %s %s", patched.Status(), patched.Body)
 	got, err := patched.JSON200.Data.AsEvmRelayerResponse()
 	must(err)
 	want(got.Name == "EVM" && got.Paused && got.NotificationId == nil, "patched to %s", patched.Body)
-	want(got.Policies.GasPriceCap == nil && *got.Policies.MinBalance == mostWei() && got.Policies.Eip1559Pricing != nil, "patched to %s", patched.Body)
+	want(got.Policies.GasPriceCap == nil && *got.Policies.MinBalance == relayer.Gwei(7) && got.Policies.Eip1559Pricing != nil, "patched to %s", patched.Body)
 	stale, err := client.DeleteRelayerWithResponse(ctx, "patched", &DeleteRelayerParams{IfMatch: new(`"0"`)})
 	must(err)
 	want(stale.JSON412 != nil, "a stale delete returned %s %s", stale.Status(), stale.Body)
@@ -152,17 +153,4 @@ func patchAndDelete(client *ClientWithResponses) {
 	deleted, err := client.DeleteRelayerWithResponse(ctx, "patched", &DeleteRelayerParams{IfMatch: &tag})
 	must(err)
 	want(deleted.JSON200 != nil, "delete returned %s %s", deleted.Status(), deleted.Body)
-}
-
-func failures(client *ClientWithResponses) {
-	unknown, err := client.GetRelayerWithResponse(ctx, "patched", nil)
-	must(err)
-	want(unknown.JSON404 != nil && unknown.JSON404.Message == "Relayer with ID patched not found",
-		"get of a deleted relayer returned %s %s", unknown.Status(), unknown.Body)
-	var body CreateRelayerRequest
-	must(body.FromCreateEvmRelayerRequest(CreateEvmRelayerRequest{Network: "x", SignerId: "s"}))
-	invalid, err := client.CreateRelayerWithResponse(ctx, nil, body)
-	must(err)
-	want(invalid.JSON400 != nil && len(invalid.JSON400.Errors) == 1 && *invalid.JSON400.Errors[0].Field == "name",
-		"an invalid create returned %s %s", invalid.Status(), invalid.Body)
 }
