@@ -1,10 +1,15 @@
 package main
 
 import (
+	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // mistakes are command lines with a mistake, and a part of the message: what is wrong and what to
@@ -161,5 +166,199 @@ func TestMistakes(t *testing.T) {
 			"export": {"export", "--server", running.url}, "serve": {"serve", "--addr", "127.0.0.1:0", "--db", "memory"}, "both": {"serve", "--db", "memory", "--tokens-file", locked},
 		}[c.command]
 		expectFailureWith(t, c.want, c.apiKey, args...)
+	}
+}
+
+// Connection strings that are no URLs of PostgreSQL.
+var malformedDatabases = []string{
+	"postgres:/u:{secret}@h/d", "postgres:u:{secret}@h/d", "postgresql:u:{secret}", "u:{secret}@h/d", "POSTGRES://u:{secret}@h/d", " postgres:u:{secret}",
+	"mysql://u:{secret}@h/d", "Password={secret} Host=127.0.0.1", "PASSWORD={secret}", "sslpassword={secret}", "passfile = /{secret}",
+	"oauth_client_secret={secret}", "?password={secret}", "{secret}@h/d", "u:{secret}",
+}
+
+// misplaced are command lines with a connection string in the wrong argument. A | separates arguments.
+var misplaced = map[string]string{
+	"serve|postgres://u:\"\n{secret}@h/d":                  "unknown command or argument",
+	"--db|postgres://u:{secret}@h/d":                       "unknown flag --db",
+	"help|postgres://u:{secret}@h/d":                       "unknown command or argument",
+	"completion|postgres://u:{secret}@h/d":                 "unknown command or argument",
+	"completion|bash|postgres://u:{secret}@h/d":            "unknown command or argument",
+	"history|a|postgres://u:{secret}@h/d":                  "accepts at most 1 arg",
+	"serve|--signers|u:{secret}@h":                         "--signers must be a file",
+	"serve|--settings-schema|u:{secret}@h":                 "--settings-schema must be a file",
+	"serve|--tls-cert|u:{secret}@h|--tls-key|x":            "--tls-cert must be a file",
+	"serve|--metrics-addr|u:{secret}@h/d":                  "--metrics-addr must be host:port",
+	"serve|--network-rules=postgres://u:{secret}@h/d":      "--network-rules needs a value of the type bool",
+	"serve|-db=postgres://u:{secret}@h/d":                  "unknown flag",
+	"serve|---postgres://u:{secret}@h/d":                   "malformed flag",
+	"serve|--=postgres://u:{secret}@h/d":                   "malformed flag",
+	"healthcheck|--addr|postgres://u:{secret}@h/d":         "--addr must be host:port",
+	"keys|list|--keys|postgres://u:{secret}@h/d":           "--keys must be a file",
+	"keys|add|--id|k|--keys|postgres://u:{secret}@h/d":     "--keys must be a file",
+	"export|--server|https://h|--ca-file|u:{secret}@h":     "--ca-file must be a file",
+	"plan|--server|https://h|-f|postgres://u:{secret}@h/d": "--file must be a file",
+}
+
+// A misplaced secret is in no output, and creates no file.
+func TestSecrets_Misplaced(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, value := range malformedDatabases {
+		for flag, line := range map[string]string{"--db": "serve|--db|", "--from": "copy|--to|x.db|--from|", "--to": "copy|--from|x.db|--to|"} {
+			misplaced[line+value] = flag + " must be a file, or a URL that begins with postgres://"
+		}
+	}
+	for line, want := range misplaced {
+		expectFailure(t, want, strings.Split(strings.ReplaceAll(line, "{secret}", password), "|")...)
+	}
+	expectFiles(t, ".")
+	for want, args := range map[string][]string{
+		"--network-rules": {"serve", "--db", "postgres://u:" + password + "@h/d", "--addr=u:" + password + "@h", "--help"},
+		"bash":            {"completion"},
+	} {
+		if output := runCommand(t, args...); !strings.Contains(output, want) {
+			t.Errorf("%q: output %q", args, output)
+		}
+	}
+}
+
+func TestDatabase_UnusualFileName(t *testing.T) {
+	for _, name := range []string{"my relayers.db", "-relayers.db", "Ä.db", "a%b?c&d.db"} {
+		t.Run(name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			start(t, token, "--db="+name).stop()
+			runCommand(t, "check", "--db="+name)
+			expectFiles(t, ".", name)
+		})
+	}
+}
+
+// serveFlags returns the command serve, with the flags of the arguments.
+func serveFlags(t *testing.T, args ...string) *cobra.Command {
+	t.Helper()
+	command, _, err := newRootCommand("").Find([]string{"serve"})
+	must(t, err)
+	must(t, command.ParseFlags(args))
+	return command
+}
+
+func variableOf(flag string) string {
+	return "RELAYERD_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+func TestServe_HelpFitsOnScreen(t *testing.T) {
+	t.Parallel()
+	output := runCommand(t, "serve", "--help")
+	if lines := strings.Count(output, "\n"); lines > 40 || lines < 20 {
+		t.Errorf("the help has %d lines", lines)
+	}
+	for line := range strings.Lines(output) {
+		if utf8.RuneCountInString(line) > 120 {
+			t.Errorf("a line is too long for a screen: %s", line)
+		}
+	}
+}
+
+// Each flag of serve is set by an environment variable, unless it is given.
+func TestServe_Environment(t *testing.T) {
+	values := map[string]string{"bool": "true", "duration": "7m0s", "int": "7", "string": "value"}
+	command := serveFlags(t, "--rate", "3", "--db=given")
+	count := 0
+	command.LocalFlags().VisitAll(func(flag *pflag.Flag) { t.Setenv(variableOf(flag.Name), values[flag.Value.Type()]) })
+	must(t, setFromEnvironment(command))
+	command.LocalFlags().VisitAll(func(flag *pflag.Flag) {
+		want := values[flag.Value.Type()]
+		switch count++; flag.Name {
+		case "rate":
+			want = "3"
+		case "db":
+			want = "given"
+		}
+		if flag.Value.String() != want || !flag.Changed {
+			t.Errorf("--%s is %q, want %q", flag.Name, flag.Value, want)
+		}
+	})
+	if count < 20 {
+		t.Errorf("serve has %d flags", count)
+	}
+}
+
+// A server runs without arguments, as a container does. A bad value is not printed: it may be a
+// connection string.
+func TestServe_EnvironmentOfProcess(t *testing.T) {
+	t.Parallel()
+	server := &process{t: t, command: program("", "serve"), output: new(output)}
+	server.command.Env = append(server.command.Env, "RELAYERD_ADDR=127.0.0.1:0", "RELAYERD_DB=memory", "RELAYERD_TOKENS_FILE="+newTokens(t, "alice "+oldToken+" write"), "RELAYERD_DRAIN_DELAY=0",
+		"RELAYERD_PORT=tcp://10.0.0.1:80", "RELAYERD_SERVICE_HOST=10.0.0.1", "RELAYERD_METRICS_PORT_9090_TCP=tcp://10.0.0.1:9090") // as Kubernetes sets them
+	server.run()
+	server.expect("GET", collection, oldToken, "", http.StatusOK)
+	server.stop()
+	for variable, want := range map[string]string{
+		"RELAYERD_RATE=postgres://u:" + password + "@h/d": "relayerd: RELAYERD_RATE needs a value of the type int, as --rate\n",
+		"RELAYERD_TOKEN_FILE=" + password:                 "relayerd: RELAYERD_TOKEN_FILE is no flag: correct the name of the variable, or unset it (relayerd serve --help lists the flags)\n",
+		"RELAYERD_DB=":                                    "relayerd: --db is empty (relayerd serve --help lists the flags)\n",
+		"RELAYERD_TLS_CERT=x":                             "missing [tls-key]",
+		"RELAYERD_DB=mysql://u:" + password + "@h/d":      "--db must be a file, or a URL that begins with postgres://",
+		"RELAYERD_LOG_LEVEL=" + password:                  "--log-level must be info or debug\n",
+	} {
+		command := program(token, "serve")
+		command.Env = append(command.Env, variable)
+		if done := finish(t, "", command); done.status != 1 || !strings.Contains(done.stderr, want) {
+			t.Errorf("%s: %+v, want %s", variable, done, want)
+		}
+	}
+}
+
+const schemaText = `{
+	"$schema": "https://json-schema.org/draft/2020-12/schema",
+	"type": "object",
+	"properties": {
+		"max_in_flight": {"type": "integer", "minimum": 1},
+		"mode": {"enum": ["fast", "safe"]},
+		"by_chain": {"type": "object", "additionalProperties": {"type": "integer"}},
+		"contracts": {"type": "array", "items": {"$ref": "#/$defs/contract"}}
+	},
+	"additionalProperties": false,
+	"$defs": {"contract": {"type": "object", "required": ["address"], "properties": {"address": {"type": "string", "pattern": "^0x"}}}}
+}`
+
+func TestSettingsSchema(t *testing.T) {
+	t.Parallel()
+	server := startMemory(t, "--settings-schema", newFile(t, schemaText))
+	defer server.stop()
+	with := func(settings string) string { return strings.Replace(definition, "{", `{"settings":`+settings+`,`, 1) }
+	const one = collection + "/r-1"
+	server.expect("POST", collection, token, with(`{"max_in_flight":5,"mode":"safe","contracts":[{"address":"0x1"}]}`), http.StatusCreated)
+	for settings, problems := range map[string][]string{
+		`{"max_in_flight":0,"mode":"slow","unknown":1}`:       {`"settings.max_in_flight"`, `"settings.mode"`, `"settings.unknown"`},
+		`{"contracts":[{"address":"0x"},{},{"address":"x"}]}`: {`"settings.contracts[1].address"`, `"settings.contracts[2].address"`},
+		`{"by_chain":{"1":"x","a~b":"x"}}`:                    {`"settings.by_chain.1"`, `"settings.by_chain.a~b"`},
+		`{"contracts":{},"max_in_flight":1.5}`:                {`"settings.contracts"`, `"settings.max_in_flight"`},
+	} {
+		for _, request := range [][3]string{
+			{"POST", collection, strings.Replace(with(settings), `"id":"r-1",`, "", 1)},
+			{"PATCH", one, `{"settings":` + settings + `}`},
+			{"PATCH", one + "?dry_run=true", `{"settings":` + settings + `}`},
+		} {
+			body := server.expect(request[0], request[1], token, request[2], http.StatusBadRequest)
+			for _, problem := range problems {
+				if !strings.Contains(body, problem) {
+					t.Errorf("%v: %s has no problem of %s", request, body, problem)
+				}
+			}
+		}
+	}
+	// A patch is checked with what it is merged into, and other changes are not.
+	for _, patch := range []string{`{"settings":{"mode":null,"max_in_flight":7}}`, `{"paused":true}`, `{"settings":null}`} {
+		server.expect("PATCH", one, token, patch, http.StatusOK)
+	}
+	for text, want := range map[string]string{
+		`{"type":`:                        "must be a JSON Schema: ",
+		`{"type":"strange"}`:              "relayerd: --settings-schema: ",
+		`{"$ref":"file:///etc/hostname"}`: "the schema must not refer to other documents",
+		`{"$ref":"http://127.0.0.1:1/a"}`: "the schema must not refer to other documents",
+	} {
+		t.Run(text, func(t *testing.T) {
+			expectFailure(t, want, "serve", "--addr", "127.0.0.1:0", "--db", "memory", "--settings-schema", newFile(t, text))
+		})
 	}
 }

@@ -2,12 +2,18 @@ package docs
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/go-relayer/relayer"
 )
 
 // proven are statements that were once wrong. A proof is a test of a directory, or another text
@@ -142,4 +148,185 @@ func TestPages_CostOfPages(t *testing.T) {
 	if want := []string{"page of 10 of all relayers, at any offset", "page of half of the relayers", "two conditions"}; len(rows) != 4 || !slices.Equal(growing, want) {
 		t.Errorf("of %d rows grow %q, want %q", len(rows), growing, want)
 	}
+}
+
+// Every place that lists the keys of selectors has all of the table in the code.
+func TestTable_SelectorKeys(t *testing.T) {
+	code := partOf(t, "selector.go", "var selectorKeys = ", "\n}\n")
+	places := map[string]string{
+		"the doc comment of Selector": partOf(t, "selector.go", "// Selector selects", "type Selector"),
+		"the table of filters":        section(t, "docs/http.md", "Filters"),
+		"the page":                    partOf(t, "page/assets/search.js", "export const keys", "const reordering"),
+	}
+	count := 0
+	for _, match := range regexp.MustCompile(`\{name: (\S+?),`).FindAllStringSubmatch(code, -1) {
+		key := strings.Trim(match[1], `"`)
+		if key == match[1] { // a constant
+			key = regexp.MustCompile(match[1] + `\s+= "(\w+)"`).FindStringSubmatch(read(t, "selector.go"))[1]
+		}
+		if problem := (relayer.Selector{}).Where(key, "\x00").Err(); problem == nil || strings.Contains(problem.Error(), "not a known key") {
+			t.Errorf("the package does not have the key %s: %v", key, problem)
+		}
+		for place, text := range places {
+			if !regexp.MustCompile(`\b` + regexp.QuoteMeta(key) + `\b`).MatchString(text) {
+				t.Errorf("%s lacks %s", place, key)
+			}
+		}
+		count++
+	}
+	if count < 8 {
+		t.Fatalf("found %d keys", count)
+	}
+}
+
+// The reference has a section on each network type.
+func TestTable_NetworkTypes(t *testing.T) {
+	for _, name := range relayer.NetworkTypes() {
+		if !regexp.MustCompile("(?im)^## `policies` \\(" + string(name) + "\\)$").MatchString(read(t, "docs/reference.md")) {
+			t.Errorf("the reference has no section on %s", name)
+		}
+	}
+}
+
+// The numbers of formats are those of the constants.
+func TestPages_FormatNumbers(t *testing.T) {
+	for _, c := range []struct{ file, constant, page, text string }{
+		{"store/bolt/format.go", "formatVersion", "docs/internals.md", "and the version, 4 bytes: N |"},
+		{"store/bolt/format.go", "formatVersion", "docs/relayerd.md", "has the [format](internals.md#format) N."},
+		{"store/bolt/format.go", "entryVersion", "docs/internals.md", "A record: version N "},
+		{"store/postgres/schema.go", "schemaVersion", "docs/postgres.md", "The version of the schema is N,"},
+		{"store/postgres/schema.go", "schemaVersion", "docs/relayerd.md", "has the schema version N."},
+	} {
+		value := regexp.MustCompile(`\b` + c.constant + ` += (\d+)`).FindStringSubmatch(read(t, c.file))
+		if value == nil {
+			t.Fatalf("%s has no %s", c.file, c.constant)
+		}
+		wantSays(t, c.page, strings.Replace(c.text, "N", value[1], 1))
+	}
+}
+
+// differences reports what only one of two sets has. A name with … stands for every name that
+// begins with the text before it.
+func differences(t *testing.T, documented, actual map[string]bool) {
+	t.Helper()
+	isActual := make(map[string]bool) // of the documented names
+	for name := range actual {
+		isDocumented := false
+		for pattern := range documented {
+			prefix, _, isPrefix := strings.Cut(pattern, "…")
+			if name == pattern || isPrefix && strings.HasPrefix(name, prefix) {
+				isDocumented, isActual[pattern] = true, true
+			}
+		}
+		if !isDocumented {
+			t.Errorf("the page lacks %q", name)
+		}
+	}
+	for pattern := range documented {
+		if !isActual[pattern] {
+			t.Errorf("the page has %q, which does not exist", pattern)
+		}
+	}
+	if len(actual) < 5 {
+		t.Errorf("found only %d names in the code", len(actual))
+	}
+}
+
+// The metrics that pages and alerts name exist.
+func TestPages_Metrics(t *testing.T) {
+	actual := set(`(?:Name: +|gauge\(|NewDesc\()"(relayerd?_[a-z_]+)"`, code(t, false, "cmd/relayerd", "observe/prometheus"))
+	for name := range set(`\b(relayerd?_[a-z_]+_(?:total|seconds|bytes|bucket))\b`, read(t, "docs/relayerd.md")+read(t, "deploy/alerts.yaml")) {
+		if !actual[strings.TrimSuffix(name, "_bucket")] {
+			t.Errorf("no metric is named %s", name)
+		}
+	}
+	if len(actual) < 8 {
+		t.Errorf("found the metrics %v", actual)
+	}
+}
+
+// Every warning and error that the server logs is in the table of the log, with what to do. A text
+// that continues with a value ends with … there.
+func TestPages_LogLines(t *testing.T) {
+	documented := make(map[string]bool)
+	for line := range strings.Lines(section(t, "docs/relayerd.md", "The log")) {
+		if cell, isRow := strings.CutPrefix(line, "| "); isRow {
+			cell, _, _ = strings.Cut(cell, " | ")
+			maps.Copy(documented, set("`([^`]+)`", cell))
+		}
+	}
+	delete(documented, "msg")
+	differences(t, documented, set(`(?:logger\.(?:Warn|Error)\(|slog\.Level(?:Warn|Error), |level, )"([^"]+)"`,
+		code(t, false, ".", "cmd/relayerd", "httpapi", "store/bolt", "store/postgres")))
+}
+
+func TestREADME_FirstSnippetIsMinimalExample(t *testing.T) {
+	if got, want := partOf(t, "README.md", "```go\n", "```\n"), read(t, "examples/minimal/main.go"); got != want {
+		t.Errorf("the first snippet is not examples/minimal/main.go:\n%s", got)
+	}
+}
+
+// All snippets compile, as packages of one temporary module in a workspace with the modules of the
+// repository. Only pages other than the README may show single statements, which are not compiled.
+// A text block that follows a program is its output.
+func TestSnippets(t *testing.T) {
+	t.Parallel()
+	module, count := newModule(t), 0
+	outputs := make(map[string]string) // by directory
+	for name, page := range pages(t) {
+		all := blocks(page)
+		for i, b := range all {
+			isFragment := name != "README.md" && !strings.Contains(b.text, "import ")
+			if b.language != "go" || isFragment {
+				continue
+			}
+			directory := fmt.Sprintf("%s_%d", regexp.MustCompile(`\W`).ReplaceAllString(name, "_"), b.line)
+			module.write(t, filepath.Join(directory, "snippet.go"), regexp.MustCompile(`^import `).ReplaceAllString(b.text, "package snippet\n\nimport "))
+			count++
+			if i+1 < len(all) && all[i+1].language == "text" {
+				outputs[directory] = all[i+1].text
+			}
+		}
+	}
+	if count < 5 || len(outputs) < 2 {
+		t.Fatalf("found %d snippets and %d programs with their output", count, len(outputs))
+	}
+	if output, err := module.command("vet", "./...").CombinedOutput(); err != nil {
+		t.Fatalf("the directory of a snippet names its page and line: %v\n%s", err, output)
+	}
+	for directory, want := range outputs {
+		if output, err := module.command("run", "./"+directory).CombinedOutput(); err != nil || string(output) != want {
+			t.Errorf("%s prints, with error %v:\n%s", directory, err, output)
+		}
+	}
+}
+
+// module is the directory of a temporary module, with a workspace.
+type module string
+
+func newModule(t *testing.T) module {
+	t.Helper()
+	m := module(t.TempDir())
+	root, err := filepath.Abs(repository)
+	must(t, err)
+	m.write(t, "go.mod", "module example.com/snippets\n\ngo 1.26.0\n")
+	work := strings.ReplaceAll(read(t, "go.work"), "./", root+"/")
+	m.write(t, "go.work", strings.ReplaceAll(work, "\t.\n", "\t.\n\t"+root+"\n"))
+	return m
+}
+
+func (m module) write(t *testing.T, name, text string) {
+	t.Helper()
+	path := filepath.Join(string(m), name)
+	must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	must(t, os.WriteFile(path, []byte(text), 0o600))
+}
+
+// command returns a go command that runs in the module, without flags such as -race that the
+// environment of the test sets.
+func (m module) command(arguments ...string) *exec.Cmd {
+	command := exec.Command("go", arguments...)
+	command.Dir = string(m)
+	command.Env = append(os.Environ(), "GOWORK="+filepath.Join(string(m), "go.work"), "GOFLAGS=-buildvcs=false")
+	return command
 }
