@@ -1,49 +1,12 @@
 // Package httpapi serves a relayer registry over HTTP: the /api/v1 endpoints
-// that the official OpenZeppelin Relayer clients call.
-//
-//	GET    /api/v1/relayers               a page of relayers, oldest first
-//	POST   /api/v1/relayers               create a relayer
-//	GET    /api/v1/relayers:watch         the changes of relayers, as Server-Sent Events
-//	GET    /api/v1/relayers:history       the changes of the past, newest first
-//	POST   /api/v1/relayers:pause         pause the relayers that the filters select
-//	POST   /api/v1/relayers:resume        resume the relayers that the filters select
-//	GET    /api/v1/relayers/{relayer_id}  one relayer
-//	PATCH  /api/v1/relayers/{relayer_id}  change a relayer by a JSON Merge Patch
-//	DELETE /api/v1/relayers/{relayer_id}  delete a relayer
-//	GET    /api/v1/relayers/{relayer_id}/history  its changes, newest first
-//	GET    /api/v1/access                 what the caller may do
-//	GET    /api/v1/openapi.json           the OpenAPI 3.1 description of the API
-//
-// With [WithEngineOperations] also:
-//
-//	PUT    /api/v1/relayers/{relayer_id}/disabled_reason  disable a relayer
-//	DELETE /api/v1/relayers/{relayer_id}/disabled_reason  enable a relayer
-//
-// and a get, a list and a change stream return full RPC URLs with rpc_urls=full.
-//
-// A list, a change stream, a pause and a resume take the keys of [relayer.Selector] as query parameters,
-// each any number of times:
-//
-//	GET /api/v1/relayers?network=sepolia&label.team=payments&label.team=risk
-//
-// docs/http.md describes every parameter, header, event, status and limit.
+// that the official OpenZeppelin Relayer clients call. docs/http.md describes every path, parameter,
+// header, event, status and limit, and openapi.json every request and response.
 //
 // [New] returns an [API], an [http.Handler] that works at / and, with [http.StripPrefix],
 // under any prefix. It starts no goroutine that outlives a request, except to log refusals up to a
-// second later. It has no global state, and logs only if it is given a logger.
-//
-// # Change stream
-//
-// A change stream has the feed of [relayer.Manager.Watch] as Server-Sent Events, whose ids are the
-// positions of changes. It resumes behind the Last-Event-ID of a request, the id of an event or the
-// position of a list with a cursor, if the filters and the permission are the same. Otherwise, and
-// at a gap ([relayer.ErrGap]), it sends the event resync: the client must read all relayers again.
-//
-// A stream ends if the [Authenticator] or the [Authorizer] no longer permits it, if its
-// permission is for other relayers, if the client does not read for 10 seconds, if the store
-// is unreachable for longer than 15 seconds, above [WithMaxPendingBytes], and on [API.Drain].
-// The client then connects again with the last id. The [http.ResponseWriter] must support the
-// Flush, SetReadDeadline and SetWriteDeadline of [http.ResponseController].
+// second later. It has no global state, and logs only if it is given a logger. [API.Drain] ends the
+// change streams, which need the Flush, SetReadDeadline and SetWriteDeadline of
+// [http.ResponseController] for their [http.ResponseWriter].
 package httpapi
 
 import (

@@ -2,8 +2,6 @@ package httpapi
 
 import (
 	"encoding/json"
-	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -40,30 +38,6 @@ func TestOpenAPI_SameRoutesAsHandler(t *testing.T) {
 		if served[path] == nil {
 			t.Errorf("the document describes %s, which is not served", path)
 		}
-	}
-}
-
-// The documentation of the package has every route, and no other.
-func TestPackageDocumentation_Routes(t *testing.T) {
-	source, err := os.ReadFile("httpapi.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var documented, served []string
-	for _, line := range regexp.MustCompile(`(?m)^//\t([A-Z]+) +(/api/v1/[^ ?]+) `).FindAllStringSubmatch(string(source), -1) {
-		documented = append(documented, line[1]+" "+line[2])
-	}
-	for path, methods := range allowedMethods((&API{settings: settings{engineOperations: true}}).routes()) {
-		for _, method := range methods {
-			if method != "HEAD" { // as GET
-				served = append(served, method+" "+path)
-			}
-		}
-	}
-	slices.Sort(documented)
-	slices.Sort(served)
-	if !slices.Equal(documented, served) {
-		t.Errorf("the documentation has\n%q, the handler\n%q", documented, served)
 	}
 }
 
