@@ -36,7 +36,8 @@ func newForbidding(t *testing.T, options ...httpapi.Option) (log *syncBuffer, ex
 	}, api.Drain
 }
 
-// TestForbidden_Log: refusals have a line a second for each actor and action, with their number.
+// TestForbidden_Log: refusals have a line a second for each actor and action, with their number. Drain
+// writes the rest.
 func TestForbidden_Log(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, expect, drain := newForbidding(t)
@@ -67,6 +68,7 @@ func TestForbidden_Log(t *testing.T) {
 		expect("a", "PATCH", one, http.StatusForbidden)
 		expect("a", "PATCH", one, http.StatusForbidden)
 		drain()
+		synctest.Wait()
 		expect("a", "PATCH", one, http.StatusForbidden)
 		counts := regexp.MustCompile(`principal=(.).* (count=\d+)`).FindAllStringSubmatch(log.String(), -1)
 		var got []string

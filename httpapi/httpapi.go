@@ -44,7 +44,8 @@ type settings struct {
 	bulk             *limit // in pauses and resumes of several relayers
 	pending          *limit // in bytes
 	warnings         *rate  // of repeated log lines
-	forbidden        refusals
+	forbiddenMu      sync.Mutex
+	forbidden        map[string]*repeated // by action and actor that had a line in the last second
 	maxBodyBytes     int64
 	logger           *slog.Logger
 	requestLogger    *slog.Logger // nil: requests are not logged
@@ -88,7 +89,7 @@ func New(manager *relayer.Manager, authenticate Authenticator, options ...Option
 			bulk:         newLimit("bulk", 8),
 			pending:      newLimit("pending_bytes", 128<<20), // five pages of the largest relayers
 			warnings:     newRate(1.0/60, 1),                 // one a minute
-			forbidden:    refusals{entries: make(map[string]*repeated)},
+			forbidden:    make(map[string]*repeated),
 			maxBodyBytes: 1 << 20,
 			logger:       slog.New(slog.DiscardHandler),
 		},

@@ -3,11 +3,8 @@ package httpapi
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
-	"runtime/debug"
-	"sync"
 	"time"
 
 	"github.com/go-relayer/relayer"
@@ -24,12 +21,11 @@ func WithLogger(logger *slog.Logger) Option {
 	return option(logger != nil, "logger is nil", func(s *settings) { s.logger = logger })
 }
 
-// WithRequestLog logs every request after its response, at level Info: request ID, principal, method,
-// route, relayer ID, status, body size and duration. The principal is the ID of the actor. The route is
-// the matched pattern, and empty if the request was rejected before routing. The relayer ID is empty if
-// no relayer can have it or the response is 404. Path, query, headers and bodies are not logged, because
-// clients may put secrets there. A panic in the logger's handler is recovered, and logged by the logger
-// of [WithLogger].
+// WithRequestLog logs every request after its response, at level Info: request ID, principal, address,
+// method, route, relayer ID, status, body size and duration. The principal is the ID of the actor. The
+// route is the matched pattern, and empty if the request was rejected before routing. The relayer ID is
+// empty if no relayer can have it or the response is 404. Path, query, headers and bodies are not logged,
+// because clients may put secrets there. A panic in the logger's handler does not change the response.
 func WithRequestLog(logger *slog.Logger) Option {
 	return option(logger != nil, "request logger is nil", func(s *settings) { s.requestLogger = logger })
 }
@@ -42,31 +38,11 @@ func (a *API) logRequest(x *exchange) {
 	if x.status == http.StatusNotFound {
 		id = ""
 	}
-	// The logger's handler is code of the host. After a panic net/http would drop a
-	// response that is already written, even the response to a committed create.
-	defer func() {
-		if cause := recover(); cause != nil {
-			a.logFault(x, fmt.Errorf("request log: panic: %v", cause), slog.String("stack", string(debug.Stack())))
-		}
-	}()
-	a.requestLogger.LogAttrs(x.Context, slog.LevelInfo, "request",
-		slog.String("request_id", x.actor.RequestID),
-		slog.String("principal", x.actor.ID),
-		slog.String("method", loggedMethod(x.request)),
-		slog.String("route", x.route),
+	write(x.Context, a.requestLogger, slog.LevelInfo, "request", x.logged(
 		slog.String("relayer_id", id),
 		slog.Int("status", x.status),
 		slog.Int("bytes", x.bytes),
-		slog.Duration("took", time.Since(x.received)))
-}
-
-// loggedMethod returns the method for a log, or "other": clients can send any text, up to the
-// limit of a header.
-func loggedMethod(r *http.Request) string {
-	if len(r.Method) > len(http.MethodOptions) {
-		return "other"
-	}
-	return r.Method
+		slog.Duration("took", time.Since(x.received))))
 }
 
 // loggedID returns a relayer ID for a log, or "": the path of a request may have any text in
@@ -89,12 +65,6 @@ func (a *API) logFault(x *exchange, err error, more ...slog.Attr) {
 	a.log(x, level, "request failed", append([]slog.Attr{slog.String("error", mask.Text(err.Error()))}, more...)...)
 }
 
-// refusals are those that had a line in the last second, by their action and actor.
-type refusals struct {
-	mu      sync.Mutex
-	entries map[string]*repeated
-}
-
 // repeated is the number of refusals since the last line, and the line about the latest of them.
 type repeated struct {
 	count int
@@ -106,39 +76,30 @@ type repeated struct {
 func (a *API) logForbidden(x *exchange, action relayer.Action) {
 	key := string(action) + " " + x.actor.ID
 	line := x.logged(slog.String("action", string(action)), slog.String("relayer_id", loggedID(x.relayerID)))
-	a.forbidden.mu.Lock()
-	defer a.forbidden.mu.Unlock()
-	if entry := a.forbidden.entries[key]; entry != nil {
+	a.forbiddenMu.Lock()
+	defer a.forbiddenMu.Unlock()
+	if entry := a.forbidden[key]; entry != nil {
 		entry.count, entry.line = entry.count+1, line
 		return
 	}
-	a.write(x.Context, slog.LevelInfo, "request forbidden", append(line, slog.Int("count", 1)))
-	a.countForbidden(key)
+	a.writeForbidden(x.Context, key, line, 1)
 }
 
-// countForbidden begins a second. After [API.Drain] nothing is counted, because the process may
-// end before the next line.
-func (a *API) countForbidden(key string) {
-	if a.draining.Err() != nil {
-		return
-	}
-	a.forbidden.entries[key] = new(repeated)
-	time.AfterFunc(time.Second, func() {
-		a.forbidden.mu.Lock()
-		defer a.forbidden.mu.Unlock()
-		a.logCounted(key)
+// writeForbidden writes a line, and the next one after a second or on [API.Drain] if there are
+// refusals until then.
+func (a *API) writeForbidden(ctx context.Context, key string, line []slog.Attr, count int) {
+	write(ctx, a.logger, slog.LevelInfo, "request forbidden", append(line, slog.Int("count", count)))
+	next := new(repeated)
+	a.forbidden[key] = next
+	second, cancel := context.WithTimeout(a.draining, time.Second)
+	context.AfterFunc(second, func() {
+		cancel()
+		a.forbiddenMu.Lock()
+		defer a.forbiddenMu.Unlock()
+		if delete(a.forbidden, key); next.count > 0 {
+			a.writeForbidden(context.Background(), key, next.line, next.count)
+		}
 	})
-}
-
-// logCounted logs the refusals of a second that ends, and begins the next one if there were any.
-func (a *API) logCounted(key string) {
-	entry := a.forbidden.entries[key]
-	delete(a.forbidden.entries, key)
-	if entry == nil || entry.count == 0 {
-		return
-	}
-	a.write(context.Background(), slog.LevelInfo, "request forbidden", append(entry.line, slog.Int("count", entry.count)))
-	a.countForbidden(key)
 }
 
 // logSealed logs why RPC URLs could not be opened, at most once a minute for each relayer.
@@ -156,7 +117,7 @@ func (a *API) logSealed(x *exchange, documents ...relayer.Document) {
 
 // log logs a line about the request.
 func (a *API) log(x *exchange, level slog.Level, message string, attributes ...slog.Attr) {
-	a.write(x.Context, level, message, x.logged(attributes...))
+	write(x.Context, a.logger, level, message, x.logged(attributes...))
 }
 
 // logged returns the attributes of a line about the request.
@@ -165,14 +126,14 @@ func (x *exchange) logged(attributes ...slog.Attr) []slog.Attr {
 		slog.String("request_id", x.actor.RequestID),
 		slog.String("principal", x.actor.ID),
 		slog.String("address", x.actor.Address),
-		slog.String("method", loggedMethod(x.request)),
+		slog.String("method", mask.Shortened(x.request.Method, len(http.MethodOptions))), // clients can send any text
 		slog.String("route", x.route),
 	}, attributes...)
 }
 
-// write writes a line. If the handler of the host's logger panics, there is no other logger to
-// report to.
-func (a *API) write(ctx context.Context, level slog.Level, message string, attributes []slog.Attr) {
+// write writes a line. The handler of a logger is code of the host: if it panics, a response that is
+// already written, even to a committed create, must not be dropped.
+func write(ctx context.Context, logger *slog.Logger, level slog.Level, message string, attributes []slog.Attr) {
 	defer func() { _ = recover() }()
-	a.logger.LogAttrs(ctx, level, message, attributes...)
+	logger.LogAttrs(ctx, level, message, attributes...)
 }

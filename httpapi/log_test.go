@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/httpapi"
 	"github.com/go-relayer/relayer/store/memory"
 )
@@ -53,42 +52,18 @@ type panickingHandler struct{ slog.Handler }
 
 func (panickingHandler) Handle(context.Context, slog.Record) error { panic("handler broke") }
 
-// TestObserver_PanicAfterCommit: if an observer panics, a committed create returns
-// 500 and is stored.
-func TestObserver_PanicAfterCommit(t *testing.T) {
-	panics := func(_ context.Context, o *relayer.Operation) (context.Context, func(error)) {
-		return nil, func(error) {
-			if o.Action == relayer.ActionCreate {
-				panic("observer broke")
-			}
-		}
-	}
-	s := serveAs(t, validTokens, []relayer.Option{relayer.WithObserver(panics)})
-	wantFailure(t, s.do("POST", collection, minimal(`,"id":"r-1"`)), http.StatusInternalServerError, "Internal Server Error")
-	s.expect(http.StatusOK, "GET", collection+"/r-1", "")
-	if log := s.log.String(); !strings.Contains(log, "observer broke") {
-		t.Errorf("the panic is not in the log: %s", log)
-	}
-}
-
 // TestLog_HandlerPanic: a panic in a log handler does not change a response.
 func TestLog_HandlerPanic(t *testing.T) {
 	broken := slog.New(panickingHandler{slog.NewTextHandler(io.Discard, nil)})
-	engine := httpapi.WithEngineOperations()
-	reported := serve(t, httpapi.WithRequestLog(broken), engine)
-	for _, s := range []*service{serve(t, httpapi.WithLogger(broken), httpapi.WithRequestLog(broken), engine), reported} {
-		s.create(minimal(`,"id":"r-1"`))
-		s.expect(http.StatusConflict, "POST", collection, minimal(`,"id":"r-1"`))
-		for _, r := range authorizedRequests {
-			if got := s.do(r.method, r.path, r.body); got.status >= 400 && got.status != http.StatusNotFound {
-				t.Errorf("%s %s returned %d: %s", r.method, r.path, got.status, got.body)
-			}
+	s := serve(t, httpapi.WithLogger(broken), httpapi.WithRequestLog(broken), httpapi.WithEngineOperations())
+	s.create(minimal(`,"id":"r-1"`))
+	s.expect(http.StatusConflict, "POST", collection, minimal(`,"id":"r-1"`))
+	for _, r := range authorizedRequests {
+		if got := s.do(r.method, r.path, r.body); got.status >= 400 && got.status != http.StatusNotFound {
+			t.Errorf("%s %s returned %d: %s", r.method, r.path, got.status, got.body)
 		}
-		s.expect(http.StatusNotFound, "GET", one, "")
 	}
-	if log := reported.log.String(); !strings.Contains(log, "handler broke") {
-		t.Errorf("the panic of the request log is not in the other log: %s", log)
-	}
+	s.expect(http.StatusNotFound, "GET", one, "")
 
 	down := managerOn(t, downStore{memory.New()})
 	failing := serveManager(t, down, validTokens, httpapi.WithLogger(broken))

@@ -26,14 +26,7 @@ func WithMaxWatchers(limit int) Option {
 // requests are not affected. Register it with [http.Server.RegisterOnShutdown]:
 // otherwise open streams delay [http.Server.Shutdown] until its deadline. It returns
 // without waiting.
-func (a *API) Drain() {
-	a.drain()
-	a.forbidden.mu.Lock()
-	defer a.forbidden.mu.Unlock()
-	for key := range a.forbidden.entries {
-		a.logCounted(key)
-	}
-}
+func (a *API) Drain() { a.drain() }
 
 // watchRelayers streams the changes as Server-Sent Events. It sends its response
 // itself, except for one that rejects the request.
