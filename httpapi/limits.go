@@ -46,12 +46,14 @@ type limit struct {
 	mu      sync.Mutex
 	used    int64
 	usedBy  map[caller]int64 // without callers that use nothing
-	freed   chan struct{}    // closed when less is used; nil if no request waits
+	changed sync.Cond        // of used; with mu
 	refused uint64
 }
 
 func newLimit(cause string, total int64) *limit {
-	return &limit{cause: cause, total: total, usedBy: make(map[caller]int64)}
+	l := &limit{cause: cause, total: total, usedBy: make(map[caller]int64)}
+	l.changed.L = &l.mu
+	return l
 }
 
 // tryAcquire uses n more, or reports false if the caller may not. Each success is paired with
@@ -87,37 +89,26 @@ func (l *limit) add(by caller, n int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.change(by, n)
-	if l.freed != nil {
-		close(l.freed)
-		l.freed = nil
-	}
+	l.changed.Broadcast()
 }
 
 // wait uses one more as soon as the caller may. It reports false after 5 seconds, or if ctx is done.
 func (l *limit) wait(ctx context.Context, by caller) bool {
-	var timeout <-chan time.Time
-	for {
-		l.mu.Lock()
-		if l.use(by, 1) {
-			l.mu.Unlock()
-			return true
-		}
-		if l.freed == nil {
-			l.freed = make(chan struct{})
-		}
-		freed := l.freed
-		l.mu.Unlock()
-		if timeout == nil {
-			timeout = time.After(5 * time.Second)
-		}
-		select {
-		case <-freed:
-		case <-timeout:
-			return false
-		case <-ctx.Done():
-			return false
-		}
+	if l.tryAcquire(by, 1) {
+		return true
 	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { l.add(by, 0) })() // ends the wait
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for !l.use(by, 1) {
+		if ctx.Err() != nil {
+			return false
+		}
+		l.changed.Wait()
+	}
+	return true
 }
 
 // withinPendingBytes counts the bytes of a response until it has been written, in place of those
