@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -139,11 +140,8 @@ func WithClientAddress(address func(*http.Request) string) Option {
 
 // connectionAddress returns the remote address of the connection without its port.
 func connectionAddress(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return r.RemoteAddr
-	}
-	return host
+	host, _, _ := net.SplitHostPort(r.RemoteAddr)
+	return cmp.Or(host, r.RemoteAddr)
 }
 
 // Access describes a request to an [Authorizer].

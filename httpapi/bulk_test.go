@@ -106,7 +106,7 @@ func TestPause_BadRequest(t *testing.T) {
 	got := s.do("POST", pause+"?all=true", "", with("If-Match", `"1"`))
 	wantProblem(t, got, "", "a change of several relayers cannot have the condition of a revision")
 	got = s.do("POST", pause+"?all=true", "", with("X-Change-Reason", "a", "b"))
-	wantProblem(t, got, "", "the X-Change-Reason must not be given more than once")
+	wantProblem(t, got, "", "the X-Change-Reason must be one line without control characters")
 	if s.paused() != 0 {
 		t.Errorf("%d are paused", s.paused())
 	}

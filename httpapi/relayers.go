@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -9,7 +10,6 @@ import (
 	"math"
 	"mime"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -124,23 +124,19 @@ func (a *API) getHistory(x *exchange) response {
 	}
 	body := append(x.startBody(), '[')
 	for i, past := range changes {
-		var entry struct {
+		entry := struct {
 			ID string `json:"id,omitempty"` // in the history of all relayers
 			relayer.ChangeInfo
-		}
-		if entry.ChangeInfo = past.Document.LastChange(); x.relayerID == "" {
-			entry.ID = past.Document.ID
-		}
+			Relayer json.RawMessage `json:"relayer"`
+		}{past.Document.ID, past.Document.LastChange(), past.Document.JSON}
 		entry.PausedBy = nil // it is not a part of this change
+		if x.relayerID != "" {
+			entry.ID = ""
+		}
 		if i > 0 {
 			body = append(body, ',')
 		}
-		text, document := encodeJSON(entry), past.Document.JSON
-		if document == nil {
-			document = []byte("null")
-		}
-		body = append(append(body, text[:len(text)-len("}")]...), `,"relayer":`...)
-		body = append(append(body, document...), '}') // it may be large, and is not encoded again
+		body = append(body, encodeJSON(entry)...)
 	}
 	var envelope relayer.Envelope
 	if next != 0 {
@@ -201,20 +197,16 @@ func (a *API) deleteRelayer(x *exchange) response {
 }
 
 func (a *API) disableRelayer(x *exchange) response {
-	var sent struct {
-		Type    string `json:"type" wire:"nonempty"`
-		Details string `json:"details" wire:"optional"`
-	}
 	if problem := strictjson.Check(x.input.body); problem != "" {
 		return a.errorResponse(x, invalid("the body "+problem))
 	}
+	var reason relayer.DisabledReason
 	var found wire.Problems
 	decoder := strictjson.Decoder{Problems: &found.Problems}
-	decoder.Decode(x.input.body, &sent)
+	decoder.Decode(x.input.body, &reason)
 	if err := found.Err(); err != nil {
 		return a.errorResponse(x, err)
 	}
-	reason := relayer.DisabledReason{Type: relayer.DisabledReasonType(sent.Type), Details: sent.Details}
 	disabled, err := x.manager.Documents().Disable(x, x.relayerID, reason, x.input.options...)
 	return a.changed(x, disabled, reasonError(err))
 }
@@ -280,14 +272,7 @@ func (x *exchange) writeOptions() ([]relayer.WriteOption, error) {
 	if x.input.values.Has("paused_by") {
 		options = append(options, relayer.PausedBy(x.input.values.Get("paused_by")))
 	}
-	reasons := header["X-Change-Reason"]
-	switch {
-	case len(reasons) == 0:
-		return options, nil
-	case len(reasons) > 1:
-		return nil, invalid("the X-Change-Reason must not be given more than once")
-	}
-	reason := relayer.Reason(reasons[0])
+	reason := relayer.Reason(strings.Join(header["X-Change-Reason"], "\n")) // several are not one line
 	_, err := relayer.NewWriteSettings(reason)
 	if problem, ok := errors.AsType[*relayer.ValidationError](err); ok {
 		return nil, invalid("the X-Change-Reason " + problem.Fields[0].Message)
@@ -335,16 +320,9 @@ func (a *API) withBody(x *exchange, types []string) (rejection response) {
 	return response{}
 }
 
-// location returns the path of a created relayer as the client sees it, below the
-// prefix of the request. [http.StripPrefix] removes the prefix from the URL and
-// leaves it in RequestURI, in front of the three segments of the routed path.
+// location returns where the client finds a created relayer, below the prefix of the
+// request. [http.StripPrefix] removes the prefix from the URL and leaves it in RequestURI.
 func location(r *http.Request, id string) string {
-	var prefix string
-	if requested, err := url.ParseRequestURI(r.RequestURI); err == nil {
-		prefix = requested.EscapedPath()
-		for range 3 {
-			prefix = prefix[:max(0, strings.LastIndexByte(prefix, '/'))]
-		}
-	}
-	return prefix + "/api/v1/relayers/" + id
+	requested, _, _ := strings.Cut(r.RequestURI, "?")
+	return strings.TrimSuffix(requested, r.URL.EscapedPath()) + "/api/v1/relayers/" + id
 }
