@@ -24,7 +24,7 @@ const fileMode = 0o600
 
 // Open opens the file at path, and verifies and reads all of it: some seconds for a
 // million relayers. It creates the file if it does not exist, readable by its owner
-// alone. A record that does not match its checksum does not prevent that: see [Store.Get].
+// alone. A record that does not match its checksum does not prevent that: see [Store].
 //
 // It returns [ErrLocked] if another process, or another Store of this process, has
 // the file open, and [relayer.ErrUnknownFormat], [relayer.ErrNewerFormat] or
@@ -75,7 +75,7 @@ func openStore(ctx context.Context, path string, opts options) (*Store, error) {
 		writeLock: make(chan struct{}, 1),
 		commit:    (*bbolt.Tx).Commit,
 	}
-	s.queue = storeutil.NewQueue[write](s.writeLock, maxBatchWrites, maxBatchBytes, s.writeBatch)
+	s.queue = storeutil.NewQueue[table.Write](s.writeLock, maxBatchWrites, maxBatchBytes, s.writeBatch)
 	s.file, s.engine, err = opts.openEngine(ctx, path, func(file *os.File) (_ pages.Header, err error) {
 		s.content, err = load(ctx, file, opts)
 		return s.header, err
@@ -83,6 +83,7 @@ func openStore(ctx context.Context, path string, opts options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.records = table.NewStore(s.table, newRecord, s.queue.Do)
 	// The process that created the file may have been killed before it synced the
 	// directory: a power cut would then remove the name of the file.
 	err = osfile.SyncDirectory(filepath.Dir(path))

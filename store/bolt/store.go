@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"os"
 	"sync"
 	"time"
@@ -26,12 +25,26 @@ const (
 )
 
 // Store is a [relayer.Store] with all records in memory and one file as its durable
-// log. [Open] returns one, and [Store.Close] closes it. All methods are safe for
-// concurrent use.
+// log. It is a [transfer.Importer], [transfer.HistoryImporter] and [transfer.Checker] too. [Open]
+// returns one, and [Store.Close] closes it. All methods are safe for concurrent use.
+//
+// A write returns after its commit is synced, and Watch returns a change after that.
+//
+// If a record did not match its checksum when the file was opened, reads of it and of its page
+// return an error that matches [relayer.ErrCorrupt] and names the ID. It can only be deleted,
+// under any revision. Other records stay usable.
+//
+// A page of one term costs as much as one of all records. For several terms, the cost of List grows
+// with the number of records that have the rarer ones. A search reads the text of every record that
+// the terms select. Watch has the last 1,024 changes or 16 MiB since the file was opened.
+//
+// An import is one transaction, with one sync. Other writes wait for it, and its pages stay in memory
+// until it ends: import some thousands of records at a time.
 type Store struct {
+	records
 	path       string
 	opts       options
-	queue      *storeutil.Queue[write]
+	queue      *storeutil.Queue[table.Write]
 	closing    context.Context // ends when Close begins
 	cancelWork context.CancelFunc
 
@@ -52,8 +65,8 @@ type Store struct {
 	closeErr  error
 }
 
-// write validates a write and adds it to a batch.
-type write func(*table.Batch) error
+// records has the methods that need no more than a table.
+type records = table.Store
 
 var (
 	_ relayer.Store            = (*Store)(nil)
@@ -62,97 +75,13 @@ var (
 	_ transfer.Checker         = (*Store)(nil)
 )
 
-// Create adds a record and returns it with its revision and sequence after the commit is
-// synced. It returns [relayer.ErrExists] if the ID is taken, and
-// [relayer.ErrClaimed] if another record holds the claim.
-func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-	return s.put(ctx, rec, (*table.Batch).Create)
-}
-
-// Update replaces the record if its current revision is rec.Revision, and returns
-// it with its new revision after the commit is synced. It returns
-// [relayer.ErrNotFound], [relayer.ErrConflict] if the current revision is another
-// one, and [relayer.ErrClaimed] if another record holds the claim.
-func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-	return s.put(ctx, rec, (*table.Batch).Update)
-}
-
-// put creates or updates a record and returns it with its revision and sequence.
-func (s *Store) put(ctx context.Context, rec relayer.Record, validate func(*table.Batch, *table.Record) error) (relayer.Record, error) {
-	if err := storeutil.Check(rec, table.MaxSize); err != nil {
-		return relayer.Record{}, err
-	}
-	r := newRecord(rec)
-	if err := s.queue.Do(ctx, r.Size(), func(b *table.Batch) error { return validate(b, r) }); err != nil {
-		return relayer.Record{}, err
-	}
-	rec.Revision, rec.Sequence = r.Revision, r.Sequence
-	return rec, nil
-}
-
-// Delete removes the record if its current revision is the given one. It returns
-// [relayer.ErrNotFound], or [relayer.ErrConflict] if the current revision is
-// another one. A damaged record is removed whatever the revision.
-func (s *Store) Delete(ctx context.Context, id string, revision uint64, note []byte) error {
-	return s.queue.Do(ctx, len(note), func(b *table.Batch) error { return b.Delete(id, revision, note) })
-}
-
-// Import adds the records after all others, with the given revisions: all of them
-// or none, with one sync. It returns [relayer.ErrExists] if an ID is taken or
-// occurs twice, and [relayer.ErrClaimed] if a claim is held or occurs twice.
-//
-// All records are one transaction. Other writes wait for it, and its pages stay
-// in memory until it ends: import some thousands of records at a time.
-func (s *Store) Import(ctx context.Context, records []relayer.Record) error {
-	added := make([]*table.Record, len(records))
-	size := 0
-	for i, rec := range records {
-		if err := table.CheckImport(rec); err != nil {
-			return err
-		}
-		added[i] = newRecord(rec)
-		size += added[i].Size()
-	}
-	return s.queue.Do(ctx, size, func(b *table.Batch) error { return b.Import(added) })
-}
-
-// ImportHistory adds changes of another store to the history, in ascending order of their
-// revisions: all of them or none, with one sync. It returns [relayer.ErrConflict] if a
-// revision is not greater than all before. The error matches [errors.ErrUnsupported] if the
-// store retains no history.
+// ImportHistory implements [transfer.HistoryImporter]. The error matches [errors.ErrUnsupported] if
+// the store retains no history.
 func (s *Store) ImportHistory(ctx context.Context, changes []relayer.RecordChange) error {
 	if s.opts.historyChanges == 0 {
 		return errNoHistory
 	}
-	size := 0
-	for _, c := range changes {
-		size += len(c.Record.Document) + len(c.Record.Note)
-	}
-	return s.queue.Do(ctx, size, func(b *table.Batch) error { return b.ImportHistory(changes) })
-}
-
-// Get returns the record, or [relayer.ErrNotFound]. If the record did not match its
-// checksum when the file was opened, the error matches [relayer.ErrCorrupt] and names
-// the ID. Such a record can only be deleted. Other records stay usable.
-func (s *Store) Get(ctx context.Context, id string) (relayer.Record, error) {
-	return s.table.Get(ctx, id)
-}
-
-// List returns the selected records of the page, oldest first, the number of all selected
-// records, and the position of the feed, in one snapshot. A page of one term costs as much
-// as one of all records. For several terms, the cost grows with the number of records that
-// have the rarer ones. A search reads the text of every record that the terms select.
-func (s *Store) List(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
-	return s.table.List(ctx, query)
-}
-
-// Watch returns the changes in commit order and after each commit is durable, until
-// ctx is done: from the call on, or after a position. The store retains the last 1,024
-// changes or 16 MiB in memory. It ends with [relayer.ErrGap] for a consumer that is further
-// behind, or resumes at an earlier position or one from before the file was opened. After
-// Close the sequence ends with [relayer.ErrUnavailable]. It can be ranged over once.
-func (s *Store) Watch(ctx context.Context, after string) iter.Seq2[relayer.RecordChange, error] {
-	return s.table.Watch(ctx, after)
+	return s.records.ImportHistory(ctx, changes)
 }
 
 // lock acquires the write lock for a call that is not a write.

@@ -40,7 +40,7 @@ func (s *Store) writeBatch(ctx context.Context) {
 }
 
 // commitAll commits the writes, and sets the results of those that are rejected.
-func (s *Store) commitAll(taken []*storeutil.QueuedWrite[write], results []error) error {
+func (s *Store) commitAll(taken []*storeutil.QueuedWrite[table.Write], results []error) error {
 	batch := s.table.Begin()
 	for i, w := range taken {
 		results[i] = w.Value(batch)
