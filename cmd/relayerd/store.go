@@ -68,7 +68,7 @@ func (d database) forServer(ctx context.Context, history time.Duration, isHistor
 // no damage of a relayer.
 func (d database) forCommand(ctx context.Context, options ...postgres.Option) (openedStore, error) {
 	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	return d.openWith(ctx, options, bolt.WithLogger(logger), bolt.WithLockTimeout(0), bolt.WithHistory(math.MaxInt, math.MaxInt64))
+	return d.openWith(ctx, options, bolt.WithLogger(logger), bolt.WithHistory(math.MaxInt, math.MaxInt64))
 }
 
 // open is forCommand for an existing database.

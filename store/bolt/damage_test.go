@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/store/bolt"
 )
 
 // A commit of unknown outcome is reported to watchers when its recovery succeeds, and not
@@ -44,7 +43,7 @@ func closeInBackup(t *testing.T, changes int, want error) {
 	copied := inBackground(func() error { return store.Backup(paused, path+".copy") })
 	<-paused.reached
 	must(t, store.Close())
-	must(t, open(t, path, bolt.WithLockTimeout(0)).Close())
+	must(t, open(t, path).Close())
 	close(paused.open)
 	wantError(t, <-copied, want)
 	if want != nil {

@@ -94,13 +94,18 @@ func (e *engine) close() error {
 	})
 }
 
-// lockRetry is how often openEngine tries to lock a file that is in use.
-const lockRetry = 50 * time.Millisecond
+const (
+	// lockTimeout is long enough for a process that is ending to close the file.
+	lockTimeout = time.Second
+
+	// lockRetry is how often openEngine tries to lock a file that is in use.
+	lockRetry = 50 * time.Millisecond
+)
 
 // openEngine opens and locks the file at path. While another process has it open, it tries
 // again until the lock timeout, or until ctx ends. The caller closes both results.
-func (o options) openEngine(ctx context.Context, path string, verify func(*os.File) (pages.Header, error)) (*os.File, *engine, error) {
-	deadline := time.Now().Add(o.lockTimeout)
+func openEngine(ctx context.Context, path string, verify func(*os.File) (pages.Header, error)) (*os.File, *engine, error) {
+	deadline := time.Now().Add(lockTimeout)
 	for {
 		file, err := os.OpenFile(path, os.O_RDWR, 0)
 		if err != nil {

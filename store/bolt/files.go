@@ -47,7 +47,7 @@ func Compact(ctx context.Context, path string) (before, after int64, err error) 
 	if path, err = filepath.EvalSymlinks(path); err != nil {
 		return 0, 0, err
 	}
-	s, err := Open(ctx, path, WithLockTimeout(0))
+	s, err := Open(ctx, path)
 	if err != nil {
 		return 0, 0, err
 	}

@@ -27,7 +27,7 @@ const fileMode = 0o600
 // alone. A record that does not match its checksum does not prevent that: see [Store].
 //
 // It returns [ErrLocked] if another process, or another Store of this process, has
-// the file open, and [relayer.ErrUnknownFormat], [relayer.ErrNewerFormat] or
+// the file open and does not close it within a second, and [relayer.ErrUnknownFormat], [relayer.ErrNewerFormat] or
 // [relayer.ErrCorrupt] if the file cannot be used. Such a file is not changed. If ctx
 // ends while Open waits for the lock or reads the file, Open returns its error.
 func Open(ctx context.Context, path string, opts ...Option) (*Store, error) {
@@ -76,7 +76,7 @@ func openStore(ctx context.Context, path string, opts options) (*Store, error) {
 		commit:    (*bbolt.Tx).Commit,
 	}
 	s.queue = storeutil.NewQueue[table.Write](s.writeLock, maxBatchWrites, maxBatchBytes, s.writeBatch)
-	s.file, s.engine, err = opts.openEngine(ctx, path, func(file *os.File) (_ pages.Header, err error) {
+	s.file, s.engine, err = openEngine(ctx, path, func(file *os.File) (_ pages.Header, err error) {
 		s.content, err = load(ctx, file, opts)
 		return s.header, err
 	})

@@ -37,7 +37,7 @@ func TestOpen_EnginePanics(t *testing.T) {
 		t.Fatalf("error %v, want that of a damaged page", err)
 	}
 	flipBits(t, path, whole, kind, 0)
-	store, err := bolt.Open(t.Context(), path, bolt.WithLockTimeout(0))
+	store, err := bolt.Open(t.Context(), path)
 	must(t, err)
 	must(t, store.Close())
 }
@@ -47,7 +47,7 @@ func TestOpen_LockedFileNotRead(t *testing.T) {
 	store, path := openTemp(t)
 	must(t, create(t, store, relayer.Record{ID: "a"})())
 	overwrite(t, path, 0, make([]byte, 2*os.Getpagesize()))
-	wantError(t, errorOf(bolt.Open(t.Context(), path, bolt.WithLockTimeout(0))), bolt.ErrLocked)
+	wantError(t, errorOf(bolt.Open(t.Context(), path)), bolt.ErrLocked)
 }
 
 // A compaction can replace the file after Open has opened it and before Open has locked it. A

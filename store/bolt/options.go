@@ -11,30 +11,16 @@ import (
 type Option struct{ apply func(*options) error }
 
 type options struct {
-	lockTimeout time.Duration
-	logger      *slog.Logger
+	logger *slog.Logger
 
 	historyChanges int // of each relayer; 0: no history
 	historyAge     time.Duration
 }
 
-// defaultLockTimeout is long enough for a process that is ending to close the file.
-const defaultLockTimeout = time.Second
-
 const (
 	defaultHistoryChanges = 1000
 	defaultHistoryAge     = 90 * 24 * time.Hour
 )
-
-// WithLockTimeout sets how long [Open] waits for another process to close the
-// file before it returns [ErrLocked]. The default is 1 second. Zero or less tries
-// once.
-func WithLockTimeout(timeout time.Duration) Option {
-	return Option{func(o *options) error {
-		o.lockTimeout = max(timeout, time.Nanosecond)
-		return nil
-	}}
-}
 
 // WithLogger sets the logger for the progress of [Open] with more than 100,000 relayers,
 // once a second, and for damage that is found in the file. Without it nothing is logged.
@@ -71,8 +57,7 @@ func (o options) log(level slog.Level, message string, args ...any) {
 
 func collect(opts []Option) (options, error) {
 	collected := options{
-		lockTimeout: defaultLockTimeout, logger: slog.New(slog.DiscardHandler),
-		historyChanges: defaultHistoryChanges, historyAge: defaultHistoryAge,
+		logger: slog.New(slog.DiscardHandler), historyChanges: defaultHistoryChanges, historyAge: defaultHistoryAge,
 	}
 	for _, opt := range opts {
 		if opt.apply == nil {

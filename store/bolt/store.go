@@ -127,7 +127,7 @@ func (s *Store) Close() error {
 }
 
 // ErrLocked reports that another process, or another Store of this process, has
-// the file open and did not close it within the lock timeout.
+// the file open and did not close it within a second.
 var ErrLocked = errors.New("file is in use")
 
 var errInUse = fmt.Errorf("%w: another process, or another Store of this process, has it open", ErrLocked)
