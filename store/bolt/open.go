@@ -105,12 +105,6 @@ type content struct {
 	history history
 }
 
-// Files with more relayers than this report the progress of their load.
-const (
-	longLoad         = 100_000
-	progressInterval = time.Second
-)
-
 // loader reads a file. No process writes to it meanwhile.
 type loader struct {
 	ctx  context.Context
@@ -123,13 +117,12 @@ type loader struct {
 	changes        tally
 	damaged        int // records
 	damagedChanges int
-	reported       time.Time
 }
 
 // load verifies that this package created the file and that it is whole, and reads all
 // records.
 func load(ctx context.Context, file *os.File, opts options) (content, error) {
-	l := &loader{ctx: ctx, file: file, opts: opts, reported: time.Now()}
+	l := &loader{ctx: ctx, file: file, opts: opts}
 	err := l.read()
 	if errors.Is(err, pages.ErrDamaged) {
 		err = corruptFile(err)
@@ -209,7 +202,6 @@ func (l *loader) readRecords(file *pages.File) error {
 	if l.state.changes, err = l.state.changes.corrected(l.changes, l.damagedChanges, "changes of the history"); err != nil {
 		return err
 	}
-	l.report()
 	return nil
 }
 
@@ -232,12 +224,6 @@ func (l *loader) add(key, value []byte) (bool, error) {
 		l.damaged++
 		l.opts.log(slog.LevelError, "a record is damaged: delete it, or "+restoreRemedy, "id", loaded.ID)
 	}
-	if l.records.total%1024 > 0 {
-		return true, nil
-	}
-	if time.Since(l.reported) >= progressInterval {
-		l.report()
-	}
 	return true, l.ctx.Err()
 }
 
@@ -255,11 +241,4 @@ func (l *loader) addPast(key, value []byte) (bool, error) {
 		l.opts.log(slog.LevelError, "a change of the history is damaged: it is left out", "id", strings.Clone(e.ID), "revision", p.revision)
 	}
 	return true, l.ctx.Err()
-}
-
-func (l *loader) report() {
-	if l.state.records.total > longLoad {
-		l.reported = time.Now()
-		l.opts.log(slog.LevelInfo, "loading relayers", "done", l.records.total, "total", l.state.records.total)
-	}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -332,24 +331,4 @@ func writeTemp(t *testing.T, content []byte) string {
 	path := filepath.Join(t.TempDir(), "relayers.db")
 	write(t, path, content)
 	return path
-}
-
-// Above 100,000 relayers the progress of Open is logged.
-func TestOpen_LogsProgress(t *testing.T) {
-	store, path := openTemp(t)
-	records := make([]relayer.Record, 100_001)
-	for i := range records {
-		records[i] = relayer.Record{ID: numbered(i).ID, Revision: 1}
-	}
-	must(t, errors.Join(store.Import(t.Context(), records), store.Close()))
-	for _, want := range []string{`msg="loading relayers" done=100001 total=100001`, ""} {
-		var logged bytes.Buffer
-		store := open(t, path, bolt.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))))
-		if text := logged.String(); !strings.Contains(text, want) || (want == "") != (text == "") {
-			t.Errorf("the log is %q, want %q", text, want)
-		}
-		if err := errors.Join(store.Delete(t.Context(), records[0].ID, 1, nil), store.Close()); err != nil && want != "" {
-			t.Error(err)
-		}
-	}
 }

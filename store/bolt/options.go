@@ -22,8 +22,7 @@ const (
 	defaultHistoryAge     = 90 * 24 * time.Hour
 )
 
-// WithLogger sets the logger for the progress of [Open] with more than 100,000 relayers,
-// once a second, and for damage that is found in the file. Without it nothing is logged.
+// WithLogger sets the logger for damage that is found in the file. Without it nothing is logged.
 func WithLogger(logger *slog.Logger) Option {
 	return Option{func(o *options) error {
 		if logger == nil {
