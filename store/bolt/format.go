@@ -36,9 +36,6 @@ const (
 	formatVersion = 1
 )
 
-// developmentMagics are those of the versions before the first release.
-var developmentMagics = []string{"go-relayer relayers", "relayer registry"}
-
 func format() []byte {
 	return binary.BigEndian.AppendUint32([]byte(magic), formatVersion)
 }
@@ -59,14 +56,9 @@ func readMeta(file *pages.File) (map[string][]byte, error) {
 // checkFormat returns an error unless the value of the format entry is that of this
 // version.
 func checkFormat(value []byte) error {
-	isDevelopment := func(magic string) bool { return bytes.HasPrefix(value, []byte(magic)) }
-	if slices.ContainsFunc(developmentMagics, isDevelopment) {
-		return fmt.Errorf("%w: an earlier development version created it: export the relayers with that version and apply them to a new file",
-			relayer.ErrUnknownFormat)
-	}
 	number, found := bytes.CutPrefix(value, []byte(magic))
 	if !found || len(number) != 4 {
-		return unknownFormat()
+		return errUnknownFormat
 	}
 	if version := binary.BigEndian.Uint32(number); version != formatVersion {
 		return fmt.Errorf("%w: format %d, and this version reads %d: use the version that created it, or a newer one",
@@ -75,9 +67,8 @@ func checkFormat(value []byte) error {
 	return nil
 }
 
-func unknownFormat() error {
-	return fmt.Errorf("%w: choose another path", relayer.ErrUnknownFormat)
-}
+var errUnknownFormat = fmt.Errorf("%w: another program or an earlier development version created it: choose another path, "+
+	"or export the relayers with that version and apply them to a new file", relayer.ErrUnknownFormat)
 
 // state is the entry that every write changes.
 type state struct {

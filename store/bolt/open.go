@@ -167,7 +167,7 @@ func (l *loader) read() (err error) {
 func (l *loader) readState(file *pages.File) error {
 	entries, err := readMeta(file)
 	if errors.Is(err, pages.ErrNoBucket) {
-		return unknownFormat()
+		return errUnknownFormat
 	}
 	if err != nil {
 		return err

@@ -44,7 +44,6 @@ func TestOpen_RefusedFiles(t *testing.T) {
 		{"newer format", edited(t, whole, setFormat("relayers\x00\x00\x00\x02")), relayer.ErrNewerFormat},
 		{"another format", edited(t, whole, setFormat("relayers and more")), relayer.ErrUnknownFormat},
 		{"earlier format", edited(t, whole, setFormat("go-relayer relayers\x00\x00\x00\x04")), relayer.ErrUnknownFormat},
-		{"earlier format of a registry", edited(t, whole, setFormat("relayer registry\x00\x00\x00\x01")), relayer.ErrUnknownFormat},
 		{"without a bucket", edited(t, whole, func(tx *bbolt.Tx) error {
 			return tx.DeleteBucket([]byte("relayers"))
 		}), relayer.ErrCorrupt},
