@@ -191,7 +191,8 @@ const (
 // [relayer.ErrUnavailable] with the reason. The reason can be that the file was
 // deleted, replaced, truncated or overwritten, that damage was found, that a failed
 // commit cannot be recovered, or that the disk has no room. At most once a second it
-// writes and removes a small file next to the store's own. It waits for a running check.
+// writes and removes a small file next to the store's own, unless it has no permission to. It
+// waits for a running check.
 func (s *Store) Ready(ctx context.Context) error {
 	if err := s.lock(ctx); err != nil {
 		return err
@@ -212,30 +213,25 @@ func (s *Store) probe() error {
 		return nil
 	}
 	err := probeDisk(s.path)
-	if errors.Is(err, fs.ErrPermission) {
-		err = nil
-		if s.probed.IsZero() {
-			// Only the file itself may be writable: commit a write that changes nothing.
-			err = s.commitBatch(s.table.Begin())
-		}
-		if errors.Is(err, relayer.ErrOutcomeUnknown) {
-			err = unavailable(errors.New("a commit failed"))
-		}
-	} else if err != nil {
-		err = unavailable(err)
-	}
 	if err == nil {
 		s.probed = time.Now()
 	}
 	return err
 }
 
-// probeDisk writes a file next to the store's own.
+// probeDisk writes a file next to the store's own. Only that file itself may be writable: the
+// directory is then not probed.
 func probeDisk(path string) error {
 	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+tempSuffix+"*")
-	if err != nil {
-		return withoutPath(err)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil
 	}
-	_, err = file.Write(make([]byte, probeSize))
-	return withoutPath(cmp.Or(err, file.Sync(), file.Close(), os.Remove(file.Name())))
+	if err == nil {
+		_, err = file.Write(make([]byte, probeSize))
+		err = cmp.Or(err, file.Sync(), file.Close(), os.Remove(file.Name()))
+	}
+	if err != nil {
+		return unavailable(withoutPath(err))
+	}
+	return nil
 }

@@ -346,8 +346,8 @@ func (s *Store) recoverFile(ctx context.Context) error {
 // verification of the whole file, which each failing write would repeat.
 func (s *Store) recoverToWrite(ctx context.Context) error {
 	if s.needsRecovery && s.inDoubt == nil {
-		if err := probeDisk(s.path); err != nil && !errors.Is(err, fs.ErrPermission) {
-			return unavailable(err)
+		if err := probeDisk(s.path); err != nil {
+			return err
 		}
 	}
 	return s.recoverFile(ctx)
