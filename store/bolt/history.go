@@ -149,13 +149,12 @@ func (s *Store) readHistory(ctx context.Context, file *pages.File, query relayer
 		if p.time == 0 {
 			continue // its key may be damaged too
 		}
-		key := entryKey(p.revision, c.id)
-		value, _, err := file.Get(historyBucket, key)
-		more := false
-		if err == nil {
-			more, err = visit(key, value)
-		}
-		if !more || err != nil {
+		key, more, problem := entryKey(p.revision, c.id), false, errContent
+		err := file.Ascend(historyBucket, key, func(_, value []byte) (bool, error) {
+			more, problem = visit(key, value) // a later entry does not match the key of a missing one
+			return false, nil
+		})
+		if err = cmp.Or(err, problem); !more || err != nil {
 			return found, err
 		}
 	}

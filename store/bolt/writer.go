@@ -200,18 +200,18 @@ func (s *Store) verifyFile(next *commit) error {
 			return errTruncated
 		}
 		s.header = header
-		s.pages.Reset(s.engine.mapped(header.Size()), header)
-		err = s.pages.VerifyFreelist()
-		if err == nil && next != nil {
-			err = s.verifyPaths(next.batch)
+		file := pages.NewFile(s.engine.mapped(header.Size()), header)
+		err = file.VerifyFreelist()
+		if err != nil || next == nil {
+			return err
 		}
-		if err == nil && next != nil {
-			err = next.history.prune(&s.pages, &s.history, s.opts.oldest(time.Now()))
+		if err := s.verifyPaths(file, next.batch); err != nil {
+			return err
 		}
-		if err == nil && next != nil {
-			err = next.history.verify(&s.pages, &s.history)
+		if err := next.history.prune(file, &s.history, s.opts.oldest(time.Now())); err != nil {
+			return err
 		}
-		return err
+		return next.history.verify(file, &s.history)
 	})
 	switch {
 	case errors.Is(err, pages.ErrDamaged):
@@ -252,8 +252,8 @@ var errContent = fmt.Errorf("%w: the file differs from the records in memory", p
 // follow a damaged page: at worst without end, or until the stack overflows. A delete also
 // reads siblings, to merge small pages. The changes are sorted by their keys, so that
 // consecutive ones share the pages of their paths.
-func (s *Store) verifyPaths(b *table.Batch) error {
-	if err := verifyState(&s.pages, s.state); err != nil {
+func (s *Store) verifyPaths(file *pages.File, b *table.Batch) error {
+	if err := verifyState(file, s.state); err != nil {
 		return err
 	}
 	bySequence := func(a, b table.Change) int { return cmp.Compare(a.Record().Sequence, b.Record().Sequence) }
@@ -261,7 +261,7 @@ func (s *Store) verifyPaths(b *table.Batch) error {
 	for _, c := range slices.SortedStableFunc(slices.Values(b.Changes), bySequence) {
 		// The file does not have the effect of an earlier change of the batch.
 		isFirst := c.Record().Sequence != last
-		if err := s.verifyPath(c, isFirst); err != nil {
+		if err := verifyPath(file, c, isFirst); err != nil {
 			return err
 		}
 		last = c.Record().Sequence
@@ -279,12 +279,12 @@ func verifyState(file *pages.File, want state) error {
 	return err
 }
 
-func (s *Store) verifyPath(c table.Change, isFirst bool) (err error) {
+func verifyPath(file *pages.File, c table.Change, isFirst bool) (err error) {
 	r, found := c.Record(), false
 	if c.New == nil {
-		found, err = verifyDeleted(&s.pages, recordsBucket, r.Sequence, r.ID, r.IsDamaged)
+		found, err = verifyDeleted(file, recordsBucket, r.Sequence, r.ID, r.IsDamaged)
 	} else {
-		found, err = s.pages.Verify(recordsBucket, recordKey(r), 0)
+		found, err = file.Verify(recordsBucket, recordKey(r), 0)
 	}
 	if err == nil && isFirst && found != (c.Old != nil) {
 		err = errContent

@@ -118,18 +118,7 @@ type File struct {
 
 // NewFile returns a File for the state that a header describes.
 func NewFile(from io.ReaderAt, h Header) *File {
-	f := new(File)
-	f.Reset(from, h)
-	return f
-}
-
-// Reset makes it read the state that a header describes. It forgets all verified pages and
-// keeps the buffers.
-func (f *File) Reset(from io.ReaderAt, h Header) {
-	f.from, f.header, f.used = from, h, nil
-	for i := range f.levels {
-		f.levels[i].id = 0
-	}
+	return &File{from: from, header: h}
 }
 
 // page reads a page with its overflow pages into room, which it extends if necessary.

@@ -113,11 +113,10 @@ func TestWalk_AllEntries(t *testing.T) {
 
 func TestWalk_From(t *testing.T) {
 	content, header := validFile()
-	file := pages.NewFile(nil, header)
 	list := contentOf["levels"]
 	for i := range list {
 		for from, want := range map[string]int{list[i].key: i, list[i].key + "x": i + 1, "a": 0, "z": len(list)} {
-			file.Reset(bytes.NewReader(content), header)
+			file := pages.NewFile(bytes.NewReader(content), header)
 			before := slices.Clone(list[max(0, want-20):want])
 			slices.Reverse(before)
 			for name, c := range map[string]struct {
@@ -281,22 +280,6 @@ func TestWalk_NoBucket(t *testing.T) {
 	file := pages.NewFile(bytes.NewReader(content), header)
 	if err := file.Entries("other", nil); !errors.Is(err, pages.ErrNoBucket) {
 		t.Errorf("error is %v, want %v", err, pages.ErrNoBucket)
-	}
-}
-
-func TestGet(t *testing.T) {
-	content, header := validFile()
-	file := pages.NewFile(bytes.NewReader(content), header)
-	for name, list := range contentOf {
-		for _, e := range list {
-			value, found, err := file.Get(name, []byte(e.key))
-			if err != nil || !found || string(value) != e.value {
-				t.Fatalf("%s, %s: found %v, error %v", name, e.key, found, err)
-			}
-		}
-		if _, found, err := file.Get(name, []byte("other")); found || err != nil {
-			t.Errorf("%s: found %v, error %v", name, found, err)
-		}
 	}
 }
 

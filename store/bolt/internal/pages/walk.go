@@ -62,7 +62,7 @@ func (f *File) child(branch *page, index, level int) (*page, error) {
 }
 
 // Entries calls visit for each entry of a bucket in the order of the keys, and verifies every
-// page on the way. A page that two calls meet is damaged, unless Reset is called in between. It
+// page on the way. A page that two calls meet is damaged. It
 // ends early if visit returns false or an error. Key and value are valid during the call. It
 // returns [ErrNoBucket] if there is no such bucket.
 func (f *File) Entries(bucket string, visit Visit) error {
@@ -179,17 +179,6 @@ func (f *File) Freelist() error {
 // either side, which the engine may merge after a delete. It reports whether the bucket has
 // the key. With ascending keys, it reads each page of their paths once, and its siblings.
 func (f *File) Verify(bucket string, key []byte, siblings int) (found bool, err error) {
-	_, found, err = f.find(bucket, key, siblings)
-	return found, err
-}
-
-// Get returns the value of a key, and whether the bucket has the key. It verifies the pages on
-// the path to the key. The value is valid until the next call.
-func (f *File) Get(bucket string, key []byte) (value []byte, found bool, err error) {
-	return f.find(bucket, key, 0)
-}
-
-func (f *File) find(bucket string, key []byte, siblings int) (value []byte, found bool, err error) {
 	p, err := f.bucket(bucket)
 	for level := 2; err == nil && p.kind == branchPage; level++ {
 		branch, index := p, max(0, p.after(key)-1)
@@ -203,13 +192,10 @@ func (f *File) find(bucket string, key []byte, siblings int) (value []byte, foun
 		}
 	}
 	if err != nil {
-		return nil, false, err
+		return false, err
 	}
 	at := p.after(key)
-	if at == 0 || !bytes.Equal(p.elements[at-1].key, key) {
-		return nil, false, nil
-	}
-	return p.elements[at-1].value, true, nil
+	return at > 0 && bytes.Equal(p.elements[at-1].key, key), nil
 }
 
 // verifyEdge verifies a child of a branch, and below it the pages at its last or at its first
