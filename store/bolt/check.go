@@ -69,7 +69,7 @@ func (s *Store) Check(ctx context.Context) error {
 // compareFile compares the state, the records and the history, and verifies the free pages.
 func (c *comparison) compareFile(file *pages.File) error {
 	entries, err := readMeta(file)
-	if err == nil && !bytes.Equal(entries[stateKey], c.state.encoded()) {
+	if err == nil && !bytes.Equal(entries[stateKey], c.state.stored) {
 		c.found("the counters are not those in memory")
 	}
 	if err == nil {

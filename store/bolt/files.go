@@ -191,13 +191,14 @@ func writeAll(ctx context.Context, name string, records []*table.Record, counter
 			return cmp.Or(err, ctx.Err())
 		})
 	}
+	now.stored = now.encoded()
 	if err == nil {
 		err = db.Update(func(tx *bbolt.Tx) error {
 			meta, err := tx.CreateBucket([]byte(metaBucket))
 			if err != nil {
 				return err
 			}
-			return errors.Join(meta.Put([]byte(formatKey), format()), meta.Put([]byte(stateKey), now.encoded()))
+			return errors.Join(meta.Put([]byte(formatKey), format()), meta.Put([]byte(stateKey), now.stored))
 		})
 	}
 	return now, err

@@ -74,33 +74,27 @@ var errUnknownFormat = fmt.Errorf("%w: another program or an earlier development
 type state struct {
 	counters table.Counters
 	records  tally
-	changes  tally // of the history
+	changes  tally  // of the history
+	stored   []byte // the entry in the file, whose sums can differ if entries are damaged
 }
 
 // tally is the number of entries of a bucket, and the sum of their checksums, which differs if
 // an entry is missing or is an old version.
-type tally struct {
-	total, sum uint64
-
-	// correction is what the next commit adds to the sum: a checksum can be what is
-	// damaged in a damaged entry.
-	correction uint64
-}
+type tally struct{ total, sum uint64 }
 
 func (t *tally) add(checksum uint32)    { t.total, t.sum = t.total+1, t.sum+uint64(checksum) }
 func (t *tally) remove(checksum uint32) { t.total, t.sum = t.total-1, t.sum-uint64(checksum) }
 
-// corrected returns the tally with the correction for what was found in the file, of which some
-// entries are damaged.
-func (t tally) corrected(found tally, damaged int, entries string) (tally, error) {
+// compare compares the tally with what was found in the file. A checksum can be what is damaged in a
+// damaged entry.
+func (t tally) compare(found tally, damaged int, entries string) error {
 	if found.total != t.total {
-		return t, corruptFile(fmt.Sprintf("it has %d of %d %s", found.total, t.total, entries))
+		return corruptFile(fmt.Sprintf("it has %d of %d %s", found.total, t.total, entries))
 	}
 	if found.sum != t.sum && damaged == 0 {
-		return t, corruptFile(entries + " are missing or are old versions")
+		return corruptFile(entries + " are missing or are old versions")
 	}
-	t.correction = found.sum - t.sum
-	return t, nil
+	return nil
 }
 
 const stateSize = 6*8 + 4
@@ -126,16 +120,13 @@ func decodeState(value []byte) (state, error) {
 	at := func(i int) uint64 { return binary.BigEndian.Uint64(numbers[8*i:]) }
 	return state{
 		counters: table.Counters{NextSequence: at(0), NextRevision: at(1)},
-		records:  tally{total: at(2), sum: at(3)}, changes: tally{total: at(4), sum: at(5)},
+		records:  tally{total: at(2), sum: at(3)}, changes: tally{total: at(4), sum: at(5)}, stored: value,
 	}, nil
 }
 
 // after returns the state after a commit.
 func (s state) after(b *table.Batch, history historyChange) state {
 	s.counters = b.Counters
-	for _, t := range []*tally{&s.records, &s.changes} {
-		t.sum, t.correction = t.sum+t.correction, 0
-	}
 	for _, c := range b.Changes {
 		if c.Old != nil {
 			s.records.remove(c.Old.Checksum)
@@ -150,6 +141,7 @@ func (s state) after(b *table.Batch, history historyChange) state {
 	for _, e := range history.added {
 		s.changes.add(e.checksum)
 	}
+	s.stored = s.encoded()
 	return s
 }
 

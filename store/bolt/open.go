@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -196,13 +197,10 @@ func (l *loader) readRecords(file *pages.File) error {
 	if err != nil {
 		return err
 	}
-	if l.state.records, err = l.state.records.corrected(l.records, l.damaged, "records"); err != nil {
-		return err
-	}
-	if l.state.changes, err = l.state.changes.corrected(l.changes, l.damagedChanges, "changes of the history"); err != nil {
-		return err
-	}
-	return nil
+	known := l.state
+	l.state.records, l.state.changes = l.records, l.changes
+	return cmp.Or(known.records.compare(l.records, l.damaged, "records"),
+		known.changes.compare(l.changes, l.damagedChanges, "changes of the history"))
 }
 
 func (l *loader) add(key, value []byte) (bool, error) {

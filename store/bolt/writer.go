@@ -146,7 +146,7 @@ func (next *commit) put(tx *bbolt.Tx) error {
 		return err
 	}
 	meta := tx.Bucket([]byte(metaBucket))
-	return meta.Put([]byte(stateKey), next.state.encoded())
+	return meta.Put([]byte(stateKey), next.state.stored)
 }
 
 // deleteEntry deletes an entry. The key of a damaged one may be damaged after its number.
@@ -273,7 +273,7 @@ func (s *Store) verifyPaths(file *pages.File, b *table.Batch) error {
 // the same transaction ID, but not the same checksums.
 func verifyState(file *pages.File, want state) error {
 	entries, err := readMeta(file)
-	if err == nil && !bytes.Equal(entries[stateKey], want.encoded()) {
+	if err == nil && !bytes.Equal(entries[stateKey], want.stored) {
 		err = errContent
 	}
 	return err
