@@ -59,33 +59,23 @@ func Compact(ctx context.Context, path string) (before, after int64, err error) 
 	temp, err := writeTempFile(ctx, path, s.table, s.copyHistory)
 	if err == nil {
 		defer os.Remove(temp)
-		after, err = s.replaceWith(temp)
+		err = osfile.CopyOwner(temp, s.info)
+	}
+	if err == nil {
+		err = cmp.Or(os.Rename(temp, path), osfile.SyncDirectory(filepath.Dir(path)))
 	}
 	if err != nil {
 		return 0, 0, fmt.Errorf("bolt: compact %s: %w", path, withoutPath(err))
 	}
-	return s.info.Size(), after, nil
-}
-
-// replaceWith renames a file to the path of the store, and returns its size.
-func (s *Store) replaceWith(temp string) (int64, error) {
-	info, err := os.Stat(temp)
-	if err == nil {
-		err = osfile.CopyOwner(temp, s.info)
-	}
-	if err == nil {
-		err = os.Rename(temp, s.path)
-	}
+	info, err := os.Stat(path)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	return info.Size(), osfile.SyncDirectory(filepath.Dir(s.path))
+	return s.info.Size(), info.Size(), nil
 }
 
-// copyHistory passes the entries of a history before a revision to put.
+// copyHistory passes the entries of a history before a revision to put. It is nil without a history.
 type copyHistory func(ctx context.Context, before uint64, put func([]entry) error) error
-
-func noHistory(context.Context, uint64, func([]entry) error) error { return nil }
 
 // createFile creates a file with the records of a table and a history. It writes and syncs a temporary
 // file, whose name begins with temp, and then links it to path, so that no crash leaves half a file
@@ -182,13 +172,20 @@ func writeAll(ctx context.Context, name string, records []*table.Record, counter
 		_, historyErr := tx.CreateBucket([]byte(historyBucket))
 		return cmp.Or(err, historyErr)
 	})
-	if err == nil {
+	if err == nil && history != nil {
 		now.changes, err = writeHistory(ctx, db, counters.NextRevision, history)
 	}
 	for len(records) > 0 && err == nil {
-		err = db.Update(func(tx *bbolt.Tx) (err error) {
-			records, err = putSome(tx, records)
-			return cmp.Or(err, ctx.Err())
+		err = db.Update(func(tx *bbolt.Tx) error {
+			bucket := tx.Bucket([]byte(recordsBucket))
+			bucket.FillPercent = appendFill
+			for size := 0; size < tempBatch && len(records) > 0; records = records[1:] {
+				size += records[0].Size()
+				if err := bucket.Put(recordKey(records[0]), recordValue(records[0])); err != nil {
+					return err
+				}
+			}
+			return ctx.Err()
 		})
 	}
 	now.stored = now.encoded()
@@ -226,19 +223,6 @@ func writeHistory(ctx context.Context, db *bbolt.DB, before uint64, history copy
 		err = db.Update(put)
 	}
 	return written, err
-}
-
-// putSome writes records of some megabytes and returns the others.
-func putSome(tx *bbolt.Tx, records []*table.Record) ([]*table.Record, error) {
-	bucket := tx.Bucket([]byte(recordsBucket))
-	bucket.FillPercent = appendFill
-	for size := 0; size < tempBatch && len(records) > 0; records = records[1:] {
-		size += records[0].Size()
-		if err := bucket.Put(recordKey(records[0]), recordValue(records[0])); err != nil {
-			return nil, err
-		}
-	}
-	return records, nil
 }
 
 // withoutPath removes the name of a temporary file from an error.

@@ -61,7 +61,7 @@ func openStore(ctx context.Context, path string, opts options) (*Store, error) {
 	}
 	switch info, err := os.Stat(path); {
 	case errors.Is(err, fs.ErrNotExist):
-		err = createFile(ctx, path, path, table.New(table.Counters{NextSequence: 1, NextRevision: 1}, 0), noHistory)
+		err = createFile(ctx, path, path, table.New(table.Counters{NextSequence: 1, NextRevision: 1}, 0), nil)
 		if err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, err
 		}
