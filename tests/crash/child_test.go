@@ -41,8 +41,6 @@ type task struct {
 	// For a child that examines.
 	TornHeader bool
 	After      uint64 // the revision of the last change that is known
-
-	To location // of a copy
 }
 
 // location is a store that a process can open.
@@ -66,16 +64,12 @@ type work int
 const (
 	writes   work = iota
 	examines      // what a power cut left
-	copies        // the store to another location
 )
 
 func (t task) carryOut() error {
-	switch t.Work {
-	case examines:
+	if t.Work == examines {
 		examine(t)
 		return nil
-	case copies:
-		return copyStore(t)
 	}
 	return writeUntilKilled(t)
 }
