@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"log/slog"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -46,8 +44,9 @@ replaces it. The directory needs free space for the new file.`,
 		{Command: &cobra.Command{Use: "copy", Example: "--from relayers.db --to postgres://registry@db.internal/registry?sslmode=verify-full",
 			Short: "Copy all relayers from one database to another",
 			Long: `Copy adds all relayers of one database to another, with their order and revisions, and
-compares both at the end. Run it again to resume an interrupted copy. Stop the servers
-of both databases first. Sealed RPC URLs are copied as they are.`,
+compares both at the end. A million relayers take minutes. Run it again to resume an
+interrupted copy. Stop the servers of both databases first. Sealed RPC URLs are copied as
+they are.`,
 		}, from: database{flag: "--from"}, to: database{flag: "--to"}},
 	} {
 		c.Example = "  relayerd " + c.Use + " " + c.Example
@@ -111,19 +110,11 @@ func (c *verifiedCopy) run(ctx context.Context) error {
 	return err
 }
 
-// addAll copies the relayers that an earlier run has not copied, and verifies all relayers. It logs the
-// start and the end of each stage, and a line each second.
+// addAll copies the relayers that an earlier run has not copied, and verifies all relayers.
 func (c *verifiedCopy) addAll(ctx context.Context, source relayer.Store) error {
 	destination, err := c.to.forCommand(ctx)
 	if err != nil {
 		return err
 	}
-	logger, loggedAt := slog.New(slog.NewTextHandler(c.ErrOrStderr(), nil)), time.Time{}
-	err = transfer.Copy(ctx, destination, source, transfer.WithProgress(func(stage string, done, total int) {
-		if done == 0 || done == total || time.Since(loggedAt) >= time.Second {
-			loggedAt = time.Now()
-			logger.Info(stage, "done", done, "total", total)
-		}
-	}))
-	return errors.Join(err, destination.Close())
+	return errors.Join(transfer.Copy(ctx, destination, source), destination.Close())
 }

@@ -18,32 +18,6 @@ import (
 // IDs, and nothing else of what is stored.
 var ErrDiffers = errors.New("destination differs from source")
 
-// Option configures a [Copy]. The zero Option is invalid.
-type Option struct{ apply func(*copier) error }
-
-// WithProgress sets a function that is called with the progress of a [Copy]. The stages are:
-//
-//   - "checking", while the source is verified, only if it is a [Checker];
-//   - "copying", while what the destination already contains is compared, and the rest is added;
-//   - "verifying", while both stores are compared from the start.
-//
-// Of the relayers of the source, total is the number of all, and done is the number of those
-// that the stage has processed. When copying, done includes those that an earlier copy added.
-//
-// The function is called at the start of each stage and after each page, and therefore at the
-// end of each stage with done equal to total. Within a stage done never decreases; checking
-// reports only its start and its end. The function is called on the goroutine of the caller of
-// Copy and delays it. If the option is given more than once, the last one counts.
-func WithProgress(report func(stage string, done, total int)) Option {
-	return Option{func(c *copier) error {
-		if report == nil {
-			return errors.New("transfer: progress function is nil")
-		}
-		c.report = report
-		return nil
-	}}
-}
-
 // Copy adds every record of src to dst, in creation order, and then compares the two
 // stores. It only reads src. The caller opens and closes both stores.
 //
@@ -56,8 +30,8 @@ func WithProgress(report func(stage string, done, total int)) Option {
 // It returns [ErrDiffers] if dst contains anything except the beginning of src. It also
 // does so if the stores differ at the end: in their number of records or in the IDs,
 // order, claims, terms, documents or private parts. There must be no other writers to
-// either store during a copy. If there are, Copy may end with ErrDiffers; it does not change
-// or remove any record.
+// either store during a copy, nor a write of an earlier copy that takes effect late. If there are,
+// Copy may end with ErrDiffers; it does not change or remove any record.
 //
 // If dst is an [Importer], records keep their revisions, which are compared too, and are
 // added many at a time, all or none. Any other store assigns new revisions: an ETag that a
@@ -75,11 +49,10 @@ func WithProgress(report func(stage string, done, total int)) Option {
 // [relayer.ErrExists] or [relayer.ErrClaimed] matches in addition to ErrDiffers. The stores
 // must not be nil, and not the same.
 //
-// Copy reads up to 500 records at a time, and fewer large ones: it aims at 8 MiB of memory
-// for each store. It is safe for concurrent use, but of two concurrent copies into one store
-// one may end with ErrDiffers.
-func Copy(ctx context.Context, dst, src relayer.Store, options ...Option) error {
-	c, err := newCopier(dst, src, options)
+// Copy reads 100 records at a time. It is safe for concurrent use, but of two concurrent copies into
+// one store one may end with ErrDiffers.
+func Copy(ctx context.Context, dst, src relayer.Store) error {
+	c, err := newCopier(dst, src)
 	if err != nil {
 		return err
 	}
@@ -89,24 +62,16 @@ func Copy(ctx context.Context, dst, src relayer.Store, options ...Option) error 
 	return nil
 }
 
-// The size of a page in records and bytes. The size of a document is known only after it
-// is read. Therefore the first page is small, and no page has more than twice as many
-// records as the one before.
-const (
-	firstPage = 16
-	maxPage   = 500
-	pageBytes = 8 << 20
-)
+// pageSize is the number of records or changes of a page. A relayer has at most some hundred KiB.
+const pageSize = 100
 
 type copier struct {
 	dst, src relayer.Store
 	importer Importer // nil if dst is not one
-	report   func(stage string, done, total int)
-	total    int // of the source
-	limit    int // of the next page
+	total    int      // of the source
 }
 
-func newCopier(dst, src relayer.Store, options []Option) (*copier, error) {
+func newCopier(dst, src relayer.Store) (*copier, error) {
 	if dst == nil || src == nil {
 		return nil, errors.New("transfer: store is nil")
 	}
@@ -114,16 +79,8 @@ func newCopier(dst, src relayer.Store, options []Option) (*copier, error) {
 	if reflect.ValueOf(dst).Comparable() && reflect.ValueOf(src).Comparable() && dst == src {
 		return nil, errors.New("transfer: destination and source are the same store")
 	}
-	c := &copier{dst: dst, src: src, report: func(string, int, int) {}, limit: firstPage}
+	c := &copier{dst: dst, src: src}
 	c.importer, _ = dst.(Importer)
-	for _, option := range options {
-		if option.apply == nil {
-			return nil, errors.New("transfer: option is the zero Option")
-		}
-		if err := option.apply(c); err != nil {
-			return nil, err
-		}
-	}
 	return c, nil
 }
 
@@ -145,10 +102,10 @@ func (c *copier) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := c.eachPage(ctx, "copying", c.write); err != nil {
+	if err := c.eachPage(ctx, c.write); err != nil {
 		return err
 	}
-	return c.eachPage(ctx, "verifying", func(_ context.Context, offset int, missing []relayer.Record) error {
+	return c.eachPage(ctx, func(_ context.Context, offset int, missing []relayer.Record) error {
 		return differs(offset, "only the source has %q", missing[0].ID)
 	})
 }
@@ -158,54 +115,28 @@ func (c *copier) check(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
-	c.report("checking", 0, c.total)
 	if err := checker.Check(ctx); err != nil {
 		return fmt.Errorf("check the source: %w", err)
-	}
-	if c.total > 0 {
-		c.report("checking", c.total, c.total)
 	}
 	return nil
 }
 
-// eachPage compares each page of the source with the destination, adds what is missing there, and
-// reports the progress.
-func (c *copier) eachPage(ctx context.Context, stage string, add func(ctx context.Context, offset int, missing []relayer.Record) error) error {
-	c.report(stage, 0, c.total)
-	for offset := 0; offset < c.total; {
+// eachPage compares each page of the source with the destination, and adds what is missing there.
+func (c *copier) eachPage(ctx context.Context, add func(ctx context.Context, offset int, missing []relayer.Record) error) error {
+	for offset := 0; offset < c.total; offset += pageSize {
 		want, err := c.source(ctx, offset)
-		if err == nil {
-			err = c.complete(ctx, offset, want, add)
+		if err != nil {
+			return err
+		}
+		known, err := c.compare(ctx, offset, want)
+		if err == nil && known < len(want) {
+			err = add(ctx, offset+known, want[known:])
 		}
 		if err != nil {
 			return err
 		}
-		offset += len(want)
-		c.report(stage, offset, c.total)
 	}
 	return nil
-}
-
-// complete adds the records of a page that the destination does not have. If an ID or a claim is
-// taken, the cause may be a write of an earlier copy, whose outcome was unknown and which
-// took effect late. Then more of the records are in the destination than before.
-func (c *copier) complete(ctx context.Context, offset int, want []relayer.Record, add func(context.Context, int, []relayer.Record) error) error {
-	var taken error
-	for before := -1; ; {
-		known, err := c.compare(ctx, offset, want)
-		switch {
-		case taken != nil && errors.Is(err, ErrDiffers):
-			return fmt.Errorf("%w (%w)", err, taken)
-		case err != nil || known == len(want):
-			return err
-		case known <= before:
-			return taken
-		}
-		before, taken = known, add(ctx, offset+known, want[known:])
-		if !errors.Is(taken, relayer.ErrExists) && !errors.Is(taken, relayer.ErrClaimed) {
-			return taken
-		}
-	}
 }
 
 // source returns the next page of the source, whose number of records must not change.
@@ -213,27 +144,15 @@ func (c *copier) source(ctx context.Context, offset int) ([]relayer.Record, erro
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	page, err := c.src.List(ctx, relayer.StoreQuery{Offset: offset, Limit: c.limit})
+	page, err := c.src.List(ctx, relayer.StoreQuery{Offset: offset, Limit: pageSize})
 	if err != nil {
 		return nil, fmt.Errorf("read the source at offset %d: %w", offset, err)
 	}
-	if page.Total != c.total || len(page.Records) != min(c.limit, page.Total-offset) {
+	if page.Total != c.total || len(page.Records) != min(pageSize, page.Total-offset) {
 		return nil, differs(offset, "the source had %d relayers, and then %d", c.total, page.Total)
 	}
-	count, size := 0, 0
-	for _, rec := range page.Records {
-		more := len(rec.Document) + len(rec.Private)
-		if count > 0 && size+more > pageBytes {
-			break
-		}
-		count, size = count+1, size+more
-	}
-	c.limit = nextPage(count, size)
-	return page.Records[:count], nil
+	return page.Records, nil
 }
-
-// nextPage returns the number of records of the page after one with a number of bytes.
-func nextPage(count, size int) int { return max(1, min(pageBytes/(size/count+1), 2*count, maxPage)) }
 
 // destination returns a page of the destination and its number of records, which must not
 // exceed that of the source.
@@ -243,20 +162,9 @@ func (c *copier) destination(ctx context.Context, offset, limit int) ([]relayer.
 		return nil, 0, fmt.Errorf("read the destination at offset %d: %w", offset, err)
 	}
 	if page.Total > c.total {
-		return nil, 0, c.surplus(ctx)
+		return nil, 0, differs(c.total, "the destination has %d relayers, and the source %d", page.Total, c.total)
 	}
 	return page.Records, page.Total, nil
-}
-
-func (c *copier) surplus(ctx context.Context) error {
-	beyond, err := c.dst.List(ctx, relayer.StoreQuery{Offset: c.total, Limit: 1})
-	if err != nil {
-		return fmt.Errorf("read the destination at offset %d: %w", c.total, err)
-	}
-	if len(beyond.Records) == 0 {
-		return differs(c.total, "the destination had more relayers, and then %d", beyond.Total)
-	}
-	return differs(c.total, "only the destination has %q", beyond.Records[0].ID)
 }
 
 // compare returns how many of the records, from the first on, the destination contains
@@ -351,8 +259,8 @@ func (c *copier) copyHistory(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, query := range slices.Backward(pages) {
-		page, err := c.sourceHistory(ctx, query, known)
+	for _, before := range slices.Backward(pages) {
+		page, err := c.sourceHistory(ctx, before, known)
 		if err != nil {
 			return err
 		}
@@ -382,40 +290,34 @@ func (c *copier) knownHistory(ctx context.Context) (uint64, error) {
 		return 0, nil
 	}
 	known := have[0].Record
-	same, err := c.sourceHistory(ctx, relayer.HistoryQuery{Before: known.Revision + 1, Limit: 1}, 0)
+	same, err := c.sourceHistory(ctx, known.Revision+1, 0)
 	if err == nil && len(same) > 0 && (same[0].Record.Revision != known.Revision || same[0].Record.ID != known.ID) {
 		err = errUsed
 	}
 	return known.Revision, err
 }
 
-// historyPages returns the pages of the source after a revision, the newest first. A history
-// is read from its end and written from its start, so that it is read twice and not kept in
+// historyPages returns before which revisions the pages of the source are, the newest first. A
+// history is read from its end and written from its start, so that it is read twice and not kept in
 // memory.
-func (c *copier) historyPages(ctx context.Context, known uint64) (pages []relayer.HistoryQuery, err error) {
-	query := relayer.HistoryQuery{Limit: firstPage}
-	for {
-		page, err := c.sourceHistory(ctx, query, known)
+func (c *copier) historyPages(ctx context.Context, known uint64) (pages []uint64, err error) {
+	for before := uint64(0); ; {
+		page, err := c.sourceHistory(ctx, before, known)
 		if err != nil || len(page) == 0 {
 			return pages, err
 		}
-		query.Limit = len(page)
-		pages = append(pages, query)
-		size := 0
-		for _, change := range page {
-			size += len(change.Record.Document)
-		}
-		query = relayer.HistoryQuery{Before: page[len(page)-1].Record.Revision, Limit: nextPage(len(page), size)}
+		pages = append(pages, before)
+		before = page[len(page)-1].Record.Revision
 	}
 }
 
-// sourceHistory returns the changes of a page after a revision. It returns none if the source
-// retains none, or can read none of those that are left.
-func (c *copier) sourceHistory(ctx context.Context, query relayer.HistoryQuery, known uint64) ([]relayer.RecordChange, error) {
+// sourceHistory returns the changes of the page before a revision that are after a known one. It
+// returns none if the source retains none, or can read none of those that are left.
+func (c *copier) sourceHistory(ctx context.Context, before, known uint64) ([]relayer.RecordChange, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	page, err := c.src.History(ctx, query)
+	page, err := c.src.History(ctx, relayer.HistoryQuery{Before: before, Limit: pageSize})
 	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, relayer.ErrCorrupt) {
 		return nil, nil
 	}

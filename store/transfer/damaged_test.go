@@ -75,16 +75,12 @@ func TestCopy_DamagedFile(t *testing.T) {
 	for kind, newDst := range storeKinds {
 		t.Run(kind, func(t *testing.T) {
 			dst := newDst(t)
-			var reports []report
-			err := transfer.Copy(t.Context(), dst, src, withReports(func(r report) { reports = append(reports, r) }))
+			err := transfer.Copy(t.Context(), dst, src)
 			if !errors.Is(err, relayer.ErrCorrupt) || errors.Is(err, transfer.ErrDiffers) || strings.Contains(err.Error(), "secret") {
 				t.Errorf("error is %v, want %v", err, relayer.ErrCorrupt)
 			}
 			if len(listAll(t, dst)) != 0 {
 				t.Error("a damaged source was copied")
-			}
-			if len(reports) != 1 || reports[0] != (report{Stage: "checking", Total: 70}) {
-				t.Errorf("reports %+v", reports)
 			}
 		})
 	}

@@ -30,10 +30,7 @@ func ExampleCopy() {
 
 	ctx := context.Background()
 	other := memory.New()
-	err = transfer.Copy(ctx, other, file, transfer.WithProgress(func(stage string, done, total int) {
-		fmt.Printf("%s: %d of %d\n", stage, done, total)
-	}))
-	if err != nil {
+	if err := transfer.Copy(ctx, other, file); err != nil {
 		log.Fatal(err)
 	}
 
@@ -48,12 +45,6 @@ func ExampleCopy() {
 		fmt.Println(r.ID)
 	}
 	// Output:
-	// checking: 0 of 3
-	// checking: 3 of 3
-	// copying: 0 of 3
-	// copying: 3 of 3
-	// verifying: 0 of 3
-	// verifying: 3 of 3
 	// sepolia-1
 	// mainnet-1
 	// holesky-1

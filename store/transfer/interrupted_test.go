@@ -93,70 +93,13 @@ func TestCopy_CanceledWhileReading(t *testing.T) {
 	src, dst := memory.New(), memory.New()
 	fillWithGaps(t, src, 200)
 	copyAll(t, dst, src)
-	for _, stage := range []string{"copying", "verifying"} {
+	for _, nth := range []int{2, 4} { // the first lists of the comparison and of the verification
 		ctx, cancel := context.WithCancel(context.Background())
-		err := transfer.Copy(ctx, contextIgnorer{dst}, contextIgnorer{src}, transfer.WithProgress(func(at string, done, total int) {
-			if ctx.Err() != nil {
-				t.Errorf("%s: goes on to %s %d of %d", stage, at, done, total)
-			}
-			if at == stage && done > 0 {
-				cancel()
-			}
-		}))
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("%s: error is %v, want %v", stage, err, context.Canceled)
+		var from relayer.Store = contextIgnorer{src}
+		from = beforeList(from, nth, cancel)
+		from = beforeList(from, nth+1, func() { t.Errorf("list %d: goes on", nth) })
+		if err := transfer.Copy(ctx, contextIgnorer{dst}, from); !errors.Is(err, context.Canceled) {
+			t.Errorf("list %d: error is %v, want %v", nth, err, context.Canceled)
 		}
-	}
-}
-
-// lateWriter is a store whose first write has an unknown outcome and takes effect when
-// the next one starts.
-type lateWriter struct {
-	*memory.Store
-	pending func()
-}
-
-func (s *lateWriter) write(ctx context.Context, write func(context.Context) error) error {
-	if s.pending == nil {
-		s.pending = func() { _ = write(context.WithoutCancel(ctx)) }
-		return relayer.ErrOutcomeUnknown
-	}
-	s.pending()
-	return write(ctx)
-}
-
-func (s *lateWriter) Import(ctx context.Context, records []relayer.Record) error {
-	return s.write(ctx, func(ctx context.Context) error { return s.Store.Import(ctx, records) })
-}
-
-func (s *lateWriter) Create(ctx context.Context, rec relayer.Record) (made relayer.Record, err error) {
-	err = s.write(ctx, func(ctx context.Context) error {
-		made, err = s.Store.Create(ctx, rec)
-		return err
-	})
-	return made, err
-}
-
-// TestCopy_LateWrite resumes a copy before the last write of the earlier one takes
-// effect.
-func TestCopy_LateWrite(t *testing.T) {
-	src := memory.New()
-	fillWithGaps(t, src, 70)
-	all := listAll(t, src)
-	for _, held := range []int{0, 5, 16, len(all) - 1} {
-		start := memory.New()
-		must(t, start.Import(t.Context(), all[:held]))
-		dst := &lateWriter{Store: start}
-		if err := transfer.Copy(t.Context(), dst, src); !errors.Is(err, relayer.ErrOutcomeUnknown) {
-			t.Fatalf("from %d on: error %v, want ErrOutcomeUnknown", held, err)
-		}
-		copyAll(t, dst, src)
-	}
-	dst := wrapped{&lateWriter{Store: memory.New()}}
-	if err := transfer.Copy(t.Context(), dst, src); !errors.Is(err, relayer.ErrOutcomeUnknown) {
-		t.Fatalf("one by one: error %v, want ErrOutcomeUnknown", err)
-	}
-	if err := transfer.Copy(t.Context(), dst, src); err != nil {
-		t.Errorf("one by one: %v", err)
 	}
 }
