@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 
 	"github.com/go-relayer/relayer"
@@ -47,15 +46,16 @@ var ErrDiffers = errors.New("destination differs from source")
 // [relayer.ErrOutcomeUnknown] match; after either, call Copy again. If ctx is done, the copy
 // ends with its error. If dst rejects a record because its ID or claim is taken,
 // [relayer.ErrExists] or [relayer.ErrClaimed] matches in addition to ErrDiffers. The stores
-// must not be nil, and not the same.
+// must not be nil.
 //
 // Copy reads 100 records at a time. It is safe for concurrent use, but of two concurrent copies into
 // one store one may end with ErrDiffers.
 func Copy(ctx context.Context, dst, src relayer.Store) error {
-	c, err := newCopier(dst, src)
-	if err != nil {
-		return err
+	if dst == nil || src == nil {
+		return errors.New("transfer: store is nil")
 	}
+	c := &copier{dst: dst, src: src}
+	c.importer, _ = dst.(Importer)
 	if err := c.run(ctx); err != nil {
 		return fmt.Errorf("transfer: %w", err)
 	}
@@ -71,27 +71,16 @@ type copier struct {
 	total    int      // of the source
 }
 
-func newCopier(dst, src relayer.Store) (*copier, error) {
-	if dst == nil || src == nil {
-		return nil, errors.New("transfer: store is nil")
-	}
-	// Some stores are not comparable, such as a struct with a map.
-	if reflect.ValueOf(dst).Comparable() && reflect.ValueOf(src).Comparable() && dst == src {
-		return nil, errors.New("transfer: destination and source are the same store")
-	}
-	c := &copier{dst: dst, src: src}
-	c.importer, _ = dst.(Importer)
-	return c, nil
-}
-
 func (c *copier) run(ctx context.Context) error {
 	all, err := c.src.List(ctx, relayer.StoreQuery{})
 	if err != nil {
 		return fmt.Errorf("read the source: %w", err)
 	}
 	c.total = all.Total
-	if err := c.check(ctx); err != nil {
-		return err
+	if checker, ok := c.src.(Checker); ok {
+		if err := checker.Check(ctx); err != nil {
+			return fmt.Errorf("check the source: %w", err)
+		}
 	}
 	_, held, err := c.destination(ctx, 0, 0)
 	if err != nil {
@@ -108,17 +97,6 @@ func (c *copier) run(ctx context.Context) error {
 	return c.eachPage(ctx, func(_ context.Context, offset int, missing []relayer.Record) error {
 		return differs(offset, "only the source has %q", missing[0].ID)
 	})
-}
-
-func (c *copier) check(ctx context.Context) error {
-	checker, ok := c.src.(Checker)
-	if !ok {
-		return nil
-	}
-	if err := checker.Check(ctx); err != nil {
-		return fmt.Errorf("check the source: %w", err)
-	}
-	return nil
 }
 
 // eachPage compares each page of the source with the destination, and adds what is missing there.
