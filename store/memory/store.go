@@ -22,11 +22,10 @@ import (
 // closed.
 type Store struct {
 	records
-	table   *table.Table
-	writing sync.Mutex
+	table *table.Table
 
-	past    recent.Changes
-	reading sync.RWMutex // guards past
+	mu   sync.RWMutex // held by a write; guards past
+	past recent.Changes
 }
 
 // records has the methods that need no more than a table.
@@ -47,8 +46,8 @@ func New() *Store {
 
 // write validates and applies one write.
 func (s *Store) write(ctx context.Context, _ int, validate table.Write) error {
-	s.writing.Lock()
-	defer s.writing.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -56,18 +55,11 @@ func (s *Store) write(ctx context.Context, _ int, validate table.Write) error {
 	if err := validate(batch); err != nil {
 		return err
 	}
-	s.remember(batch)
-	s.table.Apply(batch)
-	return nil
-}
-
-// remember adds the changes of a batch to the history.
-func (s *Store) remember(b *table.Batch) {
-	s.reading.Lock()
-	defer s.reading.Unlock()
-	for _, change := range b.History() {
+	for _, change := range batch.History() {
 		s.past.Add(change)
 	}
+	s.table.Apply(batch)
+	return nil
 }
 
 // History returns changes of the past, newest first. Imports are not in it.
@@ -75,8 +67,8 @@ func (s *Store) History(ctx context.Context, query relayer.HistoryQuery) ([]rela
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	s.reading.RLock()
-	defer s.reading.RUnlock()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
 	var found []relayer.RecordChange
 	for _, change := range slices.Backward(s.past.All) {
 		isSelected := (query.ID == "" || change.Record.ID == query.ID) && (query.Before == 0 || change.Record.Revision < query.Before)
