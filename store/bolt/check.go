@@ -202,19 +202,10 @@ func (s *Store) Ready(ctx context.Context) error {
 	if err == nil {
 		err = s.verifyFile(nil)
 	}
-	if err == nil {
-		err = s.probe()
-	}
-	return err
-}
-
-func (s *Store) probe() error {
-	if time.Since(s.probed) < probeInterval {
-		return nil
-	}
-	err := probeDisk(s.path)
-	if err == nil {
-		s.probed = time.Now()
+	if err == nil && time.Since(s.probed) >= probeInterval {
+		if err = probeDisk(s.path); err == nil {
+			s.probed = time.Now()
+		}
 	}
 	return err
 }

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"go.etcd.io/bbolt"
 
@@ -93,7 +92,6 @@ func openStore(ctx context.Context, path string, opts options) (*Store, error) {
 	}
 	removeTempFiles(path)
 	s.closing, s.cancelWork = context.WithCancel(context.Background())
-	s.probed = time.Now().Add(-probeInterval)
 	return s, nil
 }
 
