@@ -162,8 +162,7 @@ func (s state) after(b *table.Batch, history historyChange) state {
 // time, 4 bytes, and if the text or the terms before the change were others, the size of that
 // text, 2 bytes, that text, and those terms.
 //
-// Numbers are big-endian. The checksum begins with what is known before the write is
-// queued, because all writes wait for the writer.
+// Numbers are big-endian.
 const (
 	entryVersion = 1
 	checksumAt   = 1
@@ -184,16 +183,10 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// completeSum adds the number of the key and the other number to the checksum of the content.
-func completeSum(content uint32, keyNumber, number []byte) uint32 {
-	return crc32.Update(crc32.Update(content, castagnoli, keyNumber), castagnoli, number)
-}
-
-// newRecord returns a record for a batch, with the first part of its checksum.
-func newRecord(rec relayer.Record) *table.Record {
-	r := table.NewRecord(rec)
-	r.Checksum = crc32.Checksum(recordValue(r)[sizesAt:], castagnoli)
-	return r
+// checksum returns the checksum of a value under a key with a number.
+func checksum(number, value []byte) uint32 {
+	content := crc32.Checksum(value[sizesAt:], castagnoli)
+	return crc32.Update(crc32.Update(content, castagnoli, number), castagnoli, value[numberAt:sizesAt])
 }
 
 const termSeparator = "\x00"
@@ -208,7 +201,7 @@ func entryKey(number uint64, id string) []byte {
 
 func recordKey(r *table.Record) []byte { return entryKey(r.Sequence, r.ID) }
 
-// recordValue returns the value of a record whose checksum is complete.
+// recordValue returns the value of a record.
 func recordValue(r *table.Record) []byte {
 	return entryValue(r.Record, r.Private, r.Revision, r.Checksum)
 }
@@ -238,14 +231,13 @@ func entryValue(rec relayer.Record, last []byte, number uint64, checksum uint32)
 func newChange(c relayer.RecordChange, now time.Time) entry {
 	rec := &c.Record
 	e := entry{id: rec.ID, past: past{revision: rec.Revision, time: uint32(now.Unix())}}
-	var room [512]byte
-	last := binary.BigEndian.AppendUint32(append(room[:0], byte(slices.Index(changeKinds, c.Kind))), e.time)
+	last := binary.BigEndian.AppendUint32([]byte{byte(slices.Index(changeKinds, c.Kind))}, e.time)
 	if c.OldText != rec.Text || !slices.Equal(c.OldTerms, rec.Terms) {
 		last = binary.BigEndian.AppendUint16(last, uint16(len(c.OldText)))
 		last = append(append(last, c.OldText...), strings.Join(c.OldTerms, termSeparator)...)
 	}
 	e.value = entryValue(*rec, last, rec.Sequence, 0)
-	e.checksum = completeSum(crc32.Checksum(e.value[sizesAt:], castagnoli), numberKey(rec.Revision), e.value[numberAt:sizesAt])
+	e.checksum = checksum(numberKey(rec.Revision), e.value)
 	binary.BigEndian.PutUint32(e.value[checksumAt:], e.checksum)
 	return e
 }
@@ -262,7 +254,7 @@ func decodeEntry(key, value []byte) (r table.Record, ok bool) {
 	number, id := key[:numberSize], view(key[numberSize:idEnd])
 	r, isSound := decodeValue(value)
 	r.Sequence = binary.BigEndian.Uint64(number)
-	isSound = isSound && completeSum(crc32.Checksum(value[sizesAt:], castagnoli), number, value[numberAt:sizesAt]) == r.Checksum
+	isSound = isSound && checksum(number, value) == r.Checksum
 	isKeySound := crc32.Checksum(key[:idEnd], castagnoli) == binary.BigEndian.Uint32(key[idEnd:])
 	r.IsDamaged = !isSound || !isKeySound || r.ID != id
 	if !isSound {

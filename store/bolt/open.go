@@ -83,7 +83,7 @@ func openStore(ctx context.Context, path string, opts options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.records = table.NewStore(s.table, newRecord, s.queue.Do)
+	s.records = table.NewStore(s.table, s.queue.Do)
 	// The process that created the file may have been killed before it synced the
 	// directory: a power cut would then remove the name of the file.
 	err = osfile.SyncDirectory(filepath.Dir(path))

@@ -77,7 +77,7 @@ type commit struct {
 func (s *Store) commitBatch(b *table.Batch) error {
 	for _, c := range b.Changes {
 		if c.New != nil {
-			c.New.Checksum = completeSum(c.New.Checksum, numberKey(c.New.Sequence), numberKey(c.New.Revision))
+			c.New.Checksum = checksum(numberKey(c.New.Sequence), recordValue(c.New))
 		}
 	}
 	next := &commit{batch: b, history: s.historyAfter(b, time.Now()), txid: s.header.TxID + 1}

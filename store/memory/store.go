@@ -40,7 +40,7 @@ var (
 // New returns an empty Store.
 func New() *Store {
 	s := &Store{table: table.New(table.Counters{NextSequence: 1, NextRevision: 1}, 0)}
-	s.records = table.NewStore(s.table, table.NewRecord, s.write)
+	s.records = table.NewStore(s.table, s.write)
 	return s
 }
 

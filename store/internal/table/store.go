@@ -11,18 +11,17 @@ import (
 // Store implements the methods of a [relayer.Store], except History, and the imports of store/transfer.
 // A store embeds it under an unexported name.
 type Store struct {
-	table     *Table
-	newRecord func(relayer.Record) *Record
-	write     func(ctx context.Context, size int, w Write) error
+	table *Table
+	write func(ctx context.Context, size int, w Write) error
 }
 
 // Write validates a write in a batch.
 type Write func(*Batch) error
 
-// NewStore returns the methods of a store on a table. The store makes records with newRecord, and
-// write commits a write of size bytes and applies it to the table.
-func NewStore(t *Table, newRecord func(relayer.Record) *Record, write func(ctx context.Context, size int, w Write) error) Store {
-	return Store{table: t, newRecord: newRecord, write: write}
+// NewStore returns the methods of a store on a table. The function write commits a write of size
+// bytes and applies it to the table.
+func NewStore(t *Table, write func(ctx context.Context, size int, w Write) error) Store {
+	return Store{table: t, write: write}
 }
 
 // Create implements [relayer.Store].
@@ -40,7 +39,7 @@ func (s *Store) put(ctx context.Context, rec relayer.Record, validate func(*Batc
 	if err := storeutil.Check(rec, MaxSize); err != nil {
 		return relayer.Record{}, err
 	}
-	r := s.newRecord(rec)
+	r := NewRecord(rec)
 	if err := s.write(ctx, r.Size(), func(b *Batch) error { return validate(b, r) }); err != nil {
 		return relayer.Record{}, err
 	}
@@ -61,7 +60,7 @@ func (s *Store) Import(ctx context.Context, records []relayer.Record) error {
 		if err := CheckImport(rec); err != nil {
 			return err
 		}
-		added[i] = s.newRecord(rec)
+		added[i] = NewRecord(rec)
 		size += added[i].Size()
 	}
 	return s.write(ctx, size, func(b *Batch) error { return b.Import(added) })
