@@ -58,7 +58,7 @@ func hostProblem(name string, addresses []netip.Addr) string {
 			return problem
 		}
 	}
-	if isInvalidIPv4(name) || len(addresses) == 0 && strings.ContainsAny(name, hostEnds) {
+	if len(addresses) == 0 && (endsInNumber(name) || strings.ContainsAny(name, hostEnds)) {
 		return "must have a host that is a name or an address"
 	}
 	return ""
@@ -100,8 +100,10 @@ func isNotOfName(r rune) bool {
 }
 
 // readAddresses parses an address in any notation that some resolver accepts,
-// without its zone. It returns several addresses if resolvers differ, and none for
-// a name.
+// without its zone. It returns several addresses if resolvers differ, and none for a
+// name. It also returns none for a host that ends in a number and is not an IPv4 address
+// by the WHATWG URL standard. hostProblem rejects such a host: resolvers that keep only
+// the low 32 bits of a number read 7147006462 as 169.254.169.254.
 func readAddresses(host string) []netip.Addr {
 	host, _, _ = strings.Cut(host, "%")
 	if !endsInNumber(host) && !strings.Contains(host, ":") {
@@ -111,31 +113,20 @@ func readAddresses(host string) []netip.Addr {
 		return []netip.Addr{address.Unmap()}
 	}
 	var read []netip.Addr
-	for _, leadingZeroBase := range []int{8, 10} {
-		if address, ok := parseLegacyIPv4(host, leadingZeroBase); ok {
-			read = append(read, address)
+	for _, leadingZeroBase := range []int{8, 10} { // 8 is that of the standard
+		address, isValid := parseLegacyIPv4(host, leadingZeroBase)
+		if !isValid {
+			break
 		}
+		read = append(read, address)
 	}
 	return read
-}
-
-// isInvalidIPv4 reports whether a folded host looks like an IPv4 address but is
-// not one. The WHATWG URL standard rejects such a host instead of looking it up as a
-// name. Resolvers that keep only the low 32 bits of a number reach an address:
-// 7147006462 is 169.254.169.254 to them.
-func isInvalidIPv4(host string) bool {
-	host, _, _ = strings.Cut(host, "%")
-	if !endsInNumber(host) {
-		return false
-	}
-	_, err := netip.ParseAddr(host)
-	_, isIPv4 := parseLegacyIPv4(host, 8)
-	return err != nil && !isIPv4
 }
 
 // endsInNumber is the "ends in a number" check of the WHATWG URL standard, for a
 // host without trailing dots.
 func endsInNumber(host string) bool {
+	host, _, _ = strings.Cut(host, "%")
 	last := host[strings.LastIndexByte(host, '.')+1:]
 	if digits, isHex := strings.CutPrefix(last, "0x"); isHex {
 		return strings.Trim(digits, "0123456789abcdef") == ""
@@ -152,32 +143,23 @@ func parseLegacyIPv4(host string, leadingZeroBase int) (netip.Addr, bool) {
 		return netip.Addr{}, false
 	}
 	var value uint64
-	for i, part := range parts {
-		bits := 8
+	for i, digits := range parts {
+		base, bits := 10, 8
+		if hex, isHex := strings.CutPrefix(digits, "0x"); isHex {
+			digits, base = "0"+hex, 16 // 0x is zero
+		} else if strings.HasPrefix(digits, "0") {
+			base = leadingZeroBase
+		}
 		if i == len(parts)-1 {
 			bits = 8 * (5 - len(parts))
 		}
-		number, ok := parseLegacyPart(part, leadingZeroBase)
-		if !ok || number >= 1<<bits {
+		number, err := strconv.ParseUint(digits, base, bits)
+		if err != nil {
 			return netip.Addr{}, false
 		}
 		value = value<<bits | number
 	}
 	return netip.AddrFrom4([4]byte{byte(value >> 24), byte(value >> 16), byte(value >> 8), byte(value)}), true
-}
-
-func parseLegacyPart(part string, leadingZeroBase int) (uint64, bool) {
-	base := 10
-	switch {
-	case part == "0x":
-		return 0, true
-	case strings.HasPrefix(part, "0x"):
-		part, base = part[2:], 16
-	case len(part) > 1 && part[0] == '0':
-		base = leadingZeroBase
-	}
-	number, err := strconv.ParseUint(part, base, 64)
-	return number, err == nil
 }
 
 // ipv4Carriers are the IPv6 prefixes that contain an IPv4 address, the positions of
