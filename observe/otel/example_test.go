@@ -20,7 +20,7 @@ import (
 func ExampleNewObserver() {
 	exporter := tracetest.NewInMemoryExporter()
 	tracers := trace.NewTracerProvider(trace.WithSyncer(exporter))
-	observer, err := relayerotel.NewObserver(relayerotel.WithTracerProvider(tracers))
+	observer, err := relayerotel.NewObserver(tracers, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -48,10 +48,10 @@ func ExampleNewObserver() {
 }
 
 // The histogram counts operations by outcome and records their durations.
-func ExampleWithMeterProvider() {
+func ExampleNewObserver_metrics() {
 	reader := metric.NewManualReader()
 	meters := metric.NewMeterProvider(metric.WithReader(reader))
-	observer, err := relayerotel.NewObserver(relayerotel.WithMeterProvider(meters))
+	observer, err := relayerotel.NewObserver(nil, meters)
 	if err != nil {
 		log.Fatal(err)
 	}

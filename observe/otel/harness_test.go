@@ -29,7 +29,7 @@ func newTelemetry(t testing.TB, options ...trace.TracerProviderOption) telemetry
 	spans, reader := tracetest.NewInMemoryExporter(), metric.NewManualReader()
 	tracers := trace.NewTracerProvider(append(options, trace.WithSyncer(spans))...)
 	meters := metric.NewMeterProvider(metric.WithReader(reader))
-	observe, err := relayerotel.NewObserver(relayerotel.WithTracerProvider(tracers), relayerotel.WithMeterProvider(meters))
+	observe, err := relayerotel.NewObserver(tracers, meters)
 	mustSucceed(t, err)
 	return telemetry{observe, tracers, spans, reader}
 }

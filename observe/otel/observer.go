@@ -1,12 +1,11 @@
 // Package relayerotel reports the operations of a [relayer.Manager] to OpenTelemetry:
 // one span and one measurement for each.
 //
-//	observer, err := relayerotel.NewObserver()
+//	observer, err := relayerotel.NewObserver(nil, nil) // the global providers
 //	// …
 //	manager, err := relayer.New(store, relayer.WithObserver(observer))
 //
-// It uses the global providers by default. Its instrumentation scope is the
-// import path of this package.
+// Its instrumentation scope is the import path of this package.
 //
 // # Spans
 //
@@ -43,7 +42,6 @@ package relayerotel
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -68,14 +66,17 @@ const (
 )
 
 // NewObserver returns an observer for [relayer.WithObserver]. Several Managers
-// may share it. NewObserver returns an error if an option is invalid or the
-// meter provider cannot create the histogram.
-func NewObserver(options ...Option) (relayer.Observer, error) {
-	chosen, err := newProviders(options)
-	if err != nil {
-		return nil, err
+// may share it. The global provider replaces a nil one. A provider of package
+// trace/noop disables spans, and one of metric/noop disables measurements.
+// NewObserver returns an error if the meter provider cannot create the histogram.
+func NewObserver(tracers trace.TracerProvider, meters metric.MeterProvider) (relayer.Observer, error) {
+	if tracers == nil {
+		tracers = otel.GetTracerProvider()
 	}
-	meter := chosen.meters.Meter(scope, metric.WithSchemaURL(semconv.SchemaURL))
+	if meters == nil {
+		meters = otel.GetMeterProvider()
+	}
+	meter := meters.Meter(scope, metric.WithSchemaURL(semconv.SchemaURL))
 	duration, err := meter.Float64Histogram("relayer.operation.duration",
 		metric.WithDescription("Duration of relayer registry operations."),
 		metric.WithUnit("s"),
@@ -84,10 +85,7 @@ func NewObserver(options ...Option) (relayer.Observer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("relayerotel: create histogram: %w", err)
 	}
-	o := &observer{
-		tracer:   chosen.tracers.Tracer(scope, trace.WithSchemaURL(semconv.SchemaURL)),
-		duration: duration,
-	}
+	o := observer{tracers.Tracer(scope, trace.WithSchemaURL(semconv.SchemaURL)), duration}
 	return o.observe, nil
 }
 
@@ -103,7 +101,7 @@ var buckets = []float64{
 }
 
 // observe records the measurement inside the span, so that exemplars link to it.
-func (o *observer) observe(ctx context.Context, operation *relayer.Operation) (context.Context, func(error)) {
+func (o observer) observe(ctx context.Context, operation *relayer.Operation) (context.Context, func(error)) {
 	began := time.Now()
 	givenID := operation.ID
 	ctx, span := o.tracer.Start(ctx, "relayer."+string(operation.Action),
@@ -142,51 +140,4 @@ func setResult(span trace.Span, result outcome.Outcome) {
 	if result.IsFault() {
 		span.SetStatus(codes.Error, "")
 	}
-}
-
-// Option configures the observer that [NewObserver] returns. The zero Option is invalid.
-type Option struct {
-	apply func(*providers) error
-}
-
-type providers struct {
-	tracers trace.TracerProvider
-	meters  metric.MeterProvider
-}
-
-// WithTracerProvider replaces the global tracer provider. The provider of package
-// trace/noop disables spans.
-func WithTracerProvider(provider trace.TracerProvider) Option {
-	return Option{func(p *providers) error {
-		if provider == nil {
-			return errors.New("relayerotel: tracer provider is nil")
-		}
-		p.tracers = provider
-		return nil
-	}}
-}
-
-// WithMeterProvider replaces the global meter provider. The provider of package
-// metric/noop disables measurements.
-func WithMeterProvider(provider metric.MeterProvider) Option {
-	return Option{func(p *providers) error {
-		if provider == nil {
-			return errors.New("relayerotel: meter provider is nil")
-		}
-		p.meters = provider
-		return nil
-	}}
-}
-
-func newProviders(options []Option) (providers, error) {
-	chosen := providers{tracers: otel.GetTracerProvider(), meters: otel.GetMeterProvider()}
-	for _, option := range options {
-		if option.apply == nil {
-			return providers{}, errors.New("relayerotel: the zero Option is invalid")
-		}
-		if err := option.apply(&chosen); err != nil {
-			return providers{}, err
-		}
-	}
-	return chosen, nil
 }
