@@ -42,67 +42,45 @@ import (
 // label through client_golang's WrapRegistererWith.
 //
 // NewObserver returns an error if the registerer is nil or rejects the metrics,
-// for example because they are already registered. It then registers nothing.
+// for example because they are already registered. If only the name of the second one
+// is taken, the first one stays registered.
 func NewObserver(registerer client.Registerer) (relayer.Observer, error) {
 	if registerer == nil {
 		return nil, errors.New("relayerprom: registerer is nil")
 	}
-	m := newMetrics()
-	if err := registerer.Register(m); err != nil {
-		return nil, fmt.Errorf("relayerprom: register the relayer metrics (allowed once per registerer): %w", err)
+	operations := client.NewCounterVec(client.CounterOpts{
+		Name: "relayer_operations_total",
+		Help: "Relayer registry operations by outcome.",
+	}, []string{"operation", "outcome"})
+	durations := client.NewHistogramVec(client.HistogramOpts{
+		Name:    "relayer_operation_duration_seconds",
+		Help:    "Duration of relayer registry operations.",
+		Buckets: buckets,
+	}, []string{"operation"})
+	for _, metric := range []client.Collector{operations, durations} {
+		if err := registerer.Register(metric); err != nil {
+			return nil, fmt.Errorf("relayerprom: register the relayer metrics (allowed once per registerer): %w", err)
+		}
 	}
-	return m.observe, nil
+	// The series of all known actions start at zero: the PromQL functions rate and increase
+	// would ignore the first event of a series that starts at one.
+	for _, action := range outcome.Actions() {
+		durations.WithLabelValues(string(action))
+		for _, result := range outcome.All() {
+			operations.WithLabelValues(string(action), string(result))
+		}
+	}
+	return func(ctx context.Context, operation *relayer.Operation) (context.Context, func(error)) {
+		began := time.Now()
+		return ctx, func(err error) {
+			operations.WithLabelValues(string(operation.Action), string(outcome.Of(ctx, err))).Inc()
+			durations.WithLabelValues(string(operation.Action)).Observe(time.Since(began).Seconds())
+		}
+	}, nil
 }
 
 // buckets are the upper bounds in seconds: from an in-memory read to a write on a slow
 // disk. The default ones start at 5 ms, which is above most operations.
 var buckets = []float64{
 	1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
-}
-
-// metrics is a single collector, so that registration is all or nothing.
-type metrics struct {
-	operations *client.CounterVec
-	durations  *client.HistogramVec
-}
-
-func newMetrics() metrics {
-	m := metrics{
-		operations: client.NewCounterVec(client.CounterOpts{
-			Name: "relayer_operations_total",
-			Help: "Relayer registry operations by outcome.",
-		}, []string{"operation", "outcome"}),
-		durations: client.NewHistogramVec(client.HistogramOpts{
-			Name:    "relayer_operation_duration_seconds",
-			Help:    "Duration of relayer registry operations.",
-			Buckets: buckets,
-		}, []string{"operation"}),
-	}
-	// The series of all known actions start at zero: the PromQL functions rate and increase
-	// would ignore the first event of a series that starts at one.
-	for _, action := range outcome.Actions() {
-		m.durations.WithLabelValues(string(action))
-		for _, result := range outcome.All() {
-			m.operations.WithLabelValues(string(action), string(result))
-		}
-	}
-	return m
-}
-
-func (m metrics) observe(ctx context.Context, operation *relayer.Operation) (context.Context, func(error)) {
-	began := time.Now()
-	return ctx, func(err error) {
-		m.operations.WithLabelValues(string(operation.Action), string(outcome.Of(ctx, err))).Inc()
-		m.durations.WithLabelValues(string(operation.Action)).Observe(time.Since(began).Seconds())
-	}
-}
-
-func (m metrics) Describe(descriptions chan<- *client.Desc) {
-	m.operations.Describe(descriptions)
-	m.durations.Describe(descriptions)
-}
-
-func (m metrics) Collect(collected chan<- client.Metric) {
-	m.operations.Collect(collected)
-	m.durations.Collect(collected)
 }
