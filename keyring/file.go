@@ -92,7 +92,7 @@ func withPrimary(keys []key, id string) ([]key, error) {
 func noKey(id string) error { return fmt.Errorf("key %s: %w", id, ErrUnknownKey) }
 
 func checkKeyID(id string) error {
-	if !isKeyID(id) {
+	if !keyID.MatchString(id) {
 		return errors.New("a key ID must have 1 to 64 letters, digits, dots, hyphens or underscores")
 	}
 	return nil

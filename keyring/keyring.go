@@ -15,8 +15,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
-	"strings"
 
 	"golang.org/x/crypto/chacha20poly1305"
 
@@ -166,14 +166,11 @@ func headerOf(text []byte) ([]byte, sealed.Key, error) {
 	if len(text) >= 2 && text[0] == version {
 		idEnd := 2 + int(text[1])
 		end := idEnd + fingerprintLength
-		if len(text) >= end+overhead && isKeyID(string(text[2:idEnd])) {
+		if len(text) >= end+overhead && keyID.Match(text[2:idEnd]) {
 			return text[:end], sealed.Key{ID: string(text[2:idEnd]), Fingerprint: hex.EncodeToString(text[idEnd:end])}, nil
 		}
 	}
 	return nil, sealed.Key{}, fmt.Errorf("keyring: %w", errFormat)
 }
 
-func isKeyID(id string) bool {
-	const permitted = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
-	return len(id) >= 1 && len(id) <= 64 && strings.Trim(id, permitted) == ""
-}
+var keyID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)

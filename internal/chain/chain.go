@@ -6,13 +6,17 @@ import (
 	"encoding/base32"
 	"encoding/binary"
 	"encoding/hex"
+	"regexp"
 	"strings"
 
 	"github.com/mr-tron/base58"
 	"golang.org/x/crypto/sha3"
 )
 
-const hexDigits = "0123456789abcdefABCDEF"
+var (
+	evmAddress = regexp.MustCompile(`^0x[0-9a-fA-F]{40}$`)
+	assetCode  = regexp.MustCompile(`^[0-9A-Za-z]{1,12}$`)
+)
 
 func problemIf(isInvalid bool, problem string) string {
 	if isInvalid {
@@ -24,16 +28,13 @@ func problemIf(isInvalid bool, problem string) string {
 // EVMAddressProblem returns a message if address is not an EVM address, and ""
 // otherwise. A checksum is optional, but must be correct.
 func EVMAddressProblem(address string) string {
-	digits, prefixed := strings.CutPrefix(address, "0x")
-	if !prefixed || len(digits) != 40 || strings.Trim(digits, hexDigits) != "" {
+	if !evmAddress.MatchString(address) {
 		return "must be an address: 0x and 40 hex digits"
 	}
-	// An address in one case carries no checksum.
+	digits := address[2:]
 	lower := strings.ToLower(digits)
-	if digits == lower || digits == strings.ToUpper(digits) {
-		return ""
-	}
-	return problemIf(digits != withEIP55Case(lower), "must have a correct EIP-55 checksum or be all lower case")
+	isMixed := digits != lower && digits != strings.ToUpper(digits) // the others carry no checksum
+	return problemIf(isMixed && digits != withEIP55Case(lower), "must have a correct EIP-55 checksum or be all lower case")
 }
 
 // withEIP55Case returns 40 lower-case hex digits with the case of their EIP-55
@@ -53,27 +54,15 @@ func withEIP55Case(lower string) string {
 	return string(cased)
 }
 
-// The base58 text of 32 bytes has one digit for each leading zero byte, hence at
-// least 32, and at most 44 for the largest number.
-const (
-	minSolanaAddress = 32
-	maxSolanaAddress = 44
-)
-
 // SolanaAddressProblem returns a message if address is not the base58 text of 32 bytes, and ""
-// otherwise.
+// otherwise. Such a text has 32 to 44 characters.
 func SolanaAddressProblem(address string) string {
 	var key []byte
-	if len(address) >= minSolanaAddress && len(address) <= maxSolanaAddress {
+	if len(address) >= 32 && len(address) <= 44 {
 		key, _ = base58.Decode(address) // in a time that grows with the square of the length
 	}
 	return problemIf(len(key) != 32, "must be a Solana address: base58 of 32 bytes")
 }
-
-const (
-	maxAssetCodeLength = 12
-	assetCodeAlphabet  = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-)
 
 // StellarAssetProblem returns a message if asset is not "native", its synonym "XLM",
 // CODE:ISSUER or a contract ID, and "" otherwise.
@@ -94,8 +83,7 @@ func StellarAssetProblem(asset string) string {
 // StellarCodeProblem returns a message if code is not 1 to 12 ASCII letters and digits, and ""
 // otherwise.
 func StellarCodeProblem(code string) string {
-	isInvalid := code == "" || len(code) > maxAssetCodeLength || strings.Trim(code, assetCodeAlphabet) != ""
-	return problemIf(isInvalid, "must be 1 to 12 ASCII letters and digits")
+	return problemIf(!assetCode.MatchString(code), "must be 1 to 12 ASCII letters and digits")
 }
 
 // StellarAccountProblem returns a message if text is not the strkey of an account, and ""
@@ -117,32 +105,20 @@ const (
 	contractVersion = 2 << 3
 )
 
-// A strkey of these kinds is a version byte, 32 bytes and a checksum of two
-// bytes. They fill 56 base32 characters exactly, so that every strkey has only
-// one text.
-const (
-	strkeyLength      = 35
-	strkeyTextLength  = 56
-	strkeyPayloadSize = strkeyLength - 2
-)
-
 var strkeyEncoding = base32.StdEncoding.WithPadding(base32.NoPadding)
 
-// isStrkey checks the length after decoding as well, because encoding/base32
-// skips line breaks.
+// isStrkey reports whether text is a strkey: a version byte, 32 bytes and a checksum of two
+// bytes. They fill 56 base32 characters exactly, so that every strkey has only one text. The
+// length is checked after decoding as well, because encoding/base32 skips line breaks.
 func isStrkey(text string, version byte) bool {
-	if len(text) != strkeyTextLength {
+	if len(text) != 56 {
 		return false
 	}
 	raw, err := strkeyEncoding.DecodeString(text)
-	if err != nil || len(raw) != strkeyLength || raw[0] != version {
-		return false
-	}
-	return binary.LittleEndian.Uint16(raw[strkeyPayloadSize:]) == crc16XModem(raw[:strkeyPayloadSize])
+	return err == nil && len(raw) == 35 && raw[0] == version && binary.LittleEndian.Uint16(raw[33:]) == crc16XModem(raw[:33])
 }
 
 func crc16XModem(data []byte) uint16 {
-	const polynomial = 0x1021
 	var crc uint16
 	for _, b := range data {
 		crc ^= uint16(b) << 8
@@ -150,7 +126,7 @@ func crc16XModem(data []byte) uint16 {
 			carry := crc&0x8000 != 0
 			crc <<= 1
 			if carry {
-				crc ^= polynomial
+				crc ^= 0x1021 // the polynomial
 			}
 		}
 	}
