@@ -15,7 +15,7 @@ import (
 //   - credentials before a host without a scheme (user:password@rpc.example);
 //   - hosts with a label that looks like a key, see [Host].
 //
-// It masks too much rather than too little: up to the closing quote or the next space.
+// It masks too much rather than too little: up to the closing double quote or the next space.
 // Masked text stays as it is.
 func Text(text string) string {
 	text = invalidPort.ReplaceAllString(text, "${1}"+Hidden)
@@ -75,47 +75,21 @@ func maskToken(token string) string {
 	var out strings.Builder
 	for found := scheme.FindStringIndex(token); found != nil; found = scheme.FindStringIndex(token) {
 		before, rest := token[:found[0]], token[found[1]:]
-		length := urlLength(before, rest)
-		out.WriteString(maskWithoutScheme(before) + token[found[0]:found[1]] + maskRest(rest[:length]))
-		token = rest[length:]
+		url := trimPunctuation(rest)
+		if strings.HasSuffix(before, `"`) {
+			url = quoted.FindString(rest)
+		}
+		out.WriteString(maskWithoutScheme(before) + token[found[0]:found[1]] + maskRest(url))
+		token = rest[len(url):]
 	}
 	return out.String() + maskWithoutScheme(token)
 }
 
-// urlLength returns the length of the rest of a URL: up to the quote that was opened
-// before it, and otherwise the token without the punctuation at its end.
-func urlLength(before, rest string) int {
-	if before != "" && strings.ContainsRune("\"'`", rune(before[len(before)-1])) {
-		if end := unescapedIndex(rest, before[len(before)-1]); end >= 0 {
-			return end
-		}
-	}
-	return len(trimPunctuation(rest))
-}
+// quoted matches a text up to the closing quote.
+var quoted = regexp.MustCompile(`^(?:[^"\\]|\\.)*`)
 
-// unescapedIndex returns the index of the first quote without a backslash before it.
-func unescapedIndex(text string, quote byte) int {
-	for i := 0; i < len(text); i++ {
-		switch text[i] {
-		case '\\':
-			i++
-		case quote:
-			return i
-		}
-	}
-	return -1
-}
-
-// trimPunctuation removes what ends a sentence or closes a bracket that was opened before.
-func trimPunctuation(text string) string {
-	ends := ".,;:!?\"'>`\\"
-	for _, pair := range []string{"()", "[]", "{}"} {
-		if !strings.Contains(text, pair[:1]) {
-			ends += pair[1:]
-		}
-	}
-	return strings.TrimRight(text, ends)
-}
+// trimPunctuation removes what ends a sentence, a quotation or a bracket.
+func trimPunctuation(text string) string { return strings.TrimRight(text, ".,;:!?\"'`>)}\\") }
 
 // pathStart matches what ends the authority of a URL.
 var pathStart = regexp.MustCompile(`(?i)[/?#\\]|%(?:25)*(?:2f|3f|23)`)
@@ -156,8 +130,8 @@ var (
 func maskWithoutScheme(token string) string {
 	if found := credentials.FindStringSubmatchIndex(token); found != nil {
 		rest := token[found[2]:]
-		length := len(trimPunctuation(rest))
-		return token[:found[0]] + maskRest(rest[:length]) + rest[length:]
+		url := trimPunctuation(rest)
+		return token[:found[0]] + maskRest(url) + rest[len(url):]
 	}
 	found := hostAndPath.FindStringSubmatchIndex(token)
 	if found == nil {
