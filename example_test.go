@@ -9,7 +9,6 @@ import (
 	"os"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/internal/patchtest"
 	"github.com/go-relayer/relayer/rpcguard"
 	"github.com/go-relayer/relayer/store/memory"
 )
@@ -232,7 +231,7 @@ func ExampleManager_Within() {
 
 	_, err := payments.Pause(ctx, "oracle")
 	fmt.Println(errors.Is(err, relayer.ErrNotFound))
-	_, err = payments.Patch(ctx, "treasury", patchtest.JSON(map[string]any{"labels": map[string]string{"team": "risk"}}))
+	_, err = payments.Patch(ctx, "treasury", []byte(`{"labels":{"team":"risk"}}`))
 	fmt.Println(err)
 	// Output:
 	// true
@@ -281,7 +280,7 @@ func ExampleManager_PauseAll() {
 func ExampleDryRun() {
 	ctx := context.Background()
 	manager := threeRelayers()
-	changed, err := manager.Patch(ctx, "treasury", patchtest.JSON(map[string]any{"name": "Treasury"}), relayer.DryRun())
+	changed, err := manager.Patch(ctx, "treasury", []byte(`{"name":"Treasury"}`), relayer.DryRun())
 	if err != nil {
 		log.Fatal(err)
 	}

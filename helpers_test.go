@@ -2,6 +2,7 @@ package relayer_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -132,6 +133,13 @@ func member(t testing.TB, document []byte, name string) string {
 		t.Fatal(err)
 	}
 	return string(members[name])
+}
+
+// patchOfURLs returns a patch with RPC URLs and headers in full.
+func patchOfURLs(t testing.TB, endpoints []relayer.RPCConfig) []byte {
+	t.Helper()
+	request := must(relayer.CreateRequest{CustomRPCURLs: endpoints}.MarshalUnmasked())(t)
+	return []byte(`{"custom_rpc_urls":` + cmp.Or(member(t, request, "custom_rpc_urls"), "null") + `}`)
 }
 
 // storedDocument returns the stored document of a relayer.

@@ -17,7 +17,6 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/examples/mapstore"
-	"github.com/go-relayer/relayer/internal/patchtest"
 	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/memory"
 )
@@ -75,10 +74,10 @@ func TestHistory_OfOneRelayer(t *testing.T) {
 	m := newManager(t)
 	mustCreate(t, m, withURLs("r", "https://rpc.example/KEY"))
 	mustCreate(t, m, minimal("other"))
-	mustChange(t, m, "ann", "r", patchtest.JSON(map[string]any{"paused": true, "name": "incident"}))
-	mustChange(t, m, "bob", "r", patchtest.JSON(map[string]any{"paused": true})) // no change
-	mustChange(t, m, "bob", "other", patchtest.JSON(map[string]any{"name": "n2"}))
-	mustChange(t, m, "cat", "r", patchtest.JSON(map[string]any{"custom_rpc_urls": []relayer.RPCConfig{{URL: "https://rpc.example/KEY2"}}}))
+	mustChange(t, m, "ann", "r", []byte(`{"paused":true,"name":"incident"}`))
+	mustChange(t, m, "bob", "r", []byte(`{"paused":true}`)) // no change
+	mustChange(t, m, "bob", "other", []byte(`{"name":"n2"}`))
+	mustChange(t, m, "cat", "r", []byte(`{"custom_rpc_urls":[{"url":"https://rpc.example/KEY2"}]}`))
 	if _, err := m.Create(t.Context(), minimal("r")); !errors.Is(err, relayer.ErrExists) {
 		t.Fatal(err)
 	}

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/internal/patchtest"
 	"github.com/go-relayer/relayer/store/memory"
 )
 
@@ -537,7 +536,7 @@ func TestAdmission_LostRace(t *testing.T) {
 	m := managerOf(t, store, relayer.WithAdmission(func(_ context.Context, _ relayer.Operation, old, _ *relayer.Relayer) error {
 		got = append(got, old.Name)
 		if len(got) == 1 {
-			return second(other.Patch(context.Background(), "evm", patchtest.JSON(map[string]any{"name": "faster"})))
+			return second(other.Patch(context.Background(), "evm", []byte(`{"name":"faster"}`)))
 		}
 		return nil
 	}))

@@ -14,7 +14,6 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/examples/mapstore"
-	"github.com/go-relayer/relayer/internal/patchtest"
 	"github.com/go-relayer/relayer/store/memory"
 )
 
@@ -452,11 +451,11 @@ func (n *naive) change(t *testing.T, random *rand.Rand, m *relayer.Manager) {
 	case 4:
 		changed, err = m.Enable(ctx, id)
 	case 5:
-		changed, err = m.Patch(ctx, id, patchtest.JSON(map[string]any{"name": fmt.Sprint("R", random.IntN(30), " été")}))
+		changed, err = m.Patch(ctx, id, fmt.Appendf(nil, `{"name":"R%d été"}`, random.IntN(30)))
 	case 6:
-		changed, err = m.Patch(ctx, id, patchtest.JSON(map[string]any{"labels": map[string]any{"team": value("label.team"), "a/b.c": value("label.a/b.c")}}))
+		changed, err = m.Patch(ctx, id, fmt.Appendf(nil, `{"labels":{"team":%q,"a/b.c":%q}}`, value("label.team"), value("label.a/b.c")))
 	default:
-		changed, err = m.Patch(ctx, id, patchtest.JSON(map[string]any{"labels": nil, "notification_id": nil}))
+		changed, err = m.Patch(ctx, id, []byte(`{"labels":null,"notification_id":null}`))
 	}
 	mustSucceed(t, err)
 	(*n)[position] = changed
@@ -622,7 +621,7 @@ func TestSearch_Meaning(t *testing.T) {
 		selector := relayer.Selector{}.Where("search", c.search)
 		mustSucceed(t, selector.Err())
 		f := follow(t, m.Watch(t.Context(), relayer.WatchQuery{Selector: selector}))
-		r := must(m.Patch(t.Context(), "the-id", patchtest.JSON(map[string]any{"name": c.name})))(t)
+		r := must(m.Patch(t.Context(), "the-id", fmt.Appendf(nil, `{"name":%q}`, c.name)))(t)
 		if listed := allOf(t, m, selector); (len(listed) == 1) != c.want || selector.Matches(r) != c.want {
 			t.Errorf("%.20q in %.20q: listed %+v, matches %t, want %t", c.search, c.name, listed, selector.Matches(r), c.want)
 		}
@@ -641,7 +640,7 @@ func TestWatch_RenamedOutOfSearch(t *testing.T) {
 	mustCreate(t, m, named("r", "payments"))
 	f := follow(t, m.Watch(t.Context(), relayer.WatchQuery{Selector: mustParse(t, "search=pay")}))
 	for _, name := range []string{"risk", "Payday", "PAYMENTS"} {
-		must(m.Patch(t.Context(), "r", patchtest.JSON(map[string]any{"name": name})))(t)
+		must(m.Patch(t.Context(), "r", fmt.Appendf(nil, `{"name":%q}`, name)))(t)
 	}
 	f.expect(relayer.ChangeDeleted, "r")
 	f.expect(relayer.ChangeCreated, "r")

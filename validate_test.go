@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/internal/patchtest"
 	"github.com/go-relayer/relayer/rpcguard"
 	"github.com/go-relayer/relayer/store/memory"
 )
@@ -413,11 +412,11 @@ func TestRPCPolicy_KeyInHost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := managerOf(t, store, policy)
 			mustCreate(t, m, withURLs("a", allowed))
-			if r, err := m.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"name": "changed"})); err != nil || r.Name != "changed" {
+			if r, err := m.Patch(t.Context(), "a", []byte(`{"name":"changed"}`)); err != nil || r.Name != "changed" {
 				t.Errorf("a patch of the name returned %v, error %v", r, err)
 			}
 			for _, url := range []string{other, "https://eth.rpc.example"} {
-				problems := fieldErrors(t, second(m.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"custom_rpc_urls": withURLs("", url).CustomRPCURLs}))))
+				problems := fieldErrors(t, second(m.Patch(t.Context(), "a", patchOfURLs(t, withURLs("", url).CustomRPCURLs))))
 				if problems[0] != (relayer.FieldError{Field: "custom_rpc_urls[0].url", Message: "must have a host that is allowed here"}) {
 					t.Errorf("%s: %+v", url, problems)
 				}

@@ -22,7 +22,6 @@ import (
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/client"
 	"github.com/go-relayer/relayer/httpapi"
-	"github.com/go-relayer/relayer/internal/patchtest"
 	"github.com/go-relayer/relayer/store/memory"
 )
 
@@ -390,7 +389,7 @@ func TestClient_ReusesConnections(t *testing.T) {
 		id := fmt.Sprint("r", i)
 		must(c.Create(t.Context(), evm(id)))(t)
 		_, missing := c.Get(t.Context(), "unknown")
-		_, invalid := c.Patch(t.Context(), id, patchtest.JSON(map[string]any{"name": ""}))
+		_, invalid := c.Patch(t.Context(), id, []byte(`{"name":""}`))
 		if !errors.Is(missing, relayer.ErrNotFound) || !errors.Is(invalid, relayer.ErrInvalid) {
 			t.Fatal(missing, invalid)
 		}

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/internal/patchtest"
 )
 
 func TestDryRun(t *testing.T) {
@@ -54,7 +53,7 @@ func TestDryRun_Errors(t *testing.T) {
 	c := serve(t, m)
 	dry := relayer.DryRun()
 	_, exists := c.Create(t.Context(), evm("a"), dry)
-	_, invalid := c.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"name": ""}), dry)
+	_, invalid := c.Patch(t.Context(), "a", []byte(`{"name":""}`), dry)
 	_, unknown := c.Pause(t.Context(), "unknown", dry)
 	conflict := c.Delete(t.Context(), "a", dry, relayer.IfRevision(99))
 	_, disable := c.Disable(t.Context(), "a", relayer.DisabledReason{Type: "x"}, dry) // not enabled by the host

@@ -15,7 +15,6 @@ import (
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/client"
 	"github.com/go-relayer/relayer/httpapi"
-	"github.com/go-relayer/relayer/internal/patchtest"
 	"github.com/go-relayer/relayer/keyring"
 	"github.com/go-relayer/relayer/store/memory"
 	"github.com/go-relayer/relayer/store/sealed"
@@ -100,8 +99,7 @@ func TestWithFullRPCURLs(t *testing.T) {
 	if err != nil || urlOf(page.Relayers[2]) != fullURL || *page.Relayers[2].CustomRPCURLs[0].Weight != 100 {
 		t.Errorf("page %v, error %v", page, err)
 	}
-	patch := patchtest.JSON(map[string]any{"custom_rpc_urls": []relayer.RPCConfig{{URL: fullURL + "2"}}})
-	must(m.Patch(ctx, "r7", patch))(t)
+	must(m.Patch(ctx, "r7", []byte(`{"custom_rpc_urls":[{"url":"`+fullURL+`2"}]}`)))(t)
 	if r, err := c.Get(ctx, "r7"); err != nil || urlOf(r) != fullURL+"2" {
 		t.Errorf("%v has %s, error %v", r, urlOf(r), err)
 	}

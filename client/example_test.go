@@ -10,7 +10,6 @@ import (
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/client"
 	"github.com/go-relayer/relayer/httpapi"
-	"github.com/go-relayer/relayer/internal/patchtest"
 	"github.com/go-relayer/relayer/store/memory"
 )
 
@@ -35,7 +34,7 @@ func Example() {
 	}
 
 	// The change is made only if no other writer has changed the relayer since.
-	patch := patchtest.JSON(map[string]any{"paused": true, "policies": map[string]any{"gas_price_cap": relayer.Gwei(100)}})
+	patch := []byte(`{"paused":true,"policies":{"gas_price_cap":100000000000}}`)
 	changed, err := registry.Patch(ctx, created.ID, patch, relayer.IfRevision(created.Revision))
 	if err != nil {
 		log.Fatal(err)

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/internal/patchtest"
 )
 
 // createTeams creates relayers of two teams, in turns.
@@ -89,7 +88,7 @@ func TestWatch_Selector(t *testing.T) {
 	changes := c.Watch(ctx, relayer.WatchQuery{Selector: where("label.team", "payments")})
 	createTeams(t, m, 2)
 	move := func(id, team string) {
-		must(m.Patch(ctx, id, patchtest.JSON(map[string]any{"labels": map[string]any{"team": team}})))(t)
+		must(m.Patch(ctx, id, fmt.Appendf(nil, `{"labels":{"team":%q}}`, team)))(t)
 	}
 	move("r001", "payments")
 	move("r000", "risk")

@@ -15,7 +15,6 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/client"
-	"github.com/go-relayer/relayer/internal/patchtest"
 )
 
 var busy = fail(503, "Service Unavailable", "Retry-After", "1")
@@ -146,7 +145,7 @@ func TestRetries_WriteNotSent(t *testing.T) {
 	options := []client.Option{client.WithHTTPClient(&http.Client{Transport: transport}), client.WithRetries(4, time.Minute)}
 	c := newClient(t, server.URL, options...)
 	refused.Store(math.MaxInt64)
-	if _, err := c.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"name": "b"})); !errors.Is(err, relayer.ErrUnavailable) || errors.Is(err, relayer.ErrOutcomeUnknown) {
+	if _, err := c.Patch(t.Context(), "a", []byte(`{"name":"b"}`)); !errors.Is(err, relayer.ErrUnavailable) || errors.Is(err, relayer.ErrOutcomeUnknown) {
 		t.Errorf("a patch that was not sent: error %v", err)
 	}
 	refused.Store(2)

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/internal/patchtest"
 	"github.com/go-relayer/relayer/plan"
 )
 
@@ -30,7 +29,7 @@ func TestApply_Order(t *testing.T) {
 // Every change by another writer between plan and apply is a conflict, and stays.
 func TestApply_Conflict(t *testing.T) {
 	rename := func(t *testing.T, m *relayer.Manager, id string) {
-		must(m.Patch(t.Context(), id, patchtest.JSON(map[string]any{"name": "theirs"})))(t)
+		must(m.Patch(t.Context(), id, []byte(`{"name":"theirs"}`)))(t)
 	}
 	remove := func(t *testing.T, m *relayer.Manager, id string) {
 		if err := m.Delete(t.Context(), id); err != nil {

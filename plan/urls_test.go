@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/internal/patchtest"
 	"github.com/go-relayer/relayer/plan"
 )
 
@@ -46,7 +45,8 @@ func TestNew_UserInformationRemoved(t *testing.T) {
 		if got := p.Entries()[0].Problems; len(got) != 1 || got[0].Field != "custom_rpc_urls[0].url" {
 			t.Errorf("problems %v", got)
 		}
-		if _, err := m.Patch(t.Context(), "a", patchtest.JSON(map[string]any{"custom_rpc_urls": without[0].CustomRPCURLs})); !errors.Is(err, relayer.ErrInvalid) {
+		patch := `{"custom_rpc_urls":[{"url":"` + string(bare) + `"},{"url":"https://b.example"}]}`
+		if _, err := m.Patch(t.Context(), "a", []byte(patch)); !errors.Is(err, relayer.ErrInvalid) {
 			t.Errorf("the Manager returned %v", err)
 		}
 		for _, urls := range [][]relayer.RPCURL{{"https://b.example"}, {bare, "https://b.example"}} {
