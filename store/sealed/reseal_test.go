@@ -71,7 +71,7 @@ func TestReseal_ResumesAndWithstandsOneDamagedPart(t *testing.T) {
 	for id, err := range store.Reseal(t.Context()) {
 		if err != nil {
 			failed += id
-			if !errors.Is(err, keyring.ErrNotAuthentic) {
+			if !errors.Is(err, relayer.ErrSealed) {
 				t.Errorf("%s: %v", id, err)
 			}
 		}

@@ -22,8 +22,9 @@ import (
 // management service need.
 //
 // All methods must be safe for concurrent use. Seal and Open must return when ctx is done, and
-// must not change their arguments. Their errors must contain no secret, and can be matched in
-// those of a [Store]. Later versions add no methods to it.
+// must not change their arguments. Their errors must contain no secret. The errors of a [Store]
+// have their text, and match [errors.ErrUnsupported] and the errors of package context like
+// them. Later versions add no methods to it.
 type Keys interface {
 	// Seal encrypts plaintext under the primary key. The result authenticates plaintext and
 	// associatedData, and need not contain associatedData. It may be any bytes.
@@ -190,9 +191,7 @@ func (s *Store) Open(ctx context.Context, rec relayer.Record) (relayer.Record, e
 
 var errFormat = errors.New("another version of this library has sealed them, in a format that this version does not read: replace all RPC URLs of the relayer")
 
-// sealError is an error of the keys, with its URLs masked. It matches [relayer.ErrSealed] and
-// [relayer.ErrUnavailable], and no other error of package relayer, which would give it a
-// meaning for callers: that the relayer is unknown, for example.
+// sealError is an error of the keys, with its URLs masked.
 type sealError struct {
 	action, id string
 	err        error
@@ -202,24 +201,16 @@ func (e sealError) Error() string {
 	return fmt.Sprintf("relayer: %s the RPC URLs of %s: %v: %s", e.action, e.id, relayer.ErrSealed, mask.Text(e.err.Error()))
 }
 
-// hidden are the other errors of package relayer.
-var hidden = []error{
-	relayer.ErrNotFound, relayer.ErrExists, relayer.ErrClaimed, relayer.ErrConflict, relayer.ErrNoRevision, relayer.ErrInvalid, relayer.ErrUnknownSigner,
-	relayer.ErrOutcomeUnknown, relayer.ErrCorrupt, relayer.ErrUnknownFormat, relayer.ErrNewerFormat, relayer.ErrGap,
-}
-
-// Is reports whether the error matches target.
+// Is reports whether the error matches target. An error of the keys that is, for example,
+// [relayer.ErrNotFound] says nothing about the relayer.
 func (e sealError) Is(target error) bool {
-	return target == relayer.ErrSealed || target == relayer.ErrUnavailable || !slices.Contains(hidden, target) && errors.Is(e.err, target)
-}
-
-// As sets target to a matching error of the keys.
-func (e sealError) As(target any) bool {
-	switch target.(type) {
-	case **relayer.ValidationError, **relayer.CorruptError:
-		return false
+	switch target {
+	case relayer.ErrSealed, relayer.ErrUnavailable:
+		return true
+	case errors.ErrUnsupported, context.Canceled, context.DeadlineExceeded:
+		return errors.Is(e.err, target)
 	}
-	return errors.As(e.err, target)
+	return false
 }
 
 // Reseal stores every private part as the options require: sealed under the primary key, or in
