@@ -222,7 +222,6 @@ func TestOptions_OutOfRange(t *testing.T) {
 		"no timeout":          postgres.WithTimeout(0),
 		"a negative timeout":  postgres.WithTimeout(-time.Second),
 		"too short a timeout": postgres.WithTimeout(time.Microsecond),
-		"no change retention": postgres.WithChangeRetention(0),
 		"too short a history": postgres.WithHistory(1, time.Nanosecond),
 	} {
 		if _, err := postgres.Open(t.Context(), "host=/nowhere", option); err == nil || errors.Is(err, relayer.ErrUnavailable) {
@@ -233,7 +232,7 @@ func TestOptions_OutOfRange(t *testing.T) {
 		t.Error("no error of a nil pool")
 	}
 	const longest = time.Duration(1<<63 - 1)
-	store := open(t, newSchema(), postgres.WithConnectTimeout(longest), postgres.WithTimeout(longest), postgres.WithChangeRetention(longest))
+	store := open(t, newSchema(), postgres.WithConnectTimeout(longest), postgres.WithTimeout(longest), postgres.WithHistory(1, longest))
 	rec := create(t, store, record("one"))
 	wantStored(t, store, rec)
 }

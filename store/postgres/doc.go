@@ -48,7 +48,7 @@
 // # Changes
 //
 // [Store.Watch] returns the changes made by all instances, and [Store.History] those of the
-// past, for as long as [WithHistory] says. The newest part of the history, of [WithChangeRetention],
-// is the change feed. It takes the private part from the record, so a change that a later one has
+// past, for as long as [WithHistory] says. The newest part of the history, of 10 minutes, is the
+// change feed. It takes the private part from the record, so a change that a later one has
 // replaced or deleted has none.
 package postgres

@@ -2,7 +2,9 @@ package postgres
 
 import (
 	"context"
+	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/go-relayer/relayer"
@@ -29,6 +31,26 @@ func (s *Store) PruneAll() error {
 	}
 	s.pruneOldChanges()
 	return shift(years)
+}
+
+// PruneEach makes the Store prune at an interval too.
+func (s *Store) PruneEach(interval time.Duration) {
+	s.background.Go(func() { s.pruneChanges(interval) })
+}
+
+// PruneSoon makes the feed lose changes after a tenth of a second, and the Store prune as often.
+func (s *Store) PruneSoon() error {
+	const tenth = 100 * time.Millisecond
+	defer s.PruneEach(tenth)
+	conn, err := s.acquire(s.ended)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	return transact(s.ended, conn, s.opts, func(tx pgx.Tx) error {
+		_, err := tx.Exec(s.ended, s.in(`UPDATE $schema.pruning SET feed_age = $1`), tenth.Microseconds())
+		return err
+	})
 }
 
 // LastPosition returns the position of the last change.

@@ -89,7 +89,7 @@ func upgradeUnderWriters(t *testing.T, stores [2]*postgres.Store, upgrade func()
 func TestNewerSchema_Compatible(t *testing.T) {
 	t.Parallel()
 	store, admin, schema := openWithAdmin(t)
-	stores := [2]*postgres.Store{store, open(t, postgres.WithSchema(schema), pruneSoon)}
+	stores := [2]*postgres.Store{store, openPruner(t, schema)}
 	for _, err := range upgradeUnderWriters(t, stores, func() { upgradeSchema(t, admin, schema, compatible) }) {
 		if err != nil {
 			t.Errorf("a writer: %v", err)
@@ -100,7 +100,8 @@ func TestNewerSchema_Compatible(t *testing.T) {
 	if err := stores[1].Close(); err != nil { // or it could prune the change that is watched
 		t.Error(err)
 	}
-	reopened := open(t, postgres.WithSchema(schema), postgres.WithChangeRetention(waitLimit))
+	execute(t, admin, `UPDATE `+schema+`.pruning SET feed_age = 600000000`)
+	reopened := open(t, postgres.WithSchema(schema))
 	changes := watch(t, reopened)
 	changes.want(t, relayer.ChangeCreated, create(t, reopened, record("after")))
 	wantConsistent(t, reopened)
@@ -109,7 +110,7 @@ func TestNewerSchema_Compatible(t *testing.T) {
 func TestNewerSchema_Incompatible(t *testing.T) {
 	t.Parallel()
 	store, admin, schema := openWithAdmin(t)
-	stores := [2]*postgres.Store{store, open(t, postgres.WithSchema(schema), pruneSoon)}
+	stores := [2]*postgres.Store{store, openPruner(t, schema)}
 	upgradeUnderWriters(t, stores, func() { upgradeSchema(t, admin, schema, incompatible) })
 	for name, write := range map[string]func() error{
 		"Create": func() error { return errorOf(stores[0].Create(t.Context(), record("late"))) },

@@ -40,13 +40,14 @@ func TestHistory_Retention(t *testing.T) {
 	rec = update(t, store, with(rec, "", "another"))
 	remove(t, store, rec)
 	create(t, store, record("two"))
-	brief := open(t, schema, postgres.WithChangeRetention(100*time.Millisecond))
+	brief := open(t, schema)
+	must(t, brief.PruneSoon())
 	eventually(t, "the feed has lost its changes", func() bool { return queryOne[int](t, admin, `SELECT pruned FROM `+name+`.pruning`) == 4 })
 	if got := past(t, brief, relayer.HistoryQuery{ID: "one", Limit: 9}); strings.Count(got, "one") < 3 {
 		t.Errorf("history %s", got)
 	}
 	wantConsistent(t, brief)
-	open(t, schema, pruneSoon)
+	openPruner(t, name)
 	wantError(t, errorOf(brief.History(t.Context(), relayer.HistoryQuery{Limit: 1})), errors.ErrUnsupported)
 	past := []relayer.RecordChange{{Kind: relayer.ChangeCreated, Record: relayer.Record{ID: "past", Revision: 100, Sequence: 1}}}
 	wantError(t, brief.ImportHistory(t.Context(), past), errors.ErrUnsupported)
@@ -68,8 +69,8 @@ func TestHistory_RetentionOfDatabase(t *testing.T) {
 	if got := retention(); got != fmt.Sprint((10*time.Minute).Microseconds(), " ", (90*24*time.Hour).Microseconds(), " ", 1000) {
 		t.Errorf("a new schema has the retention %s", got)
 	}
-	open(t, schema, postgres.WithChangeRetention(time.Hour), postgres.WithHistory(5, year))
-	want := fmt.Sprint(time.Hour.Microseconds(), " ", year.Microseconds(), " ", 5)
+	open(t, schema, postgres.WithHistory(5, year))
+	want := fmt.Sprint((10 * time.Minute).Microseconds(), " ", year.Microseconds(), " ", 5)
 	open(t, schema)
 	if got := retention(); got != want {
 		t.Errorf("retention %s, want %s", got, want)

@@ -90,8 +90,13 @@ func wantError(t testing.TB, err, want error) {
 // write lock loses it after a tenth of them.
 var longTimeouts = postgres.Options(postgres.WithConnectTimeout(waitLimit), postgres.WithTimeout(waitLimit))
 
-// pruneSoon leaves nothing of a change but its effect.
-var pruneSoon = postgres.Options(postgres.WithChangeRetention(100*time.Millisecond), postgres.WithHistory(0, 0))
+// openPruner opens a Store that soon leaves nothing of a change but its effect.
+func openPruner(t testing.TB, schema string) *postgres.Store {
+	t.Helper()
+	store := open(t, postgres.WithSchema(schema), postgres.WithHistory(0, 0))
+	must(t, store.PruneSoon())
+	return store
+}
 
 func openAt(t testing.TB, connString string, options ...postgres.Option) *postgres.Store {
 	t.Helper()

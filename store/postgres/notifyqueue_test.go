@@ -11,9 +11,9 @@ import (
 	"github.com/go-relayer/relayer/store/postgres"
 )
 
-// TestNotifyQueue_Full replaces the functions of the server: to fill its queue takes 8 GB.
 // TestNotifyQueue_Full: while the queue is full, writes succeed without a notification, and
-// watchers receive them. Later notifications are sent again.
+// watchers receive them. Later notifications are sent again. The test replaces a function of the
+// server: to fill its queue takes 8 GB.
 func TestNotifyQueue_Full(t *testing.T) {
 	t.Parallel()
 	schema, shadow := schemaName(), schemaName()
@@ -28,7 +28,8 @@ func TestNotifyQueue_Full(t *testing.T) {
 			END IF;
 			PERFORM nextval('%[1]s.sent');
 		END $$`, shadow))
-	store := openAt(t, parameter(t, server.ConnString(), "search_path", shadow+",pg_catalog"), postgres.WithSchema(schema), postgres.WithChangeRetention(time.Second))
+	store := openAt(t, parameter(t, server.ConnString(), "search_path", shadow+",pg_catalog"), postgres.WithSchema(schema))
+	store.PruneEach(time.Second)
 	changes := watch(t, openOn(t, admin, postgres.WithSchema(schema)))
 	rec := create(t, store, record("one"))
 	changes.want(t, relayer.ChangeCreated, rec)

@@ -16,12 +16,11 @@ type options struct {
 	withoutSetup   bool
 	connectTimeout time.Duration
 	timeout        time.Duration
-	retention      retention
 	logger         *slog.Logger
-}
 
-// retention is what the options change in the database, in microseconds. Nil is no change.
-type retention struct{ feedAge, historyAge, historyChanges *int64 }
+	// The retention that the database is to have, in microseconds. Nil is no change.
+	historyAge, historyChanges *int64
+}
 
 // The defaults of the options. The retention of a new schema is in schemaSQL.
 const (
@@ -82,18 +81,6 @@ func WithTimeout(timeout time.Duration) Option {
 	}}
 }
 
-// WithChangeRetention sets how long changes are stored for watchers. It is stored in the
-// database and applies to all instances; without the option it stays as it is. A new schema has
-// 10 minutes. A watcher that is cut off for longer receives [relayer.ErrGap]. Nothing is pruned
-// while no instance runs. After the clock of the server was ahead, changes are kept until it has
-// reached their times.
-func WithChangeRetention(age time.Duration) Option {
-	return Option{func(o *options) error {
-		o.retention.feedAge = new(age.Microseconds())
-		return positive("change retention", age)
-	}}
-}
-
 // WithHistory sets how many changes of each relayer are stored for [Store.History], and how
 // long, by the clock of the server. It is stored in the database and applies to all instances.
 // A negative number or age, or no option, keeps what the database has: in a new schema 1,000
@@ -105,10 +92,10 @@ func WithHistory(changes int, age time.Duration) Option {
 			return errors.New("postgres: the age of the changes of the history must be 0 or at least 1s")
 		}
 		if changes >= 0 {
-			o.retention.historyChanges = new(int64(changes))
+			o.historyChanges = new(int64(changes))
 		}
 		if age >= 0 {
-			o.retention.historyAge = new(age.Microseconds())
+			o.historyAge = new(age.Microseconds())
 		}
 		return nil
 	}}

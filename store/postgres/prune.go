@@ -19,90 +19,62 @@ const (
 
 // pruneChanges deletes old changes in the background until the Store is closed: first the
 // feed loses them, then the history. It holds no lock that a writer or a reader waits for.
-func (s *Store) pruneChanges() {
-	interval := pruneInterval
-	if given := s.opts.retention.feedAge; given != nil {
-		interval = min(microseconds(*given), pruneInterval)
-	}
-	for {
-		select {
-		case <-s.ended.Done():
-			return
-		case <-time.After(interval):
-		}
+func (s *Store) pruneChanges(interval time.Duration) {
+	for s.sleep(interval) {
 		s.survey(s.ended)
 		s.isQueueFull.Store(false)
-		interval = min(s.pruneOldChanges(), pruneInterval)
+		s.pruneOldChanges()
 	}
 }
 
-func microseconds(count int64) time.Duration { return time.Duration(count) * time.Microsecond }
+// sleep returns false if the Store is closed.
+func (s *Store) sleep(pause time.Duration) bool {
+	select {
+	case <-s.ended.Done():
+		return false
+	case <-time.After(pause):
+		return true
+	}
+}
 
-// pruneOldChanges repeats steps until no old change is left. It returns how long the feed keeps
-// changes, or pruneInterval if the server does not respond or another instance prunes. An error
-// ends it: the next tick goes on. The history is not searched again for changes that are old by
-// age once there was none: rows that were displaced can be in the way until a vacuum.
-func (s *Store) pruneOldChanges() (feedAge time.Duration) {
-	feedAge = pruneInterval
-	byAge := true
+// pruneOldChanges repeats steps until no old change is left. An error ends it.
+func (s *Store) pruneOldChanges() {
 	for {
-		done, err := s.pruneOnce(byAge)
-		if done.feedAge > 0 {
-			feedAge = microseconds(done.feedAge)
-		}
-		if err != nil || !done.pruned && !done.prunedByAge {
-			return feedAge
-		}
-		byAge = done.prunedByAge
-		select {
-		case <-s.ended.Done():
-			return feedAge
-		case <-time.After(prunePause):
+		if more, err := s.pruneOnce(); err != nil || !more || !s.sleep(prunePause) {
+			return
 		}
 	}
-}
-
-// pruning is the result of a step.
-type pruning struct {
-	feedAge             int64 // in microseconds; 0 if another instance prunes
-	pruned, prunedByAge bool
 }
 
 // pruneOnce prunes the oldest changes of the feed and of the history, up to pruneStep of each,
 // in one transaction. If another instance prunes now, it does nothing.
-func (s *Store) pruneOnce(byAge bool) (done pruning, err error) {
+func (s *Store) pruneOnce() (more bool, err error) {
 	ctx, cancel := context.WithTimeout(s.ended, s.opts.timeout)
 	defer cancel()
 	conn, err := s.acquire(ctx)
 	if err != nil {
-		return pruning{}, err
+		return false, err
 	}
 	defer conn.Release()
 	err = transact(ctx, conn, s.opts, func(tx pgx.Tx) error {
-		var ofFeed, ofHistory, displaced, historyAge, historyChanges int64
-		err := tx.QueryRow(ctx, s.in(sqlLockPruning)).Scan(&ofFeed, &ofHistory, &displaced, &done.feedAge, &historyAge, &historyChanges)
+		var ofFeed, ofHistory, displaced, feedAge, historyAge, historyChanges int64
+		err := tx.QueryRow(ctx, s.in(sqlLockPruning)).Scan(&ofFeed, &ofHistory, &displaced, &feedAge, &historyAge, &historyChanges)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
 		}
-		if err != nil {
-			return err
-		}
-		step := func(sql string, after, limit int64) bool {
-			if err != nil {
-				return false
+		step := func(sql string, after, limit int64) {
+			if err == nil {
+				var tag pgconn.CommandTag
+				tag, err = tx.Exec(ctx, s.in(sql), after, pruneStep, limit, schemaVersion)
+				more = more || tag.RowsAffected() > 0
 			}
-			var tag pgconn.CommandTag
-			tag, err = tx.Exec(ctx, sql, after, pruneStep, limit, schemaVersion)
-			return tag.RowsAffected() > 0
 		}
-		done.pruned = step(s.in(sqlPrune), ofFeed, done.feedAge)
+		step(sqlPrune, ofFeed, feedAge)
 		if historyAge > 0 {
-			done.pruned = step(s.in(sqlDisplace), displaced, historyChanges) || done.pruned
+			step(sqlDisplace, displaced, historyChanges)
 		}
-		if byAge {
-			done.prunedByAge = step(s.in(sqlPruneHistory), ofHistory, historyAge)
-		}
+		step(sqlPruneHistory, ofHistory, historyAge)
 		return err
 	})
-	return done, err
+	return more, err
 }

@@ -36,7 +36,8 @@ func blockedPruner(t *testing.T, admin *pgxpool.Pool, schema string) (pruner *po
 	t.Helper()
 	insertOldChanges(t, admin, schema, 100)
 	release = holdTransaction(t, admin, fmt.Sprintf("SELECT FROM %s.changes ORDER BY number LIMIT 1 FOR UPDATE", schema))
-	pruner = open(t, postgres.WithSchema(schema), pruneSoon, postgres.WithTimeout(time.Minute))
+	pruner = open(t, postgres.WithSchema(schema), postgres.WithHistory(0, 0), postgres.WithTimeout(time.Minute))
+	must(t, pruner.PruneSoon())
 	eventually(t, "pruning is blocked", func() bool {
 		return queryOne[int](t, admin, `SELECT count(*) FROM pg_stat_activity
 			WHERE wait_event_type = 'Lock' AND query LIKE '%DELETE FROM%' || $1 || '%.changes%'`, schema) > 0
@@ -62,7 +63,7 @@ func TestPruning_UnderLoad(t *testing.T) {
 	t.Parallel()
 	const writers, bound = 16, 1000
 	admin, schema := newAdmin(t)
-	stores := []*postgres.Store{open(t, postgres.WithSchema(schema), pruneSoon), open(t, postgres.WithSchema(schema), pruneSoon)}
+	stores := []*postgres.Store{openPruner(t, schema), openPruner(t, schema)}
 	var written atomic.Int64
 	var running sync.WaitGroup
 	stop := make(chan struct{})
@@ -112,7 +113,7 @@ func TestPruning_OldSnapshot(t *testing.T) {
 	openOn(t, admin, postgres.WithSchema(schema))
 	insertOldChanges(t, admin, schema, count)
 	holdSnapshot(t, admin, schema)
-	openOn(t, pool, postgres.WithSchema(schema), pruneSoon)
+	must(t, openOn(t, pool, postgres.WithSchema(schema), postgres.WithHistory(0, 0)).PruneSoon())
 	eventually(t, "the changes are pruned", func() bool {
 		return queryOne[int64](t, admin, fmt.Sprintf("SELECT pruned FROM %s.pruning", schema)) == count
 	})
@@ -130,7 +131,8 @@ func TestPruning_ReadOnlySessions(t *testing.T) {
 	t.Parallel()
 	admin, schema := newAdmin(t)
 	store := openAt(t, asRole(t, map[string]string{"default_transaction_read_only": "on", "lock_timeout": "1ms"}),
-		postgres.WithSchema(schema), pruneSoon)
+		postgres.WithSchema(schema), postgres.WithHistory(0, 0))
+	must(t, store.PruneSoon())
 	create(t, store, record("kept"))
 	execute(t, admin, fmt.Sprintf(`WITH advanced AS (UPDATE %s.state SET last_revision = 2501)
 		INSERT INTO %[1]s.changes (number, kind, sequence, id, nth, terms, text, note, document)

@@ -339,14 +339,13 @@ func prepareSchema(ctx context.Context, connections *connections, opts options) 
 
 // setRetention changes the retention of the database to what the options say.
 func setRetention(ctx context.Context, conn *conn, opts options) error {
-	given := opts.retention
-	if given == (retention{}) {
+	if opts.historyAge == nil && opts.historyChanges == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, opts.timeout)
 	defer cancel()
 	return transact(ctx, conn, opts, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, inSchema(opts.schema, sqlSetRetention), given.feedAge, given.historyAge, given.historyChanges)
+		_, err := tx.Exec(ctx, inSchema(opts.schema, sqlSetRetention), opts.historyAge, opts.historyChanges)
 		return err
 	})
 }

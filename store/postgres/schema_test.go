@@ -251,7 +251,7 @@ func TestSchema_RoleWithoutCreate(t *testing.T) {
 	must(t, store.Import(t.Context(), []relayer.Record{imported}))
 	changes.wantGap(t)
 	must(t, store.Check(t.Context()))
-	openAt(t, connString, postgres.WithSchema(schema), pruneSoon) // prunes
+	must(t, openAt(t, connString, postgres.WithSchema(schema), postgres.WithHistory(0, 0)).PruneSoon())
 	eventually(t, "the changes are pruned", func() bool {
 		return queryOne[int](t, admin, fmt.Sprintf("SELECT count(*) FROM %s.changes", schema)) == 0
 	})

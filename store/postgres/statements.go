@@ -194,13 +194,9 @@ const (
 	// Another number of changes applies to those that are stored too.
 	sqlSetRetention = `
 		UPDATE $schema.pruning
-		SET feed_age = given.feed_age, history_age = given.history_age, history_changes = given.history_changes,
-			displaced = CASE WHEN pruning.history_changes = given.history_changes THEN displaced ELSE 0 END
-		FROM (
-			SELECT coalesce($1::bigint, feed_age) AS feed_age, coalesce($2::bigint, history_age) AS history_age, coalesce($3::bigint, history_changes) AS history_changes
-			FROM $schema.pruning
-		) AS given
-		WHERE (pruning.feed_age, pruning.history_age, pruning.history_changes) <> (given.feed_age, given.history_age, given.history_changes)`
+		SET history_age = coalesce($1::bigint, history_age), history_changes = coalesce($2::bigint, history_changes),
+			displaced = CASE WHEN history_changes <> $2::bigint THEN 0 ELSE displaced END
+		WHERE history_age <> $1::bigint OR history_changes <> $2::bigint`
 )
 
 // Parts of the statements.

@@ -163,7 +163,7 @@ func newStore(ctx context.Context, pool *pgxpool.Pool, known *timelines, opts op
 	s.queue = storeutil.NewQueue[change](make(chan struct{}, 1), maxBatchWrites, maxBatchBytes, s.writeBatch)
 	s.ended, s.end = context.WithCancel(context.Background())
 	s.feed = &feed{store: s}
-	s.background.Go(s.pruneChanges)
+	s.background.Go(func() { s.pruneChanges(pruneInterval) })
 	return s, nil
 }
 

@@ -24,7 +24,7 @@ const imported relayer.ChangeKind = "imported"
 // until there was one, as after the first changes behind an old position.
 //
 // The sequence ends with [relayer.ErrGap] at imported records, and at changes that were
-// pruned before they were read (see [WithChangeRetention]). It also ends with ErrGap if the
+// pruned before they were read, after 10 minutes. It also ends with ErrGap if the
 // position is not in the history of this database, as after the restore of a backup, and
 // if the server could not be reached at the call. It ends with [relayer.ErrUnavailable] if
 // the Store is closed, if the server could not be reached for 15 seconds, or if it will never

@@ -445,7 +445,7 @@ func TestWatch_ResumeAfterRestore(t *testing.T) {
 	wantGap("restored")
 	update(t, store, first)
 	wantGap("another change has the number")
-	open(t, postgres.WithSchema(schema), pruneSoon)
+	openPruner(t, schema)
 	eventually(t, "the changes are pruned", func() bool { return changesIn(t, admin, schema) == 0 })
 	wantGap("the other change is pruned")
 }
