@@ -77,7 +77,7 @@ func (s *Store) Check(ctx context.Context) error {
 	if err := s.stopped(ctx); err != nil {
 		return err
 	}
-	return failed(s.explain(ctx, err))
+	return failed(err)
 }
 
 func (s *Store) findContradiction(ctx context.Context) error {

@@ -117,13 +117,6 @@ func isRefusal(err error) bool {
 // pass, so that another statement may succeed.
 func isRefusedForEver(err error) bool { return isRefusal(err) && isFault(err) }
 
-// isSchemaError reports whether a statement refers to something that does not exist
-// or that the role may not use.
-func isSchemaError(err error) bool {
-	refusal, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && strings.HasPrefix(refusal.Code, "42")
-}
-
 // isStandbyError reports whether the server refused a statement because it is a
 // standby. A cached plan that the server cannot use any more has the same code; a
 // new connection solves that as well.
@@ -166,7 +159,7 @@ func isTransient(err error) bool {
 
 func isPermanent(err error) bool {
 	_, isUnreadable := errors.AsType[pgx.ScanArgError](err)
-	return isUnreadable || errors.Is(err, errClosed) || errors.Is(err, relayer.ErrNewerFormat) || isRefusedForEver(err)
+	return isUnreadable || errors.Is(err, errClosed) || isRefusedForEver(err)
 }
 
 // withoutDriver returns an error with the message of a driver's error on one line,

@@ -28,11 +28,6 @@ const (
 		ALTER TABLE $schema.relayers ADD COLUMN remark text NOT NULL DEFAULT '';
 		UPDATE $schema.state SET version = 2, minimum_writer = 2;
 		SELECT pg_sleep(0.3)`
-	removing = `
-		DROP FUNCTION $schema.page(bigint, bigint, bigint);
-		DROP FUNCTION $schema.changes_after(bigint, bigint);
-		CREATE FUNCTION $schema.page(bigint) RETURNS bigint LANGUAGE sql AS 'SELECT $1';
-		UPDATE $schema.state SET version = 2, minimum_writer = 2`
 )
 
 // upgradeSchema runs the step of a newer version as that version would, in one
@@ -139,23 +134,4 @@ func TestNewerSchema_Incompatible(t *testing.T) {
 			t.Errorf("the schema holds\n%s\nand held\n%s", after, before)
 		}
 	})
-}
-
-// TestNewerSchema_RemovedFunctions removes functions that this version reads through.
-func TestNewerSchema_RemovedFunctions(t *testing.T) {
-	t.Parallel()
-	store, admin, schema := openWithAdmin(t)
-	one := create(t, store, record("one"))
-	changes := watch(t, store)
-	upgradeSchema(t, admin, schema, removing)
-	for name, read := range map[string]func(context.Context) error{
-		"List":  operations(store)["List"],
-		"Watch": func(context.Context) error { return changes.next(t).err },
-	} {
-		if err := read(t.Context()); !errors.Is(err, relayer.ErrNewerFormat) || !errors.Is(err, relayer.ErrUnavailable) {
-			t.Errorf("%s: error %v, want ErrNewerFormat and ErrUnavailable", name, err)
-		}
-	}
-	changes.wantEnd(t)
-	wantStored(t, store, one)
 }

@@ -39,7 +39,7 @@ func (s *Store) tryRead(ctx context.Context, sql string, args []any, use func(pg
 			return ctx.Err()
 		}
 		if _, ok := errors.AsType[noConnection](err); ok || !isTransient(err) {
-			return s.explain(ctx, err)
+			return err
 		}
 	}
 	return err

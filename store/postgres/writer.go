@@ -77,7 +77,7 @@ func finishAll(taken []*write, err error) {
 // commit tries the writes together. If the server refuses one of them for ever, each is tried
 // in a separate transaction, so that it does not fail the others.
 func (s *Store) commit(conn *conn, taken []*write) {
-	err := s.explain(context.Background(), s.tryTransactions(conn, taken))
+	err := s.tryTransactions(conn, taken)
 	if len(taken) > 1 && isRefusedForEver(err) {
 		s.commitSeparately(taken)
 		return
