@@ -24,7 +24,7 @@ import (
 // %w, unexported fields of other structs, encoding/gob and encoding/xml bypass the
 // mask.
 type Record struct {
-	// ID identifies the record: 1 to 64 bytes, compared byte by byte.
+	// ID identifies the record: 1 to 64 bytes of UTF-8 without NUL, compared byte by byte.
 	ID string
 
 	// Revision is set by the store on every write. It is at least 1, grows with every

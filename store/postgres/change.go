@@ -281,12 +281,7 @@ func notNull[T any](list []T) []T {
 const maxRecordSize = 256 << 20
 
 // checkLimits returns an error if the tables cannot hold the record.
-func checkLimits(rec relayer.Record) error {
-	if err := storeutil.Check(rec, maxRecordSize); err != nil || isStorable(rec.ID) {
-		return err
-	}
-	return invalid("id", "must be UTF-8 without NUL")
-}
+func checkLimits(rec relayer.Record) error { return storeutil.Check(rec, maxRecordSize) }
 
 func invalid(field, message string) error {
 	return &relayer.ValidationError{Fields: []relayer.FieldError{{Field: field, Message: message}}}

@@ -218,7 +218,6 @@ func TestOptions_OutOfRange(t *testing.T) {
 	t.Parallel()
 	for name, option := range map[string]postgres.Option{
 		"empty":               {},
-		"no connect timeout":  postgres.WithConnectTimeout(0),
 		"no timeout":          postgres.WithTimeout(0),
 		"a negative timeout":  postgres.WithTimeout(-time.Second),
 		"too short a timeout": postgres.WithTimeout(time.Microsecond),
@@ -232,7 +231,7 @@ func TestOptions_OutOfRange(t *testing.T) {
 		t.Error("no error of a nil pool")
 	}
 	const longest = time.Duration(1<<63 - 1)
-	store := open(t, newSchema(), postgres.WithConnectTimeout(longest), postgres.WithTimeout(longest), postgres.WithHistory(1, longest))
+	store := open(t, newSchema(), postgres.WithTimeout(longest), postgres.WithHistory(1, longest))
 	rec := create(t, store, record("one"))
 	wantStored(t, store, rec)
 }
@@ -321,7 +320,7 @@ func TestOpen_RequiresSSLMode(t *testing.T) {
 		"host=db.invalid user=u password=sesame sslmode = verify-full":    false,
 		"host=localhost port=1 user=u password=sesame application_name=a": false,
 	} {
-		_, err := postgres.Open(t.Context(), connString, postgres.WithConnectTimeout(10*time.Millisecond))
+		_, err := postgres.Open(t.Context(), connString, postgres.ConnectTimeout(10*time.Millisecond))
 		if err == nil || errors.Is(err, relayer.ErrUnavailable) == isRefused || strings.Contains(err.Error(), "sslmode=verify-full") != isRefused {
 			t.Errorf("%s: error %v, want it refused: %t", connString, err, isRefused)
 		}

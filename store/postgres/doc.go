@@ -27,9 +27,8 @@
 //
 // # Failures
 //
-// If no connection to a primary is available within [WithConnectTimeout], or the
-// server does not respond within [WithTimeout], an operation returns
-// [relayer.ErrUnavailable]. A write that cannot have been committed is first
+// If no connection to a primary is available within a part of [WithTimeout], or the
+// server does not respond within it, an operation returns [relayer.ErrUnavailable]. A write that cannot have been committed is first
 // repeated on another connection. A refusal that does not pass, such as a missing privilege
 // or a trigger that raises or drops a row, is another error, which has the SQLSTATE if there is one.
 //

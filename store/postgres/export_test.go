@@ -73,6 +73,11 @@ func (s *Store) ExpectCluster(system string) { s.known.highest.system = system }
 // Survey asks all servers for their timelines.
 func (s *Store) Survey() { s.survey(s.ended) }
 
+// ConnectTimeout sets how long an operation waits for a connection.
+func ConnectTimeout(timeout time.Duration) Option {
+	return Option{func(o *options) error { o.connectTimeout = timeout; return nil }}
+}
+
 // Options applies several options, in order.
 func Options(all ...Option) Option {
 	return Option{func(o *options) error {

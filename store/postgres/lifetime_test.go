@@ -58,7 +58,7 @@ func TestClose_ServerHangs(t *testing.T) {
 	t.Parallel()
 	server := pgserver.Start(t)
 	pool := newPool(t, server.ConnString())
-	store := openImpatientOn(t, pool, postgres.WithTimeout(2*time.Second), postgres.WithConnectTimeout(2*time.Second))
+	store := openImpatientOn(t, pool, postgres.WithTimeout(2*time.Second), postgres.ConnectTimeout(2*time.Second))
 	createSettled(t, store, record("one"))
 	watch(t, store)
 	must(t, server.Pause())

@@ -88,7 +88,7 @@ func wantError(t testing.TB, err, want error) {
 
 // longTimeouts are not exceeded on a busy machine. A client that stalls while it holds the
 // write lock loses it after a tenth of them.
-var longTimeouts = postgres.Options(postgres.WithConnectTimeout(waitLimit), postgres.WithTimeout(waitLimit))
+var longTimeouts = postgres.Options(postgres.ConnectTimeout(waitLimit), postgres.WithTimeout(waitLimit))
 
 // openPruner opens a Store that soon leaves nothing of a change but its effect.
 func openPruner(t testing.TB, schema string) *postgres.Store {

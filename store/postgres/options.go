@@ -1,9 +1,11 @@
 package postgres
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -14,8 +16,8 @@ type Option struct{ apply func(*options) error }
 type options struct {
 	schema         string
 	withoutSetup   bool
-	connectTimeout time.Duration
 	timeout        time.Duration
+	connectTimeout time.Duration // derived from timeout, unless a test sets it
 	logger         *slog.Logger
 
 	// The retention that the database is to have, in microseconds. Nil is no change.
@@ -24,21 +26,20 @@ type options struct {
 
 // The defaults of the options. The retention of a new schema is in schemaSQL.
 const (
-	defaultSchema         = "relayer"
-	defaultConnectTimeout = time.Second
-	defaultTimeout        = 5 * time.Second
+	defaultSchema  = "relayer"
+	defaultTimeout = 5 * time.Second
 )
 
-// maxSchemaLength leaves room for a suffix within the 63 bytes of an identifier.
-const maxSchemaLength = 48
+// schemaName leaves room for a suffix within the 63 bytes of an identifier.
+var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,47}$`)
 
 // WithSchema sets the schema that contains the relayers: 1 to 48 characters of a–z,
 // 0–9 and _. It must not begin with a digit or with pg_, and must not be
 // information_schema. Stores with different schemas are independent.
 func WithSchema(name string) Option {
 	return Option{func(o *options) error {
-		if !isSchemaName(name) {
-			return fmt.Errorf("postgres: schema %q must be 1 to %d of a-z, 0-9 and _, not begin with a digit or pg_, and not be information_schema", name, maxSchemaLength)
+		if !schemaName.MatchString(name) || strings.HasPrefix(name, "pg_") || name == "information_schema" {
+			return fmt.Errorf("postgres: schema %q must be 1 to 48 of a-z, 0-9 and _, not begin with a digit or pg_, and not be information_schema", name)
 		}
 		o.schema = name
 		return nil
@@ -55,29 +56,23 @@ func WithoutSetup() Option {
 	}}
 }
 
-// WithConnectTimeout sets how long an operation waits for a connection to the primary, new
-// or from the pool. Then it returns [relayer.ErrUnavailable] with the last reason. It
-// waits for every reason that may pass: no server can be reached, all of them are
-// standbys, the server starts or shuts down, or its connections or those of the pool are
-// all in use. An operation fails at once, with another error, if the server refuses the role,
-// the password or the database. The default is 1 second.
-func WithConnectTimeout(timeout time.Duration) Option {
-	return Option{func(o *options) error {
-		o.connectTimeout = timeout
-		return positive("connect timeout", timeout)
-	}}
-}
-
 // WithTimeout limits how long an operation that has a connection waits for the
 // server. The default is 5 seconds. A read waits once. A write waits up to three
 // times: for earlier writes of its Store, for the write lock, and for the commit. An
 // instance that stalls while it holds the write lock loses it after a tenth of the
 // timeout, at least 250 ms. The context of a call can end a read earlier, and a write
 // that has not begun.
+//
+// Before, an operation waits for a connection to the primary, new or from the pool, for a fifth of
+// the timeout, at least a second. It waits for every reason that may pass, such as a failover, a
+// restart or connections that are all in use. It fails at once, with another error, if the server
+// refuses the role, the password or the database.
 func WithTimeout(timeout time.Duration) Option {
 	return Option{func(o *options) error {
-		o.timeout = timeout
-		return positive("timeout", timeout)
+		if o.timeout = timeout; timeout < time.Millisecond {
+			return errors.New("postgres: the timeout must be at least 1 ms")
+		}
+		return nil
 	}}
 }
 
@@ -113,20 +108,8 @@ func WithLogger(logger *slog.Logger) Option {
 	}}
 }
 
-func positive(what string, d time.Duration) error {
-	if d < time.Millisecond {
-		return fmt.Errorf("postgres: the %s must be at least 1 ms", what)
-	}
-	return nil
-}
-
 func collect(given []Option) (options, error) {
-	collected := options{
-		schema:         defaultSchema,
-		connectTimeout: defaultConnectTimeout,
-		timeout:        defaultTimeout,
-		logger:         slog.New(slog.DiscardHandler),
-	}
+	collected := options{schema: defaultSchema, timeout: defaultTimeout, logger: slog.New(slog.DiscardHandler)}
 	for _, option := range given {
 		if option.apply == nil {
 			return options{}, errors.New("postgres: option is empty")
@@ -135,11 +118,6 @@ func collect(given []Option) (options, error) {
 			return options{}, err
 		}
 	}
+	collected.connectTimeout = cmp.Or(collected.connectTimeout, max(time.Second, collected.timeout/5))
 	return collected, nil
-}
-
-func isSchemaName(name string) bool {
-	const digits, letters = "0123456789", "abcdefghijklmnopqrstuvwxyz_"
-	return name != "" && len(name) <= maxSchemaLength && strings.Trim(name, letters+digits) == "" &&
-		!strings.ContainsAny(name[:1], digits) && !strings.HasPrefix(name, "pg_") && name != "information_schema"
 }

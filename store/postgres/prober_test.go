@@ -31,7 +31,7 @@ func TestProber_NoPrimary(t *testing.T) {
 	primary := pgserver.Start(t)
 	connString, logins := withDeadHost(t, primary)
 	const timeout = time.Second
-	store := openImpatient(t, connString, postgres.WithConnectTimeout(timeout))
+	store := openImpatient(t, connString, postgres.ConnectTimeout(timeout))
 	rec := createSettled(t, store, record("one"))
 	must(t, primary.Stop())
 	logins.Store(0)

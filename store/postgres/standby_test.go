@@ -92,7 +92,7 @@ func primaryRestarts(t *testing.T, primary, standby *pgserver.Server) {
 // on when the standby is promoted.
 func standbyOnly(t *testing.T, primary, standby *pgserver.Server) {
 	one := create(t, openAt(t, primary.ConnString()), record("one"))
-	short := postgres.WithConnectTimeout(3 * time.Second)
+	short := postgres.ConnectTimeout(3 * time.Second)
 	primaryLost := openAt(t, pgserver.HostList(primary, standby)+"&target_session_attrs=primary", short)
 	must(t, primary.Kill())
 	const reason = "no server of the connection string is the primary now"

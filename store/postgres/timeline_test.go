@@ -152,7 +152,7 @@ func TestRevisions_Lost(t *testing.T) {
 // changes the one that the Store has seen.
 func TestForeign_Cluster(t *testing.T) {
 	t.Parallel()
-	store := open(t, newSchema(), postgres.WithConnectTimeout(time.Second))
+	store := open(t, newSchema(), postgres.ConnectTimeout(time.Second))
 	create(t, store, record("one"))
 	store.ExpectCluster("77")
 	wantUnavailable(t, store, slack, "another cluster than the primary before: if that is intended, restart the instances")

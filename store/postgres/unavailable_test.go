@@ -135,7 +135,7 @@ func withPassword(connString string) string {
 const slack = 30 * time.Second
 
 // defaultTimeouts are for tests that wait for them.
-var defaultTimeouts = postgres.Options(postgres.WithConnectTimeout(time.Second), postgres.WithTimeout(5*time.Second))
+var defaultTimeouts = postgres.Options(postgres.ConnectTimeout(time.Second), postgres.WithTimeout(5*time.Second))
 
 // TestServer_Killed kills the server, tries every operation, restarts it and tries
 // again.
@@ -191,11 +191,11 @@ func TestServer_RestartedUnderPool(t *testing.T) {
 func TestPool_Exhausted(t *testing.T) {
 	t.Parallel()
 	pool := newPoolWith(t, server.ConnString(), func(config *pgxpool.Config) { config.MaxConns = 3 })
-	store := openImpatientOn(t, pool, newSchema(), postgres.WithConnectTimeout(2*time.Second))
+	store := openImpatientOn(t, pool, newSchema(), postgres.ConnectTimeout(2*time.Second))
 	one := createSettled(t, store, record("one"))
 	held := acquireAll(t, pool, 3)
 	wantUnavailable(t, store, slack, "")
-	wantError(t, errorOf(postgres.New(t.Context(), pool, newSchema(), postgres.WithConnectTimeout(500*time.Millisecond))), relayer.ErrUnavailable)
+	wantError(t, errorOf(postgres.New(t.Context(), pool, newSchema(), postgres.ConnectTimeout(500*time.Millisecond))), relayer.ErrUnavailable)
 
 	later := inBackground(func() error {
 		for {
@@ -220,7 +220,7 @@ func TestPool_FullOfReads(t *testing.T) {
 	schema := schemaName()
 	pool := newPoolWith(t, server.ConnString(), func(config *pgxpool.Config) { config.MaxConns = connections })
 	admin := newPool(t, server.ConnString())
-	store := openOn(t, pool, postgres.WithSchema(schema), postgres.WithConnectTimeout(3*time.Second))
+	store := openOn(t, pool, postgres.WithSchema(schema), postgres.ConnectTimeout(3*time.Second))
 	one := create(t, store, record("one"))
 	// A read of an ID waits until the test releases a lock.
 	key := fmt.Sprintf("'%s.relayers'::regclass::oid::bigint", schema)
@@ -258,7 +258,7 @@ func TestPool_ManyWaiting(t *testing.T) {
 	t.Parallel()
 	const timeout = 2 * time.Second
 	pool := newPoolWith(t, server.ConnString(), func(config *pgxpool.Config) { config.MaxConns = 1 })
-	store := openImpatientOn(t, pool, newSchema(), postgres.WithConnectTimeout(timeout), postgres.WithTimeout(time.Minute))
+	store := openImpatientOn(t, pool, newSchema(), postgres.ConnectTimeout(timeout), postgres.WithTimeout(time.Minute))
 	conn, err := pool.Acquire(t.Context())
 	must(t, err)
 	defer conn.Release()
@@ -282,7 +282,7 @@ func TestServer_Hangs(t *testing.T) {
 	server := pgserver.Start(t)
 	const timeout = time.Second
 	openAt(t, server.ConnString()) // which creates the schema
-	store := openImpatient(t, withPassword(server.ConnString()), postgres.WithTimeout(timeout), postgres.WithConnectTimeout(timeout))
+	store := openImpatient(t, withPassword(server.ConnString()), postgres.WithTimeout(timeout), postgres.ConnectTimeout(timeout))
 	witness := openAt(t, server.ConnString())
 	one := create(t, witness, record("one"))
 	for range 2 {
@@ -290,7 +290,7 @@ func TestServer_Hangs(t *testing.T) {
 		// In the first round with recently used connections, then without.
 		wantUnavailable(t, store, timeout+slack, "")
 		begun := time.Now()
-		_, err := postgres.Open(t.Context(), server.ConnString(), postgres.WithTimeout(timeout), postgres.WithConnectTimeout(500*time.Millisecond))
+		_, err := postgres.Open(t.Context(), server.ConnString(), postgres.WithTimeout(timeout), postgres.ConnectTimeout(500*time.Millisecond))
 		if took := time.Since(begun); !errors.Is(err, relayer.ErrUnavailable) || took > timeout+slack {
 			t.Errorf("Open: %v after %v, want ErrUnavailable", err, took)
 		}
@@ -319,7 +319,7 @@ func TestConnect_PassingReasons(t *testing.T) {
 	} {
 		t.Run(code, func(t *testing.T) {
 			t.Parallel()
-			p, store, _ := behindProxy(t, postgres.WithConnectTimeout(waitLimit))
+			p, store, _ := behindProxy(t, postgres.ConnectTimeout(waitLimit))
 			p.refusal.Store(&code)
 			p.cutAll()
 			for name, call := range map[string]func() error{

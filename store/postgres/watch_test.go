@@ -146,7 +146,7 @@ func TestWatch_ServerRestarts(t *testing.T) {
 // TestWatch_BegunWithoutServer: changes before the first successful read are unknown.
 func TestWatch_BegunWithoutServer(t *testing.T) {
 	t.Parallel()
-	p, store, witness := behindProxy(t, postgres.WithConnectTimeout(3*time.Second)) // for which Watch waits
+	p, store, witness := behindProxy(t, postgres.ConnectTimeout(3*time.Second)) // for which Watch waits
 	p.obey(func(string) fault { return cut })
 	changes := watch(t, store)
 	create(t, witness, record("unseen"))

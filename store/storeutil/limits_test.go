@@ -44,6 +44,7 @@ func TestCheck(t *testing.T) {
 		"long note":      {func(r *relayer.Record) { r.Note = make([]byte, limits.Note+1) }, "note"},
 
 		"no ID":          {func(r *relayer.Record) { r.ID = "" }, "id"},
+		"NUL in ID":      {func(r *relayer.Record) { r.ID = "a\x00" }, "id"},
 		"long ID":        {func(r *relayer.Record) { r.ID = strings.Repeat("a", limits.ID+1) }, "id"},
 		"long claim":     {func(r *relayer.Record) { r.Claim = strings.Repeat("a", limits.Claim+1) }, "claim"},
 		"large document": {func(r *relayer.Record) { r.Document = make([]byte, 11) }, ""},

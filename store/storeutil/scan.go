@@ -62,8 +62,8 @@ func Scan(records iter.Seq2[relayer.Record, error], query relayer.StoreQuery) (r
 // and 2 MiB for storetest. A store without a limit passes [math.MaxInt].
 func Check(rec relayer.Record, maxBytes int) error {
 	switch {
-	case len(rec.ID) == 0 || len(rec.ID) > limits.ID:
-		return invalid("id", fmt.Sprintf("must be 1 to %d bytes long", limits.ID))
+	case len(rec.ID) == 0 || len(rec.ID) > limits.ID || !isText(rec.ID):
+		return invalid("id", fmt.Sprintf("must be 1 to %d bytes of UTF-8 without NUL", limits.ID))
 	case len(rec.Claim) > limits.Claim:
 		return invalid("claim", fmt.Sprintf("must be at most %d bytes long", limits.Claim))
 	case !areTerms(rec.Terms):

@@ -39,8 +39,7 @@ type durable interface {
 // open opens a PostgreSQL database or a file.
 func open(ctx context.Context, location string) (durable, error) {
 	if strings.HasPrefix(location, "postgres") || strings.Contains(location, "host=") {
-		const patience = 30 * time.Second // of a busy machine
-		return postgres.Open(ctx, location, postgres.WithConnectTimeout(patience), postgres.WithTimeout(patience))
+		return postgres.Open(ctx, location, postgres.WithTimeout(2*time.Minute)) // on a busy machine
 	}
 	return bolt.Open(ctx, location)
 }
