@@ -42,8 +42,7 @@ const schemaVersion = 1
 // The changes of an ID are counted: nth is 1 for the first that is stored. So the change that
 // a later one displaces is found with one look into the index. That index has the
 // negative count: no other index has that order, so that the planner cannot prefer to read
-// another one and filter it by ID. The column elsewhere marks changes that were made in another
-// store: see [Store.ImportHistory].
+// another one and filter it by ID.
 //
 // The table postings is the index of terms: for each term and chunk of 512 sequence numbers,
 // the bits of the records that have the term (an inverted index of bitmaps). A
@@ -106,7 +105,6 @@ CREATE TABLE $schema.changes (
 	kind text NOT NULL,
 	id text COLLATE "C" NOT NULL,
 	nth bigint NOT NULL,
-	elsewhere boolean NOT NULL DEFAULT false,
 	claim bytea,
 	terms text[] COLLATE "C" NOT NULL,
 	old_terms text[] COLLATE "C",
@@ -405,7 +403,7 @@ func checkSession(ctx context.Context, conn *conn) error {
 const shape = `
 	SELECT (SELECT total FROM $schema.state WHERE false), (SELECT history_changes FROM $schema.pruning WHERE false),
 		(SELECT note FROM $schema.relayers WHERE false), (SELECT bits FROM $schema.postings WHERE false),
-		(SELECT elsewhere FROM $schema.changes WHERE false),
+		(SELECT nth FROM $schema.changes WHERE false),
 		EXISTS (SELECT FROM $schema.relayer('') WHERE false), EXISTS (SELECT FROM $schema.page(0, 0, 0) WHERE false),
 		EXISTS (SELECT FROM $schema.selection('{}', '{}', '{}', 0, NULL, 0, 0, 0) WHERE false),
 		EXISTS (SELECT FROM $schema.last_change() WHERE false), EXISTS (SELECT FROM $schema.changes_after(0, 0) WHERE false),

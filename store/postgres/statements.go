@@ -92,8 +92,8 @@ const (
 			SELECT (SELECT history_age = 0 OR history_changes = 0 FROM $schema.pruning) AS is_none,
 				$2::bigint <= current_setting('relayer.last_revision')::bigint AS is_late
 		), made AS (
-			INSERT INTO $schema.changes (number, kind, sequence, id, elsewhere, nth, claim, terms, old_terms, text, old_text, note, document)
-			SELECT $2::bigint, $3::text, $4::bigint, $1::text, true, ` + nextOfID + `, $5::bytea, $6::text[], nullif($7::text[], $6::text[]),
+			INSERT INTO $schema.changes (number, kind, sequence, id, nth, claim, terms, old_terms, text, old_text, note, document)
+			SELECT $2::bigint, $3::text, $4::bigint, $1::text, ` + nextOfID + `, $5::bytea, $6::text[], nullif($7::text[], $6::text[]),
 				$8::text, nullif($9::text, $8::text), $10::bytea, $11::bytea
 			FROM room WHERE NOT is_none AND NOT is_late
 			RETURNING number
