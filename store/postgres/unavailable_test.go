@@ -6,8 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -348,5 +350,156 @@ func TestConnect_PassingReasons(t *testing.T) {
 			}
 			p.refusal.Store(nil)
 		})
+	}
+}
+
+// TestClose_WaitsForAcceptedWrites: each write is carried out and succeeds, or is
+// refused.
+func TestClose_WaitsForAcceptedWrites(t *testing.T) {
+	t.Parallel()
+	admin, schema := newAdmin(t)
+	store, err := postgres.Open(t.Context(), server.ConnString(), longTimeouts, postgres.WithSchema(schema))
+	must(t, err)
+	release := holdWriteLock(t, admin, schema)
+	const many = 50
+	ends := make(chan error, many)
+	for i := range many {
+		go func() { ends <- errorOf(store.Create(context.Background(), record(numbered(i)))) }()
+		if i == 0 {
+			awaitWaiting(t, admin, schema, 1)
+		}
+	}
+	awaitQueued(t, store, many-1)
+	var closing sync.WaitGroup
+	for range 3 {
+		closing.Go(func() {
+			if err := store.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	eventually(t, "the Store is closed", func() bool {
+		_, err := store.Get(t.Context(), "one")
+		return errors.Is(err, relayer.ErrUnavailable)
+	})
+	wantError(t, errorOf(store.Create(t.Context(), record("late"))), relayer.ErrUnavailable)
+	release()
+	closing.Wait()
+	for range many {
+		must(t, <-ends)
+	}
+	wantTotal(t, open(t, postgres.WithSchema(schema)), many)
+}
+
+// TestClose_ServerHangs closes a Store, but not its pool, whose Close is up to the
+// driver.
+func TestClose_ServerHangs(t *testing.T) {
+	t.Parallel()
+	server := pgserver.Start(t)
+	pool := newPool(t, server.ConnString())
+	store := openImpatientOn(t, pool, postgres.WithTimeout(2*time.Second), postgres.ConnectTimeout(2*time.Second))
+	createSettled(t, store, record("one"))
+	watch(t, store)
+	must(t, server.Pause())
+	pending := inBackground(func() error { return errorOf(store.Create(context.Background(), record("two"))) })
+	time.Sleep(50 * time.Millisecond)
+	begun := time.Now()
+	must(t, store.Close())
+	wantWithin(t, "Close", begun, 4*time.Second+slack)
+	wantError(t, <-pending, relayer.ErrUnavailable)
+	must(t, server.Continue())
+}
+
+// TestReads_CanceledContext: reads return the error of the context and release their
+// connections.
+func TestReads_CanceledContext(t *testing.T) {
+	t.Parallel()
+	pool := newPool(t, server.ConnString())
+	schema := schemaName()
+	store := openOn(t, pool, postgres.WithSchema(schema))
+	one := create(t, store, record("one"))
+	admin := newPool(t, server.ConnString())
+	// As a migration locks out readers.
+	release := holdTransaction(t, admin, "LOCK TABLE "+schema+".relayers, "+schema+".state, "+schema+".postings")
+	reads := operations(store)
+	for _, name := range []string{"Get", "List", "List of a selection"} {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		begun := time.Now()
+		if err := reads[name](ctx); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, relayer.ErrUnavailable) {
+			t.Errorf("%s: %v, want the context's error", name, err)
+		}
+		wantWithin(t, name, begun, slack)
+		cancel()
+	}
+	release()
+	wantStored(t, store, one)
+	eventually(t, "all connections are released", func() bool { return pool.Stat().AcquiredConns() == 0 })
+}
+
+// A read that succeeds just before its timeout has succeeded.
+func TestReads_SuccessAtTimeout(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	must(t, postgres.CauseOf(ctx, nil))
+}
+
+// withDeadHost adds a host to those of a server. It closes every connection, and counts them.
+func withDeadHost(t *testing.T, server *pgserver.Server) (connString string, logins *atomic.Int64) {
+	t.Helper()
+	dead := newProxy(t, server.Socket())
+	dead.refusal.Store(new("EOF"))
+	hosts := filepath.Dir(server.Socket()) + "," + filepath.Dir(dead.listener.Addr().String())
+	return parameter(t, server.ConnString(), "host", hosts), &dead.refused
+}
+
+// TestProber_NoPrimary: while no primary can be reached, one caller connects to the hosts, and
+// the others wait for it. All have the reason.
+func TestProber_NoPrimary(t *testing.T) {
+	t.Parallel()
+	primary := pgserver.Start(t)
+	connString, logins := withDeadHost(t, primary)
+	const timeout = time.Second
+	store := openImpatient(t, connString, postgres.ConnectTimeout(timeout))
+	rec := createSettled(t, store, record("one"))
+	must(t, primary.Stop())
+	logins.Store(0)
+	var calls sync.WaitGroup
+	for range 50 {
+		calls.Go(func() {
+			wantError(t, errorOf(store.Get(context.Background(), "one")), relayer.ErrUnavailable)
+		})
+	}
+	calls.Wait()
+	// A caller that is alone connects every 25 ms.
+	if count := logins.Load(); count < 1 || count > 160 {
+		t.Errorf("%d connections to the other host within %v", count, timeout)
+	}
+	must(t, primary.Restart())
+	if got := untilAvailable(t, func() (relayer.Record, error) { return store.Get(t.Context(), "one") }); !same(got, rec) {
+		t.Errorf("got %+v, want %+v", got, rec)
+	}
+}
+
+// TestSurvey_SlowWrites: the other hosts are asked once in some seconds, although every write
+// is slow.
+func TestSurvey_SlowWrites(t *testing.T) {
+	t.Parallel()
+	primary := pgserver.Start(t)
+	connString, logins := withDeadHost(t, primary)
+	store := openAt(t, connString, postgres.WithTimeout(5*time.Second))
+	rec := createSettled(t, store, record("one"))
+	admin := newPool(t, primary.ConnString())
+	execute(t, admin,
+		`CREATE FUNCTION relayer.slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(1.2); RETURN NULL; END $$`,
+		`CREATE TRIGGER slow AFTER UPDATE ON relayer.relayers FOR EACH ROW EXECUTE FUNCTION relayer.slow()`)
+	logins.Store(0)
+	begun := time.Now()
+	for range 4 {
+		rec = update(t, store, rec)
+	}
+	// The first one may have begun before, and a busy machine may make another call slow.
+	limit := int64(time.Since(begun)/(2*time.Second)) + 3
+	if count := logins.Load(); count < 1 || count > limit {
+		t.Errorf("%d surveys within %v, want at most %d", count, time.Since(begun), limit)
 	}
 }

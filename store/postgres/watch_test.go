@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -519,5 +520,242 @@ func TestWatch_LargeChanges(t *testing.T) {
 		if got := late(); got.err != nil || got.Kind != relayer.ChangeUpdated || !sameChange(got.Record, rec) {
 			t.Fatalf("%s %q, error %v", got.Kind, got.Record.ID, got.err)
 		}
+	}
+}
+
+// TestWatch_CompleteHistory has many writers on two instances whose listeners are
+// disconnected again and again. Each watcher receives every change once, in the order
+// of the revisions, and the changes lead to the stored records.
+func TestWatch_CompleteHistory(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, both(server.ConnString()))
+	admin := newPool(t, server.ConnString())
+	var writing sync.WaitGroup
+	for writer := range 8 {
+		store := p.stores[writer%2]
+		writing.Go(func() {
+			for i := range 40 {
+				rec, err := store.Create(t.Context(), record(fmt.Sprintf("w%d-%d", writer, i)))
+				if err == nil && i%2 == 0 {
+					rec, err = store.Update(t.Context(), rec)
+				}
+				if err == nil && i%3 == 0 {
+					err = store.Delete(t.Context(), rec.ID, rec.Revision, nil)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	disturbed := make(chan struct{})
+	go func() {
+		defer close(disturbed)
+		for range 10 {
+			time.Sleep(20 * time.Millisecond)
+			_, _ = admin.Exec(context.Background(), endListeners, p.schema)
+		}
+	}()
+	writing.Wait()
+	<-disturbed
+	create(t, p.stores[0], record("end"))
+	histories := [2][]received{history(t, p.changes[0]), history(t, p.changes[1])}
+	if len(histories[0]) != 8*(40+20+14)+1 || len(histories[1]) != len(histories[0]) {
+		t.Fatalf("received %d and %d changes, want %d", len(histories[0]), len(histories[1]), 8*(40+20+14)+1)
+	}
+	current := make(map[string]relayer.Record)
+	for i, change := range histories[0] {
+		other := histories[1][i]
+		if change.Kind != other.Kind || !sameChange(change.Record, other.Record) {
+			t.Fatalf("change %d: one is received %v, the other of %v", i, change, other)
+		}
+		before, isThere := current[change.Record.ID]
+		switch {
+		case change.Kind == relayer.ChangeCreated && !isThere, change.Kind == relayer.ChangeUpdated && isThere && before.Revision < change.Record.Revision:
+			current[change.Record.ID] = change.Record
+		case change.Kind == relayer.ChangeDeleted && isThere && before.Revision < change.Record.Revision:
+			delete(current, change.Record.ID)
+		default:
+			t.Fatalf("change %d: %v on %v", i, change, before)
+		}
+	}
+	wantAll(t, p.stores[1], current)
+}
+
+func history(t *testing.T, f *follower) []received {
+	t.Helper()
+	var all []received
+	for {
+		next := f.next(t)
+		if next.err != nil {
+			t.Fatal(next.err)
+		}
+		all = append(all, next)
+		if next.Record.ID == "end" {
+			return all
+		}
+	}
+}
+
+func wantAll(t *testing.T, store *postgres.Store, want map[string]relayer.Record) {
+	t.Helper()
+	recs, total, err := list(t.Context(), store, relayer.StoreQuery{Limit: len(want) + 1})
+	if err != nil || total != len(want) || len(recs) != len(want) {
+		t.Fatalf("%d of %d relayers, error %v, want %d", len(recs), total, err, len(want))
+	}
+	for _, rec := range recs {
+		if !sameChange(rec, want[rec.ID]) {
+			t.Errorf("stored %v, want %v", rec, want[rec.ID])
+		}
+	}
+}
+
+// TestWatch_Unreachable: the sequences of a server that does not respond, or is away, end.
+func TestWatch_Unreachable(t *testing.T) {
+	t.Parallel()
+	for name, fail := range map[string]func(*pgserver.Server) error{"hangs": (*pgserver.Server).Pause, "is down": (*pgserver.Server).Kill} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := pgserver.Start(t)
+			store, other := openAt(t, server.ConnString(), defaultTimeouts), openAt(t, server.ConnString(), defaultTimeouts)
+			idle := watch(t, store)
+			made := create(t, store, record("one"))
+			idle.want(t, relayer.ChangeCreated, made)
+			must(t, fail(server))
+			begun := time.Now()
+			since := watch(t, other)
+			for what, got := range map[string]received{"begun before": idle.next(t), "begun since": since.next(t)} {
+				if !errors.Is(got.err, relayer.ErrUnavailable) {
+					t.Errorf("%s: received %v, error %v, want ErrUnavailable", what, got.RecordChange, got.err)
+				}
+			}
+			if took := time.Since(begun); took < 13*time.Second || took > 15*time.Second+slack {
+				t.Errorf("the sequences end after %v", took)
+			}
+			if name == "hangs" {
+				must(t, server.Continue())
+			}
+		})
+	}
+}
+
+// TestNotifyQueue_Full: while the queue is full, writes succeed without a notification, and
+// watchers receive them. Later notifications are sent again. The test replaces a function of the
+// server: to fill its queue takes 8 GB.
+func TestNotifyQueue_Full(t *testing.T) {
+	t.Parallel()
+	schema, shadow := schemaName(), schemaName()
+	admin := newPool(t, server.ConnString())
+	execute(t, admin,
+		"CREATE SCHEMA "+shadow,
+		fmt.Sprintf(`CREATE TABLE %s.queue AS SELECT true AS is_full`, shadow),
+		fmt.Sprintf(`CREATE SEQUENCE %s.sent`, shadow),
+		fmt.Sprintf(`CREATE FUNCTION %s.pg_notify(text, text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN
+			IF (SELECT is_full FROM %[1]s.queue) THEN
+				RAISE EXCEPTION 'too many notifications in the NOTIFY queue' USING ERRCODE = '54000';
+			END IF;
+			PERFORM nextval('%[1]s.sent');
+		END $$`, shadow))
+	store := openAt(t, parameter(t, server.ConnString(), "search_path", shadow+",pg_catalog"), postgres.WithSchema(schema))
+	store.PruneEach(time.Second)
+	changes := watch(t, openOn(t, admin, postgres.WithSchema(schema)))
+	rec := create(t, store, record("one"))
+	changes.want(t, relayer.ChangeCreated, rec)
+	rec = update(t, store, rec)
+	changes.want(t, relayer.ChangeUpdated, rec)
+	execute(t, admin, `UPDATE `+shadow+`.queue SET is_full = false`)
+	eventually(t, "notifications are sent", func() bool {
+		rec = update(t, store, rec)
+		return queryOne[bool](t, admin, `SELECT is_called FROM `+shadow+`.sent`)
+	})
+}
+
+// follower is a fast consumer of changes.
+type follower struct {
+	arrived chan received
+	stop    context.CancelFunc
+	ended   chan struct{}
+}
+
+type received struct {
+	relayer.RecordChange
+	err error
+}
+
+// watch starts a watch before it returns, and ends it with the test.
+func watch(t testing.TB, store relayer.Store) *follower {
+	ctx, stop := context.WithCancel(context.Background())
+	f := &follower{arrived: make(chan received, 100_000), stop: stop, ended: make(chan struct{})}
+	changes := store.Watch(ctx, "")
+	go func() {
+		defer close(f.ended)
+		for changes != nil {
+			changes = f.follow(ctx, store, changes)
+		}
+	}()
+	t.Cleanup(func() {
+		stop()
+		f.wantEnd(t)
+	})
+	return f
+}
+
+// follow receives the changes of a sequence. If it ends with ErrGap, follow returns another
+// one that begins before ErrGap is received.
+func (f *follower) follow(ctx context.Context, store relayer.Store, changes iter.Seq2[relayer.RecordChange, error]) (next iter.Seq2[relayer.RecordChange, error]) {
+	for change, err := range changes {
+		if change.Kind == relayer.ChangeHeartbeat {
+			continue
+		}
+		if next != nil {
+			err = errors.Join(err, errors.New("the sequence does not end with ErrGap"))
+		}
+		if err == relayer.ErrGap {
+			next = store.Watch(ctx, "")
+		}
+		f.arrived <- received{change, err}
+	}
+	return next
+}
+
+// waitLimit is far above any delay on a busy machine.
+const waitLimit = 3 * time.Minute
+
+func (f *follower) next(t testing.TB) received {
+	t.Helper()
+	select {
+	case next := <-f.arrived:
+		return next
+	case <-time.After(waitLimit):
+		t.Fatal("no change arrives")
+		return received{}
+	}
+}
+
+func (f *follower) want(t testing.TB, kind relayer.ChangeKind, rec relayer.Record) {
+	t.Helper()
+	next := f.next(t)
+	if kind == relayer.ChangeDeleted && next.Record.Revision > rec.Revision {
+		rec.Revision = next.Record.Revision // of the delete
+	}
+	if next.err != nil || next.Kind != kind || !sameChange(next.Record, rec) {
+		t.Fatalf("received %s %.200v, error %v, want %s %.200v", next.Kind, next.Record, next.err, kind, rec)
+	}
+}
+
+func (f *follower) wantGap(t testing.TB) {
+	t.Helper()
+	if next := f.next(t); !errors.Is(next.err, relayer.ErrGap) {
+		t.Fatalf("received %s %.200v, error %v, want ErrGap", next.Kind, next.Record, next.err)
+	}
+}
+
+// wantEnd waits for the end of the sequence.
+func (f *follower) wantEnd(t testing.TB) {
+	t.Helper()
+	select {
+	case <-f.ended:
+	case <-time.After(waitLimit):
+		t.Error("the sequence of changes does not end")
 	}
 }

@@ -190,3 +190,87 @@ func TestServer_CloseLeavesNothing(t *testing.T) {
 		t.Errorf("directory: error %v", err)
 	}
 }
+
+// TestStandby_Failover commits, kills the primary at once and promotes the
+// standby. Then the servers swap roles.
+func TestStandby_Failover(t *testing.T) {
+	t.Parallel()
+	primary, standby := StartPair(t)
+	want(t, primary, "CREATE TABLE kept (n int)", "")
+	for _, kept := range []string{"1", "2"} {
+		want(t, primary, "INSERT INTO kept VALUES (1)", "")
+		want(t, standby, "SELECT pg_is_in_recovery()", "t")
+		must(t, primary.Kill())
+		must(t, standby.Promote())
+		want(t, standby, "SELECT count(*) FROM kept", kept)
+		must(t, primary.Follow(standby))
+		primary, standby = standby, primary
+	}
+}
+
+// TestStandby_CommitWaits: a commit waits while the standby is away, unless the
+// standby is made asynchronous.
+func TestStandby_CommitWaits(t *testing.T) {
+	t.Parallel()
+	primary, standby := StartPair(t)
+	want(t, primary, "CREATE TABLE kept (n int)", "")
+	for _, fault := range []struct{ begin, end func() error }{
+		{standby.Pause, standby.Continue},
+		{standby.Stop, standby.Restart},
+		{standby.Kill, standby.Restart},
+	} {
+		must(t, fault.begin())
+		wait := wantWaiting(t, primary, "INSERT INTO kept VALUES (1)")
+		must(t, fault.end())
+		wait()
+	}
+	must(t, standby.Pause())
+	must(t, primary.Configure("synchronous_standby_names = ''"))
+	want(t, primary, "INSERT INTO kept VALUES (1)", "")
+	want(t, primary, "SELECT count(*) FROM kept", "4")
+}
+
+// TestStandby_WrongOrder covers calls that fail and change nothing.
+func TestStandby_WrongOrder(t *testing.T) {
+	t.Parallel()
+	primary, standby := StartPair(t)
+	if standby.Follow(primary) == nil {
+		t.Error("Follow of a running server succeeds")
+	}
+	if primary.Promote() == nil {
+		t.Error("Promote of a primary succeeds")
+	}
+	must(t, standby.Stop())
+	if standby.Configure("work_mem = '8MB'") == nil {
+		t.Error("Configure of a stopped server succeeds")
+	}
+	want(t, primary, "SELECT 1", "1")
+}
+
+// TestPgBouncer_PoolMode: a setting made outside of a transaction stays with the
+// client in session mode only.
+func TestPgBouncer_PoolMode(t *testing.T) {
+	t.Parallel()
+	server := Start(t)
+	for mode, kept := range map[string]string{"session": "4MB 4MB", "transaction": "4MB 1MB"} {
+		t.Run(mode, func(t *testing.T) {
+			through := StartPgBouncer(t, server, mode)
+			ask := func(sql ...string) string {
+				t.Helper()
+				arguments := []string{"-XAtq", "-d", through}
+				for _, one := range sql {
+					arguments = append(arguments, "-c", one)
+				}
+				output, err := server.command("psql", arguments...).CombinedOutput()
+				if err != nil {
+					t.Fatalf("%v: %v\n%s", sql, err, output)
+				}
+				return strings.Join(strings.Fields(string(output)), " ")
+			}
+			first := ask("SHOW work_mem", "SET work_mem = '1MB'")
+			if got := first + " " + ask("SHOW work_mem"); got != kept {
+				t.Errorf("work_mem of two clients: %s, want %s", got, kept)
+			}
+		})
+	}
+}

@@ -327,3 +327,135 @@ func TestOpen_RequiresSSLMode(t *testing.T) {
 		wantWithout(t, err, "sesame")
 	}
 }
+
+// TestCommit_Settings has a trigger record the settings at the commit. If the server ended the wait
+// for a synchronous standby by its timeout, it would report success: only the Store may give up.
+func TestCommit_Settings(t *testing.T) {
+	t.Parallel()
+	for set, want := range map[string]string{"off": "on", "on": "on", "local": "local", "remote_apply": "remote_apply"} {
+		t.Run(set, func(t *testing.T) {
+			admin, schema := newAdmin(t)
+			store := openAt(t, asRole(t, map[string]string{"synchronous_commit": set}), postgres.WithSchema(schema))
+			addTrigger(t, admin, schema, fmt.Sprintf(`
+				INSERT INTO %s.noted VALUES (concat_ws(' ', current_setting('synchronous_commit'), current_setting('statement_timeout')));`, schema))
+			execute(t, admin,
+				fmt.Sprintf(`CREATE TABLE %s.noted (settings text)`, schema),
+				strings.Replace(fmt.Sprintf(onCommit, schema), "INSERT", "INSERT OR UPDATE OR DELETE", 1))
+			rec := create(t, store, record("one"))
+			remove(t, store, update(t, store, rec))
+			imported := record("two")
+			imported.Revision = 7
+			must(t, store.Import(t.Context(), []relayer.Record{imported}))
+			noted := queryOne[string](t, admin, fmt.Sprintf(`SELECT count(*) || ' ' || string_agg(DISTINCT settings, ' ') FROM %s.noted`, schema))
+			if noted != "4 "+want+" 0" {
+				t.Errorf("commits noted: %q, want 4 %s 0", noted, want)
+			}
+		})
+	}
+}
+
+// TestWrite_SettingsAreLocal: connections return to the pool of a host application with
+// its settings.
+func TestWrite_SettingsAreLocal(t *testing.T) {
+	t.Parallel()
+	pool := newPool(t, asRole(t, map[string]string{"synchronous_commit": "off", "lock_timeout": "12s", "statement_timeout": "13s"}))
+	store := openOn(t, pool, newSchema())
+	create(t, store, record("one"))
+	_, _ = store.Create(t.Context(), record("one"))
+	for _, conn := range pool.AcquireAllIdle(t.Context()) {
+		var settings string
+		err := conn.QueryRow(t.Context(), `SELECT string_agg(current_setting(name), ' ' ORDER BY name) FROM unnest($1::text[]) AS name`,
+			[]string{"enable_seqscan", "jit", "lock_timeout", "statement_timeout", "synchronous_commit"}).Scan(&settings)
+		conn.Release()
+		if want := "on on 12s 13s off"; settings != want || err != nil {
+			t.Errorf("settings %q, error %v, want %q", settings, err, want)
+		}
+	}
+}
+
+// TestOpen_Encoding: Open sets what makes IDs and statements readable. A pool of the host
+// with other settings is refused.
+func TestOpen_Encoding(t *testing.T) {
+	t.Parallel()
+	for name, value := range map[string]string{"client_encoding": "LATIN1", "standard_conforming_strings": "off"} {
+		t.Run(name, func(t *testing.T) {
+			role := asRole(t, map[string]string{name: value})
+			for _, mode := range []string{"cache_statement", "exec", "simple_protocol"} {
+				connString := parameter(t, role, "default_query_exec_mode", mode)
+				schema := newSchema()
+				store := openAt(t, connString, schema)
+				made := create(t, store, record(`пароль\'`))
+				if got := get(t, open(t, schema), made.ID); !same(got, made) {
+					t.Errorf("%s: got %+v, want %+v", mode, got, made)
+				}
+				_, err := postgres.New(t.Context(), newPool(t, connString), longTimeouts, newSchema())
+				if err == nil || !strings.Contains(err.Error(), name) || errors.Is(err, relayer.ErrUnavailable) {
+					t.Errorf("%s: New returns the error %v", mode, err)
+				}
+			}
+		})
+	}
+}
+
+// TestOpen_UnsupportedEngine opens sessions whose version() is another engine's.
+func TestOpen_UnsupportedEngine(t *testing.T) {
+	t.Parallel()
+	for version, name := range map[string]string{
+		"CockroachDB CCL v24.3.0 (x86_64-pc-linux-gnu, built 2024/11/18 15:00:00, go1.22.8)":      "CockroachDB",
+		"PostgreSQL 11.2-YB-2.20.0.0-b0 on x86_64-pc-linux-gnu, compiled by clang 16.0.6":         "YugabyteDB",
+		"PostgreSQL 15.12-YB-2025.1.0.0-b0 on x86_64-pc-linux-gnu, compiled by clang 17.0.6":      "YugabyteDB",
+		"PostgreSQL 15.4 on aarch64-unknown-linux-gnu, compiled by gcc (GCC) 9.5.0, 64-bit":       "", // Aurora
+		"PostgreSQL 15.5 on x86_64-pc-linux-gnu, compiled by Debian clang version 12.0.1, 64-bit": "", // AlloyDB
+	} {
+		t.Run(version, func(t *testing.T) {
+			admin := newPool(t, server.ConnString())
+			engine := schemaName()
+			execute(t, admin,
+				`CREATE SCHEMA `+engine,
+				`CREATE FUNCTION `+engine+`.version() RETURNS text LANGUAGE sql AS $$ SELECT `+literal(version)+` $$`)
+			connString := parameter(t, server.ConnString(), "search_path", engine+",pg_catalog")
+			schema := schemaName()
+			store, err := postgres.Open(t.Context(), connString, longTimeouts, postgres.WithSchema(schema))
+			if store != nil {
+				closeAtEnd(t, store)
+			}
+			if name == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), "unsupported database: "+name+" has no advisory locks") {
+				t.Errorf("error %v, want that %s is not supported and why", err, name)
+			}
+			if errors.Is(err, relayer.ErrUnavailable) {
+				t.Errorf("error %v invites a retry", err)
+			}
+			if queryOne[bool](t, admin, `SELECT to_regnamespace($1) IS NOT NULL`, schema) {
+				t.Error("the schema was created")
+			}
+		})
+	}
+}
+
+// TestOpen_DatabaseEncoding: a database that lacks characters is refused, and nothing is created.
+func TestOpen_DatabaseEncoding(t *testing.T) {
+	t.Parallel()
+	admin := newPool(t, server.ConnString())
+	for _, encoding := range []string{"LATIN1", "SQL_ASCII"} {
+		name := schemaName()
+		execute(t, admin, `CREATE DATABASE `+name+` ENCODING '`+encoding+`' LOCALE 'C' TEMPLATE template0`)
+		connString := parameter(t, server.ConnString(), "database", name)
+		pool := newPool(t, parameter(t, connString, "client_encoding", "UTF8"))
+		_, opened := postgres.Open(t.Context(), connString, longTimeouts)
+		_, made := postgres.New(t.Context(), pool, longTimeouts)
+		for call, err := range map[string]error{"Open": opened, "New": made} {
+			if err == nil || errors.Is(err, relayer.ErrUnavailable) || !strings.Contains(err.Error(), "its encoding is "+encoding+" and must be UTF8") {
+				t.Errorf("%s: error %v, want one that says which encoding is needed", call, err)
+			}
+		}
+		if queryOne[bool](t, pool, `SELECT to_regnamespace('relayer') IS NOT NULL`) {
+			t.Error("the schema was created")
+		}
+	}
+}
