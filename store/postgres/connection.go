@@ -33,9 +33,8 @@ type connections struct {
 // waiting calls would connect to all hosts again and again, also to the standby that is about to
 // be promoted.
 type prober struct {
-	lock     chan struct{}             // held by the caller that looks for a primary
-	failure  atomic.Pointer[error]     // why no primary could be reached; nil if one could
-	surveyed atomic.Pointer[time.Time] // when a slow call has last asked all servers
+	lock    chan struct{}         // held by the caller that looks for a primary
+	failure atomic.Pointer[error] // why no primary could be reached; nil if one could
 }
 
 func (p *prober) lastFailure() error {
@@ -109,8 +108,8 @@ func (c *connections) probe(ctx, waiting context.Context, late error) (*pooled, 
 			late = errOtherCluster
 		case errors.Is(err, errNoPrimary):
 			late = errNoPrimary
-		case !mayPass(err):
-			return nil, err
+		case isFault(err) || errors.Is(err, puddle.ErrClosedPool):
+			return nil, err // the server refuses the role or the database: another attempt cannot succeed
 		case waiting.Err() == nil:
 			late = fmt.Errorf("no connection within %v: %w", c.connectTimeout, err)
 		}
@@ -153,13 +152,6 @@ func (c *connections) acquirePrimary(ctx context.Context) (*pooled, error) {
 			return nil, err
 		}
 	}
-}
-
-// mayPass reports whether another attempt to connect may succeed: the server restarts, a
-// failover is not complete, or all of its connections are in use. It returns false if the
-// server refuses the role or the database, and if the pool is closed.
-func mayPass(err error) bool {
-	return !isFault(err) && !errors.Is(err, puddle.ErrClosedPool)
 }
 
 const warnedKey = "github.com/go-relayer/relayer/store/postgres: warned"
