@@ -99,15 +99,11 @@ func Open(ctx context.Context, connString string, options ...Option) (*Store, er
 	if !strings.Contains(connString, "pool_max_conns") {
 		config.MaxConns = max(config.MaxConns, defaultMaxConns)
 	}
-	// The password of a file can change while the Store is open. While the file is rewritten, it
-	// may have none.
-	var password atomic.Value
-	password.Store(config.ConnConfig.Password)
+	// The password of a file can change while the Store is open.
 	config.BeforeConnect = func(_ context.Context, next *pgx.ConnConfig) error {
 		if now, err := pgxpool.ParseConfig(connString); err == nil && now.ConnConfig.Password != "" {
-			password.Store(now.ConnConfig.Password)
+			next.Password = now.ConnConfig.Password
 		}
-		next.Password = password.Load().(string)
 		return nil
 	}
 	// Of several hosts the driver takes the first that passes.
