@@ -165,21 +165,6 @@ func TestServer_PauseAndContinue(t *testing.T) {
 	wait()
 }
 
-// TestServer_WrongOrder covers calls that fail and change nothing.
-func TestServer_WrongOrder(t *testing.T) {
-	t.Parallel()
-	server := Start(t)
-	if server.Restart() == nil {
-		t.Error("Restart of a running server succeeds")
-	}
-	must(t, server.Kill())
-	for name, call := range map[string]func() error{"Kill": server.Kill, "Stop": server.Stop, "Pause": server.Pause, "Continue": server.Continue} {
-		if call() == nil {
-			t.Errorf("%s of a killed server succeeds", name)
-		}
-	}
-}
-
 func TestServer_CloseLeavesNothing(t *testing.T) {
 	t.Parallel()
 	server := Start(t)
@@ -228,23 +213,6 @@ func TestStandby_CommitWaits(t *testing.T) {
 	must(t, primary.Configure("synchronous_standby_names = ''"))
 	want(t, primary, "INSERT INTO kept VALUES (1)", "")
 	want(t, primary, "SELECT count(*) FROM kept", "4")
-}
-
-// TestStandby_WrongOrder covers calls that fail and change nothing.
-func TestStandby_WrongOrder(t *testing.T) {
-	t.Parallel()
-	primary, standby := StartPair(t)
-	if standby.Follow(primary) == nil {
-		t.Error("Follow of a running server succeeds")
-	}
-	if primary.Promote() == nil {
-		t.Error("Promote of a primary succeeds")
-	}
-	must(t, standby.Stop())
-	if standby.Configure("work_mem = '8MB'") == nil {
-		t.Error("Configure of a stopped server succeeds")
-	}
-	want(t, primary, "SELECT 1", "1")
 }
 
 // TestPgBouncer_PoolMode: a setting made outside of a transaction stays with the

@@ -35,10 +35,7 @@ import (
 	"github.com/go-relayer/relayer/store/postgres/internal/process"
 )
 
-var (
-	errRunning    = errors.New("pgserver: the server is running")
-	errNotRunning = errors.New("pgserver: the server is not running")
-)
+var errNotRunning = errors.New("pgserver: the server is not running")
 
 // Server is a PostgreSQL server and its files. All methods are safe for
 // concurrent use and run one at a time.
@@ -246,9 +243,6 @@ func (s *Server) log() string { return filepath.Join(s.directory, "log") }
 func (s *Server) Restart() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.postmaster.Running() {
-		return errRunning
-	}
 	return s.start()
 }
 

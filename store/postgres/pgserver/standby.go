@@ -44,9 +44,6 @@ func StartPair(tb testing.TB, settings ...string) (primary, standby *Server) {
 func (s *Server) Follow(primary *Server) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.postmaster.Running() {
-		return errRunning
-	}
 	s.removeSharedMemory()
 	if err := os.RemoveAll(s.data()); err != nil {
 		return fmt.Errorf("pgserver: %w", err)
