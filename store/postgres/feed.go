@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -90,11 +88,8 @@ func (m mark) position() string { return fmt.Sprintf("%d.%d", m.number, m.at) }
 
 // parseMark parses a position, which can be any text.
 func parseMark(position string) (m mark, ok bool) {
-	number, at, _ := strings.Cut(position, ".")
-	var errs [2]error
-	m.number, errs[0] = strconv.ParseInt(number, 10, 64)
-	m.at, errs[1] = strconv.ParseInt(at, 10, 64)
-	return m, errors.Join(errs[:]...) == nil && m.number >= 0 && m.position() == position
+	_, err := fmt.Sscanf(position, "%d.%d", &m.number, &m.at)
+	return m, err == nil && m.number >= 0 && m.position() == position
 }
 
 // join counts one more watcher, until leave is called.

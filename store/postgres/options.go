@@ -24,12 +24,6 @@ type options struct {
 	historyAge, historyChanges *int64
 }
 
-// The defaults of the options. The retention of a new schema is in schemaSQL.
-const (
-	defaultSchema  = "relayer"
-	defaultTimeout = 5 * time.Second
-)
-
 // schemaName leaves room for a suffix within the 63 bytes of an identifier.
 var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,47}$`)
 
@@ -109,7 +103,7 @@ func WithLogger(logger *slog.Logger) Option {
 }
 
 func collect(given []Option) (options, error) {
-	collected := options{schema: defaultSchema, timeout: defaultTimeout, logger: slog.New(slog.DiscardHandler)}
+	collected := options{schema: "relayer", timeout: 5 * time.Second, logger: slog.New(slog.DiscardHandler)}
 	for _, option := range given {
 		if option.apply == nil {
 			return options{}, errors.New("postgres: option is empty")

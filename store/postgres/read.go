@@ -65,17 +65,15 @@ func (s *Store) readOnce(ctx context.Context, sql string, args []any, use func(p
 }
 
 func onlyRecord(rows pgx.Rows) (relayer.Record, error) {
-	if !rows.Next() {
-		if rows.Err() != nil {
-			return relayer.Record{}, rows.Err()
-		}
-		return relayer.Record{}, relayer.ErrNotFound
+	rec, err := pgx.CollectExactlyOneRow(rows, func(from pgx.CollectableRow) (relayer.Record, error) {
+		var row row
+		err := from.Scan(row.columns()...)
+		return row.record(), err
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = relayer.ErrNotFound
 	}
-	var row row
-	if err := rows.Scan(row.columns()...); err != nil {
-		return relayer.Record{}, err
-	}
-	return row.record(), rows.Err()
+	return rec, err
 }
 
 // scanPage reads the rows of a page. Each has the total and the position, which are read from
