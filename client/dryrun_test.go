@@ -13,7 +13,7 @@ import (
 func TestDryRun(t *testing.T) {
 	m := newManager(t)
 	must(m.Create(t.Context(), evm("a")))(t)
-	before := snapshot(t, m)
+	before := must(m.List(t.Context(), relayer.ListQuery{}))(t).Position
 	runs := map[string]write{
 		"update of nothing": {func(c call) (*relayer.Relayer, error) {
 			return c.Update(c.ctx, "a", func(*relayer.Relayer) error { return nil }, c.options...)
@@ -36,14 +36,9 @@ func TestDryRun(t *testing.T) {
 			}
 		}
 	}
-	if after := snapshot(t, m); after != before {
-		t.Errorf("the relayers are %s, want %s", after, before)
+	if after := must(m.List(t.Context(), relayer.ListQuery{}))(t).Position; after != before {
+		t.Errorf("the position is %s, want %s", after, before)
 	}
-}
-
-func snapshot(t *testing.T, g relayer.Registry) string {
-	t.Helper()
-	return printed(must(allOf(call{Registry: g, ctx: t.Context()}))(t))
 }
 
 // A dry run fails as the write would.

@@ -116,6 +116,14 @@ func createAll(t *testing.T, m *relayer.Manager, count int) (ids []string) {
 	return ids
 }
 
+// revisionsOf returns the revisions of the relayers of a page.
+func revisionsOf(page *relayer.Page) (revisions []uint64) {
+	for _, r := range page.Relayers {
+		revisions = append(revisions, r.Revision)
+	}
+	return revisions
+}
+
 func TestAll_Break(t *testing.T) {
 	m := newManager(t)
 	createAll(t, m, 3)

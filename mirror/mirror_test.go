@@ -538,21 +538,6 @@ func TestMirror_Close(t *testing.T) {
 	})
 }
 
-// A consumer that takes long does not keep the view, or its age, from advancing.
-func TestChanges_CaughtUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		manager := newSource(t, "a").Manager
-		m := open(t, manager, relayer.Selector{})
-		for range m.Changes(t.Context()) {
-			time.Sleep(time.Hour)
-			break
-		}
-		if age := time.Since(m.CaughtUp()); age > 5*time.Second {
-			t.Errorf("the view is %v old", age)
-		}
-	})
-}
-
 // withMonotonic adds a duration to the monotonic clock reading of a time only. Package time
 // does not have such times: they need a machine that is suspended, or whose clock is set.
 func withMonotonic(t time.Time, add time.Duration) time.Time {

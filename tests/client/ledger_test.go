@@ -137,19 +137,6 @@ func testCreates(s *system) {
 	s.proxy.WantEveryFault(s.t)
 }
 
-// testSameID lets all workers create relayers with the same IDs. The signer identifies
-// the worker.
-func testSameID(s *system) {
-	t, l := s.t, newOutcomes()
-	work(s, func(c *client.Client, worker, operation int) {
-		name := fmt.Sprintf("%d-%d", worker, operation)
-		_, err := c.Create(t.Context(), request(fmt.Sprint("id-", operation), name, fmt.Sprint("signer-", worker)))
-		allow(t, "create", err, relayer.ErrExists)
-		l.add(name, err)
-	})
-	l.compare(s, names(s.content()))
-}
-
 // testConditionalPatches lets all workers append to the name of one relayer, so
 // that it lists all patches that took effect.
 func testConditionalPatches(s *system) {
@@ -220,70 +207,4 @@ func testDeletes(s *system) {
 		}
 	}
 	l.compare(s, deleted)
-}
-
-// testUnconditionalPatches changes relayers that have only one writer each. After an
-// unknown outcome a late request may arrive, for which the worker waits.
-func testUnconditionalPatches(s *system) {
-	t := s.t
-	stored := make(map[string]bool)
-	for worker := range workers {
-		id := fmt.Sprint("r", worker)
-		must(s.manager.Create(t.Context(), request(id, id, "signer")))(t)
-		stored[id] = false
-	}
-	s.proxy.Rate.Store(300)
-	c := s.client()
-	for operation := range *operations {
-		id := fmt.Sprint("r", operation%workers)
-		paused := operation/workers%2 == 0
-		change := c.Resume
-		if paused {
-			change = c.Pause
-		}
-		_, err := change(t.Context(), id)
-		allow(t, "patch", err)
-		s.proxy.AwaitLate()
-		current := must(s.manager.Get(t.Context(), id))(t)
-		switch ledger.StepOf(err) {
-		case ledger.Done:
-			stored[id] = paused
-		case ledger.Unknown:
-			stored[id] = current.Paused
-			if !s.isUncertain {
-				t.Errorf("operation %d: %v", operation, err)
-			}
-		}
-		if current.Paused != stored[id] {
-			t.Errorf("operation %d: paused is %t, error %v", operation, current.Paused, err)
-		}
-	}
-}
-
-// testReads lists and gets while requests fail.
-func testReads(s *system) {
-	t := s.t
-	var want []string
-	for i := range 450 {
-		id := fmt.Sprint("r", i)
-		want = append(want, id)
-		must(s.manager.Create(t.Context(), request(id, id, "signer")))(t)
-	}
-	s.proxy.Rate.Store(300)
-	c := s.client()
-	complete := 0
-	for range *operations / 6 {
-		relayers, failed := collect(c)
-		got := names(relayers) // the same as the IDs
-		if failed == nil {
-			complete++
-		}
-		if len(got) > len(want) || !slices.Equal(got, want[:len(got)]) || failed == nil && len(got) != len(want) {
-			t.Errorf("the relayers are %v, error %v", got, failed)
-		}
-		allow(t, "read", failed)
-	}
-	if complete == 0 {
-		t.Error("no list was complete")
-	}
 }

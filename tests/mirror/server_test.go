@@ -32,8 +32,7 @@ type serverTask struct {
 	// Follow is the URL of a server: the child is a view of it then, and no server.
 	Follow string
 
-	HasRateLimit bool // the default one
-	MaxPerPage   int  // 0 is the default
+	MaxPerPage int // 0 is the default
 }
 
 // listening is the event of a server that is ready.
@@ -64,11 +63,7 @@ func serveTask(task serverTask) error {
 	if err != nil {
 		return err
 	}
-	options := []httpapi.Option{httpapi.WithEngineOperations()}
-	if !task.HasRateLimit {
-		options = append(options, httpapi.WithRateLimit(0, 0))
-	}
-	api, err := httpapi.New(manager, tokens, options...)
+	api, err := httpapi.New(manager, tokens, httpapi.WithEngineOperations(), httpapi.WithRateLimit(0, 0))
 	if err != nil {
 		return err
 	}
