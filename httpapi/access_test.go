@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"reflect"
 	"slices"
 	"strings"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/httpapi"
+	"github.com/go-relayer/relayer/keyring"
+	"github.com/go-relayer/relayer/store/memory"
 )
 
 // authorizedRequests has a request for each action.
@@ -268,4 +271,326 @@ func TestAccess(t *testing.T) {
 	s.expect(http.StatusOK, "HEAD", access, "")
 	a.set(failingWith(errors.New("directory broke")))
 	s.expect(http.StatusServiceUnavailable, "GET", access, "")
+}
+
+const (
+	challenge        = "Bearer"
+	challengeInvalid = `Bearer error="invalid_token"`
+)
+
+func TestAuth_Header(t *testing.T) {
+	s := serve(t)
+	for _, scheme := range []string{"Bearer ", "bearer ", "BEARER ", "Bearer   "} {
+		s.expect(http.StatusOK, "GET", collection, "", with("Authorization", scheme+validToken))
+	}
+	for _, c := range []struct {
+		values []string
+		want   string
+	}{
+		{nil, challenge},
+		{[]string{""}, challenge},
+		{[]string{"Bearer"}, challenge},
+		{[]string{"Bearer "}, challenge},
+		{[]string{validToken}, challenge},
+		{[]string{"Basic " + validToken}, challenge},
+		{[]string{"Bearer" + validToken}, challenge},
+		{[]string{"Bearer\t" + validToken}, challenge},
+		{[]string{"Basic x", "Basic y"}, challenge},
+		{[]string{"Bearer " + validToken + "x"}, challengeInvalid},
+		{[]string{"Bearer " + validToken[1:]}, challengeInvalid},
+		{[]string{"Bearer " + strings.ToUpper(validToken)}, challengeInvalid},
+		{[]string{"Bearer " + validToken + " " + validToken}, challengeInvalid},
+		{[]string{"Bearer é"}, challengeInvalid},
+		{[]string{"Bearer " + validToken, "Bearer " + validToken}, challengeInvalid},
+		{[]string{"Bearer " + validToken, "Basic x"}, challengeInvalid},
+		{[]string{"Basic x", "Bearer " + validToken}, challengeInvalid},
+		{[]string{"Bearer " + strings.Repeat("x", 100_000)}, challengeInvalid},
+	} {
+		got := s.do("GET", collection, "", with("Authorization", c.values...))
+		wantFailure(t, got, http.StatusUnauthorized, "Unauthorized")
+		if got.header.Get("WWW-Authenticate") != c.want {
+			t.Errorf("%.60q: WWW-Authenticate is %q, want %q", c.values, got.header.Get("WWW-Authenticate"), c.want)
+		}
+	}
+	s.expect(http.StatusUnauthorized, "GET", collection+"?access_token="+validToken, "", with("Authorization"))
+}
+
+// TestTokens_Rotation replaces tokens: those that are removed move no name to another token.
+func TestTokens_Rotation(t *testing.T) {
+	const first, second, third = "first-0123456789", "second-0123456789", "third-0123456789"
+	for name, c := range map[string]struct {
+		tokens map[string][]string
+		want   map[string]string // the names by token
+	}{
+		"both":     {map[string][]string{"alice": {first, second}, "bob": {third}}, map[string]string{first: "alice", second: "alice", third: "bob"}},
+		"without":  {map[string][]string{"alice": {second}, "bob": {third}}, map[string]string{first: "", second: "alice", third: "bob"}},
+		"last one": {map[string][]string{"bob": {third}}, map[string]string{first: "", second: "", third: "bob", first + second: ""}},
+	} {
+		authenticate := must(httpapi.Tokens(c.tokens))(t)
+		clear(c.tokens) // a copy is in use
+		for token, want := range c.want {
+			r := httptest.NewRequest("GET", collection, nil)
+			r.Header.Set("Authorization", "Bearer "+token)
+			actor, err := authenticate(r)
+			if actor.ID != want || errors.Is(err, httpapi.ErrUnauthorized) != (want == "") {
+				t.Errorf("%s: %s is of %q, want %q: %v", name, token, actor.ID, want, err)
+			}
+		}
+	}
+}
+
+func TestAuthenticator(t *testing.T) {
+	auth := func(r *http.Request) (relayer.Actor, error) {
+		token, ok := httpapi.BearerToken(r)
+		switch {
+		case token == "alice", token == "bob":
+			return relayer.Actor{ID: token}, nil
+		case token == "no-id":
+			return relayer.Actor{RequestID: "x"}, nil
+		case token == "down":
+			return relayer.Actor{}, fmt.Errorf("directory: %w", relayer.ErrUnavailable)
+		case token == "broken":
+			return relayer.Actor{}, errors.New("directory broke")
+		case token == "panic":
+			panic("directory broke")
+		case ok == (token == ""):
+			t.Errorf("BearerToken returned %q, %v", token, ok)
+		}
+		return relayer.Actor{}, fmt.Errorf("no such token: %w", httpapi.ErrUnauthorized)
+	}
+	s := serveAs(t, auth, nil, httpapi.WithRateLimit(0.01, 1))
+	for _, c := range []struct {
+		token string
+		want  int
+	}{
+		{"mallory", 401}, {"mallory", 401}, {"no-id", 503}, {"down", 503}, {"broken", 503}, {"panic", 500}, {"", 401},
+		{"alice", 200}, {"alice", 429}, {"bob", 200}, // each actor has its own rate
+	} {
+		s.expect(c.want, "GET", collection, "", as(c.token))
+	}
+}
+
+func TestTrustHost(t *testing.T) {
+	handler, manager := newAPI(t, httpapi.TrustHost(), httpapi.WithRateLimit(0.01, 1))
+	s := serveHandler(t, manager, recorded(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		handler.ServeHTTP(w, r.WithContext(relayer.WithActor(r.Context(), relayer.Actor{ID: r.Header.Get("X-User")})))
+	})))
+	for _, c := range []struct {
+		user string
+		want int
+	}{{"alice", 200}, {"alice", 429}, {"bob", 200}, {"", 401}, {"", 401}} {
+		s.expect(c.want, "GET", collection, "", with("Authorization"), with("X-User", c.user))
+	}
+}
+
+func TestTokens_Invalid(t *testing.T) {
+	const other = "other-0123456789"
+	for name, byName := range map[string]map[string][]string{
+		"no name":          nil,
+		"no token":         {"alice": {}},
+		"empty name":       {"": {validToken}},
+		"short token":      {"alice": {validToken, "15-bytes-long-x"}},
+		"empty token":      {"alice": {validToken}, "bob": {""}},
+		"token with space": {"alice": {"two words that are long"}},
+		"token not ASCII":  {"alice": {"é-0123456789012345"}},
+		"token twice":      {"alice": {other, other}},
+		"token of two":     {"alice": {other}, "bob": {other}},
+	} {
+		accepts, err := httpapi.Tokens(byName)
+		if err == nil || accepts != nil {
+			t.Errorf("%s: no error", name)
+		} else if strings.Contains(err.Error(), other) {
+			t.Errorf("%s: %v quotes the token", name, err)
+		}
+	}
+}
+
+func TestNew_InvalidArguments(t *testing.T) {
+	manager := managerOn(t, nil)
+	for name, options := range map[string][]httpapi.Option{
+		"client address":     {httpapi.WithClientAddress(nil)},
+		"requests in flight": {httpapi.WithMaxInFlight(0)},
+		"watchers":           {httpapi.WithMaxWatchers(-1)},
+		"request logger":     {httpapi.WithRequestLog(nil)},
+		"authorizer":         {httpapi.WithAuthorizer(nil)},
+		"second authorizer":  {httpapi.WithAuthorizer(scopes), httpapi.WithAuthorizer(scopes)},
+		"zero option":        {{}},
+		"logger":             {httpapi.WithLogger(nil)},
+		"body limit":         {httpapi.WithMaxBodyBytes(0)},
+		"pending bytes":      {httpapi.WithMaxPendingBytes(0)},
+		"rate":               {httpapi.WithRateLimit(0, 1)},
+		"burst":              {httpapi.WithRateLimit(1, 0)},
+	} {
+		if handler, err := httpapi.New(manager, httpapi.TrustHost(), options...); err == nil || handler != nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	if _, err := httpapi.New(nil, httpapi.TrustHost()); err == nil {
+		t.Error("no Manager: no error")
+	}
+	if _, err := httpapi.New(manager, nil); err == nil {
+		t.Error("no Authenticator: no error")
+	}
+}
+
+const (
+	fullURL   = `{"url":"https://user:pw@rpc.example/v2/key?a=b","weight":0.5,"headers":{"X-Key":"header-secret"}}`
+	maskedURL = `{"url":"https://rpc.example/***","weight":0.5,"headers":{"X-Key":"***"}}`
+)
+
+// TestReveal: get, list and stream have the full RPC URLs if the query asks for them, and
+// nothing else differs.
+func TestReveal(t *testing.T) {
+	s := serve(t, httpapi.WithEngineOperations())
+	w := openStream(t, http.DefaultClient, s.url, "?rpc_urls=full")
+	w.wantResync()
+	s.create(minimal(`,"id":"r-1","custom_rpc_urls":[` + fullURL + `,{"url":"wss://b.example"}]`))
+	s.create(minimal(`,"id":"r-2"`))
+	for _, path := range []string{one + "?", collection + "?", collection + "?after=&paused=false&", one + "/history?"} {
+		masked, full := s.do("GET", path, ""), s.do("GET", path+"rpc_urls=full", "")
+		if strings.Contains(path, "history") { // it has no full URL in any form
+			if !strings.Contains(full.body, maskedURL) || strings.Contains(full.body, "/v2/key") {
+				t.Errorf("%s: %s", path, full.body)
+			}
+			continue
+		}
+		if want := strings.Replace(masked.body, maskedURL, fullURL, 1); full.status != http.StatusOK || full.body != want || full.body == masked.body {
+			t.Errorf("%s: %d %s\nwant %s", path, full.status, full.body, want)
+		}
+		if full.header.Get("ETag") != masked.header.Get("ETag") {
+			t.Errorf("%s: the ETag is %s", path, full.header.Get("ETag"))
+		}
+	}
+	if e := w.want("created", "r-1"); !strings.Contains(e.data, fullURL) {
+		t.Errorf("the event is %s", e.data)
+	}
+	w.want("created", "r-2")
+	tag := s.do("GET", one, "").header.Get("ETag")
+	s.expect(http.StatusNotModified, "GET", one+"?rpc_urls=full", "", with("If-None-Match", tag))
+	wantFailure(t, s.do("GET", collection+"/nobody?rpc_urls=full", ""), http.StatusNotFound, "Relayer with ID nobody not found")
+}
+
+// TestReveal_NotEnabled: without the option the parameter is unknown.
+func TestReveal_NotEnabled(t *testing.T) {
+	s := serve(t)
+	s.create(minimal(`,"id":"r-1","custom_rpc_urls":[` + fullURL + `]`))
+	for _, path := range []string{one, collection} {
+		got := s.do("GET", path+"?rpc_urls=full", "")
+		if !strings.Contains(got.body, maskedURL) || !strings.Contains(got.body, `the query parameter \"rpc_urls\" is unknown and was ignored`) {
+			t.Errorf("%s: %d %s", path, got.status, got.body)
+		}
+	}
+	if strings.Contains(s.log.String(), "full RPC URLs") {
+		t.Errorf("the log is %s", s.log)
+	}
+}
+
+// reveals is an authorizer that permits the full URLs of the team payments to engines, and
+// reads of all relayers to everyone.
+func reveals(_ context.Context, access httpapi.Access) (httpapi.Decision, error) {
+	switch {
+	case access.Action != relayer.ActionReveal:
+		return allow()
+	case access.Actor.ID == "engine":
+		return httpapi.Allow(payments), nil
+	default:
+		return refuse()
+	}
+}
+
+// TestReveal_Permission: the permissions of the read and of the full URLs must both hold.
+func TestReveal_Permission(t *testing.T) {
+	s := serveAs(t, anyToken, nil, httpapi.WithEngineOperations(), httpapi.WithAuthorizer(reveals))
+	s.as("reader", "POST", collection, scopedBody("in-1", "payments"))
+	s.as("reader", "POST", collection, scopedBody("out-1", "risk"))
+	for _, path := range []string{collection, collection + "/in-1", collection + "/nobody", changes} {
+		wantFailure(t, s.as("reader", "GET", path+"?rpc_urls=full", ""), http.StatusForbidden, "Forbidden")
+		wantFailure(t, s.as("reader", "GET", path+"?%72pc_urls=%66ull&rpc_urls=x", ""), http.StatusForbidden, "Forbidden")
+	}
+	list := s.as("engine", "GET", collection+"?rpc_urls=full", "")
+	if !strings.Contains(list.body, "in-1-secret") || strings.Contains(list.body, "out-1") || !strings.Contains(list.body, `"total_items":1}`) {
+		t.Errorf("the list is %s", list.body)
+	}
+	wantFailure(t, s.as("engine", "GET", collection+"/out-1?rpc_urls=full", ""), http.StatusNotFound, "Relayer with ID out-1 not found")
+	if got := s.as("engine", "GET", collection+"/out-1", ""); got.status != http.StatusOK || strings.Contains(got.body, "secret") {
+		t.Errorf("without the parameter: %d %s", got.status, got.body)
+	}
+}
+
+// TestReveal_Log: every permitted request for full URLs is logged with its actor, also those
+// for an unknown ID.
+func TestReveal_Log(t *testing.T) {
+	s := serveAs(t, anyToken, nil, httpapi.WithEngineOperations(), httpapi.WithAuthorizer(reveals))
+	s.as("reader", "POST", collection, scopedBody("in-1", "payments"))
+	s.as("reader", "GET", collection, "")
+	for _, c := range []struct{ actor, path, want string }{
+		{"engine", collection + "/in-1", `principal=engine address=127.0.0.1 method=GET route="GET /api/v1/relayers/{relayer_id}" relayer_id=in-1`},
+		{"engine", collection + "/nobody", `relayer_id=nobody`},
+		{"engine", collection + "/path%20secret", `relayer_id=""`},
+		{"engine", collection, `route="GET /api/v1/relayers" relayer_id=""`},
+	} {
+		before := len(s.log.String())
+		s.as(c.actor, "GET", c.path+"?rpc_urls=full", "")
+		line := s.log.String()[before:]
+		if strings.Count(line, "\n") != 1 || !strings.Contains(line, `msg="full RPC URLs requested" request_id=`) || !strings.Contains(line, c.want) {
+			t.Errorf("%s %s logged %q, want %s", c.actor, c.path, line, c.want)
+		}
+	}
+	before := len(s.log.String())
+	openStream(t, http.DefaultClient, s.url, "?rpc_urls=full", as("engine")).wantResync()
+	if line := s.log.String()[before:]; !strings.Contains(line, `principal=engine address=127.0.0.1 method=GET route="GET /api/v1/relayers:watch" relayer_id=""`) {
+		t.Errorf("the stream logged %q", line)
+	}
+}
+
+// unopenable are keys that cannot open what they sealed.
+type unopenable struct{ keyring.Keyring }
+
+func (unopenable) Seal(_ context.Context, plaintext, _ []byte) ([]byte, error) {
+	return append([]byte("sealed"), plaintext...), nil
+}
+
+func (unopenable) Open(context.Context, []byte, []byte) ([]byte, error) {
+	return nil, errors.New("the key of https://keys.example/v2/key is gone")
+}
+
+// TestReveal_Sealed: the URLs of a relayer that cannot be opened are masked, and the response
+// says so. The log has the cause once.
+func TestReveal_Sealed(t *testing.T) {
+	store := memory.New()
+	clear := managerOn(t, store)
+	s := serveManager(t, sealing(t, store, unopenable{}), validTokens, httpapi.WithEngineOperations())
+	w := openStream(t, http.DefaultClient, s.url, "?rpc_urls=full&changes=true")
+	w.wantResync()
+	s.create(minimal(`,"id":"r-1","custom_rpc_urls":[` + fullURL + `]`))
+	request := relayer.CreateRequest{
+		ID: "r-2", Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s",
+		CustomRPCURLs: []relayer.RPCConfig{{URL: "https://rpc.example/v2/key"}},
+	}
+	must(clear.Create(t.Context(), request))(t)
+	const sealed = `"sealed":["r-1"]`
+	if e := w.want("created", "r-1"); !strings.Contains(e.data, maskedURL) || !strings.Contains(e.data, ","+sealed+",") {
+		t.Errorf("the event is %s", e.data)
+	}
+	if log := s.log.String(); !strings.Contains(log, "RPC URLs cannot be opened") { // by the stream, and no other request
+		t.Errorf("the log is %s", log)
+	}
+	for _, path := range []string{one, collection, collection + "?after="} {
+		got := s.do("GET", withParameter(path, "rpc_urls=full"), "")
+		if got.status != http.StatusOK || !strings.Contains(got.body, maskedURL) || strings.Count(got.body, sealed) != 1 {
+			t.Errorf("%s: %d %s", path, got.status, got.body)
+		}
+	}
+	if e := w.want("created", "r-2"); strings.Contains(e.data, `"sealed"`) || !strings.Contains(e.data, "https://rpc.example/v2/key") {
+		t.Errorf("the event is %s", e.data)
+	}
+	for _, path := range []string{collection + "/r-2?rpc_urls=full", one} {
+		if got := s.do("GET", path, ""); strings.Contains(got.body, `"sealed"`) {
+			t.Errorf("%s: %s", path, got.body)
+		}
+	}
+	log := s.log.String()
+	if strings.Count(log, "RPC URLs cannot be opened") != 1 || !strings.Contains(log, "the key of https://keys.example/*** is gone") {
+		t.Errorf("the log is %s", log)
+	}
 }

@@ -1,15 +1,21 @@
 package httpapi_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/httpapi"
+	"github.com/go-relayer/relayer/keyring"
 	"github.com/go-relayer/relayer/store/memory"
+	"github.com/go-relayer/relayer/store/sealed"
 )
 
 const one = collection + "/r-1"
@@ -139,4 +145,273 @@ func TestWrite_Contention(t *testing.T) {
 			}
 		}
 	})
+}
+
+// serveEngine starts a registry with engine operations and the relayer r-1.
+func serveEngine(t *testing.T) *service {
+	t.Helper()
+	s := serve(t, httpapi.WithEngineOperations())
+	s.create(minimal(`,"id":"r-1","custom_rpc_urls":[{"url":"https://user:pw@rpc.example/v2/key?a=b","weight":0.5},{"url":"wss://b.example"}]`))
+	return s
+}
+
+func TestEngine_DisableEnable(t *testing.T) {
+	s := serveEngine(t)
+	const path = one + "/disabled_reason"
+	first := s.do("GET", one, "").header.Get("ETag")
+	got := s.do("PUT", path, `{"type":"NonceSyncFailed","details":"Post \"https://user:pw@rpc.example/v2/key?a=b\": refused"}`, with("If-Match", first))
+	const reason = `"disabled_reason":{"type":"NonceSyncFailed","details":"Post \"https://rpc.example/***\": refused"}`
+	if got.status != http.StatusOK || !strings.Contains(got.body, reason) || !strings.Contains(got.body, `"system_disabled":true`) {
+		t.Errorf("disable returned %d %s", got.status, got.body)
+	}
+	if read := s.do("GET", one, ""); read.body != got.body || read.header.Get("ETag") != got.header.Get("ETag") {
+		t.Errorf("disable returned %s, and get %s", got.body, read.body)
+	}
+	wantFailure(t, s.do("PUT", path, `{"type":"x"}`, with("If-Match", first)), http.StatusPreconditionFailed, "Precondition Failed")
+	if got := s.do("PUT", path, `{"type":"x","details":null}`); !strings.Contains(got.body, `"disabled_reason":{"type":"x","details":""}`) {
+		t.Errorf("a second reason: %d %s", got.status, got.body)
+	}
+	wantFailure(t, s.do("DELETE", path, "", with("If-Match", first)), http.StatusPreconditionFailed, "Precondition Failed")
+	enabled := s.do("DELETE", path, "")
+	if enabled.status != http.StatusOK || !strings.Contains(enabled.body, `"system_disabled":false`) || strings.Contains(enabled.body, "reason") || strings.Contains(enabled.body, `"change"`) {
+		t.Errorf("enable returned %d %s", enabled.status, enabled.body)
+	}
+	if again := s.do("DELETE", path, ""); again.text("") != enabled.text("") {
+		t.Errorf("a repetition returned %s", again.text(""))
+	}
+	for _, method := range []string{"PUT", "DELETE"} {
+		got := s.do(method, collection+"/nobody/disabled_reason", `{"type":"x"}`)
+		wantFailure(t, got, http.StatusNotFound, "Relayer with ID nobody not found")
+	}
+}
+
+func TestEngine_InvalidReason(t *testing.T) {
+	s := serveEngine(t)
+	defer s.unchanged()()
+	for body, problem := range map[string]relayer.FieldError{
+		``:                           {Message: "the body must be a JSON object, not empty"},
+		`[]`:                         {Message: "the body must be a JSON object"},
+		`{"details":"x"}`:            {Field: "type", Message: "is required"},
+		`{"type":""}`:                {Field: "type", Message: "must not be empty"},
+		`{"type":null}`:              {Field: "type", Message: "is required and must not be null"},
+		`{"type":"x","details":[]}`:  {Field: "details", Message: "must be a string"},
+		`{"type":"x","type":"y"}`:    {Field: "type", Message: "must not be given more than once"},
+		`{"type":"x","Details":"y"}`: {Field: "Details", Message: `is not a known field, did you mean "details"?`},
+		`{"type":"` + strings.Repeat("x", 257) + `"}`:        {Field: "type", Message: "must be at most 256 bytes"},
+		`{"type":"x"` + strings.Repeat(`,"y":1`, 1001) + `}`: {Message: "only the first 1000 problems are listed"},
+	} {
+		wantProblem(t, s.do("PUT", one+"/disabled_reason", body), problem.Field, problem.Message)
+	}
+}
+
+// TestEngine_NotEnabled: without the option the paths are unknown, whether or not the relayer
+// exists.
+func TestEngine_NotEnabled(t *testing.T) {
+	s := serve(t)
+	s.create(minimal(`,"id":"r-1"`))
+	for _, path := range []string{one + "/disabled_reason", collection + "/nobody/disabled_reason"} {
+		for _, method := range []string{"GET", "PUT", "DELETE", "POST"} {
+			wantFailure(t, s.do(method, path, `{"type":"x"}`), http.StatusNotFound, "Not Found")
+		}
+		s.expect(http.StatusNotFound, "HEAD", path, "")
+	}
+}
+
+const dryRun = "?dry_run=true"
+
+// TestDryRun: the response is that of the write, and nothing is stored. That of a create is 200 without
+// a Location.
+func TestDryRun(t *testing.T) {
+	refused := errors.New("")
+	admit := func(_ context.Context, o relayer.Operation, old, _ *relayer.Relayer) error {
+		if o.Action == relayer.ActionDelete && old.Name == "pending" {
+			return relayer.Refuse("transactions are pending")
+		}
+		if o.Action == relayer.ActionDelete && old.Name == "broken" {
+			return refused
+		}
+		return nil
+	}
+	for _, c := range []struct {
+		name, method, body string
+		header             header
+		want               int
+	}{
+		{"n", "PATCH", `{"name":"m"}`, with("X"), 200},
+		{"n", "PATCH", `{"paused":true}`, with("X"), 200},
+		{"n", "PATCH", `{}`, with("X"), 200},
+		{"n", "PATCH", `{"name":""}`, with("X"), 400},
+		{"n", "PATCH", `{"name":"m"}`, with("If-Match", `"0"`), 412},
+		{"n", "PUT", `{"type":"x"}`, with("X"), 200},
+		{"n", "DELETE", "", with("X"), 200},
+		{"n", "DELETE", "", with("If-Match", `"0"`), 412},
+		{"pending", "DELETE", "", with("X"), 400},
+		{"broken", "DELETE", "", with("X"), 500},
+		{"n", "POST", minimal(`,"id":"r-2","custom_rpc_urls":[{"url":"https://rpc.example/v2/key"}]`), with("X"), 200},
+		{"n", "POST", minimal(`,"policies":{"gas_price_cap":-1}`), with("X"), 400},
+		{"n", "POST", minimal(`,"id":"r-1"`), with("X"), 409},
+		{"n", "POST", minimal(`,"notification_id":"` + strings.Repeat("x", 1<<20) + `"`), with("X"), 413},
+		{"n", "POST", minimal(""), with("Content-Type", "text/plain"), 415},
+	} {
+		path := map[string]string{"POST": collection, "PUT": one + "/disabled_reason", "PATCH": one, "DELETE": one}[c.method]
+		s := serveAs(t, validTokens, []relayer.Option{relayer.WithAdmission(admit)}, httpapi.WithEngineOperations())
+		s.create(strings.Replace(minimal(`,"id":"r-1"`), `"name":"n"`, `"name":"`+c.name+`"`, 1))
+		check, tag := s.unchanged(), s.do("GET", one, "").header.Get("ETag")
+		send := func(query string) reply {
+			got := s.do(c.method, path+query, c.body, c.header)
+			if got.status == http.StatusCreated && query == "?dry_run=false" {
+				got.header.Del("Location")
+				got.status = http.StatusOK
+			}
+			if got.status != c.want {
+				t.Errorf("%s %s%s returned %d, want %d: %s", c.method, c.body, query, got.status, c.want, got.body)
+			}
+			return got
+		}
+		dry := send("?dry_run=true")
+		check()
+		if c.method == "PATCH" && c.want == 200 && dry.header.Get("ETag") != tag {
+			t.Errorf("%s: the ETag is %s, want the current %s", c.body, dry.header.Get("ETag"), tag)
+		}
+		real := send("?dry_run=false")
+		if c.name == "pending" {
+			wantProblem(t, real, "", "transactions are pending")
+		}
+		if c.want >= 400 {
+			check()
+		}
+		dry.header.Del("ETag")
+		real.header.Del("ETag")
+		if dry.text("") != real.text("") {
+			t.Errorf("%s %s: the dry run returned\n%s\nthe change\n%s", c.method, c.body, dry.text(""), real.text(""))
+		}
+	}
+}
+
+// numbering are keys whose results differ each time, as those of a cipher with a nonce.
+type numbering struct {
+	keyring.Keyring
+	seals byte
+}
+
+func (n *numbering) Seal(_ context.Context, private, _ []byte) ([]byte, error) {
+	n.seals++
+	return append([]byte{n.seals}, private...), nil
+}
+
+func (*numbering) Open(_ context.Context, text, _ []byte) ([]byte, error) { return text[1:], nil }
+
+// sealing returns a Manager on a store with these keys.
+func sealing(t *testing.T, db relayer.Store, keys sealed.Keys) *relayer.Manager {
+	t.Helper()
+	return managerOn(t, must(sealed.New(db, keys))(t))
+}
+
+// TestDryRun_Changed: a dry run says what would change, also in the hidden part of an RPC URL,
+// sealed or not.
+func TestDryRun_Changed(t *testing.T) {
+	for name, manager := range map[string]*relayer.Manager{"clear": managerOn(t, nil), "sealed": sealing(t, memory.New(), new(numbering))} {
+		t.Run(name, func(t *testing.T) {
+			s := serveManager(t, manager, validTokens, httpapi.WithEngineOperations())
+			s.create(minimal(`,"id":"r-1","custom_rpc_urls":[{"url":"https://rpc.example/v2/old"}],"labels":{"team":"a"}`))
+			defer s.unchanged()()
+			for _, c := range []struct{ method, path, body, want string }{
+				{"PATCH", one, `{}`, `[]`},
+				{"PATCH", one, `{"name":"n"}`, `[]`},
+				{"PATCH", one, `{"name":"m","labels":{"team":null,"x":"y"}}`, `["labels.team","labels.x","name"]`},
+				{"PATCH", one, `{"paused":false}`, `[]`},
+				{"PATCH", one, `{"paused":true}`, `["paused"]`},
+				{"PATCH", one, `{"custom_rpc_urls":[{"url":"https://rpc.example/v2/old"}]}`, `[]`},
+				{"PATCH", one, `{"custom_rpc_urls":[{"url":"https://rpc.example/v2/new"}]}`, `["custom_rpc_urls"]`},
+				{"PATCH", one, `{"custom_rpc_urls":[{"url":"https://rpc.example/v2/old","weight":1}]}`, `["custom_rpc_urls"]`},
+				{"PUT", one + "/disabled_reason", `{"type":"x"}`, `["disabled_reason.details","disabled_reason.type","system_disabled"]`},
+				{"DELETE", one + "/disabled_reason", "", `[]`},
+				{"POST", collection, minimal(""), `["address","id","name","network","network_type","paused","policies","signer_id","system_disabled"]`},
+				{"DELETE", one, "", `["address","custom_rpc_urls","id","labels.team","name","network","network_type","paused","policies","signer_id","system_disabled"]`},
+			} {
+				got := s.do(c.method, c.path+dryRun+"&changes=true", c.body)
+				if want := `,"change":{"changed":` + c.want + `}}`; got.status != http.StatusOK || !strings.HasSuffix(got.body, want) || got.header.Get("Location") != "" {
+					t.Errorf("%s %s %s returned %d %s, want %s", c.method, c.path, c.body, got.status, got.body, want)
+				}
+				if got := s.do(c.method, c.path+dryRun, c.body); strings.Contains(got.body, `"change"`) {
+					t.Errorf("%s %s without changes=true returned %s", c.method, c.path, got.body)
+				}
+			}
+		})
+	}
+}
+
+// waitingStore is a store that does not respond before the context is done.
+type waitingStore struct{ relayer.Store }
+
+func (waitingStore) List(ctx context.Context, _ relayer.StoreQuery) (relayer.Listing, error) {
+	<-ctx.Done()
+	return relayer.Listing{}, ctx.Err()
+}
+
+// TestContext_Ended: an operation ends with the context of the request, whether the host
+// has set a deadline or the client is gone, and its error is logged at level debug.
+func TestContext_Ended(t *testing.T) {
+	type key struct{}
+	auth := func(r *http.Request) (relayer.Actor, error) {
+		if r.Context().Value(key{}) != "value" {
+			return relayer.Actor{}, httpapi.ErrUnauthorized
+		}
+		return relayer.Actor{ID: "alice"}, nil
+	}
+	for _, name := range []string{"deadline", "gone client"} {
+		synctest.Test(t, func(t *testing.T) {
+			var log bytes.Buffer
+			handler := apiOn(t, managerOn(t, waitingStore{memory.New()}), auth, httpapi.WithLogger(newLogger(&log)))
+			ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "value"))
+			if name == "deadline" {
+				ctx, cancel = context.WithTimeout(ctx, time.Second)
+			} else {
+				time.AfterFunc(time.Second, cancel)
+			}
+			defer cancel()
+			begin := time.Now()
+			got := serveHTTP(ctx, handler, "GET", collection, "")
+			if took := time.Since(begin); got.Code != http.StatusServiceUnavailable || took != time.Second {
+				t.Errorf("%s: returned %d after %v", name, got.Code, took)
+			}
+			if !strings.Contains(log.String(), `level=DEBUG msg="request failed"`) {
+				t.Errorf("%s: log %q", name, log.String())
+			}
+		})
+	}
+}
+
+// TestWrite_OutcomeUnknown: a write that may have taken effect is not reported as 503,
+// which promises no effect, even if the context of the request is done.
+func TestWrite_OutcomeUnknown(t *testing.T) {
+	for _, deadline := range []time.Duration{time.Second, time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			manager := managerOn(t, lossyStore{memory.New()})
+			ctx, cancel := context.WithTimeout(t.Context(), deadline)
+			defer cancel()
+			got := serveHTTP(ctx, apiOn(t, manager, validTokens), "POST", collection, minimal(`,"id":"r-1"`))
+			if got.Code != http.StatusInternalServerError {
+				t.Errorf("a create with a deadline of %v returned %d, want 500", deadline, got.Code)
+			}
+			if _, err := manager.Get(t.Context(), "r-1"); err != nil {
+				t.Errorf("the create had no effect: %v", err)
+			}
+		})
+	}
+}
+
+// lossyStore stores, and does not learn the outcome within a minute.
+type lossyStore struct{ relayer.Store }
+
+func (s lossyStore) Create(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
+	rec, err := s.Store.Create(ctx, rec)
+	if err != nil {
+		return rec, err
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(time.Minute):
+	}
+	return rec, relayer.ErrOutcomeUnknown
 }
