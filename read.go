@@ -26,7 +26,7 @@ func get[T any](ctx context.Context, m *Manager, action Action, id string, form 
 		if err != nil {
 			return *new(T), err
 		}
-		return form(ctx, m.shown(rec))
+		return form(ctx, rec)
 	})
 }
 
@@ -149,7 +149,7 @@ func list[T any](ctx context.Context, m *Manager, action Action, query ListQuery
 		page.Pagination, page.Position = pagination, listing.Position
 		items := make([]T, 0, len(listing.Records))
 		for _, rec := range listing.Records {
-			item, err := form(ctx, m.shown(rec))
+			item, err := form(ctx, rec)
 			if err != nil {
 				return nil, err
 			}
@@ -208,7 +208,7 @@ func (m *Manager) All(ctx context.Context, selector Selector) iter.Seq2[*Relayer
 		for rec, err := range m.allRecords(ctx, selector) {
 			var r *Relayer
 			if err == nil {
-				r, err = m.relayerOf(ctx, m.shown(rec))
+				r, err = m.relayerOf(ctx, rec)
 				err = operationError(ActionList, "", err)
 			}
 			if !yield(r, err) {

@@ -409,23 +409,6 @@ func shortPaths(paths []string) []string {
 	return slices.Compact(members)
 }
 
-// carried returns what the note of a later change has of the change that paused a relayer. Its Changed
-// then has the fields that were changed since the pause and by which a view can select.
-func carried(by *ChangeInfo, changed []string) *ChangeInfo {
-	if by == nil {
-		return nil
-	}
-	for _, path := range changed {
-		member, _, _ := strings.Cut(path, ".")
-		if _, problem := selectorKeyNamed(member); problem == "" || member == "labels" {
-			by.Changed = append(by.Changed, path)
-		}
-	}
-	slices.Sort(by.Changed)
-	by.Changed = shortPaths(slices.Compact(by.Changed))
-	return by
-}
-
 // noteOf encodes what is known of a change. A note that escapes make too long loses the paths and
 // the reason of the pause.
 func noteOf(info ChangeInfo) []byte {
@@ -445,9 +428,6 @@ func noteOf(info ChangeInfo) []byte {
 // if the note is not one of this package.
 func changeInfoOf(rec Record) ChangeInfo {
 	info := noteInfo(rec.Note)
-	if info.PausedBy != nil {
-		info.PausedBy.Changed = nil
-	}
 	if isDryRun := info.Time.IsZero() && info.Changed != nil; !isDryRun {
 		info.Revision = rec.Revision
 	}

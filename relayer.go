@@ -196,9 +196,7 @@ type ChangeInfo struct {
 
 	// PausedBy is the change that paused the relayer, without Action and Changed. Later changes
 	// do not replace it. The create of a paused relayer counts as a pause. It is nil if the
-	// relayer is not paused, if that change is unknown, and in a history. A view
-	// ([Manager.Within]) does not have it if a later change may have moved the relayer into the
-	// view.
+	// relayer is not paused, if that change is unknown, and in a history.
 	PausedBy *ChangeInfo `json:"paused_by,omitempty"`
 }
 

@@ -36,32 +36,17 @@ func within(store Store, selector Selector, isScope bool) Store {
 // withoutMove removes what a change changed from its note if the change may have moved the record
 // into the selection: the paths would show which fields the record had before.
 func (s Selector) withoutMove(note []byte) []byte {
-	isNamed := func(t selectorTerm) bool { return bytes.Contains(note, []byte(t.member())) }
-	if slices.ContainsFunc(s.terms, isNamed) && s.mayMove(noteInfo(note).Changed) {
+	mayMove := func(t selectorTerm) bool {
+		if !bytes.Contains(note, []byte(t.member())) {
+			return false // faster than to decode every note
+		}
+		paths := noteInfo(note).Changed
+		return slices.Contains(paths, t.field()) || slices.Contains(paths, t.member())
+	}
+	if slices.ContainsFunc(s.terms, mayMove) {
 		return withoutPaths(note)
 	}
 	return note
-}
-
-// mayMove reports whether a change of the fields may move a record into the selection.
-func (s Selector) mayMove(paths []string) bool {
-	return slices.ContainsFunc(s.terms, func(t selectorTerm) bool {
-		return slices.Contains(paths, t.field()) || slices.Contains(paths, t.member())
-	})
-}
-
-// shown returns a record without the change that paused the relayer if a later one may have moved
-// it into the view: the history of the view does not have that change.
-func (m *Manager) shown(rec Record) Record {
-	v, isView := m.store.(view)
-	if !isView || !bytes.Contains(rec.Note, []byte(`"paused_by"`)) {
-		return rec
-	}
-	if info := noteInfo(rec.Note); info.PausedBy != nil && v.scope.mayMove(info.PausedBy.Changed) {
-		info.PausedBy = nil
-		rec.Note = noteOf(info)
-	}
-	return rec
 }
 
 // Get returns [ErrNotFound] for a damaged record, which may be outside of the view.

@@ -95,7 +95,6 @@ func watch(ctx context.Context, m *Manager, query WatchQuery, complete func(Reco
 			switch {
 			case err != nil:
 			case c.Kind != ChangeHeartbeat:
-				c.Record = m.shown(c.Record)
 				err = complete(c, &change)
 			case !query.Heartbeats:
 				continue

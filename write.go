@@ -322,7 +322,7 @@ func write[T any](ctx context.Context, m *Manager, action Action, id string, opt
 		if err != nil {
 			return result, err
 		}
-		return form(ctx, m.shown(rec))
+		return form(ctx, rec)
 	})
 }
 
@@ -450,7 +450,7 @@ func (w *writeCall) note(ctx context.Context, old, rec Record, paths []string) [
 	}
 	switch {
 	case isPaused(rec) && isPaused(old):
-		info.PausedBy = carried(noteInfo(old.Note).PausedBy, paths)
+		info.PausedBy = noteInfo(old.Note).PausedBy
 	case isPaused(rec):
 		info.PausedBy = &ChangeInfo{Time: info.Time, Actor: info.Actor, Reason: info.Reason, RequestID: info.RequestID}
 	}

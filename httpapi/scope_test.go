@@ -225,46 +225,6 @@ func TestScope_MovedIn(t *testing.T) {
 	}
 }
 
-// TestScope_PausedBy: a caller with a scope does not see who paused a relayer before it was moved
-// into the scope, also not by a write of its own. Other changes do not hide it.
-func TestScope_PausedBy(t *testing.T) {
-	s := serveScoped(t, true)
-	w := openStream(t, http.DefaultClient, s.url, "?changes=true", with("Authorization", "Bearer "+teamWriter))
-	w.wantResync()
-	do := func(caller, method, path, body string, isShown bool) {
-		t.Helper()
-		got := s.as(caller, method, path, body, with("X-Change-Reason", "incident 42"))
-		if got.status != http.StatusOK || strings.Contains(got.body, `"paused_by":`) != isShown {
-			t.Errorf("%s %s of %s: %d %s, with paused_by: %t", method, path, caller, got.status, got.body, isShown)
-		}
-	}
-	all := func(caller string, isShown bool) {
-		t.Helper()
-		do(caller, "GET", collection+"/out-1?changes=true", "", isShown)
-		do(caller, "GET", collection+"?changes=true&id=out-1", "", isShown)
-	}
-	one := collection + "/out-1?changes=true"
-	do(writer, "PATCH", one, `{"paused":true}`, true)
-	do(writer, "PATCH", one, `{"labels":{"team":"payments"}}`, true)
-	all(teamWriter, false)
-	do(teamWriter, "PATCH", one, `{}`, false)
-	do(teamWriter, "PATCH", one, `{"name":"new"}`, false)
-	all(teamWriter, false)
-	all(writer, true)
-	for _, kind := range []string{"created", "updated"} {
-		if e := w.want(kind, "out-1"); !strings.Contains(e.data, `"change":{`) || strings.Contains(e.data, "paused_by") {
-			t.Errorf("the event is %s", e.data)
-		}
-	}
-	do(writer, "PATCH", one, `{"paused":false}`, false)
-	do(teamWriter, "PATCH", one, `{"paused":true}`, true)
-	do(writer, "PATCH", one, `{"name":"newer","labels":{"owner":"ci"}}`, true)
-	all(teamWriter, true)
-	if got := s.as(writer, "GET", one, ""); strings.Count(got.body, `"changed":`) != 1 {
-		t.Errorf("paused_by has the paths that were changed since: %s", got.body)
-	}
-}
-
 // slowHistory is a store that takes a time for each change that it reads.
 type slowHistory struct{ relayer.Store }
 
