@@ -255,19 +255,3 @@ func (m *Manager) allRecords(ctx context.Context, selector Selector) iter.Seq2[R
 		}
 	}
 }
-
-// newest returns the sequence number of the last relayer of the view, or a later one.
-func (m *Manager) newest(ctx context.Context) (uint64, error) {
-	all, err := m.store.List(ctx, StoreQuery{})
-	if err != nil {
-		return 0, err
-	}
-	last, err := m.store.List(ctx, StoreQuery{Offset: max(0, all.Total-1), Limit: 1})
-	if corrupt, isDamaged := errors.AsType[*CorruptError](err); isDamaged {
-		return corrupt.Sequence, nil
-	}
-	if err != nil || len(last.Records) == 0 { // others were deleted meanwhile
-		return math.MaxUint64, err
-	}
-	return last.Records[0].Sequence, nil
-}

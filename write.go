@@ -124,7 +124,8 @@ type BulkResult struct {
 // PauseAll pauses every relayer that the selector selects. [Manager.ResumeAll] with [PausedBy]
 // undoes exactly that. Each is a change of its own, like [Manager.Pause], with the same [Reason] and
 // request ID: that of the [Actor], or a generated one. A relayer that is created, deleted, or moved
-// into or out of the selection meanwhile may be paused or not. Other writes go on meanwhile.
+// into or out of the selection meanwhile may be paused or not. Other writes go on meanwhile;
+// PauseAll ends when it has read the last relayer.
 //
 // The zero Selector is a [*ValidationError] unless [AllRelayers] is given. [IfRevision] always is.
 // A relayer that cannot be changed is in [BulkResult.Failed], and the others are changed. If the
@@ -192,14 +193,8 @@ func (m *Manager) setAll(ctx context.Context, action Action, selector Selector, 
 	return b.result, operationError(action, "", b.err)
 }
 
-// run changes the selected relayers, except those that are created meanwhile: others may create
-// relayers faster than it changes them.
+// run changes the selected relayers.
 func (b *bulk) run(ctx context.Context) {
-	newest, err := b.newest(ctx)
-	if err != nil {
-		b.err = err
-		return
-	}
 	var writes sync.WaitGroup
 	defer writes.Wait()
 	slots := make(chan struct{}, bulkWrites)
@@ -207,7 +202,7 @@ func (b *bulk) run(ctx context.Context) {
 		b.mu.Lock()
 		isOver := b.err != nil
 		b.mu.Unlock()
-		if isOver || rec.Sequence > newest {
+		if isOver {
 			return
 		}
 		if err != nil || !b.isToChange(rec) {
