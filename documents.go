@@ -79,12 +79,12 @@ func (d Documents) Patch(ctx context.Context, id string, patch []byte, options .
 
 // Disable is [Manager.Disable] without decoding.
 func (d Documents) Disable(ctx context.Context, id string, reason DisabledReason, options ...WriteOption) (Document, error) {
-	return write(ctx, d.manager, ActionDisable, id, options, writtenDocument, d.manager.setDisabled(reason))
+	return write(ctx, d.manager, ActionDisable, id, options, writtenDocument, setDisabled(reason))
 }
 
 // Enable is [Manager.Enable] without decoding.
 func (d Documents) Enable(ctx context.Context, id string, options ...WriteOption) (Document, error) {
-	return write(ctx, d.manager, ActionEnable, id, options, writtenDocument, d.manager.setEnabled())
+	return write(ctx, d.manager, ActionEnable, id, options, writtenDocument, setEnabled())
 }
 
 // Delete is [Manager.Delete], and returns the relayer as it was. A damaged one has no JSON.

@@ -103,8 +103,9 @@ func WithMaxRelayerSize(bytes int) Option {
 // with the relayer. Create returns a problem of signer_id if another relayer uses the
 // signer. A delete frees it.
 //
-// It is off by default. A relayer that was stored without it has no claim. The next change of the
-// relayer sets it, unless another relayer has it by then.
+// It is off by default. A relayer that was stored without it has no claim. The next update or patch
+// of the relayer sets it, unless another relayer has it by then. Pause, resume, disable and enable
+// do not.
 func WithExclusiveSigners() Option {
 	return Option{set: func(s *settings) { s.exclusiveSigners = true }}
 }

@@ -89,7 +89,7 @@ func TestExclusiveSigners_SharedBefore(t *testing.T) {
 		t.Errorf("creating a third: %v", err)
 	}
 	mustSucceed(t, strict.Delete(t.Context(), "first"))
-	must(strict.Resume(t.Context(), "second"))(t)
+	must(strict.Patch(t.Context(), "second", []byte(`{"name":"n"}`)))(t)
 	if _, err := strict.Create(t.Context(), minimal("third")); !errors.Is(err, relayer.ErrInvalid) {
 		t.Errorf("creating a third after the second has claimed the signer: %v", err)
 	}

@@ -83,18 +83,6 @@ func signerClaim(r *Relayer) string {
 	return "signer-" + hex.EncodeToString(digest.Sum(nil))
 }
 
-// claimOfDocument returns the claim of the signer of a relayer that was stored before
-// signers were exclusive.
-func claimOfDocument(document []byte) (string, error) {
-	var r struct {
-		Network     string      `json:"network"`
-		NetworkType NetworkType `json:"network_type"`
-		SignerID    string      `json:"signer_id"`
-	}
-	err := json.Unmarshal(document, &r)
-	return signerClaim(&Relayer{Network: r.Network, NetworkType: r.NetworkType, SignerID: r.SignerID}), err
-}
-
 // isObject reports whether a stored document is a JSON object.
 func isObject(document []byte) bool {
 	return bytes.HasPrefix(bytes.TrimSpace(document), []byte("{")) && json.Valid(document)

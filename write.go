@@ -65,26 +65,26 @@ func (m *Manager) Patch(ctx context.Context, id string, patch []byte, options ..
 // Pause sets Paused. If it is set already, nothing changes. Errors are those of
 // [Manager.Update].
 func (m *Manager) Pause(ctx context.Context, id string, options ...WriteOption) (*Relayer, error) {
-	return write(ctx, m, ActionPause, id, options, m.writtenRelayerOf, m.setPaused(true))
+	return write(ctx, m, ActionPause, id, options, m.writtenRelayerOf, setPaused(true))
 }
 
 // Resume resets Paused. If it is not set, nothing changes. Errors are those of
 // [Manager.Update].
 func (m *Manager) Resume(ctx context.Context, id string, options ...WriteOption) (*Relayer, error) {
-	return write(ctx, m, ActionResume, id, options, m.writtenRelayerOf, m.setPaused(false))
+	return write(ctx, m, ActionResume, id, options, m.writtenRelayerOf, setPaused(false))
 }
 
 // Disable sets SystemDisabled and replaces DisabledReason by reason, whose Type is
 // required. It accepts any Details: more than 16 KiB are cut off, and what is not UTF-8 or
 // is NUL is replaced by U+FFFD. Errors are those of [Manager.Update].
 func (m *Manager) Disable(ctx context.Context, id string, reason DisabledReason, options ...WriteOption) (*Relayer, error) {
-	return write(ctx, m, ActionDisable, id, options, m.writtenRelayerOf, m.setDisabled(reason))
+	return write(ctx, m, ActionDisable, id, options, m.writtenRelayerOf, setDisabled(reason))
 }
 
 // Enable resets SystemDisabled and removes DisabledReason. If the relayer is not
 // disabled, nothing changes. Errors are those of [Manager.Update].
 func (m *Manager) Enable(ctx context.Context, id string, options ...WriteOption) (*Relayer, error) {
-	return write(ctx, m, ActionEnable, id, options, m.writtenRelayerOf, m.setEnabled())
+	return write(ctx, m, ActionEnable, id, options, m.writtenRelayerOf, setEnabled())
 }
 
 // Delete removes the relayer. It returns [ErrNotFound], the error of an admission (see
@@ -246,7 +246,7 @@ func (b *bulk) isChanged(rec Record) bool {
 func (b *bulk) change(ctx context.Context, id string) (before Record, err error) {
 	before.ID = id
 	settings := WriteOption{set: func(s *WriteSettings) { s.DryRun, s.Reason = b.settings.DryRun, b.settings.Reason }}
-	set := b.setPaused(b.action == ActionPause)
+	set := setPaused(b.action == ActionPause)
 	edit := func(ctx context.Context, current Record) (Record, error) {
 		if before = current; !b.selector.selects(current) || !b.isToChange(current) {
 			return current, nil
@@ -500,12 +500,12 @@ func asStored(_ context.Context, rec Record) (Record, error) { return rec, nil }
 func noRecord(context.Context, Record) (Record, error) { return Record{}, nil }
 
 // setPaused returns an edit that sets Paused.
-func (m *Manager) setPaused(paused bool) edit {
-	return m.setMembers(map[string][]byte{"paused": strconv.AppendBool(nil, paused)})
+func setPaused(paused bool) edit {
+	return setMembers(map[string][]byte{"paused": strconv.AppendBool(nil, paused)})
 }
 
 // setDisabled returns an edit that sets SystemDisabled with a reason.
-func (m *Manager) setDisabled(reason DisabledReason) edit {
+func setDisabled(reason DisabledReason) edit {
 	reason.Details = mask.Details(reason.Details)
 	found := new(problems)
 	checkDisabled(&Relayer{SystemDisabled: true, DisabledReason: &reason}, found)
@@ -513,12 +513,12 @@ func (m *Manager) setDisabled(reason DisabledReason) edit {
 	if err := cmp.Or(found.err(), err); err != nil {
 		return func(context.Context, Record) (Record, error) { return Record{}, err }
 	}
-	return m.setMembers(map[string][]byte{"system_disabled": []byte("true"), reasonMember: encoded})
+	return setMembers(map[string][]byte{"system_disabled": []byte("true"), reasonMember: encoded})
 }
 
 // setEnabled returns an edit that resets SystemDisabled.
-func (m *Manager) setEnabled() edit {
-	return m.setMembers(map[string][]byte{"system_disabled": []byte("false"), reasonMember: nil})
+func setEnabled() edit {
+	return setMembers(map[string][]byte{"system_disabled": []byte("false"), reasonMember: nil})
 }
 
 const reasonMember = "disabled_reason"
@@ -526,7 +526,7 @@ const reasonMember = "disabled_reason"
 // setMembers returns an edit that replaces members of the document, and the terms of these names. It
 // neither decodes nor checks the rest of the relayer, so that it is fast, and a pause in an emergency
 // works even if stricter rules apply since the relayer was stored. It has no limit of the size.
-func (m *Manager) setMembers(members map[string][]byte) edit {
+func setMembers(members map[string][]byte) edit {
 	return func(_ context.Context, current Record) (Record, error) {
 		if !isObject(current.Document) {
 			return Record{}, fmt.Errorf("relayer: stored document of %s is not a JSON object", current.ID)
@@ -550,11 +550,7 @@ func (m *Manager) setMembers(members map[string][]byte) edit {
 				rec.Terms[i] = recordTerm(termKey(term), string(value))
 			}
 		}
-		if !m.exclusiveSigners {
-			return rec, nil
-		}
-		claim, err := claimOfDocument(rec.Document)
-		return withClaim(rec, claim), err
+		return rec, nil
 	}
 }
 
@@ -662,9 +658,9 @@ func (m *Manager) patched(patch []byte) (Action, edit) {
 	case len(members) == 0:
 		return ActionUpdate, func(_ context.Context, current Record) (Record, error) { return current, nil }
 	case len(members) == 1 && isPaused == "true":
-		return ActionPause, m.setPaused(true)
+		return ActionPause, setPaused(true)
 	case len(members) == 1 && isPaused == "false":
-		return ActionResume, m.setPaused(false)
+		return ActionResume, setPaused(false)
 	}
 	return ActionUpdate, m.decoded(nil, patch, strictjson.ValueOf(members, []byte(urlsMember)) != nil)
 }
