@@ -230,10 +230,8 @@ func (r *Relayer) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// UnmarshalJSON decodes a reason. The details may also be a list of reasons, as
-// OpenZeppelin Relayer sends them for the type Multiple. Details is then their text,
-// separated by "; ". Details of any other form are the text of their JSON, so that a new
-// form does not make the relayer unreadable.
+// UnmarshalJSON decodes a reason. Details that are not a text, such as the list of reasons that
+// OpenZeppelin Relayer sends for the type Multiple, are their JSON.
 func (r *DisabledReason) UnmarshalJSON(data []byte) error {
 	var reason struct {
 		Type    DisabledReasonType `json:"type"`
@@ -242,23 +240,10 @@ func (r *DisabledReason) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &reason); err != nil {
 		return err
 	}
-	var text string
-	var list []struct {
-		Type    string `json:"type"`
-		Details any    `json:"details"`
+	*r = DisabledReason{Type: reason.Type}
+	if json.Unmarshal(reason.Details, &r.Details) != nil {
+		r.Details = string(reason.Details)
 	}
-	switch {
-	case len(reason.Details) == 0 || json.Unmarshal(reason.Details, &text) == nil:
-	case json.Unmarshal(reason.Details, &list) != nil:
-		text = string(reason.Details)
-	default:
-		var parts []string
-		for _, part := range list {
-			parts = append(parts, fmt.Sprintf("%s: %v", part.Type, part.Details))
-		}
-		text = strings.Join(parts, "; ")
-	}
-	*r = DisabledReason{Type: reason.Type, Details: text}
 	return nil
 }
 

@@ -69,11 +69,9 @@ func TestDisabledReason_UnmarshalJSON(t *testing.T) {
 		`{"type":"NonceSyncFailed","details":"why"}`: {Type: relayer.NonceSyncFailed, Details: "why"},
 		`{"type":"a","details":null,"more":1}`:       {Type: "a"},
 		`{"type":"a"}`:                               {Type: "a"},
-		`{"type":"Multiple","details":[{"type":"a","details":"x"},{"type":"b","details":"y"}]}`: {Type: "Multiple", Details: "a: x; b: y"},
-		`{"type":"Multiple","details":[]}`:       {Type: "Multiple"},
-		`{"type":"a","details":1}`:               {Type: "a", Details: "1"},
-		`{"type":"a","details":[1]}`:             {Type: "a", Details: "[1]"},
-		`{"type":"a","details":{"code":"none"}}`: {Type: "a", Details: `{"code":"none"}`},
+		`{"type":"a","details":1}`:                   {Type: "a", Details: "1"},
+		`{"type":"a","details":[1]}`:                 {Type: "a", Details: "[1]"},
+		`{"type":"a","details":{"code":"none"}}`:     {Type: "a", Details: `{"code":"none"}`},
 	}
 	for text, want := range reasons {
 		r := relayer.Relayer{}

@@ -95,7 +95,7 @@ func TestClient_OpenZeppelinRelayer(t *testing.T) {
 	if r, err := c.Get(ctx, "r3"); err != nil || r.Revision != 0 || r.Policy.(*relayer.EVMPolicy).GasPriceCap.String() != "5" {
 		t.Errorf("got %v, error %v", r, err)
 	}
-	want := relayer.DisabledReason{Type: "Multiple", Details: "NonceSyncFailed: Nonce synchronization failed; BalanceCheckFailed: Insufficient balance"}
+	want := relayer.DisabledReason{Type: "Multiple", Details: `[{"details":"Nonce synchronization failed","type":"NonceSyncFailed"},{"details":"Insufficient balance","type":"BalanceCheckFailed"}]`}
 	if r, err := c.Get(ctx, "r4"); err != nil || !r.SystemDisabled || *r.DisabledReason != want {
 		t.Errorf("a disabled relayer: %v, error %v", r, err)
 	}
