@@ -198,7 +198,8 @@ func AllRelayers() WriteOption {
 // PausedBy limits a [Manager.ResumeAll] to the relayers that a request has paused, such as that of
 // a [Manager.PauseAll]: see [BulkResult.RequestID] and [ChangeInfo.PausedBy]. What was paused before,
 // or was resumed and paused again, stays paused. An ID that is empty, longer than 128 bytes, not
-// UTF-8 or has control characters is a [*ValidationError], and so is the option for another write.
+// UTF-8 or has control characters is a [*ValidationError], and so is the option for a
+// [Manager.PauseAll]. Other writes ignore it.
 func PausedBy(requestID string) WriteOption {
 	option := WriteOption{set: func(s *WriteSettings) { s.PausedBy = requestID }}
 	switch {
@@ -244,14 +245,6 @@ func NewWriteSettings(options ...WriteOption) (s WriteSettings, err error) {
 		}
 	}
 	return s, err
-}
-
-// checkPausedBy returns an error if PausedBy is set: only [Manager.ResumeAll] supports it.
-func (s WriteSettings) checkPausedBy() error {
-	if s.PausedBy != "" {
-		return invalid("paused_by", "is only possible for a resume of several relayers")
-	}
-	return nil
 }
 
 // maxReasonLength is in characters. With the other parts of a note it is below the limit of

@@ -173,7 +173,7 @@ func (m *Manager) setAll(ctx context.Context, action Action, selector Selector, 
 	case settings.Revisions != nil:
 		err = invalid("", "a change of several relayers cannot have the condition of a revision")
 	case action == ActionPause && settings.PausedBy != "":
-		err = settings.checkPausedBy()
+		err = invalid("paused_by", "is only possible for a resume of several relayers")
 	case selector.IsZero() && !settings.All:
 		err = invalid("", "at least one filter is required, or all=true")
 	}
@@ -303,7 +303,6 @@ type edit func(ctx context.Context, current Record) (Record, error)
 // write is the core of every write.
 func write[T any](ctx context.Context, m *Manager, action Action, id string, options []WriteOption, form form[T], e edit) (T, error) {
 	settings, err := NewWriteSettings(options...)
-	err = cmp.Or(err, settings.checkPausedBy())
 	w := &writeCall{WriteSettings: settings, store: m.store}
 	if w.DryRun {
 		w.store = withoutWrites(m.store)

@@ -49,9 +49,6 @@ func (c *Client) Create(ctx context.Context, req relayer.CreateRequest, options 
 // perform runs a write with its options, and names it in its error.
 func perform(action relayer.Action, id string, options []relayer.WriteOption, run func(relayer.WriteSettings) (*relayer.Relayer, error)) (*relayer.Relayer, error) {
 	settings, err := relayer.NewWriteSettings(options...)
-	if err == nil && settings.PausedBy != "" {
-		err = &relayer.ValidationError{Fields: []relayer.FieldError{{Field: "paused_by", Message: "is only possible for a resume of several relayers"}}}
-	}
 	if err != nil {
 		return named[*relayer.Relayer](action, id, nil, err)
 	}
