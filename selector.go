@@ -142,8 +142,8 @@ const noneSelected = "none"
 //
 //	network=sepolia,label.team=payments|risk
 //
-// The characters % , | and spaces are percent-encoded in values. The empty text selects all
-// relayers, and "none" selects nothing. A search for the empty text is an error: in a
+// The characters % , | are percent-encoded in values, and others can be. The empty text selects
+// all relayers, and "none" selects nothing. A search for the empty text is an error: in a
 // configuration it is a variable that is not set, and would select all relayers. The error is
 // a [*ValidationError], whose fields are keys.
 func ParseSelector(text string) (Selector, error) {
@@ -261,8 +261,8 @@ func (s Selector) Terms() iter.Seq2[string, []string] {
 	}
 }
 
-// String returns the notation that [ParseSelector] parses. Selectors with the same terms
-// have the same notation.
+// String returns the notation that [ParseSelector] parses, with values encoded by
+// [url.PathEscape]. Selectors with the same terms have the same notation.
 func (s Selector) String() string {
 	if s.selectsNothing() {
 		return noneSelected
@@ -277,7 +277,7 @@ func (s Selector) String() string {
 			if j > 0 {
 				text.WriteByte('|')
 			}
-			writeValue(&text, value)
+			text.WriteString(url.PathEscape(value))
 		}
 	}
 	return text.String()
@@ -311,17 +311,6 @@ func (s *Selector) UnmarshalText(text []byte) error {
 
 func (s Selector) selectsNothing() bool {
 	return s.err != nil || slices.ContainsFunc(s.terms, func(t selectorTerm) bool { return len(t.values) == 0 })
-}
-
-// writeValue percent-encodes the characters that separate values, and spaces.
-func writeValue(text *strings.Builder, value string) {
-	for _, r := range value {
-		if strings.ContainsRune("%,|", r) || unicode.IsSpace(r) || unicode.IsControl(r) {
-			text.WriteString(url.PathEscape(string(r)))
-		} else {
-			text.WriteRune(r)
-		}
-	}
 }
 
 // Matches reports whether the selector selects the relayer.

@@ -125,7 +125,7 @@ func TestSelector_String(t *testing.T) {
 		{relayer.Selector{}.Where("label.team", ""), "label.team="},
 		{relayer.Selector{}.Where("label.team", "", "x"), "label.team=|x"},
 		{relayer.Selector{}.Where("network", "a\x01b"), "network=a%01b"},
-		{relayer.Selector{}.Where("label.team", "a,b|c% d=e+f&g#é\u3000"), "label.team=a%2Cb%7Cc%25%20d=e+f&g#é%E3%80%80"},
+		{relayer.Selector{}.Where("label.team", "a,b|c% d=e+f&g#é\u3000"), "label.team=a%2Cb%7Cc%25%20d=e+f&g%23%C3%A9%E3%80%80"},
 		{relayer.Selector{}.Where("search", "b", "a").Where("paused", "true"), "paused=true,search=a|b"},
 		{relayer.Selector{}.Where("search", "b").Where("search", "a"), "none"},
 		{relayer.Selector{}.Where("search", "", "a"), ""}, // everything has the empty text
