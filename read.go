@@ -73,6 +73,25 @@ type ListQuery struct {
 	After *Cursor
 }
 
+// Validate returns the error of the selector, or a [*ValidationError] if the page is impossible. It
+// accepts any cursor: each [Reader] has its own.
+func (q ListQuery) Validate() error {
+	if err := q.Selector.Err(); err != nil {
+		return err
+	}
+	found := new(problems)
+	if q.Page < 0 {
+		found.Report("page", strictjson.OutOfRange, "must be 0 or more")
+	}
+	if q.PerPage < 0 {
+		found.Report("per_page", strictjson.OutOfRange, "must be 0 or more")
+	}
+	if q.After != nil && q.Page != 0 {
+		found.Add("after", "must not be given together with page")
+	}
+	return found.err()
+}
+
 // Cursor is a place in the list of relayers, in creation order. It is opaque and valid as
 // long as the store, with any selector. The empty cursor is the beginning.
 type Cursor string // the sequence number of the record before it
@@ -126,9 +145,6 @@ func (m *Manager) List(ctx context.Context, query ListQuery) (*Page, error) {
 func list[T any](ctx context.Context, m *Manager, action Action, query ListQuery, documentsOnly bool, form form[T]) (*Page, []T, error) {
 	page := new(Page)
 	items, err := observe(ctx, m.observers, action, "", nil, func(ctx context.Context) ([]T, error) {
-		if err := query.Selector.Err(); err != nil {
-			return nil, err
-		}
 		pagination, asked, err := m.paginate(query)
 		if err != nil {
 			return nil, err
@@ -162,29 +178,16 @@ func list[T any](ctx context.Context, m *Manager, action Action, query ListQuery
 
 // paginate returns the page to read, without its total, and the query for it.
 func (s *settings) paginate(query ListQuery) (Pagination, StoreQuery, error) {
-	found := new(problems)
-	if query.Page < 0 {
-		found.Report("page", strictjson.OutOfRange, "must be 0 or more")
-	}
-	if query.PerPage < 0 {
-		found.Report("per_page", strictjson.OutOfRange, "must be 0 or more")
-	}
-	var after uint64
-	if query.After != nil {
-		var err error
-		if after, err = strconv.ParseUint(cmp.Or(string(*query.After), "0"), 10, 63); err != nil {
-			found.Add("after", "must be empty, or the cursor of an earlier page")
-		}
-		if query.Page != 0 {
-			found.Add("after", "must not be given together with page")
-		}
-	}
-	if err := found.err(); err != nil {
+	if err := query.Validate(); err != nil {
 		return Pagination{}, StoreQuery{}, err
 	}
 	perPage := min(cmp.Or(query.PerPage, DefaultPerPage), s.maxPerPage)
 	if query.After != nil {
-		return Pagination{PerPage: perPage}, StoreQuery{After: after, Limit: perPage}, nil
+		after, err := strconv.ParseUint(cmp.Or(string(*query.After), "0"), 10, 63)
+		if err != nil {
+			err = invalid("after", "must be empty, or the cursor of an earlier page")
+		}
+		return Pagination{PerPage: perPage}, StoreQuery{After: after, Limit: perPage}, err
 	}
 	p := Pagination{CurrentPage: max(query.Page, 1), PerPage: perPage}
 	offset := math.MaxInt

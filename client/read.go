@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/internal/wire"
 )
 
 // Get returns the relayer, or [relayer.ErrNotFound].
@@ -82,7 +81,7 @@ type listing struct {
 }
 
 func (c *Client) list(ctx context.Context, query relayer.ListQuery) (listing, error) {
-	if err := cmp.Or(query.Selector.Err(), wire.CheckPage(query)); err != nil {
+	if err := query.Validate(); err != nil {
 		return listing{}, err
 	}
 	req := newRequest(http.MethodGet, "", "", nil)
@@ -209,7 +208,7 @@ func (c *Client) history(ctx context.Context, query relayer.HistoryQuery, attemp
 	} else if !relayer.IsID(query.ID) {
 		return page, relayer.ErrNotFound
 	}
-	if err := wire.CheckPage(relayer.ListQuery{PerPage: query.Limit}); err != nil {
+	if err := (relayer.ListQuery{PerPage: query.Limit}).Validate(); err != nil {
 		return page, err
 	}
 	req := newRequest(http.MethodGet, query.ID, below, nil)

@@ -119,7 +119,7 @@ func (m *Mirror) selected(selector relayer.Selector) []*relayer.Relayer {
 // must not be modified. It returns a [*relayer.ValidationError] if the query is invalid. A
 // page has any number of relayers, and no position. Its cursors are valid for every Mirror.
 func (m *Mirror) List(_ context.Context, query relayer.ListQuery) (*relayer.Page, error) {
-	if err := cmp.Or(query.Selector.Err(), wire.CheckPage(query)); err != nil {
+	if err := query.Validate(); err != nil {
 		return nil, fmt.Errorf("mirror: list: %w", err)
 	}
 	rest, perPage := m.selected(query.Selector), cmp.Or(query.PerPage, relayer.DefaultPerPage)

@@ -24,18 +24,3 @@ func CheckPolicy(policy any, networkType relayer.NetworkType) error {
 	message := fmt.Sprintf("must be the policy of the network type, not that of %s", given.NetworkType())
 	return &relayer.ValidationError{Fields: []relayer.FieldError{{Field: "policies", Message: message}}}
 }
-
-// CheckPage returns a [*relayer.ValidationError] if the page of a query is invalid.
-func CheckPage(query relayer.ListQuery) error {
-	var found Problems
-	if query.Page < 0 {
-		found.Add("page", "must be 0 or more")
-	}
-	if query.PerPage < 0 {
-		found.Add("per_page", "must be 0 or more")
-	}
-	if query.After != nil && query.Page != 0 {
-		found.Add("after", "must not be given together with page")
-	}
-	return found.Err()
-}
