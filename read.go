@@ -11,10 +11,10 @@ import (
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
-// Get returns the relayer, or [ErrNotFound]. If its RPC URLs are sealed and cannot be
-// opened, they are masked (see [RPCURL.IsMasked]); [Manager.RPCURLs] returns the error.
+// Get returns the relayer, or [ErrNotFound]. If its RPC URLs are damaged, or are sealed and cannot
+// be opened, they are masked (see [RPCURL.IsMasked]); [Manager.RPCURLs] returns the error.
 func (m *Manager) Get(ctx context.Context, id string) (*Relayer, error) {
-	return get(ctx, m, ActionGet, id, m.openedRelayerOf)
+	return get(ctx, m, ActionGet, id, orMasked(m.fullRelayerOf))
 }
 
 // form converts a record to what the caller gets: a relayer, or a document.

@@ -162,23 +162,15 @@ func (m *Manager) relayerOf(_ context.Context, rec Record) (*Relayer, error) {
 	return unmaskedRelayerOf(rec)
 }
 
-// writtenRelayerOf is relayerOf for a write, which damaged RPC URLs do not prevent: they are masked.
-func (m *Manager) writtenRelayerOf(ctx context.Context, rec Record) (*Relayer, error) {
-	r, err := m.relayerOf(ctx, rec)
-	if err != nil {
+// orMasked returns decode for gets and writes, which damaged RPC URLs, and those that cannot be
+// opened, do not prevent: they are masked.
+func orMasked(decode form[*Relayer]) form[*Relayer] {
+	return func(ctx context.Context, rec Record) (*Relayer, error) {
+		if r, err := decode(ctx, rec); err == nil {
+			return r, nil
+		}
 		return maskedRelayerOf(rec)
 	}
-	return r, nil
-}
-
-// openedRelayerOf decodes a record into a relayer with its full RPC URLs, or with masked
-// ones if they cannot be opened.
-func (m *Manager) openedRelayerOf(ctx context.Context, rec Record) (*Relayer, error) {
-	opened, err := m.opened(ctx, rec)
-	if err != nil {
-		return maskedRelayerOf(rec)
-	}
-	return unmaskedRelayerOf(opened)
 }
 
 // fullRelayerOf decodes a record into a relayer with its full RPC URLs.

@@ -23,7 +23,7 @@ import (
 // relayer is as durable as the store makes it.
 func (m *Manager) Create(ctx context.Context, req CreateRequest, options ...WriteOption) (*Relayer, error) {
 	read := func(*problems) *Relayer { return newRelayer(req) }
-	return write(ctx, m, ActionCreate, req.ID, options, m.writtenRelayerOf, m.creation(read))
+	return write(ctx, m, ActionCreate, req.ID, options, orMasked(m.relayerOf), m.creation(read))
 }
 
 // Update reads the relayer, calls change to modify it, checks the result like a
@@ -47,7 +47,7 @@ func (m *Manager) Create(ctx context.Context, req CreateRequest, options ...Writ
 // contention exhausts the retries. Each is wrapped in an error that names the operation and the
 // ID: match it with [errors.Is].
 func (m *Manager) Update(ctx context.Context, id string, change func(*Relayer) error, options ...WriteOption) (*Relayer, error) {
-	return write(ctx, m, ActionUpdate, id, options, m.writtenRelayerOf, m.decoded(change, nil, true))
+	return write(ctx, m, ActionUpdate, id, options, orMasked(m.relayerOf), m.decoded(change, nil, true))
 }
 
 // Patch changes a relayer by a JSON Merge Patch (RFC 7396), which must be strict JSON, and
@@ -59,32 +59,32 @@ func (m *Manager) Update(ctx context.Context, id string, change func(*Relayer) e
 // [Manager.Update], which is the way to change a relayer by Go types.
 func (m *Manager) Patch(ctx context.Context, id string, patch []byte, options ...WriteOption) (*Relayer, error) {
 	action, edit := m.patched(patch)
-	return write(ctx, m, action, id, options, m.writtenRelayerOf, edit)
+	return write(ctx, m, action, id, options, orMasked(m.relayerOf), edit)
 }
 
 // Pause sets Paused. If it is set already, nothing changes. Errors are those of
 // [Manager.Update].
 func (m *Manager) Pause(ctx context.Context, id string, options ...WriteOption) (*Relayer, error) {
-	return write(ctx, m, ActionPause, id, options, m.writtenRelayerOf, setPaused(true))
+	return write(ctx, m, ActionPause, id, options, orMasked(m.relayerOf), setPaused(true))
 }
 
 // Resume resets Paused. If it is not set, nothing changes. Errors are those of
 // [Manager.Update].
 func (m *Manager) Resume(ctx context.Context, id string, options ...WriteOption) (*Relayer, error) {
-	return write(ctx, m, ActionResume, id, options, m.writtenRelayerOf, setPaused(false))
+	return write(ctx, m, ActionResume, id, options, orMasked(m.relayerOf), setPaused(false))
 }
 
 // Disable sets SystemDisabled and replaces DisabledReason by reason, whose Type is
 // required. It accepts any Details: more than 16 KiB are cut off, and what is not UTF-8 or
 // is NUL is replaced by U+FFFD. Errors are those of [Manager.Update].
 func (m *Manager) Disable(ctx context.Context, id string, reason DisabledReason, options ...WriteOption) (*Relayer, error) {
-	return write(ctx, m, ActionDisable, id, options, m.writtenRelayerOf, setDisabled(reason))
+	return write(ctx, m, ActionDisable, id, options, orMasked(m.relayerOf), setDisabled(reason))
 }
 
 // Enable resets SystemDisabled and removes DisabledReason. If the relayer is not
 // disabled, nothing changes. Errors are those of [Manager.Update].
 func (m *Manager) Enable(ctx context.Context, id string, options ...WriteOption) (*Relayer, error) {
-	return write(ctx, m, ActionEnable, id, options, m.writtenRelayerOf, setEnabled())
+	return write(ctx, m, ActionEnable, id, options, orMasked(m.relayerOf), setEnabled())
 }
 
 // Delete removes the relayer. It returns [ErrNotFound], the error of an admission (see
@@ -463,7 +463,7 @@ func (m *Manager) admit(ctx context.Context, w *writeCall, old, changed Record) 
 				continue
 			}
 			var err error
-			if relayers[i], err = m.writtenRelayerOf(ctx, rec); err != nil {
+			if relayers[i], err = orMasked(m.relayerOf)(ctx, rec); err != nil {
 				return err
 			}
 		}
