@@ -13,7 +13,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/go-relayer/relayer/internal/limits"
 	"github.com/go-relayer/relayer/internal/mask"
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
@@ -341,7 +340,8 @@ func appendChanged(paths []string, path string, old, changed []byte) []string {
 	return paths
 }
 
-// The limits of a note, the JSON of a [ChangeInfo] in a [Record].
+// The limits of a note, the JSON of a [ChangeInfo] in a [Record]. With every character escaped it is
+// below the limit of [Record.Note].
 const (
 	maxActorLength     = 256 // bytes
 	maxRequestIDLength = 128 // bytes
@@ -374,18 +374,9 @@ func shortPaths(paths []string) []string {
 	return slices.Compact(members)
 }
 
-// noteOf encodes what is known of a change. A note that escapes make too long loses the paths and
-// the reason of the pause.
+// noteOf encodes what is known of a change.
 func noteOf(info ChangeInfo) []byte {
 	encoded, _ := strictjson.Encode(info) // texts and times have an encoding
-	if len(encoded) <= limits.Note {
-		return encoded
-	}
-	if info.Changed = nil; info.PausedBy != nil {
-		by := *info.PausedBy
-		by.Reason, info.PausedBy = "", &by
-	}
-	encoded, _ = strictjson.Encode(info)
 	return encoded
 }
 

@@ -60,7 +60,7 @@ type Record struct {
 	Private []byte
 
 	// Note describes the change that made this revision: who made it, when and why. It has
-	// no secrets and at most 4,096 bytes.
+	// no secrets and at most 16,384 bytes.
 	Note []byte
 }
 

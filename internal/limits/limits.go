@@ -9,7 +9,7 @@ const (
 	Terms    = 64 // the number of terms
 	Term     = 256
 	Text     = 1024
-	Note     = 4096
+	Note     = 16384
 	Position = 128
 )
 

@@ -113,7 +113,7 @@ func TestDelete_LongNote(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = store.Delete(t.Context(), rec.ID, rec.Revision, make([]byte, 4097))
+	err = store.Delete(t.Context(), rec.ID, rec.Revision, make([]byte, 16385))
 	if invalid, ok := errors.AsType[*relayer.ValidationError](err); !ok || invalid.Fields[0].Field != "note" {
 		t.Errorf("error %v, want one of the note", err)
 	}
