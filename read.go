@@ -190,11 +190,8 @@ func (s *settings) paginate(query ListQuery) (Pagination, StoreQuery, error) {
 		return Pagination{PerPage: perPage}, StoreQuery{After: after, Limit: perPage}, err
 	}
 	p := Pagination{CurrentPage: max(query.Page, 1), PerPage: perPage}
-	offset := math.MaxInt
-	if p.CurrentPage-1 <= math.MaxInt/perPage {
-		offset = (p.CurrentPage - 1) * perPage
-	}
-	return p, StoreQuery{Offset: offset, Limit: perPage}, nil
+	skipped := min(p.CurrentPage-1, math.MaxInt/perPage) // so that the product does not overflow
+	return p, StoreQuery{Offset: skipped * perPage, Limit: perPage}, nil
 }
 
 // All returns every relayer that the selector selects, in creation order, oldest first. It

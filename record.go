@@ -2,6 +2,7 @@ package relayer
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -291,19 +292,13 @@ func keepUnknown(rec *Record, changed *Relayer, current Record, stored *Relayer)
 	}
 	rec.Document = strictjson.KeepUnknown(current.Document, known, rec.Document, replaced...)
 	if len(current.Private) > 0 {
-		rec.Private = strictjson.KeepUnknown(current.Private, orEmptyObject(knownPrivate), orEmptyObject(rec.Private))
+		orEmpty := func(object []byte) []byte { return []byte(cmp.Or(string(object), "{}")) }
+		rec.Private = strictjson.KeepUnknown(current.Private, orEmpty(knownPrivate), orEmpty(rec.Private))
 	}
 	if string(rec.Private) == "{}" {
 		rec.Private = nil
 	}
 	return nil
-}
-
-func orEmptyObject(encoded []byte) []byte {
-	if encoded == nil {
-		return []byte("{}")
-	}
-	return encoded
 }
 
 // changedPaths returns the paths of the members in which the documents of two records

@@ -3,6 +3,7 @@ package relayer
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/go-relayer/relayer/internal/limits"
@@ -231,15 +232,8 @@ func (a Action) IsWrite() bool {
 // IsID reports whether id can be the ID of a relayer: 1 to 64 of A–Z a–z 0–9 _ and -. The
 // ID of an [Operation] may be any other text.
 func IsID(id string) bool {
-	if id == "" || len(id) > limits.ID {
-		return false
-	}
-	for i := range len(id) {
-		if c := id[i]; !isAlphanumeric(rune(c)) && c != '_' && c != '-' {
-			return false
-		}
-	}
-	return true
+	isOther := func(r rune) bool { return !isAlphanumeric(r) && r != '_' && r != '-' }
+	return id != "" && len(id) <= limits.ID && !strings.ContainsFunc(id, isOther)
 }
 
 func idProblem(value string) string {
