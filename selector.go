@@ -267,20 +267,15 @@ func (s Selector) String() string {
 	if s.selectsNothing() {
 		return noneSelected
 	}
-	var text strings.Builder
-	for i, t := range s.terms {
-		if i > 0 {
-			text.WriteByte(',')
+	var terms []string
+	for _, t := range s.terms {
+		values := slices.Clone(t.values)
+		for i, value := range values {
+			values[i] = url.PathEscape(value)
 		}
-		text.WriteString(t.key + "=")
-		for j, value := range t.values {
-			if j > 0 {
-				text.WriteByte('|')
-			}
-			text.WriteString(url.PathEscape(value))
-		}
+		terms = append(terms, t.key+"="+strings.Join(values, "|"))
 	}
-	return text.String()
+	return strings.Join(terms, ",")
 }
 
 // MarshalText returns the notation of [Selector.String], so that a selector can be a part of
