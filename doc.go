@@ -30,9 +30,10 @@
 // including the changes of other writers to the same store, and [Manager.History] returns
 // earlier changes.
 //
-// [Registry] is the interface of a Manager and of the client of package client.
-//
-// All methods of a Manager are safe for concurrent use.
+// A [Selector] selects relayers by their fields and [Relayer.Labels]. [Manager.Within] returns a
+// view of a selection, so a host can give each team its own relayers. [WithAdmission] lets the
+// host refuse writes, and [WithObserver] is for traces, metrics and an audit log. [Registry] is
+// the interface of a Manager and of the client of package client.
 //
 // # Shared memory
 //
@@ -42,21 +43,6 @@
 // store, and what hooks get: an [Operation] and its slices are shared by all observers and must
 // not be modified. A [Store] and its callers share the bytes, terms and text of a [Record],
 // which are read-only.
-//
-// # Selectors and views
-//
-// A [Selector] selects relayers by their fields and [Relayer.Labels], in [Manager.List],
-// [Manager.All] and [Manager.Watch]. A watch of a selection returns a relayer that begins
-// to match as created, and one that ceases to match as deleted.
-//
-// [Manager.Within] returns a view of a selection. To the view, the other relayers do not
-// exist, so a host can give each team a view of its own relayers.
-//
-// # Hooks
-//
-// [WithAdmission] lets the host refuse writes, and [WithObserver] brackets every operation,
-// for traces, metrics and an audit log. Both get the [Actor] of the context. An error of a
-// hook is returned wrapped, with its URLs masked.
 //
 // # Policies
 //
