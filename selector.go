@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"iter"
 	"net/url"
@@ -239,12 +238,7 @@ func (s Selector) with(added selectorTerm) Selector {
 
 // Err returns the error of an invalid selector: a [*ValidationError], whose field is the
 // key. Otherwise it returns nil.
-func (s Selector) Err() error {
-	if invalid, ok := errors.AsType[*ValidationError](s.err); ok {
-		return &ValidationError{Fields: slices.Clone(invalid.Fields)} // the caller's own
-	}
-	return s.err
-}
+func (s Selector) Err() error { return s.err }
 
 // IsZero reports whether the selector has no terms, so that it selects all relayers.
 func (s Selector) IsZero() bool { return len(s.terms) == 0 && s.err == nil }
@@ -282,7 +276,7 @@ func (s Selector) String() string {
 // JSON. It returns the error of an invalid selector.
 func (s Selector) MarshalText() ([]byte, error) {
 	if s.err != nil {
-		return nil, s.Err()
+		return nil, s.err
 	}
 	return []byte(s.String()), nil
 }
@@ -334,7 +328,7 @@ func (s Selector) selects(rec Record) bool {
 // is to be stored.
 func (s Selector) checkScope(rec Record) error {
 	if s.err != nil {
-		return s.Err()
+		return s.err
 	}
 	found := new(problems)
 	if s.selectsNothing() {
