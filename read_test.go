@@ -211,7 +211,7 @@ func TestManager_StoreErrors(t *testing.T) {
 	}
 }
 
-// A damaged record is an error that quotes nothing of its private part.
+// A damaged record is an error that quotes nothing of its private part. A get masks damaged URLs.
 func TestManager_DamagedRecords(t *testing.T) {
 	ctx := t.Context()
 	const document = `{"id":"a","network_type":"evm","custom_rpc_urls":[{"url":"https://a.example/***","weight":1}],"policies":{}}`

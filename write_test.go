@@ -93,9 +93,7 @@ func TestWrites_InvalidValues(t *testing.T) {
 			errs := map[relayer.Action]error{
 				relayer.ActionCreate: second(empty.Create(t.Context(), requestFor(changed))),
 				relayer.ActionUpdate: second(updating(c.change)(m, t.Context(), id)),
-			}
-			if c.name != "mask" { // a program may replace it by the stored URL
-				errs["validate"] = requestFor(changed).Validate(t.Context())
+				"validate":           requestFor(changed).Validate(t.Context()),
 			}
 			for action, err := range errs {
 				if c.only != "" && (c.only == relayer.ActionUpdate) != (action == relayer.ActionUpdate) {
@@ -159,11 +157,7 @@ func invalidFields() []invalidValue {
 		}, []string{"name", "notification_id", first}, "", ""},
 		{"no URL", relayer.EVM, url("", ""), []string{first, "custom_rpc_urls[1].url"}, "must not be empty", ""},
 		{"bad URL", relayer.EVM, url("ftp://x"), []string{first}, "must be an absolute http, https, ws or wss URL with a host", ""},
-		{"bad UTF-8 in paths", relayer.EVM, url("https://a.example/\xffKEY"), []string{first}, "", ""},
-		{"bad UTF-8 in queries", relayer.EVM, url("https://a.example/?\xc0\xaf"), []string{first}, "", ""},
-		{"bad UTF-8 in user information", relayer.EVM, url("https://user:\xff@a.example"), []string{first}, "", ""},
-		{"bad UTF-8 in hosts", relayer.EVM, url("https://\xff.example"), []string{first}, "", ""},
-		{"mask", relayer.EVM, url("https://rpc.example/***"), []string{first}, "must be the full URL, not the masked one that responses show", ""},
+		{"bad UTF-8 in a URL", relayer.EVM, url("https://a.example/\xffKEY"), []string{first}, "", ""},
 		{"weight NaN", relayer.EVM, weight(math.NaN()), []string{second}, notFinite, ""},
 		{"weight +Inf", relayer.EVM, weight(math.Inf(1)), []string{second}, notFinite, ""},
 		{"weight -Inf", relayer.EVM, weight(math.Inf(-1)), []string{second}, notFinite, ""},
@@ -513,9 +507,6 @@ func TestPatch_MaskedURLs(t *testing.T) {
 		{[]string{"https://u:SECRET@bücher.example/"}, []string{"https://b%C3%BCcher.example"}, first},
 		{[]string{"https://u:SECRET@b%C3%BCcher.example:443/"}, []string{"https://bücher.example"}, first},
 		{[]string{secret}, []string{"https://h.example/%3F"}, nil},
-		{[]string{secret}, []string{"https://h.example/***?"}, first},
-		{[]string{secret}, []string{"https://elsewhere.example/***#"}, first},
-		{[]string{secret}, []string{"https://h.example/%2A%2A%2A"}, first},
 		{[]string{"https://h.example/KEY"}, []string{bare}, nil},
 		{[]string{bare}, []string{"https://h.example"}, nil},
 		{[]string{secret}, []string{"https://h.example/?key=KEY"}, nil},
@@ -600,20 +591,6 @@ func TestMaskedURL_StoredBefore(t *testing.T) {
 	}
 	twice := `{"custom_rpc_urls":[{"url":"https://h.example/***"},{"url":"https://h.example/***"}]}`
 	wantFields(t, fieldErrors(t, second(m.Documents().Patch(t.Context(), "a", []byte(twice)))), "custom_rpc_urls[1].url")
-}
-
-// Unset, null and a value are three different things.
-func TestPatch_UnsetNullAndValue(t *testing.T) {
-	m := registry(t)
-	before := must(m.Patch(t.Context(), "evm", []byte(`{"notification_id":"slack","policies":{"gas_price_cap":1,"min_balance":2,"include_revert_data":true}}`)))(t)
-	after := must(m.Patch(t.Context(), "evm", []byte(`{"notification_id":null,"paused":true,"policies":{"gas_price_cap":null,"min_balance":5}}`),
-		relayer.IfRevision(before.Revision)))(t)
-	want := *before
-	want.NotificationID, want.Paused, want.Revision, want.LastChange = "", true, after.Revision, after.LastChange
-	want.Policy = &relayer.EVMPolicy{MinBalance: new(relayer.MustParseAmount("5")), IncludeRevertData: new(true)}
-	if !reflect.DeepEqual(after, &want) || after.Revision <= before.Revision {
-		t.Errorf("want %v\ngot  %v", &want, after)
-	}
 }
 
 // A patch must not write through what the decoded relayer refers to: the comparison with the stored
@@ -962,17 +939,6 @@ func TestPauseAll_SameRequestID(t *testing.T) {
 	for range 2 {
 		wantBulk(m.ResumeAll(ctx, relayer.Selector{}, relayer.AllRelayers()))(t, 20, 10)
 	}
-}
-
-// A view pauses only its own relayers.
-func TestPauseAll_Within(t *testing.T) {
-	m := fleet(t, memory.New(), 30)
-	view := m.Within(ofPayments)
-	wantBulk(view.PauseAll(t.Context(), relayer.Selector{}, relayer.AllRelayers()))(t, 20, 0)
-	if ids := pausedIDs(t, m); len(ids) != 20 || slices.Contains(ids, "r-000") {
-		t.Errorf("paused are %q", ids)
-	}
-	wantBulk(view.ResumeAll(t.Context(), relayer.Selector{}.Where("label.team", "risk")))(t, 0, 0)
 }
 
 // A relayer that is changed between its read and its write is judged again.
