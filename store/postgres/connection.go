@@ -33,8 +33,9 @@ type connections struct {
 // waiting calls would connect to all hosts again and again, also to the standby that is about to
 // be promoted.
 type prober struct {
-	lock    chan struct{}         // held by the caller that looks for a primary
-	failure atomic.Pointer[error] // why no primary could be reached; nil if one could
+	lock     chan struct{}             // held by the caller that looks for a primary
+	failure  atomic.Pointer[error]     // why no primary could be reached; nil if one could
+	surveyed atomic.Pointer[time.Time] // when a slow call has last asked all servers
 }
 
 func (p *prober) lastFailure() error {

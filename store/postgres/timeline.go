@@ -144,10 +144,18 @@ func (c *connections) survey(ctx context.Context) {
 // errSurveyed makes the driver connect to the next server.
 var errSurveyed = errors.New("surveyed")
 
+// surveyInterval limits how often slow calls of a Store ask all servers.
+const surveyInterval = 2 * time.Second
+
+func (p *prober) isSurveyDue() bool {
+	last := p.surveyed.Load()
+	return (last == nil || time.Since(*last) >= surveyInterval) && p.surveyed.CompareAndSwap(last, new(time.Now()))
+}
+
 // whilePrimary returns a context that ends with the timeout, or once the server of a
 // connection is known to be a former primary. If the server takes longer than the
-// interval, as a commit whose standbys follow another server, the other servers are surveyed
-// in each interval. The caller calls stop.
+// interval, as a commit whose standbys follow another server, the other servers are surveyed,
+// once in a surveyInterval. The caller calls stop.
 func (c *connections) whilePrimary(conn *pgconn.PgConn, timeout, interval time.Duration) (ctx context.Context, stop func()) {
 	unlimited, cancelCause := context.WithCancelCause(context.Background())
 	ctx, cancel := context.WithTimeout(unlimited, timeout)
@@ -156,7 +164,9 @@ func (c *connections) whilePrimary(conn *pgconn.PgConn, timeout, interval time.D
 	timer := time.AfterFunc(interval, func() {
 		defer close(done)
 		for ctx.Err() == nil {
-			c.survey(ctx)
+			if c.prober.isSurveyDue() {
+				c.survey(ctx)
+			}
 			if c.known.check(on) != nil {
 				cancelCause(errFormerPrimary)
 			}

@@ -480,19 +480,26 @@ func TestProber_NoPrimary(t *testing.T) {
 	}
 }
 
-// TestSurvey_SlowWrite: a write that is slow asks the other hosts.
-func TestSurvey_SlowWrite(t *testing.T) {
+// TestSurvey_SlowWrites: the other hosts are asked once in some seconds, although every write
+// is slow.
+func TestSurvey_SlowWrites(t *testing.T) {
 	t.Parallel()
 	primary := pgserver.Start(t)
 	connString, logins := withDeadHost(t, primary)
 	store := openAt(t, connString, postgres.WithTimeout(5*time.Second))
 	rec := createSettled(t, store, record("one"))
-	execute(t, newPool(t, primary.ConnString()),
+	admin := newPool(t, primary.ConnString())
+	execute(t, admin,
 		`CREATE FUNCTION relayer.slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(1.2); RETURN NULL; END $$`,
 		`CREATE TRIGGER slow AFTER UPDATE ON relayer.relayers FOR EACH ROW EXECUTE FUNCTION relayer.slow()`)
 	logins.Store(0)
-	update(t, store, rec)
-	if logins.Load() == 0 {
-		t.Error("no other host was asked")
+	begun := time.Now()
+	for range 4 {
+		rec = update(t, store, rec)
+	}
+	// The first one may have begun before, and a busy machine may make another call slow.
+	limit := int64(time.Since(begun)/(2*time.Second)) + 3
+	if count := logins.Load(); count < 1 || count > limit {
+		t.Errorf("%d surveys within %v, want at most %d", count, time.Since(begun), limit)
 	}
 }
