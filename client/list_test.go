@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -9,9 +10,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/client"
+	"github.com/go-relayer/relayer/httpapi"
 )
 
 func TestList_Pages(t *testing.T) {
@@ -166,5 +169,215 @@ func TestAll_SameCursor(t *testing.T) {
 	c, s := scripted(t, once, page, page, fail(403, "Forbidden"))
 	if err := firstError(c.All(t.Context(), relayer.Selector{})); err == nil || !strings.Contains(err.Error(), "the same cursor again") {
 		t.Errorf("error %v after %s", err, s.methods())
+	}
+}
+
+// createTeams creates relayers of two teams, in turns.
+func createTeams(t *testing.T, g relayer.Registry, count int) {
+	t.Helper()
+	for i := range count {
+		req := evm(fmt.Sprintf("r%03d", i))
+		req.Labels = map[string]string{"team": []string{"payments", "risk"}[i%2]}
+		req.Paused = i%3 == 0
+		must(g.Create(t.Context(), req))(t)
+	}
+}
+
+func where(key string, values ...string) relayer.Selector {
+	return relayer.Selector{}.Where(key, values...)
+}
+
+func allIDs(t *testing.T, g relayer.Registry, selector relayer.Selector) (all []string) {
+	t.Helper()
+	for r, err := range g.All(t.Context(), selector) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, r.ID)
+	}
+	return all
+}
+
+func TestSelector_SameAsManager(t *testing.T) {
+	m := newManager(t)
+	createTeams(t, m, 250)
+	c := serve(t, m)
+	for _, selector := range []relayer.Selector{
+		{},
+		where("label.team", "payments"),
+		where("label.team", "payments", "risk"),
+		where("label.team", "risk").Where("paused", "true"),
+		where("id", "r001", "r003", "unknown"),
+		where("search", "R01", "24"),
+		where("label.team", "a|b,c %=&"),
+		where("network"), // selects nothing
+	} {
+		want := must(m.List(t.Context(), relayer.ListQuery{Selector: selector, Page: 2, PerPage: 20}))(t)
+		got, err := c.List(t.Context(), relayer.ListQuery{Selector: selector, Page: 2, PerPage: 20})
+		if err != nil || got.Pagination != want.Pagination || !slices.Equal(ids(got.Relayers), ids(want.Relayers)) {
+			t.Errorf("%s: page %+v, want %+v, error %v", selector, got, want, err)
+		}
+		if got, want := allIDs(t, c, selector), allIDs(t, m, selector); !slices.Equal(got, want) {
+			t.Errorf("%s: all are %v, want %v", selector, got, want)
+		}
+	}
+}
+
+// OpenZeppelin Relayer ignores the parameters.
+func TestSelector_OpenZeppelinRelayer(t *testing.T) {
+	server := newPublicServer(150)
+	for _, i := range []int{7, 140} {
+		server.relayers[i]["paused"] = true
+	}
+	c := clientOf(t, server)
+	if got := allIDs(t, c, where("paused", "true")); !slices.Equal(got, []string{"r7", "r140"}) {
+		t.Errorf("all are %v", got)
+	}
+	for _, selector := range []relayer.Selector{where("paused", "true"), where("network", "sepolia")} { // none and all match
+		if page, err := c.List(t.Context(), relayer.ListQuery{Selector: selector}); !errors.Is(err, errors.ErrUnsupported) || page != nil {
+			t.Errorf("%s: page %v, error %v", selector, page, err)
+		}
+	}
+}
+
+// The changes of a selection keep a consumer's view equal to it.
+func TestWatch_Selector(t *testing.T) {
+	m := newManager(t)
+	c := serve(t, m)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	changes := c.Watch(ctx, relayer.WatchQuery{Selector: where("label.team", "payments")})
+	createTeams(t, m, 2)
+	move := func(id, team string) {
+		must(m.Patch(ctx, id, fmt.Appendf(nil, `{"labels":{"team":%q}}`, team)))(t)
+	}
+	move("r001", "payments")
+	move("r000", "risk")
+	must(m.Pause(ctx, "r001"))(t)
+	if err := m.Delete(ctx, "r001"); err != nil {
+		t.Fatal(err)
+	}
+	revisions := make(map[string]uint64)
+	var got []string
+	for change, err := range changes {
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := change.Relayer
+		isKnown := change.Info.Action != "" && reflect.DeepEqual(change.Info, r.LastChange)
+		if change.ID != r.ID || change.Kind != relayer.ChangeDeleted && !isKnown {
+			t.Errorf("%+v of %v", change, r)
+		}
+		if change.Kind != relayer.ChangeDeleted && r.Revision <= revisions[r.ID] {
+			t.Errorf("revision %d of %s after %d", r.Revision, r.ID, revisions[r.ID])
+		}
+		revisions[r.ID] = r.Revision
+		if got = append(got, fmt.Sprint(change.Kind, " ", r.ID)); len(got) == 5 {
+			break
+		}
+	}
+	if want := []string{"created r000", "created r001", "deleted r000", "updated r001", "deleted r001"}; !slices.Equal(got, want) {
+		t.Errorf("the changes are %v, want %v", got, want)
+	}
+}
+
+func TestWatch_InvalidSelector(t *testing.T) {
+	c, s := scripted(t, nil, fail(500, ""))
+	wantFailure(t, c.Watch(t.Context(), relayer.WatchQuery{Selector: where("owner", "ci")}), relayer.ErrInvalid, "owner")
+	for r, err := range c.All(t.Context(), where("owner", "ci")) {
+		if !errors.Is(err, relayer.ErrInvalid) {
+			t.Errorf("%v, error %v", r, err)
+		}
+	}
+	if len(s.seen) > 0 {
+		t.Errorf("%d requests", len(s.seen))
+	}
+}
+
+func TestLastChange(t *testing.T) {
+	m := newManager(t)
+	c, ctx := clientOf(t, handlerOf(t, m, httpapi.WithEngineOperations())), t.Context()
+	writes := []struct {
+		reason string
+		write  func(relayer.WriteOption) (*relayer.Relayer, error)
+	}{
+		{"Grund für alles", func(o relayer.WriteOption) (*relayer.Relayer, error) { return c.Create(ctx, evm("a"), o) }},
+		{"patched", func(o relayer.WriteOption) (*relayer.Relayer, error) {
+			return c.Patch(ctx, "a", []byte(`{"name":"n"}`), o)
+		}},
+		{"updated", func(o relayer.WriteOption) (*relayer.Relayer, error) {
+			return c.Update(ctx, "a", func(r *relayer.Relayer) error { r.Name = "m"; return nil }, o)
+		}},
+		{"paused", func(o relayer.WriteOption) (*relayer.Relayer, error) { return c.Pause(ctx, "a", o) }},
+		{"disabled", func(o relayer.WriteOption) (*relayer.Relayer, error) {
+			return c.Disable(ctx, "a", relayer.DisabledReason{Type: "x"}, o)
+		}},
+		{"enabled", func(o relayer.WriteOption) (*relayer.Relayer, error) { return c.Enable(ctx, "a", o) }},
+	}
+	for _, w := range writes {
+		got := must(w.write(relayer.Reason(w.reason)))(t)
+		read := must(c.Get(ctx, "a"))(t)
+		for _, want := range []*relayer.Relayer{must(m.Get(ctx, "a"))(t), read} {
+			if !reflect.DeepEqual(got.LastChange, want.LastChange) || got.LastChange.Reason != w.reason || got.LastChange.Time.IsZero() || got.Revision != want.Revision {
+				t.Errorf("%s: the last change is %+v, want %+v", w.reason, got.LastChange, want.LastChange)
+			}
+		}
+	}
+	must(c.Create(ctx, evm("b")))(t)
+	if err := c.Delete(ctx, "a", relayer.Reason("deleted")); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		query relayer.HistoryQuery
+		want  string // the reasons
+	}{
+		{relayer.HistoryQuery{ID: "a", Limit: 4}, "deleted, enabled, disabled, paused, updated, patched, Grund für alles"},
+		{relayer.HistoryQuery{Limit: 4}, "deleted, , enabled, disabled, paused, updated, patched, Grund für alles"},
+		{relayer.HistoryQuery{Action: relayer.ActionPause}, "paused"},
+		{relayer.HistoryQuery{Actor: "nobody"}, ""},
+		{relayer.HistoryQuery{Since: time.Now().Add(time.Hour)}, ""},
+		{relayer.HistoryQuery{Until: time.Now().Add(-time.Hour)}, ""},
+	} {
+		var reasons []string
+		query := test.query
+		for isLast := false; !isLast; isLast = query.Before == 0 {
+			want, wantNext, wantErr := m.History(ctx, query)
+			got, next, err := c.History(ctx, query)
+			if err != nil || wantErr != nil || next != wantNext || len(got) != len(want) {
+				t.Fatalf("the history is %+v before %d, want %+v before %d, errors %v and %v", got, next, want, wantNext, err, wantErr)
+			}
+			for i, past := range got {
+				expected := want[i]
+				if past.Kind != expected.Kind || past.ID != expected.ID || !reflect.DeepEqual(past.Info, expected.Info) ||
+					fmt.Sprint(past.Relayer) != fmt.Sprint(expected.Relayer) {
+					t.Errorf("a revision is %+v, want %+v", past, expected)
+				}
+				reasons = append(reasons, past.Info.Reason)
+			}
+			query.Before = next
+		}
+		if got := strings.Join(reasons, ", "); got != test.want {
+			t.Errorf("%+v: the reasons are %s, want %s", test.query, got, test.want)
+		}
+	}
+}
+
+func TestHistory_Errors(t *testing.T) {
+	c := serve(t, newManager(t))
+	for want, query := range map[error]relayer.HistoryQuery{
+		relayer.ErrNotFound: {ID: "absent"}, relayer.ErrInvalid: {ID: "a", Limit: -1},
+	} {
+		if revisions, _, err := c.History(t.Context(), query); !errors.Is(err, want) {
+			t.Errorf("%+v: %v, error %v, want %v", query, revisions, err, want)
+		}
+	}
+	if _, _, err := c.History(t.Context(), relayer.HistoryQuery{ID: "a/b"}); !errors.Is(err, relayer.ErrNotFound) { // it is not a path
+		t.Errorf("an impossible ID: error %v", err)
+	}
+	public := clientOf(t, newPublicServer(1))
+	for _, id := range []string{"r0", ""} {
+		if revisions, _, err := public.History(t.Context(), relayer.HistoryQuery{ID: id}); !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("OpenZeppelin Relayer: history of %q: %v, error %v", id, revisions, err)
+		}
 	}
 }

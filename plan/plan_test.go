@@ -3,16 +3,20 @@ package plan_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"math"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/keyring"
 	"github.com/go-relayer/relayer/plan"
 	"github.com/go-relayer/relayer/store/memory"
+	"github.com/go-relayer/relayer/store/sealed"
 )
 
 func TestNew_Actions(t *testing.T) {
@@ -461,5 +465,284 @@ func TestNew_SharedRelayers(t *testing.T) {
 	must(plan.Export(t.Context(), registry, relayer.Selector{}))(t)
 	if got := string(registry.relayers[0].CustomRPCURLs[0].URL); got != "https://a.example/"+secret {
 		t.Errorf("the URL of the registry is %s", got)
+	}
+}
+
+func TestExport_Format(t *testing.T) {
+	m := newManager(t)
+	most := must(relayer.ParseAmount("115792089237316195423570985008687907853269984665640564039457584007913129639935"))(t)
+	first := withURLs("z", "https://a.example/"+secret+"?a=1&b=<>")
+	first.Name, first.Policy = "<&>", &relayer.EVMPolicy{MinBalance: &most}
+	create(t, m, first, minimal("a"))
+	const want = `{
+  "relayers": [
+    {
+      "id": "z",
+      "name": "<&>",
+      "network": "sepolia",
+      "network_type": "evm",
+      "paused": false,
+      "signer_id": "s",
+      "custom_rpc_urls": [
+        {
+          "url": "https://a.example/***",
+          "weight": 100
+        }
+      ],
+      "policies": {
+        "min_balance": 115792089237316195423570985008687907853269984665640564039457584007913129639935
+      }
+    },
+    {
+      "id": "a",
+      "name": "n",
+      "network": "sepolia",
+      "network_type": "evm",
+      "paused": false,
+      "signer_id": "s",
+      "policies": {}
+    }
+  ]
+}
+`
+	masked, err := plan.Export(t.Context(), m, relayer.Selector{})
+	if err != nil || string(masked) != want {
+		t.Errorf("error %v, got\n%s\nwant\n%s", err, masked, want)
+	}
+	if empty, err := plan.Export(t.Context(), newManager(t), relayer.Selector{}); err != nil || string(empty) != "{\n  \"relayers\": []\n}\n" {
+		t.Errorf("error %v, got %s", err, empty)
+	}
+}
+
+func TestExport_Canceled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if file, err := plan.Export(ctx, newManager(t), relayer.Selector{}); !errors.Is(err, context.Canceled) || file != nil {
+		t.Errorf("file %s, error %v", file, err)
+	}
+	if _, err := plan.New(ctx, newManager(t), nil, plan.Options{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// A relayer that a newer version has stored would make the whole file invalid.
+func TestExport_NewerRelayer(t *testing.T) {
+	for document, want := range map[string]string{
+		`"network_type":"fictional","policies":{"max_sats":1}`:                           "network_type must be one of evm,",
+		`"network_type":"solana","policies":{"swap_config":{"strategy":"later-swap"}}`:   "policies.swap_config.strategy must be one of",
+		`"network_type":"solana","policies":{"fee_payment_strategy":"user","later":"x"}`: "",
+	} {
+		store := memory.New()
+		m := must(relayer.New(store))(t)
+		record := relayer.Record{ID: "a", Document: []byte(`{"id":"a","name":"n","network":"x","signer_id":"s",` + document + `}`)}
+		must(store.Create(t.Context(), record))(t)
+		file, err := plan.Export(t.Context(), m, relayer.Selector{})
+		if want != "" {
+			if !errors.Is(err, relayer.ErrInvalid) || !strings.Contains(err.Error(), "the relayer a: ") || !strings.Contains(err.Error(), want) || file != nil {
+				t.Errorf("%s: file %s, error %v", document, file, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		expectNoChanges(t, m, parse(t, string(file)).Relayers)
+	}
+}
+
+func expectNoChanges(t *testing.T, registry relayer.Registry, relayers []relayer.CreateRequest) {
+	t.Helper()
+	if p := newPlan(t, registry, relayers, plan.Options{Prune: true}); p.HasChanges() || p.Err() != nil {
+		t.Errorf("changes:\n%s", p)
+	}
+}
+
+// An export or a plan without a damaged relayer would remove it.
+func TestExport_DamagedRecord(t *testing.T) {
+	store := memory.New()
+	must(store.Create(t.Context(), relayer.Record{ID: "a", Document: []byte("{")}))(t)
+	m := must(relayer.New(store))(t)
+	create(t, m, minimal("b"))
+	if file, err := plan.Export(t.Context(), m, relayer.Selector{}); !errors.Is(err, relayer.ErrCorrupt) {
+		t.Errorf("Export: %s, error %v", file, err)
+	}
+	if p, err := plan.New(t.Context(), m, nil, plan.Options{}); !errors.Is(err, relayer.ErrCorrupt) {
+		t.Errorf("New: %+v, error %v", p, err)
+	}
+}
+
+const (
+	sealedPath = "https://a.example/" + secret
+	sealedHost = "https://b.example/"
+
+	otherKeyText = "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVoxMjM0NTY="
+
+	keyText = "MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI="
+)
+
+// keysOf returns a keyring of one key.
+func keysOf(t *testing.T, id, value string) keyring.Keyring {
+	t.Helper()
+	return must(keyring.Parse([]byte("relayer-keyring 1\nprimary " + id + "\nkey " + id + " " + value + "\n")))(t)
+}
+
+func sealedManager(t *testing.T, db relayer.Store, keys sealed.Keys) *relayer.Manager {
+	t.Helper()
+	return must(relayer.New(must(sealed.New(db, keys))(t)))(t)
+}
+
+// sealedManagers returns Managers with the key of one store, without it and with another one.
+// The relayer "a" in the store has two sealed URLs.
+func sealedManagers(t *testing.T) (with, without, wrong *relayer.Manager) {
+	t.Helper()
+	store := memory.New()
+	with, wrong = sealedManager(t, store, keysOf(t, "k", keyText)), sealedManager(t, store, keysOf(t, "k", otherKeyText))
+	without = must(relayer.New(store))(t)
+	create(t, with, withURLs("a", sealedPath, sealedHost))
+	return with, without, wrong
+}
+
+// Without the key a plan does not claim that URLs are unchanged.
+func TestNew_SealedURLs(t *testing.T) {
+	_, without, wrong := sealedManagers(t)
+	same := withURLs("a", sealedPath, sealedHost)
+	renamed := parse(t, exported(t, without)).Relayers[0]
+	renamed.Name = "renamed"
+	otherKey := withURLs("a", sealedPath+"2", sealedHost)
+	otherHost := withURLs("a", sealedPath, "https://c.example/")
+	for name, c := range map[string]struct {
+		manager *relayer.Manager
+		desired relayer.CreateRequest
+		want    plan.Action
+	}{
+		"same, without the key":          {without, same, plan.Blocked},
+		"same, with the wrong key":       {wrong, same, plan.Update}, // it replaces what cannot be opened
+		"hidden part, without the key":   {without, otherKey, plan.Blocked},
+		"visible part, without the key":  {without, otherHost, plan.Blocked},
+		"another field, without the key": {without, renamed, plan.Update},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlan(t, c.manager, []relayer.CreateRequest{c.desired})
+			// A wrapper has the same relayers.
+			if wrapped := newPlan(t, struct{ relayer.Registry }{c.manager}, []relayer.CreateRequest{c.desired}); wrapped.String() != p.String() {
+				t.Errorf("the plan of a wrapped Manager is\n%s\nand that of the Manager\n%s", wrapped, p)
+			}
+			if got := p.Entries()[0].Action; got != c.want {
+				t.Errorf("the action is %s, want %s\n%v", got, c.want, p)
+			}
+			if strings.Contains(p.String(), secret) {
+				t.Errorf("the plan has a secret:\n%v", p)
+			}
+		})
+	}
+}
+
+func TestApply_WithoutKey(t *testing.T) {
+	with, without, _ := sealedManagers(t)
+	renamed := parse(t, exported(t, with)).Relayers
+	renamed[0].Name = "renamed"
+	mustApply(t, newPlan(t, without, renamed))
+	r, err := with.RPCURLs(t.Context(), "a")
+	if name := get(t, with, "a").Name; err != nil || name != "renamed" || !slices.Equal(texts(r), []string{sealedPath, sealedHost}) {
+		t.Errorf("the relayer is named %q and has the URLs %q; error %v", name, texts(r), err)
+	}
+}
+
+func TestExport_SealedURLs(t *testing.T) {
+	with, without, _ := sealedManagers(t)
+	file := exported(t, without)
+	if got := exported(t, with); got != file {
+		t.Errorf("with the key, the file is\n%s\nwant\n%s", got, file)
+	}
+	config := must(plan.Parse([]byte(file), nil))(t)
+	if got := newPlan(t, without, config.Relayers).Entries()[0].Action; got != plan.Unchanged {
+		t.Errorf("a plan of the file has the action %s", got)
+	}
+	if strings.Contains(file, secret) {
+		t.Errorf("the file has a secret:\n%s", file)
+	}
+}
+
+// A URL without a hidden part is exported as it is stored.
+func TestExport_UserInformation(t *testing.T) {
+	m := newManager(t)
+	create(t, m, withURLs("a", "https://user:"+secret+"@rpc.example", "https://"+secret+"@rpc.example:8545/path", "https://@c.example/", "HTTPS://Public.example/"))
+	file := exported(t, m)
+	for _, want := range []string{`"https://***@rpc.example"`, `"https://***@rpc.example:8545/***"`, `"https://***@c.example/"`, `"HTTPS://Public.example/"`} {
+		if !strings.Contains(file, want) {
+			t.Errorf("no %s in %s", want, file)
+		}
+	}
+	desired := parse(t, file).Relayers
+	expectNoChanges(t, m, desired)
+	expectNoChanges(t, &remote{Registry: m}, desired)
+
+	// The file does not create a relayer without the user information.
+	p := newPlan(t, newManager(t), desired)
+	expectActions(t, p, plan.Blocked)
+	if got := len(p.Entries()[0].Problems); got != 3 {
+		t.Errorf("%d problems, want 3: %s", got, p)
+	}
+}
+
+// User information is removed with its endpoint, because a Manager takes the URL without
+// it for a mask.
+func TestNew_UserInformationRemoved(t *testing.T) {
+	const full = "https://user:" + secret + "@rpc.example"
+	for _, bare := range []relayer.RPCURL{"https://rpc.example", "https://rpc.example/"} {
+		m := newManager(t)
+		create(t, m, withURLs("a", full, "https://b.example"))
+		without := []relayer.CreateRequest{withURLs("a", bare, "https://b.example")}
+		p := newPlan(t, m, without)
+		expectActions(t, p, plan.Blocked)
+		if got := p.Entries()[0].Problems; len(got) != 1 || got[0].Field != "custom_rpc_urls[0].url" {
+			t.Errorf("problems %v", got)
+		}
+		patch := `{"custom_rpc_urls":[{"url":"` + string(bare) + `"},{"url":"https://b.example"}]}`
+		if _, err := m.Patch(t.Context(), "a", []byte(patch)); !errors.Is(err, relayer.ErrInvalid) {
+			t.Errorf("the Manager returned %v", err)
+		}
+		for _, urls := range [][]relayer.RPCURL{{"https://b.example"}, {bare, "https://b.example"}} {
+			mustApply(t, newPlan(t, m, []relayer.CreateRequest{withURLs("a", urls...)}))
+		}
+		if got := texts(get(t, m, "a").CustomRPCURLs); !slices.Equal(got, []string{string(bare), "https://b.example"}) {
+			t.Errorf("stored %q", got)
+		}
+	}
+}
+
+// For all pairs of URLs: an exported file has no changes, and without one of its endpoints it
+// removes exactly that one or is blocked.
+func TestExport_EveryPair(t *testing.T) {
+	urls := []relayer.RPCURL{
+		"https://h.example", "https://v@h.example", "https://h.example/1", "https://h.example/2", "https://u:p@h.example/3", "HTTPS://h.example/",
+		"https://0123456789abcdefghij.a.h.example", "https://u:p@0123456789abcdefghij.a.h.example/6",
+	}
+	blocked, removed := 0, 0
+	for i := range len(urls) * len(urls) {
+		pair := []relayer.RPCURL{urls[i/len(urls)], urls[i%len(urls)]}
+		m := newManager(t)
+		create(t, m, withURLs("a", pair...))
+		file := exported(t, m)
+		expectNoChanges(t, m, parse(t, file).Relayers)
+		for left := range pair {
+			desired := parse(t, file).Relayers
+			desired[0].CustomRPCURLs = slices.Delete(desired[0].CustomRPCURLs, 1-left, 2-left)
+			p := newPlan(t, m, desired)
+			if p.Entries()[0].Action == plan.Blocked {
+				blocked++
+				continue
+			}
+			removed++
+			copied := newManager(t)
+			create(t, copied, withURLs("a", pair...))
+			mustApply(t, newPlan(t, copied, desired))
+			if got := texts(get(t, copied, "a").CustomRPCURLs); !slices.Equal(got, []string{string(pair[left])}) {
+				t.Fatalf("%q with only the endpoint %d: stored %q", []string{string(pair[0]), string(pair[1])}, left, got)
+			}
+		}
+	}
+	if blocked == 0 || removed == 0 {
+		t.Errorf("%d files were blocked, and %d removed an endpoint", blocked, removed)
 	}
 }

@@ -3,14 +3,18 @@
 package mirror
 
 import (
+	"cmp"
+	"context"
 	crand "crypto/rand"
 	"errors"
 	"flag"
 	"fmt"
+	"iter"
 	"maps"
 	"math/rand/v2"
 	"net/http"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -247,3 +251,173 @@ func TestMirror_IgnoredGaps(t *testing.T) {
 		}
 	}
 }
+
+// follower applies the changes of a view to an empty map, and notes what cannot be right.
+type follower struct {
+	mu       sync.Mutex
+	state    map[string]*relayer.Relayer
+	last     map[string]uint64 // the highest revision by ID
+	problems []string
+}
+
+func follow(t testing.TB, view *mirror.Mirror) *follower {
+	f := &follower{state: make(map[string]*relayer.Relayer), last: make(map[string]uint64)}
+	ctx, cancel := context.WithCancel(context.Background())
+	var following sync.WaitGroup
+	following.Go(func() {
+		for change := range view.Changes(ctx) {
+			f.apply(change)
+		}
+	})
+	t.Cleanup(func() {
+		cancel()
+		following.Wait()
+		for _, problem := range f.problems {
+			t.Error(problem)
+		}
+	})
+	return f
+}
+
+func (f *follower) apply(c mirror.Change) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	id := cmp.Or(c.After, c.Before).ID
+	if f.state[id] != c.Before || kindOf(c) != c.Kind {
+		f.problems = append(f.problems, fmt.Sprintf("after %v follows %+v", f.state[id], c))
+	}
+	if c.After == nil {
+		delete(f.state, id)
+		return
+	}
+	if c.After.Revision <= f.last[id] { // no registry of these tests is restored
+		f.problems = append(f.problems, fmt.Sprintf("revision %d of %s follows %d", c.After.Revision, id, f.last[id]))
+	}
+	f.state[id], f.last[id] = c.After, c.After.Revision
+}
+
+func kindOf(c mirror.Change) relayer.ChangeKind {
+	switch {
+	case c.Before == nil:
+		return relayer.ChangeCreated
+	case c.After == nil:
+		return relayer.ChangeDeleted
+	default:
+		return relayer.ChangeUpdated
+	}
+}
+
+// has reports whether the changes have led to this revision of the relayer.
+func (f *follower) has(r *relayer.Relayer) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.last[r.ID] == r.Revision
+}
+
+// difference returns how the map differs from the view, or "".
+func (f *follower) difference(view *mirror.Mirror) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	inView := make(map[string]*relayer.Relayer)
+	for r := range view.All(context.Background(), relayer.Selector{}) {
+		inView[r.ID] = r
+	}
+	if !maps.Equal(inView, f.state) {
+		return fmt.Sprintf("the changes lead to %v, and the view is %v", f.state, inView)
+	}
+	return ""
+}
+
+// flaky is a source whose watches end on demand.
+type flaky struct {
+	relayer.Registry
+
+	mu   sync.Mutex
+	life context.Context // of the present watches
+	end  context.CancelCauseFunc
+	down error
+}
+
+func newFlaky(source relayer.Registry) *flaky {
+	s := &flaky{Registry: source}
+	s.life, s.end = context.WithCancelCause(context.Background())
+	return s
+}
+
+// cut ends the present watches with an error.
+func (s *flaky) cut(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.end(err)
+	s.life, s.end = context.WithCancelCause(context.Background())
+}
+
+// setDown makes all reads and watches fail until it is called with nil.
+func (s *flaky) setDown(err error) {
+	s.mu.Lock()
+	s.down = err
+	s.mu.Unlock()
+	if err != nil {
+		s.cut(err)
+	}
+}
+
+func (s *flaky) state() (life context.Context, down error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.life, s.down
+}
+
+func (s *flaky) List(ctx context.Context, query relayer.ListQuery) (*relayer.Page, error) {
+	if _, down := s.state(); down != nil {
+		return nil, down
+	}
+	return s.Registry.List(ctx, query)
+}
+
+func (s *flaky) Watch(ctx context.Context, query relayer.WatchQuery) iter.Seq2[relayer.Change, error] {
+	life, down := s.state()
+	if down != nil {
+		return func(yield func(relayer.Change, error) bool) { yield(relayer.Change{}, down) }
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	detach := context.AfterFunc(life, cancel)
+	changes := s.Registry.Watch(ctx, query)
+	return func(yield func(relayer.Change, error) bool) {
+		defer cancel()
+		defer detach()
+		for change, err := range changes {
+			if life.Err() != nil {
+				break
+			}
+			if !yield(change, err) {
+				return
+			}
+		}
+		if life.Err() != nil {
+			yield(relayer.Change{}, context.Cause(life))
+		}
+	}
+}
+
+// deaf is a source that hides errors of watches, and with them the gaps.
+type deaf struct{ relayer.Registry }
+
+func (s deaf) Watch(ctx context.Context, query relayer.WatchQuery) iter.Seq2[relayer.Change, error] {
+	return func(yield func(relayer.Change, error) bool) {
+		for ctx.Err() == nil {
+			for change, err := range s.Registry.Watch(ctx, query) {
+				if err != nil {
+					break
+				}
+				if !yield(change, nil) {
+					return
+				}
+			}
+			query.After = "" // it begins again where the registry is now
+			time.Sleep(time.Millisecond)
+		}
+	}
+}
+
+var errDown = errors.New("the registry is down")
