@@ -185,14 +185,3 @@ func withoutTime(groups []string, attr slog.Attr) slog.Attr {
 	}
 	return attr
 }
-
-// TestMasking_Idempotent checks that masking a masked text does not change it.
-func TestMasking_Idempotent(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.OneOf(rapid.String(), rapid.Map(rapid.Custom(drawURL), func(u secretURL) string { return u.full })).Draw(t, "text")
-		masked := relayer.RPCURL(text).String()
-		if again := relayer.RPCURL(masked).String(); again != masked {
-			t.Fatalf("%q is masked as %q, and that as %q", text, masked, again)
-		}
-	})
-}

@@ -162,9 +162,9 @@ type fixture struct {
 	earlier       []byte
 }
 
-func newFixture(t *testing.T, store relayer.Store) *fixture {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	f := &fixture{t: t, store: store, key: ringWith(t, "k1", "value"), otherKey: ringWith(t, "k1", "other")}
+	f := &fixture{t: t, store: memory.New(), key: ringWith(t, "k1", "value"), otherKey: ringWith(t, "k1", "other")}
 	f.m = f.manager(f.key)
 	for _, id := range []string{"a", "b"} {
 		f.create(f.m, id, earlierURL)
@@ -310,36 +310,24 @@ func outcome(text string, err error) string {
 	return text
 }
 
-// eachStore runs a test on an empty store of each kind.
-func eachStore(t *testing.T, test func(t *testing.T, newStore func(t *testing.T) relayer.Store)) {
-	t.Run("memory", func(t *testing.T) {
-		test(t, func(*testing.T) relayer.Store { return memory.New() })
-	})
-	eachPlace(t, func(t *testing.T, place func(t *testing.T) func(t *testing.T) durable) {
-		test(t, func(t *testing.T) relayer.Store { return place(t)(t) })
-	})
-}
-
 func TestForgedPart_EveryOperation(t *testing.T) {
 	t.Parallel()
-	eachStore(t, func(t *testing.T, newStore func(t *testing.T) relayer.Store) {
-		for _, forgery := range forgeries {
-			t.Run(forgery.name, func(t *testing.T) {
-				f := newFixture(t, newStore(t))
-				f.write(forgery.forge(f))
-				for _, operation := range operations {
-					if got, want := operation.run(f), forgery.want[operation.name]; got != want {
-						t.Errorf("%s: %s, want %s", operation.name, got, want)
-					}
+	for _, forgery := range forgeries {
+		t.Run(forgery.name, func(t *testing.T) {
+			f := newFixture(t)
+			f.write(forgery.forge(f))
+			for _, operation := range operations {
+				if got, want := operation.run(f), forgery.want[operation.name]; got != want {
+					t.Errorf("%s: %s, want %s", operation.name, got, want)
 				}
-			})
-		}
-	})
+			}
+		})
+	}
 }
 
 // Without Only a part in clear is returned, and the next reseal makes it genuine.
 func TestForgedPart_ClearIsAcceptedWithoutOnly(t *testing.T) {
-	f := newFixture(t, memory.New())
+	f := newFixture(t)
 	f.write([]byte(`{"custom_rpc_urls":[{"url":"` + forgedURL + `","weight":100}]}`))
 	lax, err := managerWith(f.store, ringWith(t, "k2", "new", "k1", "value"))
 	must(t, err)

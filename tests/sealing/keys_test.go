@@ -5,24 +5,82 @@ package sealing_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
+	"strconv"
 	"testing"
 
 	"github.com/tink-crypto/tink-go/v2/aead"
 	"github.com/tink-crypto/tink-go/v2/keyset"
 	"github.com/tink-crypto/tink-go/v2/testing/fakekms"
+	"github.com/tink-crypto/tink-go/v2/tink"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/memory"
 	"github.com/go-relayer/relayer/store/sealed"
-	"github.com/go-relayer/relayer/tests/sealing"
 )
+
+// KeysetKeys are [sealed.Keys] of a keyset of Tink in memory, with keys that write its prefix.
+// docs/security.md names them and [KMSKeys].
+type KeysetKeys struct {
+	tink.AEAD
+	Primary uint32 // the ID of the primary key
+}
+
+// Seal implements [sealed.Keys].
+func (k KeysetKeys) Seal(_ context.Context, plaintext, associatedData []byte) ([]byte, error) {
+	return k.Encrypt(plaintext, associatedData)
+}
+
+// Open implements [sealed.Keys].
+func (k KeysetKeys) Open(_ context.Context, text, associatedData []byte) ([]byte, error) {
+	return k.Decrypt(text, associatedData)
+}
+
+// Keys implements [sealed.Keys]. The primary key is enough for a rotation.
+func (k KeysetKeys) Keys() []sealed.Key { return []sealed.Key{keysetKey(k.Primary)} }
+
+// KeyOf implements [sealed.Keys].
+func (k KeysetKeys) KeyOf(text []byte) (sealed.Key, error) {
+	if len(text) < 5 || text[0] != 1 {
+		return sealed.Key{}, errors.New("the text has no prefix of Tink")
+	}
+	return keysetKey(binary.BigEndian.Uint32(text[1:])), nil
+}
+
+func keysetKey(id uint32) sealed.Key { return sealed.Key{ID: strconv.FormatUint(uint64(id), 10)} }
+
+// KMSKeys are [sealed.Keys] of a key management service that Tink supports. It is called for every
+// text, and rotates a key under one name.
+type KMSKeys struct {
+	tink.AEADWithContext
+	Name string
+}
+
+// Seal implements [sealed.Keys].
+func (k KMSKeys) Seal(ctx context.Context, plaintext, associatedData []byte) ([]byte, error) {
+	return k.EncryptWithContext(ctx, plaintext, associatedData)
+}
+
+// Open implements [sealed.Keys].
+func (k KMSKeys) Open(ctx context.Context, text, associatedData []byte) ([]byte, error) {
+	return k.DecryptWithContext(ctx, text, associatedData)
+}
+
+// Keys implements [sealed.Keys].
+func (k KMSKeys) Keys() []sealed.Key { return []sealed.Key{{ID: k.Name}} }
+
+// KeyOf implements [sealed.Keys]. The text does not show the version of the key: Reseal seals
+// every text again.
+func (k KMSKeys) KeyOf([]byte) (sealed.Key, error) {
+	return sealed.Key{}, errors.New("the service does not name the key of a text")
+}
 
 const secret = "https://rpc.example.com/v3/0123456789abcdef"
 
 // keysetSealer stores a new keyset encrypted under a key of the service, reads it back
 // as a host does when it starts, and returns its keys.
-func keysetKeys(t *testing.T) sealing.KeysetKeys {
+func keysetKeys(t *testing.T) KeysetKeys {
 	t.Helper()
 	service := newService(t)
 	created, err := keyset.NewHandle(aead.AES256GCMKeyTemplate())
@@ -33,7 +91,7 @@ func keysetKeys(t *testing.T) sealing.KeysetKeys {
 	must(t, err)
 	primitive, err := aead.New(handle)
 	must(t, err)
-	return sealing.KeysetKeys{AEAD: primitive, Primary: handle.KeysetInfo().GetPrimaryKeyId()}
+	return KeysetKeys{AEAD: primitive, Primary: handle.KeysetInfo().GetPrimaryKeyId()}
 }
 
 // service is a key management service that can be made to hang when it encrypts.
@@ -64,7 +122,7 @@ func (s *service) EncryptWithContext(ctx context.Context, plaintext, associatedD
 func TestKeys_SealAndOpen(t *testing.T) {
 	for name, keys := range map[string]sealed.Keys{
 		"keyset": keysetKeys(t),
-		"KMS":    sealing.KMSKeys{AEADWithContext: newService(t), Name: "kms"},
+		"KMS":    KMSKeys{AEADWithContext: newService(t), Name: "kms"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text, err := keys.Seal(t.Context(), []byte(secret), []byte("a"))
@@ -89,7 +147,7 @@ func TestKeys_SealAndOpen(t *testing.T) {
 // A keyset names the key of each text, so that a rotation seals each relayer once. A service does
 // not, so that each Reseal seals all.
 func TestKeys_Reseal(t *testing.T) {
-	keyset, service := keysetKeys(t), sealing.KMSKeys{AEADWithContext: newService(t), Name: "a"}
+	keyset, service := keysetKeys(t), KMSKeys{AEADWithContext: newService(t), Name: "a"}
 	for name, c := range map[string]struct {
 		before, after sealed.Keys
 		again         int
@@ -118,7 +176,7 @@ func TestKeys_Reseal(t *testing.T) {
 
 // either seals with its own keyset, and opens with both.
 type either struct {
-	sealing.KeysetKeys
+	KeysetKeys
 	earlier sealed.Keys
 }
 
@@ -135,7 +193,7 @@ func TestKMSKeys_ServiceAway(t *testing.T) {
 	remote.isAway = true
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := (sealing.KMSKeys{AEADWithContext: remote}).Seal(ctx, []byte(secret), nil); !errors.Is(err, context.Canceled) {
+	if _, err := (KMSKeys{AEADWithContext: remote}).Seal(ctx, []byte(secret), nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("the error is %v, want context.Canceled", err)
 	}
 }

@@ -74,61 +74,48 @@ type writer struct {
 	manager     *relayer.Manager
 }
 
-func (w *writer) id() string { return fmt.Sprintf("w%d", w.number) }
-
 // work changes one relayer until a write fails. None should.
 func (w *writer) work(ctx context.Context) error {
-	_, err := w.manager.Get(ctx, w.id())
-	exists := err == nil
-	if err != nil && !errors.Is(err, relayer.ErrNotFound) {
-		return err
-	}
+	id := fmt.Sprintf("w%d", w.number)
 	for {
-		if exists && rand.N(4) == 0 {
-			if err := w.toggle(ctx); err != nil {
-				return err
-			}
-			continue
+		_, err := w.manager.Get(ctx, id)
+		exists := err == nil
+		switch {
+		case err != nil && !errors.Is(err, relayer.ErrNotFound):
+		case exists && rand.N(4) == 0: // without its URLs
+			_, err = w.manager.Update(ctx, id, func(r *relayer.Relayer) error {
+				r.Paused = !r.Paused
+				return nil
+			})
+		default:
+			err = w.write(ctx, id, exists, exists && rand.N(8) == 0)
 		}
-		deletes := exists && rand.N(8) == 0
-		if err := w.write(ctx, exists, deletes); err != nil {
-			return err
+		if err != nil {
+			return fmt.Errorf("%s: %w", id, err)
 		}
-		exists = !deletes
 	}
 }
 
-// toggle changes the relayer without its URLs.
-func (w *writer) toggle(ctx context.Context) error {
-	_, err := w.manager.Update(ctx, w.id(), func(r *relayer.Relayer) error {
-		r.Paused = !r.Paused
-		return nil
-	})
-	return err
-}
-
-func (w *writer) write(ctx context.Context, exists, deletes bool) error {
+func (w *writer) write(ctx context.Context, id string, exists, deletes bool) (err error) {
 	w.seq++
 	url := fmt.Sprintf("https://rpc.example/%d/%d", w.number, w.seq)
 	if deletes {
 		url = ""
 	}
-	child.Send(event{Step: ledger.Begin, Writer: w.number, Keys: []string{w.id()}, Value: url})
+	child.Send(event{Step: ledger.Begin, Writer: w.number, Keys: []string{id}, Value: url})
 	endpoints := []relayer.RPCConfig{{URL: relayer.RPCURL(url)}}
-	var err error
 	switch {
 	case deletes:
-		err = w.manager.Delete(ctx, w.id())
+		err = w.manager.Delete(ctx, id)
 	case exists:
-		_, err = w.manager.Patch(ctx, w.id(), patchOf(endpoints...))
+		_, err = w.manager.Patch(ctx, id, patchOf(endpoints...))
 	default:
-		_, err = w.manager.Create(ctx, definition(w.id(), endpoints))
+		_, err = w.manager.Create(ctx, definition(id, endpoints))
 	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", w.id(), err)
+	if err == nil {
+		child.Send(event{Step: ledger.Done, Writer: w.number})
 	}
-	child.Send(event{Step: ledger.Done, Writer: w.number})
-	return nil
+	return err
 }
 
 func definition(id string, endpoints []relayer.RPCConfig) relayer.CreateRequest {
