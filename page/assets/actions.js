@@ -7,7 +7,7 @@ import { attempt, call, callOne, explain } from './api.js';
 import { byId, make, onSubmit, say, write } from './dom.js';
 import { writeJSON } from './json.js';
 import { noteChanged, noteDeleted, noteGone, refreshSoon } from './main.js';
-import { inSentence, nameInSentence, sentenceOf } from './view.js';
+import { countOf, inSentence, nameInSentence, sentenceOf } from './view.js';
 
 const dialog = byId('act-dialog');
 let action; // what the dialog does
@@ -54,7 +54,9 @@ onSubmit(byId('act-form'), async () => {
   if (mine.isSending || problem) return;
   mine.isSending = true;
   const send = async () => {
-    if (await mine.send(lineOf('act-reason'), lineOf('act-input')) && action === mine) dialog.close();
+    if (!await mine.send(lineOf('act-reason'), lineOf('act-input')) || action !== mine) return;
+    dialog.close();
+    if (!mine.base) byId('status').focus(); // the button that had the focus may offer something else now
   };
   await attempt(send, (refusal) => explainFailure(mine, refusal));
   mine.isSending = false;
@@ -106,7 +108,6 @@ export const actions = {
     (etag) => ({ method: 'DELETE', etag })),
 };
 
-const countOf = (number) => number + (number === 1 ? ' relayer' : ' relayers');
 // Opens the dialog for the relayers that filters select. The server changes them all in one
 // request, which is harmless to repeat.
 export function openBulk({ action: name, filters, about, text, rows, count }) {

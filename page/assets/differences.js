@@ -7,9 +7,9 @@ import { isSame, leavesOf, Literal, writeJSON } from './json.js';
 
 const lower = (title) => (/^[A-Z][a-z]/.test(title) ? title[0].toLowerCase() + title.slice(1) : title);
 
-function textOf(value, unit, network) {
+function textOf(value, unit) {
   if (value === undefined) return 'not set';
-  if (value instanceof Literal) return humanAmount(value.text, unit, network) || value.text + (unit ? ' ' + unit : '');
+  if (value instanceof Literal) return humanAmount(value.text, unit) || value.text + (unit ? ' ' + unit : '');
   if (typeof value === 'boolean') return value ? 'yes' : 'no';
   return isolated(typeof value === 'string' ? value || 'empty' : writeJSON(value));
 }
@@ -27,7 +27,7 @@ function inWords(path, from, to, relayer, isKnown) {
   if (path === 'paused') return to ? 'paused' : 'resumed';
   if (path === 'system_disabled') return to ? 'disabled' : 'enabled';
   const { unit } = fields.at(-1);
-  const [before, after] = [from, to].map((value) => textOf(value, unit, relayer.network));
+  const [before, after] = [from, to].map((value) => textOf(value, unit));
   if (!isKnown) return title + ' → ' + (Array.isArray(to) ? listDifference([], to) : after);
   if (Array.isArray(from) || Array.isArray(to)) return title + ' ' + listDifference(from, to);
   const suffix = / \S+$/.exec(after)?.[0];

@@ -10,7 +10,7 @@ import { byId, onSubmit, say, write } from './dom.js';
 import { relayerForm } from './forms.js';
 import { writeJSON } from './json.js';
 import { goTo, noteGone } from './main.js';
-import { inSentence, nameInSentence, sentenceOf, shortened } from './view.js';
+import { inSentence, linkTo, nameInSentence, sentenceOf, shortened } from './view.js';
 
 const drafts = new Map(); // by the ID of their relayer, '' for a new one
 let shown; // the draft in the form
@@ -76,8 +76,6 @@ function close(draft, to, text) {
   else say(text); // the user has opened another view
 }
 
-const relayerLink = ({ id }) => '#relayer=' + encodeURIComponent(id);
-
 onSubmit(byId('edit-form'), async () => {
   const mine = shown;
   const { id, stored, etag, form } = mine;
@@ -85,7 +83,7 @@ onSubmit(byId('edit-form'), async () => {
   form.clearErrors();
   const fields = id ? form.changes(stored) : form.collect();
   if (id && Object.keys(fields).length === 0) {
-    close(mine, relayerLink(stored), 'Nothing was changed');
+    close(mine, linkTo(stored.id), 'Nothing was changed');
     return;
   }
   mine.isSending = true;
@@ -93,7 +91,7 @@ onSubmit(byId('edit-form'), async () => {
   const send = async () => {
     const request = { body: writeJSON(fields), reason: lineOf('edit-reason') };
     const { data } = await (id ? callOne(id, { ...request, method: 'PATCH', etag }) : call('', { ...request, method: 'POST' }));
-    close(mine, relayerLink(data), nameInSentence(data) + (id ? ' was changed' : ' was created'));
+    close(mine, linkTo(data.id), nameInSentence(data) + (id ? ' was changed' : ' was created'));
   };
   await attempt(send, (refusal) => refuse(mine, refusal));
   mine.isSending = false;
@@ -126,4 +124,4 @@ export function noteChange(id, etag, isDeleted) {
   write('edit-note', isDeleted ? 'This relayer was deleted since you opened the form.' : changed);
 }
 
-byId('edit-cancel').addEventListener('click', () => close(shown, shown.id ? relayerLink(shown) : '#page=1', ''));
+byId('edit-cancel').addEventListener('click', () => close(shown, shown.id ? linkTo(shown.id) : '#page=1', ''));

@@ -42,7 +42,7 @@ function shortOf(description = '') {
   return sentence.length > 150 ? sentence.split(/[:;]/)[0].replace(/\.?$/, '.') : sentence;
 }
 
-const examples = { wei: 'Such as 100 gwei or 0.5 ETH.', lamports: 'Such as 0.5 SOL.', stroops: 'Such as 0.5 XLM.' };
+const examples = { wei: 'Such as 100 gwei or 0.5 ether.', lamports: 'Such as 0.5 SOL.', stroops: 'Such as 0.5 XLM.' };
 const nouns = { custom_rpc_urls: 'endpoint' };
 const fieldsOf = ({ properties, required = [], description }) => Object.entries(properties).map(([name, schema]) => fieldOf(name, schema, required.includes(name), description));
 

@@ -66,13 +66,13 @@ const controls = {
   pairs: (field) => typed(field, area(), (members) => Object.entries(members).map((pair) => pair.join('=')).join('\n'), readPairs),
   lines: (field) => typed(field, area(), (entries) => entries.join('\n'), readLines),
 
-  number(field, entered) {
+  number(field) {
     const human = make('p', { class: 'human', id: newID('human') });
     const { input, ...shown } = labelled(field, make('input', { ...exactly, inputmode: field.keys, class: 'exact' }), [human]);
     const text = () => input.value.trim();
-    const digits = () => digitsOf(text(), field.unit, entered('network'));
+    const digits = () => digitsOf(text(), field.unit);
     const showHuman = () => {
-      const amount = digits() ? digits() + ' ' + field.unit : humanAmount(text(), field.unit, entered('network'));
+      const amount = digits() ? digits() + ' ' + field.unit : humanAmount(text(), field.unit);
       write(human, amount && '= ' + amount);
     };
     input.addEventListener('input', showHuman);

@@ -5,7 +5,7 @@ import { differences } from './differences.js';
 import { make, say, update } from './dom.js';
 import { openWith } from './editor.js';
 import { exactTime, timeOf } from './time.js';
-import { inSentence, shortened } from './view.js';
+import { inSentence, linkTo, shortened } from './view.js';
 
 const past = { create: 'created', delete: 'deleted', pause: 'paused', resume: 'resumed', disable: 'disabled', enable: 'enabled', update: 'changed' };
 
@@ -48,7 +48,7 @@ function buttonsOf(id, { action, relayer, revision }, before, isLatest) {
 
 function rowOf(entry, id, hasNames, before, isLatest) {
   const { time, actor, reason, revision, action } = entry;
-  const link = hasNames ? [make('a', { href: '#relayer=' + encodeURIComponent(id) }, id), ' '] : [];
+  const link = hasNames ? [make('a', { href: linkTo(id) }, id), ' '] : [];
   const outside = entry.relayer || action === 'delete' ? '' : ', after which this token may not see it';
   return make('li', { 'data-id': id + ' ' + revision.text }, [
     make('span', { class: 'text' }, [...link, whatOf(textsOf(entry, before)), ' ' + (actor ? 'by ' + inSentence(actor) : '') + outside + (reason ? ': ' + reason : '')]),

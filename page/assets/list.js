@@ -6,7 +6,7 @@ import { call, may, Refusal, textOfProblems } from './api.js';
 import { byId, make, update, write } from './dom.js';
 import { noteValues, parse, print, states, within, withTerm } from './search.js';
 import { shortTime } from './time.js';
-import { inSentence, rowOf } from './view.js';
+import { countOf, inSentence, rowOf } from './view.js';
 
 const mostRows = 50;
 let shown = new URLSearchParams(); // what the list was asked for
@@ -25,10 +25,11 @@ const linkToLabel = (key, value) => fragmentOf({ q: withTerm(shownText(), 'label
 
 async function readPart(filters, page, size, signal) {
   if (!filters) return { rows: [], total: 0, size };
-  const { data, changes, pagination } = await call('?' + new URLSearchParams([['changes', 'true'], ['page', page], ['per_page', size], ...filters]), { signal });
+  const start = page === 1 ? ['after', ''] : ['page', page]; // only a list with after has a position
+  const { data, changes, pagination, position } = await call('?' + new URLSearchParams([['changes', 'true'], start, ['per_page', size], ...filters]), { signal });
   const [lowered, total] = [pagination.per_page, pagination.total_items].map((literal) => Number(literal.text));
   data.forEach(noteValues);
-  return { rows: data.map((relayer, index) => ({ relayer, change: changes[index] })), total, size: lowered };
+  return { rows: data.map((relayer, index) => ({ relayer, change: changes[index] })), total, size: lowered, position };
 }
 
 // Reads a page of the list: parts of the lists of each state, which the API has in creation order.
@@ -37,13 +38,19 @@ async function readList(asked, signal) {
   if (problem) throw new Refusal({ status: 400, errors: [{ message: problem }] });
   const page = Math.max(1, Number.parseInt(asked.get('page'), 10) || 1);
   const isShown = (state) => !(asked.get('state') in states) || asked.get('state') === state;
-  const [unpaused, ...parts] = await Promise.all([
+  const readStates = () => Promise.all([
     readPart(within(filters, [['paused', 'false']]), 1, 0, signal),
     ...Object.entries(states).map(async ([state, conditions]) => {
       const narrowed = within(filters, conditions);
       return { state, narrowed, ...await readPart(narrowed, 1, isShown(state) ? mostRows : 0, signal) };
     }),
   ]);
+  let read = await readStates();
+  // A relayer that changes its state between these reads can be in none of them. Their positions differ
+  // then, not only in the mark of their filters, which follows the ~.
+  const isTorn = () => new Set(read.filter(({ position }) => position).map(({ position }) => position.split('~')[0])).size > 1;
+  for (let reads = 1; reads < 3 && isTorn(); reads++) read = await readStates();
+  const [unpaused, ...parts] = read;
   const chosen = parts.filter(({ state }) => isShown(state));
   const size = Math.min(...chosen.map((part) => part.size));
   const rows = new Map();
@@ -63,13 +70,13 @@ async function readList(asked, signal) {
 
 // Showing.
 
-const linkTo = (id, title, page) => make('a', { id, class: 'button', role: 'link', ...(page ? { href: fragmentOf({ page }) } : { 'aria-disabled': 'true' }) }, title);
+const linkToPage = (id, title, page) => make('a', { id, class: 'button', role: 'link', ...(page ? { href: fragmentOf({ page }) } : { 'aria-disabled': 'true' }) }, title);
 
 function rangeOf({ page, size, total, data }) {
   if (total === 0) return shownText() || shown.get('state') ? 'No relayer matches.' : 'There are no relayers yet. A relayer sends transactions on one network with one signer.';
-  if (data.length === 0) return 'Page ' + page + ' is empty. There ' + (total === 1 ? 'is 1 relayer.' : 'are ' + total + ' relayers.');
+  if (data.length === 0) return 'Page ' + page + ' is empty. There ' + (total === 1 ? 'is ' : 'are ') + countOf(total) + '.';
   const first = (page - 1) * size + 1;
-  return first + '–' + (first + data.length - 1) + ' of ' + total + (total === 1 ? ' relayer' : ' relayers');
+  return first + '–' + (first + data.length - 1) + ' of ' + countOf(total);
 }
 
 function linksToStates({ totals }) {
@@ -118,8 +125,8 @@ function showPage(list) {
   byId('list-table').hidden = data.length === 0;
   const isPaged = total > size || page > 1;
   update('pager', [make('span', { id: 'range' }, rangeOf(list)), ...(isPaged ? [
-    linkTo('previous', 'Previous', Math.min(page - 1, Math.max(1, Math.ceil(total / size)))),
-    linkTo('next', 'Next', page * size < total && page + 1),
+    linkToPage('previous', 'Previous', Math.min(page - 1, Math.max(1, Math.ceil(total / size)))),
+    linkToPage('next', 'Next', page * size < total && page + 1),
   ] : [])]);
 }
 

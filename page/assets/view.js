@@ -29,6 +29,8 @@ export function inSentence(text) {
   return /^[ -~]*…?$/.test(short) ? short : isolated(short);
 }
 
+export const linkTo = (id) => '#relayer=' + encodeURIComponent(id);
+export const countOf = (number) => number + (number === 1 ? ' relayer' : ' relayers');
 export const nameInSentence = (relayer) => inSentence(nameOf(relayer));
 
 // A text that a column may cut off.
@@ -75,7 +77,7 @@ export function sentenceOf({ time, actor, action, reason }) {
 
 export function rowOf(relayer, change, link) {
   const { id } = relayer;
-  const open = make('a', { class: 'name', href: '#relayer=' + encodeURIComponent(id), title: nameOf(relayer) }, nameOf(relayer));
+  const open = make('a', { class: 'name', href: linkTo(id), title: nameOf(relayer) }, nameOf(relayer));
   return make('tr', { role: 'row', 'data-id': id }, [
     make('th', { role: 'rowheader', scope: 'row' }, [open, ' ', make('span', { class: 'mono quiet', title: id }, id)]),
     cell('Status', [statusPills(relayer), ' ', causeOf(relayer, change)]),
@@ -86,28 +88,28 @@ export function rowOf(relayer, change, link) {
 }
 
 // Strings in lists are addresses and assets.
-const elementOf = (element, field, network) => (typeof element === 'string' ? mono(element) : valueOf(element, field, network));
+const elementOf = (element, field) => (typeof element === 'string' ? mono(element) : valueOf(element, field));
 
-export function valueOf(value, field, network) {
+function valueOf(value, field) {
   if (value instanceof Literal) {
-    const human = humanAmount(value.text, field?.unit, network);
+    const human = humanAmount(value.text, field?.unit);
     const unit = field?.unit ? quiet(' ' + field.unit) : '';
     return make('span', { class: 'amount' }, [make('span', { class: 'exact' }, value.text), unit, ...(human ? [' ', make('span', { class: 'human' }, '= ' + human)] : [])]);
   }
   if (Array.isArray(value)) {
-    return value.length > 0 ? make('ul', {}, value.map((element) => make('li', {}, [elementOf(element, field, network)]))) : quiet('Empty list');
+    return value.length > 0 ? make('ul', {}, value.map((element) => make('li', {}, [elementOf(element, field)]))) : quiet('Empty list');
   }
   if (field?.name === 'labels') return labelsOf(value);
-  if (isObject(value)) return membersOf(value, field?.fields, network);
+  if (isObject(value)) return membersOf(value, field?.fields);
   if (typeof value === 'boolean') return make('span', {}, value ? 'Yes' : 'No');
   if (value === '' || value === null) return quiet('Empty');
   return ['id', 'address'].includes(field?.name) ? mono(value) : make('span', {}, value);
 }
 
-function membersOf(object, fields = [], network) {
+function membersOf(object, fields = []) {
   const parts = Object.entries(object).flatMap(([name, value]) => {
     const field = fields.find((candidate) => candidate.name === name) ?? { title: name };
-    return [make('dt', {}, titleOf(field)), make('dd', {}, [valueOf(value, field, network)])];
+    return [make('dt', {}, titleOf(field)), make('dd', {}, [valueOf(value, field)])];
   });
   return make('dl', {}, parts);
 }
@@ -118,13 +120,13 @@ const card = (title, content) => make('div', { class: 'card' }, [make('h2', {}, 
 const above = ['name', 'paused', 'system_disabled', 'disabled_reason', 'policies'];
 
 export function cardsOf(relayer) {
-  const { policies, network, network_type: type } = relayer;
+  const { policies, network_type: type } = relayer;
   const fields = [...relayerFields(type), { name: 'address' }];
   const details = Object.fromEntries(Object.entries(relayer).filter(([name]) => !above.includes(name)));
   const policy = fields.find(({ name }) => name === 'policies');
   const isSet = Object.keys(policies).length > 0;
   return [
-    card('Details', membersOf(details, fields, network)),
-    card('Policy', isSet ? valueOf(policies, policy, network) : make('p', { class: 'quiet' }, 'No policy field is set.')),
+    card('Details', membersOf(details, fields)),
+    card('Policy', isSet ? valueOf(policies, policy) : make('p', { class: 'quiet' }, 'No policy field is set.')),
   ];
 }

@@ -181,12 +181,11 @@ func TestCreate_Units(t *testing.T) {
 	for i, c := range []struct{ networkType, network, field, entered, digits, human string }{
 		{"evm", "sepolia", "Gas price cap (wei)", "100 gwei", "100000000000", "100 gwei"},
 		{"evm", "sepolia", "Gas price cap (wei)", "7 wei", "7", "0.000000007 gwei"},
-		{"evm", "sepolia", "Min balance (wei)", "0.5eth", "500000000000000000", "0.5 ETH"},
-		{"evm", "somewhere", "Min balance (wei)", "1234567.890123456789012345 ETH", "1234567890123456789012345", "1234567.890123456789012345 native coins"},
-		{"evm", "polygon-amoy", "Min balance (wei)", "2 POL", "2000000000000000000", "2 POL"},
+		{"evm", "sepolia", "Min balance (wei)", "0.5eth", "500000000000000000", "0.5 ether"},
+		{"evm", "somewhere", "Min balance (wei)", "1234567.890123456789012345 Ether", "1234567890123456789012345", "1234567.890123456789012345 ether"},
 		{"evm", "arbitrum-sepolia", "Min balance (wei)", "999999999999999", "999999999999999", "999999.999999999 gwei"},
-		{"evm", "mainnet", "Min balance (wei)", "1000000000000000", "1000000000000000", "0.001 ETH"},
-		{"evm", "mainnet", "Min balance (wei)", largest, largest, largest[:60] + "." + largest[60:] + " ETH"},
+		{"evm", "mainnet", "Min balance (wei)", "1000000000000000", "1000000000000000", "0.001 ether"},
+		{"evm", "mainnet", "Min balance (wei)", largest, largest, largest[:60] + "." + largest[60:] + " ether"},
 		{"solana", "devnet", "Min balance (lamports)", "2 sol", "2000000000", "2 SOL"},
 		{"stellar", "testnet", "Min balance (stroops)", "0.0000001 xlm", "1", "0.0000001 XLM"},
 	} {
@@ -206,7 +205,7 @@ func TestCreate_Units(t *testing.T) {
 	}
 	b.begin("wrong", "evm")
 	b.fill("polygon", "Network *")
-	for _, wrong := range []string{"0.0000000001 gwei", "1 ETH", "1 constructor", "1,5 gwei", "1.5.5 gwei"} {
+	for _, wrong := range []string{"0.0000000001 gwei", "1 POL", "1 constructor", "1,5 gwei", "1.5.5 gwei"} {
 		b.fill(wrong, policies, "Min balance (wei)")
 		b.press("Create the relayer")
 		b.expectError("must be a number or a string of decimal digits", policies, "Min balance (wei)")

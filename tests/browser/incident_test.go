@@ -161,6 +161,7 @@ func TestIncident_Keyboard(t *testing.T) {
 			b.expectDialog("Pause 3 relayers?")
 			b.keys("incident 42" + kb.Enter)
 			b.expectStatus("3 relayers paused, 1 already")
+			expect(b, "status", `document.activeElement.id`)
 			expect(b, []string{"Resume what was paused at TIME by api-key (3)…"}, offers)
 			b.expectAccessible("paused", "html")
 			b.server.expectPaused("r1", "r3", "r4", "r6")

@@ -80,6 +80,26 @@ func TestLive(t *testing.T) {
 	expect(b, tokenExpired, `document.getElementById('token-wrong').textContent`)
 }
 
+// TestLive_BetweenReads checks that a relayer does not vanish from the list if it is resumed after the
+// page has read the active relayers, and before it reads the paused ones.
+func TestLive_BetweenReads(t *testing.T) {
+	b := follow(open(t), "page=1", "Relayers")
+	b.server.do("PATCH", collection+"/relayer-2", `{"paused":true}`, http.StatusOK)
+	expect(b, []string{"relayer-2", "relayer-1", "relayer-3"}, rowIDs)
+	b.intercept(`
+		if (!window.hold && url.includes('system_disabled=false&paused=true')) await new Promise((release) => { window.hold = release; });
+		const response = await send(url, request);
+		window.isActiveRead ||= window.hold && url.includes('system_disabled=false&paused=false');
+		return response;`)
+	b.do(`(window.least = 3, new MutationObserver(() => { least = Math.min(least, document.querySelectorAll('#rows tr').length); }).observe(document.getElementById('rows'), { childList: true }))`)
+	b.server.do("PATCH", collection+"/relayer-1", `{"name":"Renamed"}`, http.StatusOK)
+	expect(b, true, `isActiveRead`)
+	b.server.do("PATCH", collection+"/relayer-2", `{"paused":false}`, http.StatusOK)
+	b.do(`hold()`)
+	expect(b, []string{"relayer-1", "relayer-2", "relayer-3"}, rowIDs)
+	expect(b, 3, `least`)
+}
+
 const (
 	pillColor = `getComputedStyle(document.querySelector('#rows .pill')).color`
 	staleNote = `document.getElementById('stale').textContent`
