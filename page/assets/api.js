@@ -49,21 +49,6 @@ const proxyFailures = [502, 504];
 // A server or a network that is gone may not close the connection.
 const timeout = 30000;
 
-async function request(path, headers, more) {
-  try {
-    const response = await fetch(host.api + path, {
-      ...more,
-      headers: isTrusted ? headers : { ...headers, Authorization: 'Bearer ' + bytesOf(token) },
-      cache: 'no-store', credentials: isTrusted ? 'same-origin' : 'omit', redirect: 'error', referrerPolicy: 'no-referrer',
-    });
-    if (proxyFailures.includes(response.status)) lost();
-    return response;
-  } catch (error) {
-    if (error.name !== 'AbortError') lost();
-    throw error;
-  }
-}
-
 // A header has bytes. The server reads those of UTF-8.
 const bytesOf = (text) => String.fromCharCode(...new TextEncoder().encode(text));
 
@@ -84,19 +69,25 @@ async function callAPI(path, { method = 'GET', body, etag, reason, signal, patie
   const signals = [AbortSignal.timeout(patience), ...(signal ? [signal] : [])];
   let response, text, failure;
   try {
-    response = await request(path, headers, { method, body, signal: AbortSignal.any(signals) });
+    response = await fetch(host.api + path, {
+      method, body, signal: AbortSignal.any(signals),
+      headers: isTrusted ? headers : { ...headers, Authorization: 'Bearer ' + bytesOf(used) },
+      cache: 'no-store', credentials: isTrusted ? 'same-origin' : 'omit', redirect: 'error', referrerPolicy: 'no-referrer',
+    });
     text = await response.text();
   } catch (error) {
     failure = error.name === 'AbortError' ? error : new Refusal({ status: 0, isWrite });
   }
   clearTimeout(waiting);
   write('waiting', '');
+  const isLost = failure instanceof Refusal || proxyFailures.includes(response?.status);
+  if (isLost) lost();
   const isExpired = token === used && response?.status === 401;
   if (isExpired) expired();
   if (isExpired || token !== used) throw new DOMException('The user has signed out', 'AbortError');
   if (failure) throw failure;
   const envelope = tryJSON(text) ?? {}; // a proxy in front of the API may respond in another format
-  if (!proxyFailures.includes(response.status)) reached(sent);
+  if (!isLost) reached(sent);
   if (response.ok && envelope.success === true) return { ...envelope, etag: response.headers.get('ETag') };
   throw new Refusal({
     status: response.status, message: envelope.message, errors: envelope.errors, isWrite,
@@ -114,13 +105,6 @@ export async function attempt(act, refused) {
     if (!(error instanceof Refusal)) throw error;
     await refused(error);
   }
-}
-
-// Opens the change feed after an event, or now.
-export function openFeed(lastEvent, signal) {
-  const headers = { Accept: 'text/event-stream' };
-  if (lastEvent) headers['Last-Event-ID'] = lastEvent;
-  return request('/relayers:watch?changes=true', headers, { signal });
 }
 
 export const pathOf = (id) => '/' + encodeURIComponent(id);

@@ -118,10 +118,15 @@ async function showConflict(mine) {
   else say(note);
 }
 
-// Notes in the form that its relayer has another revision.
-export function noteChange(id, etag, isDeleted) {
-  if (shown?.id !== id || !isShown(shown) || shown.isSending || (shown.etag === etag && !isDeleted)) return;
-  write('edit-note', isDeleted ? 'This relayer was deleted since you opened the form.' : changed);
+// Notes in the form if its relayer has another revision now.
+export async function noteChange() {
+  const mine = shown;
+  if (!mine.id) return;
+  const note = (text) => isShown(mine) && !mine.isSending && write('edit-note', text);
+  await attempt(async () => {
+    const { etag } = await callOne(mine.id);
+    if (etag !== mine.etag) note(changed);
+  }, ({ status }) => status === 404 && note('This relayer was deleted since you opened the form.'));
 }
 
 byId('edit-cancel').addEventListener('click', () => close(shown, shown.id ? linkTo(shown.id) : '#page=1', ''));

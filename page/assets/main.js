@@ -1,12 +1,12 @@
 import { actions } from './actions.js';
-import { attempt, callOne, explain, hasToken, host, isTrusted, may, readAccess, restoreToken, scope, setToken } from './api.js';
+import { attempt, call, callOne, explain, hasToken, host, isTrusted, may, readAccess, restoreToken, scope, setToken } from './api.js';
 import { byId, make, onSubmit, say, update, write } from './dom.js';
 import { drop, dropAll, hasUnsaved, noteChange, noticeOfLeaving, openWith, showEditor } from './editor.js';
 import { loadFields } from './fields.js';
 import { showHistory } from './history.js';
 import { fragmentOf, showList } from './list.js';
-import { follow, sleep } from './live.js';
-import { forgetSuggestions, historyKeys, noteValues, parse, suggestions } from './search.js';
+import { sleep } from './live.js';
+import { forgetSuggestions, historyKeys, parse, suggestions } from './search.js';
 import { cardsOf, causeOf, inSentence, nameInSentence, nameOf, sentenceOf, statusPills } from './view.js';
 
 // Views. A view is a section of the document; the others are hidden.
@@ -158,7 +158,7 @@ export function noteGone(id) {
 
 // Changes by other clients.
 
-let feed = new AbortController();
+let position; // the point of the change feed that the page has seen
 
 async function refresh() {
   await routing;
@@ -166,17 +166,16 @@ async function refresh() {
   const before = shown;
   await attempt(async () => {
     if (isShown('list')) await showList(askedView(), signal);
+    if (isShown('edit')) await noteChange();
     if (!isShown('one')) return;
     const current = await callOne(before.data.id, { signal });
     if (!isShown('one') || shown !== before) return;
     if (current.etag !== before.etag) say(nameInSentence(current.data) + ': ' + sentenceOf(current.change));
     setOne(current);
     await showHistory('one-history', { id: current.data.id }, signal);
-  }, async (refusal) => {
-    if (refusal.status === 404 && isShown('one')) showGone(shown.data.id);
-    if (!refusal.wait) return;
-    await sleep(1000 * refusal.wait);
-    refreshSoon();
+  }, ({ status }) => {
+    if (status === 404 && isShown('one')) showGone(shown.data.id);
+    position = undefined; // refreshes again
   });
 }
 
@@ -194,43 +193,32 @@ async function keepFresh() {
   }
 }
 
-function onEvent(event, { relayer, etag }) {
-  // The server sends a resync if changes are missing, also because the user may see others now.
-  if (event === 'resync') {
-    forgetSuggestions();
-    attempt(showAccess, () => {}).then(refreshSoon);
+function showLive(state) {
+  byId('live').hidden = state === 'off';
+  byId('live').className = 'live ' + state;
+  write('live', state === 'live' ? 'Live' : 'Reconnecting');
+}
+
+let isFollowing = false; // from a sign-in on
+
+// Once a second, while the tab is visible, it reads the position of the change feed, and refreshes the view
+// if it has moved. What the user may do can change too.
+async function keepLive() {
+  for (let seconds = 1; ; seconds++) {
+    await sleep(1000);
+    if (!isFollowing || document.hidden) continue;
+    await attempt(async () => {
+      if (seconds % 30 === 0) await showAccess();
+      const current = await call('?after=&per_page=0', { patience: 8000 });
+      if (isFollowing && !document.hidden) showLive('live');
+      if (current.position !== position) refreshSoon();
+      position = current.position;
+    }, ({ status }) => showLive(status === 403 ? 'off' : 'waiting')).catch(reportError);
   }
-  if (!relayer) return;
-  noteChange(relayer.id, etag, event === 'deleted');
-  if (event !== 'deleted') noteValues(relayer);
-  if (isShown('list') || event === 'deleted' || shown?.data.id === relayer.id) refreshSoon();
 }
 
-function startFeed() {
-  feed.abort();
-  feed = new AbortController();
-  follow(feed.signal, {
-    event: onEvent,
-    state(state) {
-      if (state === 'live') refreshSoon(); // changes may be missing since the view was read
-      byId('live').hidden = state === 'off';
-      byId('live').className = 'live ' + state;
-      write('live', state === 'live' ? 'Live' : 'Reconnecting');
-    },
-  });
-}
-
-function stopFeed() {
-  feed.abort();
-  byId('live').hidden = true;
-}
-
-// A browser opens six connections to a server over HTTP/1.1. Hidden tabs must not use
-// them up.
-document.addEventListener('visibilitychange', () => {
-  if (document.hidden) stopFeed();
-  else if (hasToken()) startFeed();
-});
+// A hidden tab sends no requests.
+document.addEventListener('visibilitychange', () => showLive('off'));
 
 // The token.
 
@@ -258,7 +246,7 @@ const initial = [...document.querySelectorAll('body, body *')].map((element) => 
 function signOut(why) {
   setToken('', false);
   waiting.abort();
-  stopFeed();
+  isFollowing = false;
   byId('act-dialog').close();
   for (const [element, { attributes }, children] of initial) {
     for (const { name } of [...element.attributes]) element.removeAttribute(name);
@@ -294,7 +282,7 @@ async function start() {
     await showAccess();
     await loadFields();
     isSigningIn = false;
-    startFeed();
+    isFollowing = true;
     onNavigation();
     await routing;
   }, (refusal) => showProblem('The request failed', explain(refusal, 'sign in'), true));
@@ -350,6 +338,7 @@ addEventListener('pageshow', ({ persisted }) => persisted && location.reload());
 
 showName();
 keepFresh();
+keepLive();
 restoreToken();
 if (hasToken()) start();
 else signOut('');
