@@ -486,8 +486,8 @@ func TestSurvey_SlowWrites(t *testing.T) {
 	t.Parallel()
 	primary := pgserver.Start(t)
 	connString, logins := withDeadHost(t, primary)
-	store := openAt(t, connString, postgres.WithTimeout(5*time.Second))
-	rec := createSettled(t, store, record("one"))
+	rec := create(t, openAt(t, connString), record("one")) // to create the schema can take longer than the timeout
+	store := openImpatient(t, connString, postgres.WithTimeout(5*time.Second))
 	admin := newPool(t, primary.ConnString())
 	execute(t, admin,
 		`CREATE FUNCTION relayer.slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(1.2); RETURN NULL; END $$`,

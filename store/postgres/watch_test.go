@@ -73,7 +73,7 @@ func TestWatch_TwoStores(t *testing.T) {
 		p.wantLife(t, numbered(i))
 	}
 	// With polling alone it would take 30 s.
-	wantWithin(t, "30 changes, one after the other,", begun, 15*time.Second)
+	wantWithin(t, "30 changes, one after the other,", begun, 25*time.Second)
 }
 
 // listeners counts the connections that listen for changes of a schema; endListeners
