@@ -160,13 +160,9 @@ const warnedKey = "github.com/go-relayer/relayer/store/postgres: warned"
 // noteWarnings makes a connection note warnings. If the wait of a commit for the
 // synchronous standby is canceled, the server reports success and a warning.
 func noteWarnings(config *pgconn.Config) {
-	next := config.OnNotice
 	config.OnNotice = func(conn *pgconn.PgConn, notice *pgconn.Notice) {
 		if notice.Code == warningCode {
 			conn.CustomData()[warnedKey] = true
-		}
-		if next != nil {
-			next(conn, notice)
 		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -122,15 +121,9 @@ func isRefusedForEver(err error) bool { return isRefusal(err) && isFault(err) }
 // new connection solves that as well.
 func isStandbyError(err error) bool { return hasCode(err, readOnlyTransaction, featureNotSupported) }
 
-// serverTimeout is the error of an operation that has a connection. The driver's error says
+// errNoResponse is the error of an operation that has a connection. The driver's error says
 // only that a deadline was exceeded.
-type serverTimeout struct{ timeout time.Duration }
-
-func (e serverTimeout) Error() string {
-	return fmt.Sprintf("no response from the server within %v", e.timeout)
-}
-
-func (serverTimeout) Unwrap() error { return context.DeadlineExceeded }
+var errNoResponse = errors.New("no response from the server")
 
 // causeOf returns why ctx has ended a call that failed with err, or err.
 func (s *Store) causeOf(ctx context.Context, err error) error {
@@ -140,7 +133,7 @@ func (s *Store) causeOf(ctx context.Context, err error) error {
 	case context.Cause(ctx) == errFormerPrimary:
 		return errFormerPrimary
 	case ctx.Err() == context.DeadlineExceeded:
-		return serverTimeout{s.opts.timeout}
+		return fmt.Errorf("%w within %v", errNoResponse, s.opts.timeout)
 	}
 	return err
 }
@@ -148,8 +141,10 @@ func (s *Store) causeOf(ctx context.Context, err error) error {
 // isTransient reports whether a repetition may succeed: after a serialization failure,
 // a commit for whose notification the queue had no room, or a lost connection.
 func isTransient(err error) bool {
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, relayer.ErrNewerFormat) {
-		return false
+	for _, final := range []error{errNoResponse, context.DeadlineExceeded, context.Canceled, relayer.ErrNewerFormat} {
+		if errors.Is(err, final) {
+			return false
+		}
 	}
 	if hasCode(err, serializationFailure, deadlockDetected, programLimitExceeded) || isStandbyError(err) {
 		return true

@@ -461,7 +461,7 @@ func setupError(ctx context.Context, config *pgx.ConnConfig, opts options, err e
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, context.DeadlineExceeded) && !isUnconnected:
-		return failed(serverTimeout{opts.timeout})
+		return failed(fmt.Errorf("%w within %v", errNoResponse, opts.timeout))
 	case hasCode(err, undefinedObject, invalidParameter) || isUnconnected && hasCode(err, syntaxError, cannotChangeNow):
 		// The server quotes the setting, or its value, which may be a part of a password.
 		message := "postgres: the server refuses a setting of the connection string or the environment"
