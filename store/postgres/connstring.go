@@ -27,15 +27,11 @@ var ofLibpq = []string{
 // ignored. No error contains a part of the string but the name of a setting.
 func parseConnString(connString string) (config *pgxpool.Config, ignored []string, err error) {
 	config, err = pgxpool.ParseConfig(connString)
-	if err != nil || hasSlashInPassword(connString) || isMisread(config.ConnConfig) {
+	if err != nil || isMisread(config.ConnConfig) {
 		if wrong := wrongSetting(err); wrong != "" {
 			return nil, nil, fmt.Errorf("postgres: invalid connection string: %s has no valid value", wrong)
 		}
-		form := "a percent-encoded postgres:// URL"
-		if !isURL(connString) {
-			form += " or a list of key=value"
-		}
-		return nil, nil, errors.New("postgres: invalid connection string: it must be " + form + " with valid settings")
+		return nil, nil, errors.New("postgres: invalid connection string: it must be a percent-encoded postgres:// URL or a list of key=value, with valid settings")
 	}
 	params := config.ConnConfig.RuntimeParams
 	if params["gssencmode"] == "require" {
@@ -118,28 +114,15 @@ func isURL(connString string) bool {
 	return strings.HasPrefix(connString, "postgres://") || strings.HasPrefix(connString, "postgresql://")
 }
 
-// hasSlashInPassword reports a URL whose user or password contains a slash. The slash
-// ends them, so that parts of the password would become the host and the database,
-// which errors may show.
-func hasSlashInPassword(connString string) bool {
-	if !isURL(connString) {
-		return false
-	}
-	_, rest, _ := strings.Cut(connString, "://")
-	_, rest, _ = strings.Cut(rest, "/")
-	path, query, _ := strings.Cut(rest, "?")
-	name, _, _ := strings.Cut(query, "=")
-	return strings.Contains(path+name, "@")
-}
-
-// isMisread reports a password that contains an @, whose rest would become a host, and
-// a URL that was read as key=value settings.
+// isMisread reports a password that contains an @, a URL whose password contains a slash, and a URL
+// that was read as key=value settings. Parts of the password would become the host, the database
+// or the name of a setting, which errors may show.
 func isMisread(config *pgx.ConnConfig) bool {
 	for name := range config.RuntimeParams {
 		if strings.ContainsFunc(name, func(r rune) bool { return r != '_' && r != '.' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
 			return true
 		}
 	}
-	return strings.Contains(config.Host, "@") ||
+	return strings.Contains(config.Host, "@") || isURL(config.ConnString()) && strings.Contains(config.Database, "@") ||
 		slices.ContainsFunc(config.Fallbacks, func(f *pgconn.FallbackConfig) bool { return strings.Contains(f.Host, "@") })
 }
