@@ -159,13 +159,13 @@ func (f *failure) cause() error {
 
 // attempts counts the attempts of a call.
 type attempts struct {
-	left    int
+	most    int // after the first
 	made    int
 	lastEnd time.Time // no wait may end later
 }
 
 func (c *Client) newAttempts() *attempts {
-	return &attempts{left: c.maxAttempts - 1, lastEnd: time.Now().Add(c.maxRetryTime)}
+	return &attempts{most: c.maxAttempts - 1, lastEnd: time.Now().Add(c.maxRetryTime)}
 }
 
 // next waits before another attempt: exponential backoff with full jitter, after the
@@ -173,10 +173,9 @@ func (c *Client) newAttempts() *attempts {
 func (t *attempts) next(ctx context.Context, wait time.Duration) bool {
 	wait += wire.BackOff(t.made)
 	end := time.Now().Add(wait)
-	if deadline, ok := ctx.Deadline(); t.left <= 0 || end.After(t.lastEnd) || ok && end.After(deadline) {
+	if deadline, ok := ctx.Deadline(); t.made >= t.most || end.After(t.lastEnd) || ok && end.After(deadline) {
 		return false
 	}
-	t.left--
 	t.made++
 	return wire.Sleep(ctx, wait)
 }

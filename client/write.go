@@ -77,7 +77,7 @@ func (c *Client) change(ctx context.Context, action relayer.Action, method, id, 
 // [relayer.ErrNoRevision].
 func (c *Client) Update(ctx context.Context, id string, change func(*relayer.Relayer) error, options ...relayer.WriteOption) (*relayer.Relayer, error) {
 	return perform(relayer.ActionUpdate, id, options, func(settings relayer.WriteSettings) (*relayer.Relayer, error) {
-		races := &attempts{left: maxRaces, lastEnd: time.Now().Add(c.maxRetryTime)}
+		races := &attempts{most: maxRaces, lastEnd: time.Now().Add(c.maxRetryTime)}
 		for {
 			updated, err := c.tryUpdate(ctx, id, change, settings)
 			if !errors.Is(err, relayer.ErrConflict) || settings.Revisions != nil {
