@@ -20,13 +20,6 @@ import (
 	"github.com/go-relayer/relayer/client"
 )
 
-// changed returns the request of evm with one difference.
-func changed(change func(*relayer.CreateRequest)) relayer.CreateRequest {
-	req := evm("a")
-	change(&req)
-	return req
-}
-
 func TestCreate_GeneratedID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ids []string

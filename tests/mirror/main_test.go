@@ -19,7 +19,6 @@ import (
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/client"
 	"github.com/go-relayer/relayer/httpapi"
-	"github.com/go-relayer/relayer/mirror"
 	"github.com/go-relayer/relayer/tests/internal/child"
 )
 
@@ -84,15 +83,6 @@ func content(t testing.TB, reader relayer.Reader, selector relayer.Selector) map
 		all[r.ID] = fmt.Sprint(*r)
 	}
 	return all
-}
-
-// lengthOf returns the number of relayers of a view.
-func lengthOf(m *mirror.Mirror) int {
-	page, err := m.List(context.Background(), relayer.ListQuery{})
-	if err != nil {
-		return -1
-	}
-	return page.Pagination.TotalItems
 }
 
 // must returns a function that returns the value, or fails the test with the error.
