@@ -16,7 +16,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -338,26 +337,6 @@ func TestCheck_Canceled(t *testing.T) {
 			}
 		}
 	}
-}
-
-func TestCheck_WhileServing(t *testing.T) {
-	store, _ := openTemp(t)
-	var done sync.WaitGroup
-	done.Go(func() { createAll(t, store, 0, 1000) })
-	done.Go(func() {
-		for range 5 {
-			wantSound(t, store)
-		}
-	})
-	done.Go(func() {
-		for i := range 500 {
-			if _, _, err := list(t.Context(), store, page(i, 10)); err != nil {
-				t.Error(err)
-			}
-		}
-	})
-	done.Wait()
-	wantSound(t, store)
 }
 
 func TestCheck_CanceledWhileWaiting(t *testing.T) {

@@ -170,16 +170,6 @@ func TestOpen_LockTimeout(t *testing.T) {
 	must(t, errorOf(store.Create(t.Context(), relayer.Record{ID: "one"})))
 }
 
-func TestOpen_WaitsForLock(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "relayers.db")
-	first := open(t, path)
-	go func() {
-		time.Sleep(100 * time.Millisecond)
-		_ = first.Close()
-	}()
-	must(t, open(t, path).Close())
-}
-
 // Stores that open a missing file at the same time all get the same file, one after the
 // other.
 func TestOpen_ConcurrentFirstOpens(t *testing.T) {

@@ -34,23 +34,6 @@ func flippedFile(t *testing.T) string {
 	return path
 }
 
-// A damaged record is not rewritten, and a delete removes it.
-func TestChecksum_DamagedRecordIsDeleted(t *testing.T) {
-	store := open(t, flippedFile(t))
-	_, err := store.Update(t.Context(), relayer.Record{ID: "id-07", Revision: 8, Document: []byte("{}")})
-	wantCorrupt(t, "Update", err, `"id-07"`)
-	wantError(t, create(t, store, relayer.Record{ID: "id-07"})(), relayer.ErrExists)
-	wantCorrupt(t, "Check", store.Check(t.Context()), `"id-07"`)
-	if err := store.Delete(t.Context(), "id-07", 1, nil); err != nil {
-		t.Fatalf("Delete: %v", err)
-	}
-	wantSound(t, store)
-	if recs, total, err := list(t.Context(), store, page(0, 50)); err != nil || len(recs) != 49 || total != 49 {
-		t.Errorf("List returned %d of %d records, error %v", len(recs), total, err)
-	}
-	must(t, create(t, store, relayer.Record{ID: "id-07"})())
-}
-
 // A record is not known by an ID that no checksum confirms: the file is refused.
 func TestChecksum_DamagedID(t *testing.T) {
 	whole := wholeFile(t)
