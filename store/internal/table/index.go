@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/storeutil"
 )
 
 // index has a list of records for each term.
@@ -43,37 +44,36 @@ func (x index) move(old, r *Record) {
 
 // selection is what a query selects, apart from the page. It is made under the lock of the table.
 type selection struct {
-	lists      []list // the selected records are in one of them
-	conditions []condition
-	searched   search
-	isExact    bool // all records of the only list are selected
+	lists []list             // the selected records are in one of them
+	query relayer.StoreQuery // the conditions that the lists do not imply
 }
-
-// condition is terms, of which a record must have one.
-type condition []string
 
 // selection returns the selection of a query. The lists are those of the table.
 func (t *Table) selection(query relayer.StoreQuery) selection {
-	s := selection{lists: []list{t.order}, searched: newSearch(query.Contains)}
-	least, uncompared := len(t.order)+1, len(query.Terms) // conditions that the lists do not imply
+	s := selection{lists: []list{t.order}, query: query}
+	least := len(t.order) + 1
 	if len(query.IDs) > 0 {
-		s.lists, least = []list{t.withIDs(query.IDs)}, 0
+		s.lists, s.query.IDs, least = []list{t.withIDs(query.IDs)}, nil, 0
 	}
-	for _, texts := range query.Terms {
-		var c condition
+	for i, terms := range query.Terms {
 		lists, size := []list{t.damaged}, len(t.damaged)
-		for _, text := range texts {
-			if l := t.byTerm[text]; l != nil {
-				c, lists, size = append(c, l.term), append(lists, l.list), size+len(l.list)
+		for _, term := range terms {
+			if l := t.byTerm[term]; l != nil {
+				lists, size = append(lists, l.list), size+len(l.list)
 			}
 		}
-		if s.conditions = append(s.conditions, c); size < least {
-			s.lists, least, uncompared = lists, size, len(query.Terms)-1
+		if size < least {
+			s.lists, least = lists, size
+			s.query.Terms = slices.Concat(query.Terms[:i], query.Terms[i+1:])
 		}
 	}
 	s.lists = slices.DeleteFunc(s.lists, func(l list) bool { return len(l) == 0 })
-	s.isExact = len(s.lists) < 2 && uncompared+len(query.IDs)+len(query.Contains) == 0
 	return s
+}
+
+// isExact reports whether all records of the only list are selected.
+func (s *selection) isExact() bool {
+	return len(s.lists) < 2 && len(s.query.Terms)+len(s.query.Contains) == 0
 }
 
 func (t *Table) withIDs(ids []string) (found list) {
@@ -86,7 +86,8 @@ func (t *Table) withIDs(ids []string) (found list) {
 	return slices.Compact(found)
 }
 
-// records returns the selected records. It returns the error of ctx if ctx ends.
+// records returns the selected records. It returns the error of ctx if ctx ends. The terms and the
+// text of a damaged record are not known: every selection has it, so that its page is an error.
 func (s *selection) records(ctx context.Context) (all list, err error) {
 	if len(s.lists) > 0 {
 		all = s.lists[0]
@@ -99,21 +100,7 @@ func (s *selection) records(ctx context.Context) (all list, err error) {
 		if count++; count%1024 == 0 && err == nil {
 			err = ctx.Err()
 		}
-		return err != nil || !s.selects(r)
+		return err != nil || !r.IsDamaged && !storeutil.Selects(s.query, r.Record)
 	})
 	return all, err
-}
-
-// selects reports whether a record meets the conditions. The terms and the text of a damaged record
-// are not known: every selection has it, so that its page is an error.
-func (s *selection) selects(r *Record) bool {
-	if r.IsDamaged {
-		return true
-	}
-	for _, c := range s.conditions {
-		if !slices.ContainsFunc(c, func(term string) bool { return slices.Contains(r.Terms, term) }) {
-			return false
-		}
-	}
-	return s.searched.finds(r)
 }

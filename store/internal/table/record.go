@@ -21,15 +21,13 @@ type Record struct {
 
 	// IsDamaged is true if the content is not what was stored. Its ID is.
 	IsDamaged bool
-
-	signature signature // of the text
 }
 
 // NewRecord copies a record that is within the limits of package relayer. A [Batch] sets its
 // position and, unless it is imported, its revision. Its parts share two allocations, which is less
 // work for the garbage collector.
 func NewRecord(rec relayer.Record) *Record {
-	r := &Record{Record: rec, signature: signatureOf(rec.Text)}
+	r := &Record{Record: rec}
 	// Unlike an addition of texts, Join copies if all but one are empty.
 	texts, data := strings.Join([]string{rec.ID, rec.Claim, rec.Text}, ""), slices.Concat(rec.Document, rec.Private, rec.Note)
 	r.ID, texts = texts[:len(rec.ID)], texts[len(rec.ID):]

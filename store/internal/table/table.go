@@ -137,7 +137,7 @@ func (t *Table) selected(ctx context.Context, query relayer.StoreQuery) (page li
 	t.mu.RLock()
 	s := t.selection(query)
 	var all list
-	if found.Position, err = t.changes.Position(), t.closed; s.isExact && len(s.lists) > 0 {
+	if found.Position, err = t.changes.Position(), t.closed; s.isExact() && len(s.lists) > 0 {
 		all = s.lists[0]
 		page = slices.Clone(all.page(query))
 	} else {
@@ -147,7 +147,7 @@ func (t *Table) selected(ctx context.Context, query relayer.StoreQuery) (page li
 	}
 	found.Total = len(all)
 	t.mu.RUnlock()
-	if err == nil && !s.isExact {
+	if err == nil && !s.isExact() {
 		all, err = s.records(ctx)
 		page, found.Total = all.page(query), len(all)
 	}
