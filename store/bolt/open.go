@@ -147,7 +147,6 @@ func (l *loader) read() (err error) {
 	if l.info.Size() < l.header.Size() {
 		return corruptFile(fmt.Sprintf("it ends after %d of %d bytes", l.info.Size(), l.header.Size()))
 	}
-	readAhead(l.file, l.header.Size())
 	file := pages.NewFile(l.file, l.header)
 	if err := l.readState(file); err != nil {
 		return err
