@@ -3,8 +3,10 @@ package relayer_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -310,6 +312,23 @@ func TestWithin_PausedBy(t *testing.T) {
 			if by := r.LastChange.PausedBy; by == nil || by.Reason != "incident 42" || by.Changed != nil {
 				t.Errorf("%s within %q: paused by %+v", name, selector, by)
 			}
+		}
+	}
+}
+
+// The paths of a change that may have moved a relayer into a view are hidden, even if they are only
+// the members at the top, because there are many.
+func TestWithin_MovedInByLongChange(t *testing.T) {
+	m := newManager(t)
+	mustCreate(t, m, minimal("a"))
+	patch := `{"labels":{"team":"payments"`
+	for i := range 15 {
+		patch += fmt.Sprintf(`,"%060d":"x"`, i)
+	}
+	must(m.Patch(t.Context(), "a", []byte(patch+"}}")))(t)
+	for selector, want := range map[string][]string{"network=sepolia": {"labels"}, "label.team=payments": nil} {
+		if got := mustGet(t, m.Within(mustParse(t, selector)), "a").LastChange.Changed; !slices.Equal(got, want) {
+			t.Errorf("within %s the change is of %q, want %q", selector, got, want)
 		}
 	}
 }
