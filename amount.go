@@ -1,7 +1,6 @@
 package relayer
 
 import (
-	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -88,22 +87,19 @@ func amountFromLiteral(literal string) (amount Amount, problem string) {
 	if wei, err := strconv.ParseUint(literal, 10, 64); err == nil {
 		return Amount{words: [4]uint64{3: wei}}, "" // most amounts, without allocating a big.Int
 	}
-	digits, problem := strictjson.Whole(literal)
+	wei, problem := strictjson.Whole(literal)
 	if problem != "" {
 		return Amount{}, problem
 	}
-	wei, _ := new(big.Int).SetString(digits, 10) // which accepts every number of digits
 	amount, err := AmountFromBig(wei)
-	if err != nil {
-		return Amount{}, maxAmountMessage
-	}
-	return amount, ""
+	return amount, problemIf(err != nil, maxAmountMessage)
 }
 
-// amountFromDigits parses the text of a JSON string, or returns what it must be.
-// Leading zeros have no meaning.
-func amountFromDigits(text string) (amount Amount, problem string) {
-	if text == "" || strings.Trim(text, "0123456789") != "" {
+// amountFromJSON parses a JSON number, or a JSON string of decimal digits in which leading zeros
+// have no meaning, or returns what it must be.
+func amountFromJSON(data []byte) (amount Amount, problem string) {
+	text := string(data)
+	if !strictjson.IsNumber(text) && (json.Unmarshal(data, &text) != nil || text == "" || strings.Trim(text, "0123456789") != "") {
 		return Amount{}, digitsMessage
 	}
 	return amountFromLiteral(text)
@@ -150,13 +146,7 @@ func (a *Amount) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		return nil
 	}
-	amount, problem := Amount{}, digitsMessage
-	var text string
-	if bytes.HasPrefix(data, []byte(`"`)) && json.Unmarshal(data, &text) == nil {
-		amount, problem = amountFromDigits(text)
-	} else if text = string(data); strictjson.IsNumber(text) {
-		amount, problem = amountFromLiteral(text)
-	}
+	amount, problem := amountFromJSON(data)
 	if problem != "" {
 		return fmt.Errorf("%w, not %.100q", amountError(problem), data)
 	}

@@ -89,26 +89,15 @@ func (d *decoder) decodePolicies(policy Policy) Policy {
 	return policy
 }
 
-// decodeAmount reads a number or a string of decimal digits, as [Amount.UnmarshalJSON]
-// does.
-func decodeAmount(v strictjson.Value, amount *Amount) {
-	if v.First() != '"' {
-		v.Number(func(literal string) (problem string) {
-			*amount, problem = amountFromLiteral(literal)
-			return problem
-		})
-		return
-	}
-	text, problem := v.Text()
-	if problem == "" {
-		*amount, problem = amountFromDigits(text)
-	}
+func decodeAmount(v strictjson.Value, target *Amount) {
+	amount, problem := amountFromJSON(v.Raw())
 	switch problem {
 	case "":
-	case maxAmountMessage:
-		v.ReportAs(strictjson.OutOfRange, problem)
-	default:
+		*target = amount
+	case digitsMessage:
 		v.ReportAs(strictjson.WrongType, problem)
+	default:
+		v.ReportAs(strictjson.OutOfRange, problem)
 	}
 }
 

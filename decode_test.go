@@ -326,7 +326,7 @@ func TestDecode_RangeMessages(t *testing.T) {
 		{fullRelayers[0], "policies.gas_price_cap", `"` + overMaxAmount + `"`, "must be at most 2^256-1"},
 		{fullRelayers[0], "policies.gas_price_cap", `""`, notDigits},
 		{fullRelayers[0], "policies.gas_price_cap", `"-1"`, notDigits},
-		{fullRelayers[0], "policies.gas_price_cap", `"\ud800"`, "must not contain half a surrogate pair"},
+		{fullRelayers[0], "policies.gas_price_cap", `"\ud800"`, notDigits},
 		{fullRelayers[0], "custom_rpc_urls[0].weight", "-1", "must be 0 or more"},
 		{fullRelayers[0], "custom_rpc_urls[0].weight", "101", "must be at most 100"},
 		{fullRelayers[1], "policies.max_signatures", "-5", "must be 0 or more"},

@@ -70,7 +70,8 @@
 // Invalid input is rejected with a [*ValidationError]. It lists a problem of every invalid
 // field at once, each with the JSON path of the field and a message for the sender. JSON is
 // decoded strictly: unknown, misspelled and duplicate names are problems, null means omitted,
-// and an integer may be written in any notation without a fraction, such as 1e21.
+// and an integer may be written in any notation of at most 400 characters without a fraction,
+// such as 1e21.
 //
 // By default only the shape of a policy is checked. [WithNetworkRules] also checks that
 // addresses, assets, percentages and schedules are possible on their network. With

@@ -70,7 +70,7 @@ func rightAmounts() map[string]string {
 	amounts := rightIntegers(maxAmount)
 	maps.Copy(amounts, map[string]string{
 		`"0"`: "0", `"5"`: "5", `"\u0035"`: "5", `"100000000000"`: "100000000000", `"` + maxAmount + `"`: maxAmount,
-		`"00"`: "0", `"007"`: "7", `"` + strings.Repeat("0", 1000) + maxAmount + `"`: maxAmount,
+		`"00"`: "0", `"007"`: "7", `"` + strings.Repeat("0", 322) + maxAmount + `"`: maxAmount,
 	})
 	return amounts
 }
@@ -88,7 +88,7 @@ func wrongIntegers(most, tooMuch string) []string {
 // rightIntegers maps notations of integers to their values.
 func rightIntegers(most string) map[string]string {
 	return map[string]string{
-		"0": "0", "-0": "0", "-0.0": "0", "0.0": "0", "0e999999999": "0", "-0E-99999999999999999999": "0", "0.000e7": "0",
+		"0": "0", "-0": "0", "-0.0": "0", "0.0": "0", "0e400": "0", "-0E-400": "0", "0.000e7": "0",
 		"5": "5", "5.0": "5", "50e-1": "5", "5e0": "5", "0.5e1": "5", "0.05E+2": "5", "500000e-5": "5", "5.000000000000000000000": "5",
 		most: most, most + ".0": most, most + "e0": most, most + "00e-2": most,
 	}

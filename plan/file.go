@@ -70,22 +70,23 @@ func syntaxProblem(data []byte) string {
 }
 
 // relayersOf returns the elements of the list of relayers.
-func relayersOf(data []byte, found *wire.Problems) []json.RawMessage {
-	var file struct {
-		Relayers []json.RawMessage `json:"relayers"`
-	}
-	decoder := strictjson.Decoder{Problems: &found.Problems, IgnoreUnknown: true, Hook: func(v strictjson.Value, target any) bool {
-		element, isElement := target.(*json.RawMessage)
-		if isElement {
-			*element = v.Raw()
+func relayersOf(data []byte, found *wire.Problems) (entries []json.RawMessage) {
+	lists := 0
+	for name, value := range strictjson.InOrder(data) {
+		if name == "relayers" {
+			lists++
+			if json.Unmarshal(value, &entries) != nil {
+				found.Report(name, strictjson.WrongType, "must be an array")
+			}
 		}
-		return isElement
-	}}
-	decoder.Decode(data, &file)
-	if file.Relayers == nil && found.Err() == nil {
-		found.Report("relayers", strictjson.Required, "is required")
 	}
-	return file.Relayers
+	if lists > 1 {
+		found.Report("relayers", strictjson.Duplicate, "must not be given more than once")
+	}
+	if entries == nil {
+		found.Report("relayers", strictjson.Required, "is required") // unless it has a problem
+	}
+	return entries
 }
 
 // check returns the requests that read returns. It adds their problems, until there are too many.

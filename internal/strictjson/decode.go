@@ -8,7 +8,7 @@
 // wire:"nonempty" must not be the zero value if it is given. A field tagged
 // wire:"initial" cannot be changed by a patch, and no document has a field tagged
 // wire:"readonly". Null means omitted.
-// Integers are whole numbers of 0 or more, in any notation.
+// Integers are whole numbers of 0 or more, in any notation of at most 400 bytes.
 package strictjson
 
 import (
@@ -51,9 +51,6 @@ type Decoder struct {
 	// fields may be missing, except in objects that the patch adds. What the value refers to is
 	// replaced, and not modified.
 	IsPatch bool
-
-	// IgnoreUnknown skips members that are not fields.
-	IgnoreUnknown bool
 }
 
 // Decode decodes data, an object accepted by [Check], into the struct that into
@@ -84,9 +81,9 @@ func (v Value) ReportAs(code, message string) {
 	v.decoder.Problems.Report(v.path, code, message)
 }
 
-// Number passes a number literal to set, which returns a message to report or
+// number passes a number literal to set, which returns a message to report or
 // "". A value that is not a number is reported.
-func (v Value) Number(set func(literal string) (problem string)) {
+func (v Value) number(set func(literal string) (problem string)) {
 	if !isNumberStart(v.First()) {
 		v.ReportAs(WrongType, "must be a number")
 		return
@@ -113,11 +110,7 @@ func (d *Decoder) Member(name string, data []byte) Value {
 	return Value{decoder: d, data: data, path: name}
 }
 
-// The limits of Free. Exact arithmetic on a number with a larger exponent could take minutes.
-const (
-	maxFreeDepth    = 32
-	maxFreeExponent = 400
-)
+const maxFreeDepth = 32
 
 // Free validates a value of any shape: its depth, duplicate names, every text and the exponent of
 // every number. If refuse is not nil, it also checks each text and each name. It reports whether
@@ -267,7 +260,7 @@ func (v Value) element(index int, data []byte) Value {
 
 // reportMember reports a problem, if any, of a member whose name is chosen by the sender.
 func (v Value) reportMember(code, problem string) {
-	if problem != "" && !v.decoder.IgnoreUnknown {
+	if problem != "" {
 		v.decoder.Problems.ReportUnknown(v.path, code, problem)
 	}
 }
@@ -328,9 +321,9 @@ func (v Value) decode(target reflect.Value) {
 	case reflect.Map:
 		v.texts(target)
 	case reflect.Float64:
-		v.Number(func(literal string) string { return setFloat(target, literal) })
+		v.number(func(literal string) string { return setFloat(target, literal) })
 	default:
-		v.Number(func(literal string) string { return setInteger(target, literal) })
+		v.number(func(literal string) string { return setInteger(target, literal) })
 	}
 }
 
