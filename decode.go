@@ -118,10 +118,14 @@ func decodeTokenKind(v strictjson.Value, kind *StellarTokenKind) {
 // MarshalUnmasked returns the JSON body of the HTTP request that creates the relayer, as
 // [Documents.Create] reads it. Unlike every other encoding of the request it
 // has the RPC URLs and their headers in full: it is for a server, not for a log. It returns a
-// [*ValidationError] if a text is not UTF-8, or the settings are not JSON.
+// [*ValidationError] if the policy is of another network type, a text is not UTF-8, or the
+// settings are not JSON.
 func (r CreateRequest) MarshalUnmasked() ([]byte, error) {
 	if isNil(r.Policy) {
 		r.Policy = nil
+	}
+	if problem := policyProblem(r.Policy, r.NetworkType); problem != "" {
+		return nil, invalid("policies", problem) // the JSON does not show it: MinBalance is in wei or in lamports
 	}
 	if r.Settings != nil && !(json.Valid(r.Settings) && utf8.Valid(r.Settings)) {
 		return nil, invalid(settingsMember, strictjson.Check(r.Settings))

@@ -19,7 +19,7 @@ const (
 // networkProblems returns problems as "path message".
 func networkProblems(policy Policy) (all []string) {
 	var found problems
-	policy.checkNetworkRules(&found)
+	checkRules(networkRules(), policy, "policies.", ruleMessage, &found)
 	for _, problem := range found.All() {
 		all = append(all, strings.TrimPrefix(problem.Field, "policies.")+" "+problem.Message)
 	}
@@ -87,9 +87,11 @@ func TestNetworkRules(t *testing.T) {
 		{&SolanaPolicy{FeePaymentStrategy: payer}, nil},
 		{&SolanaPolicy{FeePaymentStrategy: payer, SwapConfig: &SolanaSwapConfig{}}, []string{notUser}},
 		{&SolanaPolicy{SwapConfig: &SolanaSwapConfig{CronSchedule: new("")}}, []string{schedule}},
-		{&SolanaPolicy{FeePaymentStrategy: payer, SwapConfig: &SolanaSwapConfig{
-			CronSchedule: new("60 * * * *"), JupiterSwapOptions: &JupiterSwapOptions{PriorityLevel: new(PriorityHigh)},
-		}}, []string{schedule, options + ".priority_fee_max_lamports must be set if priority_level is set", notSwap, notUser}},
+		{&SolanaPolicy{SwapConfig: &SolanaSwapConfig{
+			Strategy: new(SwapJupiter), CronSchedule: new("60 * * * *"), JupiterSwapOptions: &JupiterSwapOptions{PriorityLevel: new(PriorityHigh)},
+		}}, []string{schedule, options + ".priority_fee_max_lamports must be set if priority_level is set"}},
+		// The problem of the object hides the problems of its members.
+		{&SolanaPolicy{FeePaymentStrategy: payer, SwapConfig: &SolanaSwapConfig{CronSchedule: new("")}}, []string{notUser}},
 		{jupiter(new(SwapJupiterUltra), nil), nil},
 		{jupiter(new(SwapJupiter), &JupiterSwapOptions{DynamicComputeUnitLimit: new(true)}), nil},
 		{jupiter(new(SwapJupiterUltra), &JupiterSwapOptions{}), []string{notSwap}},
@@ -122,7 +124,7 @@ func TestNetworkRules(t *testing.T) {
 		{&StellarPolicy{FeePaymentStrategy: payer, SwapConfig: &StellarSwapConfig{Strategies: choice}}, []string{notUser}},
 		{&StellarPolicy{SwapConfig: &StellarSwapConfig{Strategies: choice}}, []string{notUser}}, // there is no default
 		{&StellarPolicy{FeePaymentStrategy: user, SwapConfig: &StellarSwapConfig{}}, []string{noChoice}},
-		{&StellarPolicy{FeePaymentStrategy: payer, SwapConfig: &StellarSwapConfig{Strategies: []StellarSwapStrategy{}, CronSchedule: new("* * * *")}}, []string{noChoice, schedule, notUser}},
+		{&StellarPolicy{FeePaymentStrategy: user, SwapConfig: &StellarSwapConfig{Strategies: []StellarSwapStrategy{}, CronSchedule: new("* * * *")}}, []string{noChoice, schedule}},
 	} {
 		if got := networkProblems(c.policy); !slices.Equal(got, c.want) {
 			t.Errorf("%v\ngot  %q\nwant %q", c.policy, got, c.want)

@@ -36,7 +36,7 @@ type Policy interface {
 	// NetworkType returns the network type whose relayers have this type of policy.
 	NetworkType() NetworkType
 
-	checkNetworkRules(*problems)
+	isPolicy()
 }
 
 // isNil reports whether there is no policy, or a nil pointer to one.
@@ -113,7 +113,10 @@ func (p UnknownPolicy) MarshalJSON() ([]byte, error) {
 // Format prints Raw, for every verb.
 func (p UnknownPolicy) Format(state fmt.State, _ rune) { strictjson.Print(state, p) }
 
-func (*UnknownPolicy) checkNetworkRules(*problems) {}
+func (*UnknownPolicy) isPolicy() {}
+func (*EVMPolicy) isPolicy()     {}
+func (*SolanaPolicy) isPolicy()  {}
+func (*StellarPolicy) isPolicy() {}
 
 // FeePaymentStrategy selects who pays the fees of a relayer's transactions.
 type FeePaymentStrategy string
@@ -175,7 +178,7 @@ type SolanaPolicy struct {
 
 	// SwapConfig says when the engine swaps collected tokens for SOL. With [WithNetworkRules]
 	// it requires FeePaymentStrategy to be [FeePaidByUser].
-	SwapConfig *SolanaSwapConfig `json:"swap_config,omitempty"`
+	SwapConfig *SolanaSwapConfig `json:"swap_config,omitempty" network:"omitnil,solana_swap"`
 }
 
 // NetworkType returns [Solana].
@@ -245,7 +248,7 @@ type SolanaSwapConfig struct {
 
 	// JupiterSwapOptions are options of [SwapJupiter]. With [WithNetworkRules] no other
 	// strategy may have them.
-	JupiterSwapOptions *JupiterSwapOptions `json:"jupiter_swap_options,omitempty"`
+	JupiterSwapOptions *JupiterSwapOptions `json:"jupiter_swap_options,omitempty" network:"omitnil,jupiter"`
 }
 
 // JupiterPriorityLevel is the level of the priority fee.
@@ -307,7 +310,7 @@ type StellarPolicy struct {
 
 	// SwapConfig says when the engine swaps collected assets for XLM. With [WithNetworkRules]
 	// it requires FeePaymentStrategy to be [FeePaidByUser].
-	SwapConfig *StellarSwapConfig `json:"swap_config,omitempty"`
+	SwapConfig *StellarSwapConfig `json:"swap_config,omitempty" network:"omitnil,stellar_swap"`
 
 	// TimeoutSeconds is the time after which the engine gives a transaction up, in seconds.
 	TimeoutSeconds *int64 `json:"timeout_seconds,omitempty" validate:"omitnil,gte=0"`

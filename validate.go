@@ -75,6 +75,9 @@ func newRules(tagName string) *validator.Validate {
 			panic(err) // the tag is empty or reserved, which is an error in the table
 		}
 	}
+	v.RegisterAlias("solana_swap", "excluded_if=FeePaymentStrategy relayer") // user is the default
+	v.RegisterAlias("stellar_swap", "excluded_unless=FeePaymentStrategy user")
+	v.RegisterAlias("jupiter", "excluded_unless=Strategy jupiter-swap")
 	return v
 }
 
@@ -143,6 +146,9 @@ var ruleTexts = map[string]struct{ code, message string }{
 	"set_with":      {"", "must be set if {} is set"},
 	"isdefault":     {"", "must be a kind that this version supports"},
 	"excluded_with": {"", "must not be given together with classic"},
+	"solana_swap":   {"", "must not be set unless fee_payment_strategy is user"},
+	"stellar_swap":  {"", "must not be set unless fee_payment_strategy is user"},
+	"jupiter":       {"", "must not be set unless strategy is jupiter-swap"},
 }
 
 // ruleMessage returns what the field must be, for the sender of the request.
@@ -152,35 +158,6 @@ func ruleMessage(violation validator.FieldError) string {
 	}
 	parameters := strings.Join(strings.Fields(violation.Param()), ", ")
 	return strings.ReplaceAll(ruleTexts[violation.Tag()].message, "{}", parameters)
-}
-
-func (p *EVMPolicy) checkNetworkRules(found *problems) {
-	checkRules(networkRules(), p, "policies.", ruleMessage, found)
-}
-
-// The rules of a whole object are not tags: a tag that fails hides the problems of its members.
-
-const swapNeedsUser = "must not be set unless fee_payment_strategy is user"
-
-func (p *SolanaPolicy) checkNetworkRules(found *problems) {
-	checkRules(networkRules(), p, "policies.", ruleMessage, found)
-	swap := p.SwapConfig
-	if swap == nil {
-		return
-	}
-	if swap.JupiterSwapOptions != nil && (swap.Strategy == nil || *swap.Strategy != SwapJupiter) {
-		found.Add("policies.swap_config.jupiter_swap_options", "must not be set unless strategy is jupiter-swap")
-	}
-	if p.FeePaymentStrategy != nil && *p.FeePaymentStrategy != FeePaidByUser {
-		found.Add("policies.swap_config", swapNeedsUser)
-	}
-}
-
-func (p *StellarPolicy) checkNetworkRules(found *problems) {
-	checkRules(networkRules(), p, "policies.", ruleMessage, found)
-	if p.SwapConfig != nil && (p.FeePaymentStrategy == nil || *p.FeePaymentStrategy != FeePaidByUser) {
-		found.Add("policies.swap_config", swapNeedsUser)
-	}
 }
 
 // isFinite reports whether JSON can have the number. It has no NaN and no infinity, and its -0
@@ -198,14 +175,10 @@ func (s *settings) check(r *Relayer, found *problems) {
 	if s.rpcPolicy != nil {
 		checkURLs(*s.rpcPolicy, r.CustomRPCURLs, found)
 	}
-	switch {
-	case r.Policy == nil || isNil(r.Policy) && reflect.TypeOf(r.Policy) == reflect.TypeOf(newPolicy(r.NetworkType)):
-	case !isKnown(r.Policy):
-		found.Add("policies", "must be a policy of one of the network types "+networkTypeList)
-	case r.Policy.NetworkType() != r.NetworkType:
-		found.Add("policies", fmt.Sprintf("must be the policy of the network type, not that of %s", r.Policy.NetworkType()))
-	case s.networkRules:
-		r.Policy.checkNetworkRules(found)
+	if problem := policyProblem(r.Policy, r.NetworkType); problem != "" {
+		found.Add("policies", problem)
+	} else if s.networkRules && !isNil(r.Policy) {
+		checkRules(networkRules(), r.Policy, "policies.", ruleMessage, found)
 	}
 }
 
@@ -598,14 +571,12 @@ func newPolicy(name NetworkType) Policy {
 	return nil
 }
 
-// isKnown reports whether the policy has one of the types that this version supports. A type of
+// policyProblem returns why a relayer of the network type cannot have the policy, or "". A type of
 // another package implements Policy if it embeds one; its own fields would be lost.
-func isKnown(policy Policy) bool {
-	switch policy.(type) {
-	case *EVMPolicy, *SolanaPolicy, *StellarPolicy:
-		return true
-	}
-	return false
+func policyProblem(policy Policy, networkType NetworkType) string {
+	own := newPolicy(networkType) // nil is a problem of the network type
+	isOther := policy != nil && own != nil && reflect.TypeOf(policy) != reflect.TypeOf(own)
+	return problemIf(isOther, "must be the policy of the network type")
 }
 
 // Validate returns a [*ValidationError] with every problem for which a [Manager] with these

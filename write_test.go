@@ -140,7 +140,7 @@ func invalidFields() []invalidValue {
 		{"nothing", relayer.EVM, func(r *relayer.Relayer) { *r = relayer.Relayer{} }, []string{"name", "network", "network_type", "signer_id"}, "", relayer.ActionCreate},
 		{"empty name", relayer.EVM, func(r *relayer.Relayer) { r.Name = "" }, []string{"name"}, "must not be empty", ""},
 		{"another network's policy", relayer.EVM, func(r *relayer.Relayer) { r.Policy = &relayer.SolanaPolicy{} },
-			[]string{"policies"}, "must be the policy of the network type, not that of solana", ""},
+			[]string{"policies"}, "must be the policy of the network type", ""},
 		{"another network's policy with a problem", relayer.EVM, func(r *relayer.Relayer) {
 			r.Policy = &relayer.StellarPolicy{MaxFee: new(int32(-1))}
 			r.Name = ""
@@ -263,9 +263,11 @@ func TestCreate_PolicyOfNetworkType(t *testing.T) {
 		req.Policy = policy
 		wantFields(t, fieldErrors(t, second(newManager(t).Create(t.Context(), req))), "policies")
 	}
-	req := minimal("")
-	req.NetworkType, req.Policy = "fictional", &relayer.UnknownPolicy{Type: "fictional"}
-	wantFields(t, fieldErrors(t, second(newManager(t).Create(t.Context(), req))), "network_type", "policies")
+	for _, policy := range []relayer.Policy{&relayer.UnknownPolicy{Type: "fictional"}, &relayer.EVMPolicy{}, own{}} {
+		req := minimal("")
+		req.NetworkType, req.Policy = "fictional", policy
+		wantFields(t, fieldErrors(t, second(newManager(t, relayer.WithNetworkRules()).Create(t.Context(), req))), "network_type")
+	}
 }
 
 // Defaults are not written into the request of the caller. A change of the request, or of a relayer

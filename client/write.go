@@ -32,9 +32,6 @@ func (c *Client) Create(ctx context.Context, req relayer.CreateRequest, options 
 		req.ID = uuid.Must(uuid.NewV7()).String() // crypto/rand never fails
 	}
 	return perform(relayer.ActionCreate, req.ID, options, func(settings relayer.WriteSettings) (*relayer.Relayer, error) {
-		if err := wire.CheckPolicy(req.Policy, req.NetworkType); err != nil {
-			return nil, err
-		}
 		body, err := req.MarshalUnmasked()
 		if err != nil {
 			return nil, err
@@ -129,9 +126,6 @@ func difference(r *relayer.Relayer, change func(*relayer.Relayer) error) (patch 
 		return nil, err
 	}
 	if err := change(r); err != nil {
-		return nil, err
-	}
-	if err := wire.CheckPolicy(r.Policy, r.NetworkType); err != nil {
 		return nil, err
 	}
 	after, err := unmasked(r)
