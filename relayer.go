@@ -232,9 +232,10 @@ func (a Action) IsWrite() bool {
 // IsID reports whether id can be the ID of a relayer: 1 to 64 of A–Z a–z 0–9 _ and -. The
 // ID of an [Operation] may be any other text.
 func IsID(id string) bool {
-	isOther := func(r rune) bool { return !isAlphanumeric(r) && r != '_' && r != '-' }
-	return id != "" && len(id) <= limits.ID && !strings.ContainsFunc(id, isOther)
+	return id != "" && len(id) <= limits.ID && strings.Trim(id, idCharacters) == ""
 }
+
+const idCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 
 func idProblem(value string) string {
 	return problemIf(!IsID(value), "must be 1 to 64 characters of A-Z a-z 0-9 _ and -")

@@ -293,15 +293,18 @@ func checkHeaders(endpoints []RPCConfig, found *problems) {
 	}
 }
 
+var (
+	headerName  = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+	headerValue = regexp.MustCompile(`^[!-~]([ -~]*[!-~])?$`)
+)
+
 func headerProblem(name, value string) string {
-	isOther := func(r rune) bool { return !isAlphanumeric(r) && !strings.ContainsRune("!#$%&'*+-.^_`|~", r) }
-	isHidden := func(r rune) bool { return r < ' ' || r > '~' }
 	switch {
-	case name == "" || strings.ContainsFunc(name, isOther):
+	case !headerName.MatchString(name):
 		return "must have the name of an HTTP field"
 	case slices.Contains(ownHeaders, strings.ToLower(name)):
 		return "must not be a field that the connection uses"
-	case value == "" || strings.TrimSpace(value) != value || strings.ContainsFunc(value, isHidden):
+	case !headerValue.MatchString(value):
 		return "must be visible ASCII, with spaces only between other characters"
 	}
 	return ""
@@ -310,7 +313,6 @@ func headerProblem(name, value string) string {
 // The limits of labels.
 const (
 	maxLabels          = 32
-	maxLabelKeyLength  = 63
 	maxLabelValueRunes = 128
 )
 
@@ -329,16 +331,10 @@ func checkLabels(labels map[string]string, found *problems) {
 	}
 }
 
-func labelKeyProblem(key string) string {
-	isInner := func(r rune) bool { return isAlphanumeric(r) || strings.ContainsRune("_.-/", r) }
-	isOther := func(r rune) bool { return !isInner(r) }
-	isInvalid := key == "" || len(key) > maxLabelKeyLength || strings.ContainsFunc(key, isOther) ||
-		!isAlphanumeric(rune(key[0])) || !isAlphanumeric(rune(key[len(key)-1]))
-	return problemIf(isInvalid, "must have a key of 1 to 63 characters of A-Z a-z 0-9 _ . - / that begins and ends with a letter or digit")
-}
+var labelKey = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_./-]{0,61}[A-Za-z0-9])?$`)
 
-func isAlphanumeric(r rune) bool {
-	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
+func labelKeyProblem(key string) string {
+	return problemIf(!labelKey.MatchString(key), "must have a key of 1 to 63 characters of A-Z a-z 0-9 _ . - / that begins and ends with a letter or digit")
 }
 
 func labelValueProblem(value string) string {
@@ -650,32 +646,20 @@ func (s *settings) addressOf(ctx context.Context, r *Relayer, found *problems) (
 	return address, nil
 }
 
-// maxAddressLength is the length in bytes of the longest address that a resolver
-// may return. It is more than any network needs.
-const maxAddressLength = 256
+// addressForm matches what a resolver may return on any network.
+var addressForm = regexp.MustCompile(`^[\w.:-]{0,256}$`)
+
+var addressProblems = map[NetworkType]func(address string) (problem string){
+	EVM: chain.EVMAddressProblem, Solana: chain.SolanaAddressProblem, Stellar: chain.StellarAccountProblem,
+}
 
 // addressProblem returns why an address from the resolver cannot be stored, or "".
 func (s *settings) addressProblem(address string, networkType NetworkType) string {
-	isBlank := func(r rune) bool {
-		return unicode.IsControl(r) || unicode.IsSpace(r) || unicode.Is(unicode.Bidi_Control, r)
+	if !addressForm.MatchString(address) {
+		return "must be at most 256 characters of A-Z a-z 0-9 _ . : and -"
 	}
-	switch problem := strictjson.TextProblem(address); {
-	case problem != "":
-		return problem
-	case len(address) > maxAddressLength:
-		return fmt.Sprintf("must be at most %d bytes", maxAddressLength)
-	case strings.ContainsFunc(address, isBlank):
-		return "must not contain spaces or control characters"
-	case strings.Contains(address, "://"):
-		return "must not be a URL"
-	case strings.Contains(address, "@"):
-		return "must not contain @, which could follow credentials"
-	case s.networkRules && networkType == EVM:
-		return chain.EVMAddressProblem(address)
-	case s.networkRules && networkType == Solana:
-		return chain.SolanaAddressProblem(address)
-	case s.networkRules && networkType == Stellar:
-		return chain.StellarAccountProblem(address)
+	if problem := addressProblems[networkType]; s.networkRules && problem != nil {
+		return problem(address)
 	}
 	return ""
 }

@@ -19,11 +19,11 @@ import (
 
 func TestAddressResolver_Address(t *testing.T) {
 	type key struct{}
-	ctx := context.WithValue(context.Background(), key{}, "caller's")
+	ctx := context.WithValue(context.Background(), key{}, "caller")
 	m := newManager(t, relayer.WithAddressResolver(func(ctx context.Context, req relayer.CreateRequest) (string, error) {
-		return fmt.Sprint(ctx.Value(key{}), "/", req.SignerID, "/", req.NetworkType, "/", req.Network), nil
+		return fmt.Sprintf("%v:%s:%s:%s", ctx.Value(key{}), req.SignerID, req.NetworkType, req.Network), nil
 	}))
-	const want = "caller's/s/stellar/w"
+	const want = "caller:s:stellar:w"
 	document, err := m.Documents().Create(ctx, []byte(body("stellar", `"id":"a"`)))
 	if err != nil || member(t, document.JSON, "address") != `"`+want+`"` {
 		t.Errorf("document %s, %v", document.JSON, err)
@@ -61,7 +61,7 @@ const (
 func TestAddressResolver_InvalidAddress(t *testing.T) {
 	anyNetwork := []string{
 		"not an address\n\x00", "0x1\x00", "0x1\xff", "\xc0\xaf", "0x1\n", " 0x1", "0x1\t", "0x1\x7f", "0x1\u0085", "0x1\u2028", "0x1\u202e",
-		"https://user:SECRET@rpc.example/v2", "redis://:SECRET@db", "user:SECRET@host", strings.Repeat("a", 257),
+		"https://user:SECRET@rpc.example/v2", "redis://:SECRET@db", "user:SECRET@host", strings.Repeat("a", 257), "bücher", "<b>", "0x1\\",
 	}
 	byNetwork := map[relayer.NetworkType][]string{
 		relayer.EVM:     {"", "0x1", "nothing", solanaAddress, strings.ToLower(evmAddress[2:]), "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAeD"},
@@ -105,7 +105,7 @@ func wantHostFault(t *testing.T, networkType relayer.NetworkType, address string
 func TestAddressResolver_ValidAddress(t *testing.T) {
 	for address, networkType := range map[string]relayer.NetworkType{
 		evmAddress: relayer.EVM, strings.ToLower(evmAddress): relayer.EVM, solanaAddress: relayer.Solana, stellarAddress: relayer.Stellar,
-		"": relayer.EVM, "eip155:1:0x1": relayer.EVM, "bücher": relayer.Solana, strings.Repeat("a", 256): relayer.Stellar,
+		"": relayer.EVM, "eip155:1:0x1": relayer.EVM, "a-b_c.d": relayer.Solana, strings.Repeat("a", 256): relayer.Stellar,
 	} {
 		managers := []*relayer.Manager{newManager(t, withAddress(address))}
 		if len(address) > 40 && len(address) < 100 {
