@@ -122,10 +122,10 @@ func (r CreateRequest) Format(state fmt.State, _ rune) { strictjson.Print(state,
 type DisabledReason struct {
 	// Type is the kind of reason: [NonceSyncFailed], [RPCValidationFailed],
 	// [BalanceCheckFailed], [SequenceSyncFailed], or another text of the host application.
-	Type DisabledReasonType `json:"type" wire:"nonempty"`
+	Type DisabledReasonType `json:"type" wire:"nonempty" validate:"required,max=256,text"`
 
 	// Details is free text, of at most 16 KiB. Longer text is cut off.
-	Details string `json:"details" wire:"optional"`
+	Details string `json:"details" wire:"optional" validate:"text"`
 }
 
 // DisabledReasonType is the kind of a [DisabledReason].

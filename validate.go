@@ -142,6 +142,7 @@ var ruleTexts = map[string]struct{ code, message string }{
 	"finite":        {strictjson.OutOfRange, "must be a finite number, and not -0"},
 	"percentage":    {strictjson.OutOfRange, "must be from 0 to 100"},
 	"min":           {"", "must name at least one strategy"},
+	"max":           {"", "must be at most {} characters"},
 	"excludes":      {"", "must not be set together with {}"},
 	"set_with":      {"", "must be set if {} is set"},
 	"isdefault":     {"", "must be a kind that this version supports"},
@@ -207,26 +208,12 @@ func (s *settings) checkSize(rec, before Record) error {
 	return invalid("", fmt.Sprintf("the relayer must be at most %d bytes as stored, not %d", s.maxRelayerSize, size))
 }
 
-const maxReasonType = 256
-
 func checkDisabled(r *Relayer, found *problems) {
-	switch reason := r.DisabledReason; {
-	case r.SystemDisabled && reason == nil:
-		found.Add("disabled_reason", "must be set while system_disabled is true")
-	case !r.SystemDisabled && reason != nil:
-		found.Add("disabled_reason", "must not be set while system_disabled is false")
-	case reason == nil:
-	case reason.Type == "":
-		found.Report("disabled_reason.type", strictjson.Required, "must not be empty")
-	case len(reason.Type) > maxReasonType:
-		found.Add("disabled_reason.type", fmt.Sprintf("must be at most %d bytes", maxReasonType))
-	default:
-		if problem := strictjson.TextProblem(string(reason.Type)); problem != "" {
-			found.Add("disabled_reason.type", problem)
-		}
-		if problem := strictjson.TextProblem(reason.Details); problem != "" {
-			found.Add("disabled_reason.details", problem)
-		}
+	switch hasReason := r.DisabledReason != nil; {
+	case r.SystemDisabled && !hasReason:
+		found.Add(reasonMember, "must be set while system_disabled is true")
+	case !r.SystemDisabled && hasReason:
+		found.Add(reasonMember, "must not be set while system_disabled is false")
 	}
 }
 

@@ -507,7 +507,7 @@ func setPaused(paused bool) edit {
 func setDisabled(reason DisabledReason) edit {
 	reason.Details = mask.Details(reason.Details)
 	found := new(problems)
-	checkDisabled(&Relayer{SystemDisabled: true, DisabledReason: &reason}, found)
+	checkRules(structRules(), &reason, reasonMember+".", ruleMessage, found)
 	encoded, err := strictjson.Encode(maskedReason(&reason))
 	if err := cmp.Or(found.err(), err); err != nil {
 		return func(context.Context, Record) (Record, error) { return Record{}, err }

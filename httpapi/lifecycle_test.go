@@ -198,7 +198,7 @@ func TestEngine_InvalidReason(t *testing.T) {
 		`{"type":"x","details":[]}`:  {Field: "details", Message: "must be a string"},
 		`{"type":"x","type":"y"}`:    {Field: "type", Message: "must not be given more than once"},
 		`{"type":"x","Details":"y"}`: {Field: "Details", Message: `is not a known field, did you mean "details"?`},
-		`{"type":"` + strings.Repeat("x", 257) + `"}`:        {Field: "type", Message: "must be at most 256 bytes"},
+		`{"type":"` + strings.Repeat("x", 257) + `"}`:        {Field: "type", Message: "must be at most 256 characters"},
 		`{"type":"x"` + strings.Repeat(`,"y":1`, 1001) + `}`: {Message: "only the first 1000 problems are listed"},
 	} {
 		wantProblem(t, s.do("PUT", one+"/disabled_reason", body), problem.Field, problem.Message)
