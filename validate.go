@@ -467,19 +467,13 @@ func checkShape(path string, raw []byte, t reflect.Type, found *problems) {
 	}
 	switch first, kind := raw[0], t.Kind(); {
 	case hasOwnDecoder(t):
-	case first == '{' && kind == reflect.Struct:
+	case first == '{' && (kind == reflect.Struct || kind == reflect.Map && t.Key().Kind() == reflect.String):
 		for name, value := range strictjson.InOrder(raw) {
-			field, isKnown := fieldOf(t, name)
-			if below := strictjson.Join(path, name); !isKnown {
+			if below := strictjson.Join(path, name); memberType(t, name) == nil {
 				found.ReportUnknown(below, strictjson.UnknownField, "is not a known field")
-			} else if !strings.HasSuffix(field.Tag.Get("json"), ",string") {
-				checkShape(below, value, field.Type, found)
+			} else {
+				checkShape(below, value, memberType(t, name), found)
 			}
-		}
-		return
-	case first == '{' && kind == reflect.Map && t.Key().Kind() == reflect.String:
-		for name, value := range strictjson.InOrder(raw) {
-			checkShape(strictjson.Join(path, name), value, t.Elem(), found)
 		}
 		return
 	case first == '[' && (kind == reflect.Slice || kind == reflect.Array):
@@ -495,15 +489,21 @@ func checkShape(path string, raw []byte, t reflect.Type, found *problems) {
 	}
 }
 
-// fieldOf returns the field of a struct that encoding/json decodes a member into.
-func fieldOf(t reflect.Type, name string) (reflect.StructField, bool) {
+// memberType returns the type that encoding/json decodes a member of an object into, or nil.
+func memberType(t reflect.Type, name string) reflect.Type {
+	if t.Kind() == reflect.Map {
+		return t.Elem()
+	}
 	for _, field := range reflect.VisibleFields(t) {
 		tagged := jsonName(field)
-		if field.IsExported() && tagged != "-" && cmp.Or(tagged, field.Name) == name && (tagged != "" || !field.Anonymous) {
-			return field, true
+		switch isField := field.IsExported() && tagged != "-" && cmp.Or(tagged, field.Name) == name && (tagged != "" || !field.Anonymous); {
+		case isField && strings.HasSuffix(field.Tag.Get("json"), ",string"):
+			return reflect.TypeFor[any]() // checked when the whole is decoded
+		case isField:
+			return field.Type
 		}
 	}
-	return reflect.StructField{}, false
+	return nil
 }
 
 // shapes has what a value of a kind must be.
@@ -514,17 +514,14 @@ var shapes = map[reflect.Kind]string{
 
 // shapeProblem returns what a value must be that a type cannot hold.
 func shapeProblem(t reflect.Type, err error) string {
-	const notation = ", without a point or an exponent"
 	switch zero := reflect.Zero(t); {
 	case hasOwnDecoder(t):
 		return "is not valid: " + mask.Text(err.Error())
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
 		return "must be a string in base64"
-	case zero.CanUint():
-		return fmt.Sprintf("must be a whole number from 0 to %d%s", uint64(math.MaxUint64)>>(64-t.Bits()), notation)
-	case zero.CanInt():
-		most := int64(math.MaxInt64) >> (64 - t.Bits())
-		return fmt.Sprintf("must be a whole number from %d to %d%s", -most-1, most, notation)
+	case zero.CanUint(), zero.CanInt():
+		sign := problemIf(zero.CanUint(), "of 0 or more, ")
+		return fmt.Sprintf("must be a whole number %sof at most %d bits, without a point or an exponent", sign, t.Bits())
 	}
 	return cmp.Or(shapes[t.Kind()], "has a form that is not supported")
 }

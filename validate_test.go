@@ -587,8 +587,8 @@ func TestWithSettings(t *testing.T) {
 	}
 	for settings, want := range map[string]string{
 		`{"contracts":[{"address":"a","key":5}]}`: "must be a string in base64",
-		`{"max_in_flight":1.5}`:                   "must be a whole number from -9223372036854775808 to 9223372036854775807, without a point or an exponent",
-		`{"timeouts":{"send":65536}}`:             "must be a whole number from 0 to 65535, without a point or an exponent",
+		`{"max_in_flight":1.5}`:                   "must be a whole number of at most 64 bits, without a point or an exponent",
+		`{"timeouts":{"send":65536}}`:             "must be a whole number of 0 or more, of at most 16 bits, without a point or an exponent",
 		`{"tip":"x"}`:                             "must be a number",
 	} {
 		problems := problemsOf(t, evmBody(`"settings":`+settings), relayer.WithSettings[engineSettings]())
