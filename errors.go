@@ -185,13 +185,12 @@ type problems struct{ strictjson.Problems }
 
 // err returns a [*ValidationError], or nil if there are no problems.
 func (p *problems) err() error {
-	all := p.All()
-	if len(all) == 0 {
-		return nil
+	var fields []FieldError
+	for _, problem := range p.All() {
+		fields = append(fields, FieldError(problem))
 	}
-	fields := make([]FieldError, len(all))
-	for i, problem := range all {
-		fields[i] = FieldError{Field: problem.Field, Message: problem.Message, Code: problem.Code}
+	if fields == nil {
+		return nil
 	}
 	return &ValidationError{Fields: fields}
 }

@@ -9,7 +9,7 @@ import (
 const maxProblems = 1000
 
 // Problem is one problem of a field.
-type Problem struct{ Field, Code, Message string }
+type Problem struct{ Field, Message, Code string }
 
 // Problems collects what is wrong with one input, one problem for each field. The zero value is
 // empty.
@@ -31,14 +31,14 @@ func (p *Problems) Report(field, code, message string) {
 		p.blamed = make(map[string]bool)
 	}
 	p.blamed[field] = true
-	p.list = append(p.list, Problem{field, code, message})
+	p.list = append(p.list, Problem{field, message, code})
 }
 
 // ReportUnknown adds a problem of a member whose name is chosen by the client, so that it must
 // not be mistaken for the path of a field.
 func (p *Problems) ReportUnknown(member, code, message string) {
 	if !p.Full() {
-		p.list = append(p.list, Problem{member, code, message})
+		p.list = append(p.list, Problem{member, message, code})
 	}
 }
 

@@ -29,7 +29,7 @@ func (p *Problems) AddBelow(path string, err error) {
 func (p *Problems) Fields() []relayer.FieldError {
 	var fields []relayer.FieldError
 	for _, problem := range p.All() {
-		fields = append(fields, relayer.FieldError{Field: problem.Field, Message: problem.Message, Code: problem.Code})
+		fields = append(fields, relayer.FieldError(problem))
 	}
 	return fields
 }
