@@ -301,22 +301,6 @@ func storeOf(t *testing.T, records ...relayer.Record) *memory.Store {
 	return store
 }
 
-// A sealed part is not bound to a revision, because changes without its key carry it over. An older
-// part of the same relayer is therefore accepted if the document shows its URLs (docs/security.md
-// says so).
-func TestSealed_ReplayOfOlderRevision(t *testing.T) {
-	s := newSealed(t)
-	older := storedRecord(t, s.store, "a").Private
-	replay := func(url string) relayer.Record {
-		must(s.Patch(t.Context(), "a", []byte(`{"custom_rpc_urls":[{"url":"`+url+`"},{"url":"`+secondURL+`"}]}`)))(t)
-		return editRecord(t, s.store, "a", func(rec *relayer.Record) { rec.Private = older })
-	}
-	replay(firstURL + "fedcba")
-	expectURLs(t, s.Manager, "a", firstURL, secondURL)
-	rec := replay(thirdURL)
-	expectCorrupt(t, "RPCURLs", rec, second(s.RPCURLs(t.Context(), "a")))
-}
-
 // A private part that does not fit its document is damage for each read of full URLs and for Check.
 // It prevents no change of the rest, and a patch of all URLs repairs it.
 func TestPatch_DamagedPrivatePart(t *testing.T) {
