@@ -116,8 +116,9 @@ func TestCopy_ResumesAfterInterruption(t *testing.T) {
 	expectCopied(t, url, source)
 }
 
-// No command waits for a file that a server has open, changes it, or leaves another file.
+// No command changes a file that a server has open, or leaves another file.
 func TestCommands_FileInUse(t *testing.T) {
+	t.Parallel()
 	path, other, vacant := makeFile(t, 3), makeFile(t, 1), filepath.Join(t.TempDir(), "vacant.db")
 	server := start(t, token, "--db", path)
 	for _, args := range [][]string{
