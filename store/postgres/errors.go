@@ -161,7 +161,7 @@ func isPermanent(err error) bool {
 // but not its type. The message does not include the details of the server, which
 // may quote a row.
 func withoutDriver(err error) error {
-	if errors.Is(err, relayer.ErrUnknownFormat) || errors.Is(err, relayer.ErrNewerFormat) {
+	if errors.Is(err, relayer.ErrNewerFormat) || errors.Is(err, errNoSchema) {
 		return err
 	}
 	message := strings.Join(strings.Fields(err.Error()), " ")

@@ -383,16 +383,12 @@ func openSchema(ctx context.Context, conn *conn, opts options) error {
 	return err
 }
 
-// errSession is an error of Open and New, because the Store could not read or write
-// correctly with a setting of the session.
-var errSession = errors.New("unsupported setting of the session")
-
 // checkSession checks the settings that the Store cannot set for a transaction. Those
 // that Open sets are reported by the server without a query.
 func checkSession(ctx context.Context, conn *conn) error {
 	for name, want := range sessionSettings {
 		if is := conn.Conn().PgConn().ParameterStatus(name); is != want {
-			return fmt.Errorf("%w: %s must be %s, and is %s", errSession, name, want, is)
+			return fmt.Errorf("%w setting of the session: %s must be %s, and is %s", errUnsupported, name, want, is)
 		}
 	}
 	return checkEngine(ctx, conn)
@@ -471,17 +467,15 @@ func setupError(ctx context.Context, config *pgx.ConnConfig, opts options, err e
 		return errors.New(message)
 	case isUnknownFormat(err):
 		return fmt.Errorf("postgres: schema %s: %w", schema, errUnknownFormat)
-	case errors.Is(err, errNoSchema):
-		return fmt.Errorf("postgres: schema %s: %w", schema, err)
-	case errors.Is(err, relayer.ErrNewerFormat) || errors.Is(err, errSession) ||
-		errors.Is(err, errUnsupported) || isFault(err):
+	case errors.Is(err, relayer.ErrNewerFormat) || errors.Is(err, errNoSchema) || errors.Is(err, errUnsupported) || isFault(err):
 		return fmt.Errorf("postgres: schema %s: %w", schema, withoutDriver(err))
 	}
 	return failed(err)
 }
 
-// errUnsupported is not [relayer.ErrUnavailable]: a retry cannot succeed.
-var errUnsupported = errors.New("unsupported database")
+// errUnsupported is the error of Open and New if the Store could not read or write correctly. It
+// is not [relayer.ErrUnavailable]: a retry cannot succeed.
+var errUnsupported = errors.New("unsupported")
 
 // unsupportedEngines speak PostgreSQL's protocol. Each is recognized by a part of version().
 var unsupportedEngines = map[string]string{"CockroachDB": "CockroachDB", "-YB-": "YugabyteDB"}
@@ -495,11 +489,11 @@ func checkEngine(ctx context.Context, conn *conn) error {
 	}
 	for mark, engine := range unsupportedEngines {
 		if strings.Contains(version, mark) {
-			return fmt.Errorf("%w: %s has no advisory locks, which order writes, and no LISTEN/NOTIFY, or not by default; use PostgreSQL", errUnsupported, engine)
+			return fmt.Errorf("%w database: %s has no advisory locks, which order writes, and no LISTEN/NOTIFY, or not by default; use PostgreSQL", errUnsupported, engine)
 		}
 	}
 	if encoding != "UTF8" {
-		return fmt.Errorf("%w: its encoding is %s and must be UTF8: create another with CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0", errUnsupported, encoding)
+		return fmt.Errorf("%w database: its encoding is %s and must be UTF8: create another with CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0", errUnsupported, encoding)
 	}
 	return nil
 }
