@@ -18,26 +18,6 @@ import (
 	"github.com/go-relayer/relayer/store/memory"
 )
 
-func TestRateLimit_Refill(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		handler := apiOn(t, managerOn(t, nil), validTokens, httpapi.WithRateLimit(50, 1))
-		expect := func(want int) {
-			t.Helper()
-			recorder := serveHTTP(t.Context(), handler, "GET", collection, "")
-			if recorder.Code != want || want == http.StatusTooManyRequests && recorder.Header().Get("Retry-After") != "1" {
-				t.Errorf("returned %d %v, want %d", recorder.Code, recorder.Header(), want)
-			}
-		}
-		expect(http.StatusOK)
-		expect(http.StatusTooManyRequests)
-		time.Sleep(19 * time.Millisecond)
-		expect(http.StatusTooManyRequests)
-		time.Sleep(2 * time.Millisecond)
-		expect(http.StatusOK)
-		expect(http.StatusTooManyRequests)
-	})
-}
-
 func TestRateLimit_NearZero(t *testing.T) {
 	s := serve(t, httpapi.WithRateLimit(1e-12, 1))
 	s.do("GET", collection, "")
