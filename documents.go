@@ -77,9 +77,17 @@ func (d Documents) Patch(ctx context.Context, id string, patch []byte, options .
 	return write(ctx, d.manager, action, id, options, writtenDocument, edit)
 }
 
-// Disable is [Manager.Disable] without decoding.
-func (d Documents) Disable(ctx context.Context, id string, reason DisabledReason, options ...WriteOption) (Document, error) {
-	return write(ctx, d.manager, ActionDisable, id, options, writtenDocument, setDisabled(reason))
+// Disable is [Manager.Disable] for a reason in JSON, such as the body of an HTTP request: one
+// strict JSON object with the members of [DisabledReason].
+func (d Documents) Disable(ctx context.Context, id string, reason []byte, options ...WriteOption) (Document, error) {
+	var decoded DisabledReason
+	found := new(problems)
+	if problem := strictjson.Check(reason); problem != "" {
+		found.Add("", "the body "+problem)
+	} else {
+		newDecoder(found).Decode(reason, &decoded)
+	}
+	return write(ctx, d.manager, ActionDisable, id, options, writtenDocument, setDisabled(decoded, found))
 }
 
 // Enable is [Manager.Enable] without decoding.

@@ -93,7 +93,7 @@ func TestFieldError_Code(t *testing.T) {
 		{"policies.min_balance", "wrong_type", second(m.Patch(t.Context(), "evm", []byte(`{"policies":{"min_balance":"-1"}}`)))},
 		{"policies.min_balance", "out_of_range", second(m.Patch(t.Context(), "evm", []byte(`{"policies":{"min_balance":"`+overMaxAmount+`"}}`)))},
 		{"page", "out_of_range", second(m.List(t.Context(), relayer.ListQuery{Page: -1}))},
-		{"disabled_reason.type", "required", second(m.Disable(t.Context(), "evm", relayer.DisabledReason{}))},
+		{"type", "required", second(m.Disable(t.Context(), "evm", relayer.DisabledReason{}))},
 		{"colour", "unknown_field", relayer.Selector{}.Where("colour", "red").Err()},
 		{"paused", "not_allowed", relayer.Selector{}.Where("paused", "maybe").Err()},
 		{"network_type", "not_allowed", second(m.Create(t.Context(), other))},

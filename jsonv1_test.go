@@ -30,7 +30,7 @@ func TestRPCURL_KeyOfMap(t *testing.T) {
 func TestWrite_Allocations(t *testing.T) {
 	m, ctx := managerOf(t, memory.New()), t.Context()
 	mustCreate(t, m, typical("r"))
-	reason := relayer.DisabledReason{Type: relayer.NonceSyncFailed, Details: "nonce 7"}
+	reason := []byte(`{"type":"NonceSyncFailed","details":"nonce 7"}`)
 	i := 0
 	count := func(write func() error) float64 {
 		return testing.AllocsPerRun(100, func() {

@@ -359,7 +359,7 @@ func TestMaxRelayerSize_StoredAbove(t *testing.T) {
 func TestDisable_AnyDetails(t *testing.T) {
 	m := registry(t)
 	for _, reason := range []relayer.DisabledReasonType{"", "\x00", "\xff", relayer.DisabledReasonType(strings.Repeat("t", 257))} {
-		wantFields(t, fieldErrors(t, second(m.Disable(t.Context(), "evm", relayer.DisabledReason{Type: reason}))), "disabled_reason.type")
+		wantFields(t, fieldErrors(t, second(m.Disable(t.Context(), "evm", relayer.DisabledReason{Type: reason}))), "type")
 	}
 	if r := mustGet(t, m, "evm"); r.SystemDisabled {
 		t.Error("disabled for no reason")

@@ -78,7 +78,7 @@ func (m *Manager) Resume(ctx context.Context, id string, options ...WriteOption)
 // required. It accepts any Details: more than 16 KiB are cut off, and what is not UTF-8 or
 // is NUL is replaced by U+FFFD. Errors are those of [Manager.Update].
 func (m *Manager) Disable(ctx context.Context, id string, reason DisabledReason, options ...WriteOption) (*Relayer, error) {
-	return write(ctx, m, ActionDisable, id, options, orMasked(m.relayerOf), setDisabled(reason))
+	return write(ctx, m, ActionDisable, id, options, orMasked(m.relayerOf), setDisabled(reason, new(problems)))
 }
 
 // Enable resets SystemDisabled and removes DisabledReason. If the relayer is not
@@ -503,11 +503,13 @@ func setPaused(paused bool) edit {
 	return setMembers(map[string][]byte{"paused": strconv.AppendBool(nil, paused)})
 }
 
-// setDisabled returns an edit that sets SystemDisabled with a reason.
-func setDisabled(reason DisabledReason) edit {
+// setDisabled returns an edit that sets SystemDisabled with a reason, in which problems may have been
+// found.
+func setDisabled(reason DisabledReason, found *problems) edit {
 	reason.Details = mask.Details(reason.Details)
-	found := new(problems)
-	checkRules(structRules(), &reason, reasonMember+".", ruleMessage, found)
+	if found.err() == nil {
+		checkRules(structRules(), &reason, "", ruleMessage, found)
+	}
 	encoded, err := strictjson.Encode(maskedReason(&reason))
 	if err := cmp.Or(found.err(), err); err != nil {
 		return func(context.Context, Record) (Record, error) { return Record{}, err }

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/go-relayer/relayer"
-	"github.com/go-relayer/relayer/internal/strictjson"
 	"github.com/go-relayer/relayer/internal/wire"
 )
 
@@ -197,36 +196,13 @@ func (a *API) deleteRelayer(x *exchange) response {
 }
 
 func (a *API) disableRelayer(x *exchange) response {
-	if problem := strictjson.Check(x.input.body); problem != "" {
-		return a.errorResponse(x, invalid("the body "+problem))
-	}
-	var reason relayer.DisabledReason
-	var found wire.Problems
-	decoder := strictjson.Decoder{Problems: &found.Problems}
-	decoder.Decode(x.input.body, &reason)
-	if err := found.Err(); err != nil {
-		return a.errorResponse(x, err)
-	}
-	disabled, err := x.manager.Documents().Disable(x, x.relayerID, reason, x.input.options...)
-	return a.changed(x, disabled, reasonError(err))
+	disabled, err := x.manager.Documents().Disable(x, x.relayerID, x.input.body, x.input.options...)
+	return a.changed(x, disabled, err)
 }
 
 func (a *API) enableRelayer(x *exchange) response {
 	enabled, err := x.manager.Documents().Enable(x, x.relayerID, x.input.options...)
 	return a.changed(x, enabled, err)
-}
-
-// reasonError names the fields of a reason as the client wrote them.
-func reasonError(err error) error {
-	invalid, ok := errors.AsType[*relayer.ValidationError](err)
-	if !ok {
-		return err
-	}
-	fields := slices.Clone(invalid.Fields)
-	for i := range fields {
-		fields[i].Field = strings.TrimPrefix(fields[i].Field, "disabled_reason.")
-	}
-	return &relayer.ValidationError{Fields: fields}
 }
 
 func (a *API) pauseRelayers(x *exchange) response  { return a.setAll(x, x.manager.PauseAll) }
