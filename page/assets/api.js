@@ -54,10 +54,10 @@ const bytesOf = (text) => String.fromCharCode(...new TextEncoder().encode(text))
 
 // Sends a request and returns the members of its response, and its ETag. It throws a
 // Refusal if the request fails, and an AbortError if it is canceled or the user has signed
-// out.
+// out. A silent request does not show that the page waits for the server.
 export const call = (path, more) => callAPI('/relayers' + path, more);
 
-async function callAPI(path, { method = 'GET', body, etag, reason, signal, patience = timeout } = {}) {
+async function callAPI(path, { method = 'GET', body, etag, reason, signal, patience = timeout, isSilent = false } = {}) {
   const isWrite = method !== 'GET';
   const headers = {};
   if (body !== undefined) headers['Content-Type'] = 'application/json';
@@ -65,7 +65,7 @@ async function callAPI(path, { method = 'GET', body, etag, reason, signal, patie
   if (reason) headers['X-Change-Reason'] = bytesOf(reason);
   const used = token;
   const sent = Date.now();
-  const waiting = setTimeout(() => write('waiting', 'Waiting for the server'), 1000);
+  const waiting = isSilent ? 0 : setTimeout(() => write('waiting', 'Waiting for the server'), 1000);
   const signals = [AbortSignal.timeout(patience), ...(signal ? [signal] : [])];
   let response, text, failure;
   try {
@@ -79,7 +79,7 @@ async function callAPI(path, { method = 'GET', body, etag, reason, signal, patie
     failure = error.name === 'AbortError' ? error : new Refusal({ status: 0, isWrite });
   }
   clearTimeout(waiting);
-  write('waiting', '');
+  if (!isSilent) write('waiting', '');
   const isLost = failure instanceof Refusal || proxyFailures.includes(response?.status);
   if (isLost) lost();
   const isExpired = token === used && response?.status === 401;

@@ -209,7 +209,7 @@ async function keepLive() {
     if (!isFollowing || document.hidden) continue;
     await attempt(async () => {
       if (seconds % 30 === 0) await showAccess();
-      const current = await call('?after=&per_page=0', { patience: 8000 });
+      const current = await call('?after=&per_page=0', { patience: 8000, isSilent: true });
       if (isFollowing && !document.hidden) showLive('live');
       if (current.position !== position) refreshSoon();
       position = current.position;

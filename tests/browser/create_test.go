@@ -41,6 +41,8 @@ func TestWrite_Slow(t *testing.T) {
 	b.press("Create the relayer")
 	b.expectHeld()
 	expect(b, "Waiting for the server", `document.getElementById('waiting').textContent`)
+	b.awaitLook()
+	expect(b, "Waiting for the server", `document.getElementById('waiting').textContent`)
 	b.release()
 	b.expectTitle("Relayer slow")
 	b.expectStatus("Relayer slow was created")

@@ -28,20 +28,27 @@ func (s *server) stored(id string) (relayer struct {
 // looks matches the requests by which the page looks for changes.
 const looks = `endsWith('?after=&per_page=0')`
 
+// awaitLook waits until the page has begun to look for changes after this call, and got the response.
+func (b *tab) awaitLook() {
+	b.t.Helper()
+	const count = `performance.getEntriesByType('resource').filter((read) => read.name.` + looks + `).length`
+	expect(b, true, count+` > 1 + %s`, evaluate[float64](b, count))
+}
+
 // blockFeed keeps changes of other clients from the page.
 func (b *tab) blockFeed() {
 	b.t.Helper()
 	b.intercept(`return url.` + looks + ` ? new Response('', { status: 404 }) : send(url, request);`)
 }
 
-// holdResponse keeps the response of the next request with the method until the script
-// calls release. isHandled becomes true after the page has handled it.
+// holdResponse keeps the response of the next request with the method, except for a look for changes,
+// until the script calls release. isHandled becomes true after the page has handled it.
 func (b *tab) holdResponse(method string) {
 	b.t.Helper()
 	b.do(`window.release = window.isHandled = undefined; window.holding = %s`, method)
 	b.intercept(`
 		const response = await send(url, request);
-		if (request.method !== window.holding) return response;
+		if (request.method !== window.holding || url.` + looks + `) return response;
 		window.holding = undefined;
 		const text = await response.text();
 		await new Promise((resolve) => { window.release = resolve; });
@@ -402,14 +409,12 @@ func TestUnsaved_Live(t *testing.T) {
 		b.keys("+")
 		expect(b, want+"+", `document.activeElement.value`)
 	}
-	const countLooks = `performance.getEntriesByType('resource').filter((read) => read.name.` + looks + `).length`
 	number := 0
 	disturb := func() {
 		t.Helper()
 		number++
 		b.server.do("PATCH", collection+"/relayer-2", fmt.Sprintf(`{"name":"Renamed %d"}`, number), http.StatusOK)
-		seen := evaluate[float64](b, countLooks)
-		expect(b, true, countLooks+` > 1 + %s`, seen)
+		b.awaitLook()
 	}
 	b.fill("Entered", "Name *")
 	b.server.do("PATCH", collection+"/relayer-1", `{"name":"Renamed"}`, http.StatusOK)
