@@ -26,7 +26,8 @@ func directoriesOf(root string) []string {
 }
 
 // listing returns a line for each exported name of the package in a directory below root, and
-// for each interface that an exported interface embeds, sorted.
+// for each interface that an exported interface embeds or that a type is declared to implement,
+// sorted.
 func listing(root, directory string) (lines []string, err error) {
 	// The listing is that of one platform, wherever the program runs.
 	platform := build.Default
@@ -93,6 +94,9 @@ func (l *lister) addFunc(f *ast.FuncDecl) {
 
 func (l *lister) addValues(kind token.Token, values *ast.ValueSpec) {
 	for i, name := range values.Names {
+		if name.Name == "_" && values.Type != nil {
+			l.line("%s implements %s", l.text(values.Values[i]), l.text(values.Type))
+		}
 		if !name.IsExported() {
 			continue
 		}
