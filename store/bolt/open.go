@@ -27,9 +27,9 @@ const fileMode = 0o600
 // alone. A record that does not match its checksum does not prevent that: see [Store].
 //
 // It returns [ErrLocked] if another process, or another Store of this process, has
-// the file open and does not close it within a second, and [relayer.ErrUnknownFormat], [relayer.ErrNewerFormat] or
-// [relayer.ErrCorrupt] if the file cannot be used. Such a file is not changed. If ctx
-// ends while Open waits for the lock or reads the file, Open returns its error.
+// the file open and does not close it within a second, and [relayer.ErrUnknownFormat],
+// [relayer.ErrNewerFormat] or [relayer.ErrCorrupt] if the file cannot be used. Such a file is not
+// changed. If ctx ends while Open waits for the lock or reads the file, Open returns its error.
 func Open(ctx context.Context, path string, opts ...Option) (*Store, error) {
 	if path == "" {
 		return nil, errors.New("bolt: open: the path is empty")

@@ -52,8 +52,8 @@ var contradictions = []struct{ what, sql string }{
 		OR least(last_sequence, last_revision, pruned, history_pruned, displaced, feed_age, history_age, history_changes) < 0`},
 	{"positions that differ from the last change", `
 		SELECT count(*) FROM $schema.state JOIN $schema.changes ON number = last_revision WHERE last_changed_at <> changed_at`},
-	// An imported relayer has another sequence number than an earlier one of its ID, or than it had
-	// in the other store, and can have the revision of a change of that one.
+	// An imported relayer can have the revision of an older change of its ID, of this store or of
+	// another one. Changes that have another sequence number are not compared.
 	{"relayers that differ from their last change", `
 		SELECT count(*) FROM $schema.relayers AS r JOIN $schema.changes AS c ON (c.number, c.id, c.sequence) = (r.revision, r.id, r.sequence)
 		WHERE (r.terms, r.text, r.note, r.document) IS DISTINCT FROM (c.terms, c.text, c.note, c.document) OR r.claim IS DISTINCT FROM c.claim`},

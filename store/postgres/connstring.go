@@ -114,6 +114,9 @@ func isURL(connString string) bool {
 	return strings.HasPrefix(connString, "postgres://") || strings.HasPrefix(connString, "postgresql://")
 }
 
+// slashInPassword matches a URL whose path contains an @. In the name of a database it is %40.
+var slashInPassword = regexp.MustCompile(`^postgres(ql)?://[^/]*/[^?]*@`)
+
 // isMisread reports a password that contains an @, a URL whose password contains a slash, and a URL
 // that was read as key=value settings. Parts of the password would become the host, the database
 // or the name of a setting, which errors may show.
@@ -123,6 +126,6 @@ func isMisread(config *pgx.ConnConfig) bool {
 			return true
 		}
 	}
-	return strings.Contains(config.Host, "@") || isURL(config.ConnString()) && strings.Contains(config.Database, "@") ||
+	return strings.Contains(config.Host, "@") || slashInPassword.MatchString(config.ConnString()) ||
 		slices.ContainsFunc(config.Fallbacks, func(f *pgconn.FallbackConfig) bool { return strings.Contains(f.Host, "@") })
 }

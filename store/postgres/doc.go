@@ -27,10 +27,11 @@
 //
 // # Failures
 //
-// If no connection to a primary is available within a part of [WithTimeout], or the
-// server does not respond within it, an operation returns [relayer.ErrUnavailable]. A write that cannot have been committed is first
-// repeated on another connection. A refusal that does not pass, such as a missing privilege
-// or a trigger that raises or drops a row, is another error, which has the SQLSTATE if there is one.
+// If no connection to a primary is available within a fifth of the timeout, at least a second, or the
+// server does not respond within the timeout, an operation returns [relayer.ErrUnavailable]: see
+// [WithTimeout]. A write that cannot have been committed is first repeated on another connection. A
+// refusal that does not pass, such as a missing privilege or a trigger that raises or drops a row, is
+// another error, which has the SQLSTATE if there is one.
 //
 // A Store remembers the highest timeline of the write-ahead log that it has seen. It
 // refuses a former primary, which has a lower one and may still accept connections, and a

@@ -182,6 +182,7 @@ func TestOpen_Unreachable(t *testing.T) {
 		"no socket":        {parameter(t, withPassword(server.ConnString()), "host", t.TempDir()), "no such file", defaultTimeouts},
 		"closed port":      {"postgres://postgres:" + secret + "@127.0.0.1:1/postgres?sslmode=disable", "connection refused", defaultTimeouts},
 		"odd characters":   {"postgres://postgres:" + secret + "#1?2@127.0.0.1:1/postgres?sslmode=prefer", "connection refused", defaultTimeouts},
+		"encoded database": {"postgres://postgres:" + secret + "@127.0.0.1:1/a%40b?sslmode=disable", "connection refused", defaultTimeouts},
 		"key=value":        {"host=127.0.0.1 port=1 dbname=a@b/c password=" + secret + "\\", "connection refused", defaultTimeouts},
 	} {
 		t.Run(what, func(t *testing.T) {

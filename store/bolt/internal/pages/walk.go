@@ -62,9 +62,8 @@ func (f *File) child(branch *page, index, level int) (*page, error) {
 }
 
 // Entries calls visit for each entry of a bucket in the order of the keys, and verifies every
-// page on the way. A page that two calls meet is damaged. It
-// ends early if visit returns false or an error. Key and value are valid during the call. It
-// returns [ErrNoBucket] if there is no such bucket.
+// page on the way. A page that two calls meet is damaged. It ends early if visit returns false or an
+// error. Key and value are valid during the call. It returns [ErrNoBucket] if there is no such bucket.
 func (f *File) Entries(bucket string, visit Visit) error {
 	return f.walk(bucket, walk{marks: true, visit: visit})
 }
