@@ -120,6 +120,25 @@ func TestFeed_Close(t *testing.T) {
 	want(t, watch(t, &f), "closed", "end")
 }
 
+// A consumer that waits for a change is woken by Close, and not by the next heartbeat.
+func TestFeed_CloseWhileWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var f storeutil.Feed
+		begun, ended := time.Now(), make(chan error)
+		go func() {
+			for _, err := range f.Watch(t.Context(), "") {
+				ended <- err
+			}
+		}()
+		synctest.Wait()
+		closed := errors.New("closed")
+		f.Close(closed)
+		if err := <-ended; err != closed || time.Since(begun) > 0 {
+			t.Errorf("error %v after %v, want %v at once", err, time.Since(begun), closed)
+		}
+	})
+}
+
 // published publishes numbers and returns their positions.
 func published(t *testing.T, f *storeutil.Feed, numbers, size int) []string {
 	t.Helper()
