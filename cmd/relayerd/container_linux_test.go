@@ -127,4 +127,14 @@ func TestContainer_EmptyFileSystem(t *testing.T) {
 	// The day of an operator, with files that are replaced by another user.
 	must(t, os.Remove(filepath.Join(data, "relayers.db")))
 	operator.day("")
+
+	// A new file is in use once the user may read it.
+	server = operator.start("memory")
+	readable := operator.own
+	operator.own = func(path string) error { return errors.Join(os.Chown(path, 0, 0), os.Chmod(path, 0o440)) }
+	operator.replace("tokens", "alice "+newToken+" write")
+	server.output.awaitText(t, `"file not reloaded: what was read before stays in use" flag=--tokens-file`, 1)
+	must(t, readable(filepath.Join(data, "tokens")))
+	server.output.awaitText(t, `"file reloaded" flag=--tokens-file`, 1)
+	operator.stop(server)
 }

@@ -148,7 +148,7 @@ func newOperator(t *testing.T) operator {
 	}
 	o.server.expect("POST", collection, token, definitionOf("treasury"), http.StatusCreated)
 	for name, content := range map[string]string{
-		"relayers.db": string(database), "cert.pem": cert, "key.pem": key, "tokens": "alice " + oldToken + " write\n", "signers.json": signers,
+		"relayers.db": string(database), "cert.pem": cert, "key.pem": key, "tokens": "ops " + oldToken + " write\n", "signers.json": signers,
 		"schema.json": `{"type":"object"}`, "relayers.json": runCommand(t, "export", "--server", o.server.url),
 	} {
 		writeFile(t, name, content)
@@ -310,7 +310,7 @@ func TestOperatingPage_PrometheusSyntax(t *testing.T) {
 	t.Parallel()
 	promtool, credentials := requireProgram(t, "promtool"), newFile(t, token)
 	for kind, c := range map[string]struct{ text, want string }{
-		"rules":  {deployed(t, "alerts.yaml"), "10 rules found"},
+		"rules":  {deployed(t, "alerts.yaml"), "11 rules found"},
 		"config": {strings.Replace(operatingBlocks(t, "yaml")[0], "/etc/prometheus/relayerd.token", credentials, 1), "SUCCESS"},
 	} {
 		if output, err := exec.Command(promtool, "check", kind, newFile(t, c.text)).CombinedOutput(); err != nil || !strings.Contains(string(output), c.want) {
