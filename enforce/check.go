@@ -29,10 +29,16 @@ func Check(r *relayer.Relayer, tx Transaction) error {
 	switch tx := tx.(type) { // a method of tx would move it to the heap
 	case EVM:
 		found.evm(r, &tx)
+	case *EVM:
+		found.evm(r, tx)
 	case Solana:
 		found.solana(r, &tx)
+	case *Solana:
+		found.solana(r, tx)
 	case Stellar:
 		found.stellar(r, &tx)
+	case *Stellar:
+		found.stellar(r, tx)
 	default:
 		found.add("network_type", Unknown, "", "")
 	}
@@ -43,7 +49,7 @@ func Check(r *relayer.Relayer, tx Transaction) error {
 }
 
 func (v *violations) evm(r *relayer.Relayer, tx *EVM) {
-	p, ok := policyOf[relayer.EVMPolicy](v, r, relayer.EVM)
+	p, ok := policyOf[relayer.EVMPolicy](v, r, relayer.EVM, tx != nil)
 	if !ok {
 		return
 	}
@@ -68,7 +74,7 @@ const (
 )
 
 func (v *violations) solana(r *relayer.Relayer, tx *Solana) {
-	p, ok := policyOf[relayer.SolanaPolicy](v, r, relayer.Solana)
+	p, ok := policyOf[relayer.SolanaPolicy](v, r, relayer.Solana, tx != nil)
 	if !ok {
 		return
 	}
@@ -100,7 +106,7 @@ func (v *violations) solana(r *relayer.Relayer, tx *Solana) {
 }
 
 func (v *violations) stellar(r *relayer.Relayer, tx *Stellar) {
-	p, ok := policyOf[relayer.StellarPolicy](v, r, relayer.Stellar)
+	p, ok := policyOf[relayer.StellarPolicy](v, r, relayer.Stellar, tx != nil)
 	if !ok {
 		return
 	}
@@ -117,9 +123,11 @@ func (v *violations) stellar(r *relayer.Relayer, tx *Stellar) {
 
 // policyOf returns the policy to compare with a transaction of a network type, or adds why
 // there is none.
-func policyOf[P any](v *violations, r *relayer.Relayer, network relayer.NetworkType) (policy P, ok bool) {
+func policyOf[P any](v *violations, r *relayer.Relayer, network relayer.NetworkType, isGiven bool) (policy P, ok bool) {
 	stored, isType := any(r.Policy).(*P)
 	switch {
+	case !isGiven:
+		v.add("network_type", Unknown, "", "")
 	case !slices.Contains([]relayer.NetworkType{relayer.EVM, relayer.Solana, relayer.Stellar}, r.NetworkType):
 		v.add("network_type", Unsupported, string(r.NetworkType), "")
 	case r.NetworkType != network:

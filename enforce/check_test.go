@@ -45,14 +45,18 @@ func TestCheck_Rules(t *testing.T) {
 			[]string{"policies.whitelist_receivers not_listed 0x" + strings.Repeat("0", 40)}},
 		{"estimation is permitted", relayer.EVM, `{"gas_limit_estimation":true}`, evm(func(tx *enforce.EVM) { tx.GasLimit = 0 }), nil},
 		{"public endpoints are permitted", relayer.EVM, `{"private_transactions":false}`, evm(plain), nil},
+		{"price of 0 is given", relayer.EVM, `{"gas_price_cap":1}`, evm(func(tx *enforce.EVM) { tx.MaxFeePerGas = wei("0") }), nil},
 		{"cost is not given", relayer.EVM, `{"min_balance":1}`, evm(func(tx *enforce.EVM) { tx.Balance = wei("1") }), []string{"policies.min_balance unknown "}},
+		{"cost is not given, no minimum", relayer.EVM, `{"min_balance":0}`, evm(func(tx *enforce.EVM) { tx.Balance = wei("1") }), nil},
 		{"cost is not given, balance below", relayer.EVM, `{"min_balance":2}`, evm(func(tx *enforce.EVM) { tx.Balance = wei("1") }),
 			[]string{"policies.min_balance below_minimum 1"}},
+		{"balance is not given, expensive", relayer.EVM, `{"min_balance":1}`, evm(func(tx *enforce.EVM) { tx.Cost = wei("5") }), []string{"policies.min_balance unknown "}},
 		{"debt of 2^256-1", relayer.EVM, `{"min_balance":0}`, evm(func(tx *enforce.EVM) { tx.Balance, tx.Cost = wei("0"), wei(maxWei) }),
 			[]string{"policies.min_balance below_minimum -" + maxWei}},
 		{"all that 256 bits have", relayer.EVM, `{"min_balance":` + maxWei + `}`, evm(func(tx *enforce.EVM) { tx.Balance, tx.Cost = wei(maxWei), wei("0") }), nil},
 		{"difference with a borrow", relayer.EVM, `{"min_balance":18446744073709551615}`,
 			evm(func(tx *enforce.EVM) { tx.Balance, tx.Cost = wei("18446744073709551616"), wei("1") }), nil},
+		{"no minimum, no balance", relayer.EVM, `{}`, evm(func(tx *enforce.EVM) { tx.Balance, tx.Cost = wei("0"), wei("5") }), nil},
 
 		{"no accounts", relayer.Solana, byRelayer(`,"allowed_accounts":[],"disallowed_accounts":["` + payer + `"],"allowed_programs":[]`), enforce.Solana{},
 			[]string{"policies.allowed_accounts unknown ", "policies.allowed_programs unknown ", "policies.disallowed_accounts unknown "}},
@@ -72,14 +76,18 @@ func TestCheck_Rules(t *testing.T) {
 		{"lookup tables do not matter to programs", relayer.Solana, byRelayer(`,"allowed_programs":["` + system + `"]`), solana(func(tx *enforce.Solana) { tx.Unresolved = true }), nil},
 		{"negative sizes", relayer.Solana, byRelayer(`,"max_signatures":9,"max_tx_data_size":9`), solana(func(tx *enforce.Solana) { tx.Signatures, tx.Size = -1, -1 }),
 			[]string{"policies.max_signatures unknown ", "policies.max_tx_data_size unknown "}},
+		{"size is not given", relayer.Solana, byRelayer(`,"max_tx_data_size":9`), solana(noSolana), []string{"policies.max_tx_data_size unknown "}},
 		{"negative limits are 0", relayer.Solana, byRelayer(`,"max_signatures":-5,"min_balance":-5`),
 			solana(func(tx *enforce.Solana) { tx.Balance, tx.Cost = new(uint64(0)), new(uint64(0)) }), []string{"policies.max_signatures above_maximum 1"}},
+		{"negative limit of a fee", relayer.Solana, byRelayer(`,"max_allowed_fee_lamports":-1`), solana(func(tx *enforce.Solana) { tx.Fee = &largest }),
+			[]string{"policies.max_allowed_fee_lamports above_maximum 18446744073709551615"}},
 
 		{"mints not given, token program", relayer.Solana, byRelayer(`,"allowed_tokens":[{"mint":"` + usdc + `"}]`), transfers(nil), []string{"policies.allowed_tokens unknown "}},
 		{"mints not given, token program 2022", relayer.Solana, byRelayer(`,"allowed_tokens":[{"mint":"` + usdc + `"}]`),
 			solana(func(tx *enforce.Solana) { tx.Programs = []string{system, token2022} }), []string{"policies.allowed_tokens unknown "}},
 		{"mints and programs not given", relayer.Solana, byRelayer(`,"allowed_tokens":[{"mint":"` + usdc + `"}]`),
 			solana(func(tx *enforce.Solana) { tx.Programs = nil }), []string{"policies.allowed_tokens unknown "}},
+		{"mints not given, every token", relayer.Solana, byRelayer(`,"allowed_tokens":[]`), transfers(nil), nil},
 		{"mints not given, other program", relayer.Solana, byRelayer(`,"allowed_tokens":[{"mint":"` + usdc + `"}]`), solana(noSolana), nil},
 		{"no mints", relayer.Solana, byRelayer(`,"allowed_tokens":[{"mint":"` + usdc + `"}]`), transfers([]string{}), nil},
 		{"SOL as a transfer", relayer.Solana, byRelayer(`,"allowed_tokens":[{"mint":"` + usdc + `"}]`), transfers([]string{enforce.Native}), nil},
@@ -95,6 +103,7 @@ func TestCheck_Rules(t *testing.T) {
 		{"maximum of another token", relayer.Solana, `{"allowed_tokens":[{"mint":"` + usdc + `"},{"mint":"` + bonk + `","max_allowed_fee":0}]}`, nativePayments(pays(usdc, 5, 5)), nil},
 
 		{"the second payment is enough", relayer.Solana, `{}`, nativePayments(pays(enforce.Native, 1, 2), pays(usdc, 3, 2)), nil},
+		{"quote of the first payment is missing", relayer.Solana, `{}`, nativePayments(enforce.Payment{Asset: usdc}, pays(usdc, 1, 2)), []string{"policies.fee_payment_strategy unknown " + usdc}},
 		{"quote of the second payment is missing", relayer.Solana, `{}`, nativePayments(pays(usdc, 1, 2), enforce.Payment{Asset: bonk, Amount: 9}, enforce.Payment{Asset: enforce.Native}),
 			[]string{"policies.fee_payment_strategy unknown " + bonk}},
 		{"a payment is enough, another quote is missing", relayer.Solana, `{}`, nativePayments(enforce.Payment{Asset: bonk, Amount: 9}, pays(usdc, 2, 2)), nil},
@@ -125,10 +134,14 @@ func TestCheck_Rules(t *testing.T) {
 		{"letter case of an asset", relayer.Stellar, `{"allowed_tokens":[{"asset":"` + strings.ToLower(classicUSDC) + `"}]}`, paysStellar(pays(classicUSDC, 1, 1)),
 			[]string{"policies.allowed_tokens not_listed " + classicUSDC}},
 		{"payment to a relayer that pays", relayer.Stellar, `{}`, paysStellar(pays(classicUSDC, 1, 2)), nil},
+		{"fee of 0 is given", relayer.Stellar, `{"max_fee":0}`, enforce.Stellar{Fee: new(uint64(0))}, nil},
+		{"fee equal to the maximum", relayer.Stellar, `{"max_fee":2147483647}`, enforce.Stellar{Fee: new(uint64(2147483647))}, nil},
 		{"fee above 2^63", relayer.Stellar, `{"max_fee":2147483647}`, enforce.Stellar{Fee: &largest}, []string{"policies.max_fee above_maximum 18446744073709551615"}},
 		{"debt of 2^64-1", relayer.Stellar, `{"min_balance":9223372036854775807}`, balance(new(uint64(0)), &largest), []string{"policies.min_balance below_minimum -18446744073709551615"}},
 		{"debt without a minimum", relayer.Stellar, `{"min_balance":0}`, balance(new(uint64(5)), new(uint64(6))), []string{"policies.min_balance below_minimum -1"}},
 		{"all is spent", relayer.Stellar, `{"min_balance":0}`, balance(new(uint64(6)), new(uint64(6))), nil},
+		{"balance without its cost", relayer.Stellar, `{"min_balance":1}`, balance(&largest, nil), []string{"policies.min_balance unknown "}},
+		{"cost without its balance", relayer.Stellar, `{"min_balance":1}`, balance(nil, new(uint64(6))), []string{"policies.min_balance unknown "}},
 	} {
 		expect(t, c.name, enforce.Check(relayerOf(t, c.network, c.policy), c.tx), c.want)
 	}
@@ -161,7 +174,10 @@ func TestCheck_Relayer(t *testing.T) {
 		{"other network types", relayer.Relayer{NetworkType: relayer.Solana}, anEVM, []string{"network_type wrong_network evm"}},
 		{"Stellar for EVM", relayer.Relayer{NetworkType: relayer.EVM, Paused: true}, enforce.Stellar{}, []string{"paused paused true", "network_type wrong_network stellar"}},
 		{"no transaction", relayer.Relayer{NetworkType: relayer.EVM, Paused: true}, nil, []string{"paused paused true", "network_type unknown "}},
-		{"pointer", relayer.Relayer{NetworkType: relayer.EVM}, &anEVM, []string{"network_type unknown "}},
+		{"nil EVM", relayer.Relayer{NetworkType: relayer.EVM}, (*enforce.EVM)(nil), []string{"network_type unknown "}},
+		{"nil EVM for an unknown network type", relayer.Relayer{NetworkType: "move", Policy: unknown}, (*enforce.EVM)(nil), []string{"network_type unknown "}},
+		{"nil Solana", relayer.Relayer{NetworkType: relayer.Solana}, (*enforce.Solana)(nil), []string{"network_type unknown "}},
+		{"nil Stellar", relayer.Relayer{NetworkType: relayer.Stellar}, (*enforce.Stellar)(nil), []string{"network_type unknown "}},
 	} {
 		c.r.ID = "r"
 		expect(t, c.name, enforce.Check(&c.r, c.tx), c.want)

@@ -18,7 +18,7 @@
 //	field                     code, and when the transaction is refused with it
 //	id                        unknown if the relayer is nil. Nothing else is compared then
 //	paused, system_disabled   paused, disabled if it is true
-//	network_type              unknown if the transaction is nil, or a pointer to one; unsupported
+//	network_type              unknown if the transaction is nil, or a nil pointer; unsupported
 //	                          if the relayer is of none of the three types; wrong_network if
 //	                          the transaction is of another. The policy is not compared then
 //	policies                  unsupported if the policy is not one of network_type

@@ -17,14 +17,22 @@ func policies(kind uint8) relayer.Policy {
 		(*relayer.EVMPolicy)(nil), (*relayer.SolanaPolicy)(nil), (*relayer.StellarPolicy)(nil), (*relayer.UnknownPolicy)(nil), nil}[kind%9]
 }
 
-// decoded returns the transaction in JSON, in part if the JSON is wrong, of each type, or nil.
+// decoded returns the transaction in JSON, in part if the JSON is wrong, a pointer to it, or a nil
+// pointer, of each type, or nil.
 func decoded(kind uint8, data []byte) enforce.Transaction {
-	if kind %= 4; kind == 3 {
+	if kind %= 10; kind == 9 {
 		return nil
 	}
-	pointer := []enforce.Transaction{new(enforce.EVM), new(enforce.Solana), new(enforce.Stellar)}[kind]
+	pointer := []enforce.Transaction{new(enforce.EVM), new(enforce.Solana), new(enforce.Stellar)}[kind%3]
 	_ = json.Unmarshal(data, pointer)
-	return reflect.ValueOf(pointer).Elem().Interface().(enforce.Transaction)
+	switch value := reflect.ValueOf(pointer); kind / 3 {
+	case 0:
+		return value.Elem().Interface().(enforce.Transaction)
+	case 1:
+		return pointer
+	default:
+		return reflect.Zero(value.Type()).Interface().(enforce.Transaction)
+	}
 }
 
 // FuzzCheck checks any relayer and transaction, whatever is nil. The error is bounded and
@@ -39,7 +47,7 @@ func FuzzCheck(f *testing.F) {
 		kind := kinds[v.id[0]]
 		f.Add(string(networks[v.id[0]]), "r", v.id == "C1", "", kind, []byte(v.policy), kind, tx)
 	}
-	for kind := range uint8(9) {
+	for kind := range uint8(10) {
 		f.Add("evm", "\x00", true, "\xff", kind, []byte("{}"), kind, []byte("{}"))
 	}
 	f.Fuzz(func(t *testing.T, network, id string, isPaused bool, reason string, policyKind uint8, policy []byte, txKind uint8, tx []byte) {

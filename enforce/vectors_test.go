@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -235,13 +236,17 @@ func expect(t *testing.T, name string, err error, want []string) {
 	}
 }
 
-// A relayer that was stored and read is checked as the one in memory.
+// A pointer to a transaction decides as the transaction, and a relayer that was stored and read as
+// the one in memory.
 func TestCheck_Vectors(t *testing.T) {
 	ids := make(map[string]bool)
 	for _, v := range vectors {
 		ids[v.id] = true
 		r := v.relayer(t)
+		pointer := reflect.New(reflect.TypeOf(v.tx))
+		pointer.Elem().Set(reflect.ValueOf(v.tx))
 		expect(t, v.id, enforce.Check(r, v.tx), v.want)
+		expect(t, v.id+" by pointer", enforce.Check(r, pointer.Interface().(enforce.Transaction)), v.want)
 		expect(t, v.id+" stored", enforce.Check(stored(t, r), v.tx), v.want)
 	}
 	if len(ids) != 81 {
