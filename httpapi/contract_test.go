@@ -352,6 +352,7 @@ func TestHandler_RawRequests(t *testing.T) {
 		"a path with a raw ..":               {"GET /api/v1/relayers/.. HTTP/1.1\r\n" + headers + "\r\n", wait, 404},
 		"an absolute URL as target":          {"GET http://x" + collection + " HTTP/1.1\r\n" + headers + "\r\n", wait, 200},
 		"CONNECT":                            {"CONNECT x:1 HTTP/1.1\r\n" + headers + "\r\n", wait, 404},
+		"a refused body that never arrives":  {"POST " + collection + " HTTP/1.1\r\nHost: x\r\nContent-Length: 500\r\n\r\n", wait, 401},
 		"a star as path":                     {"GET * HTTP/1.1\r\n" + headers + "\r\n", wait, 404},
 	} {
 		t.Run(name, func(t *testing.T) {
