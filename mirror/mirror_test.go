@@ -634,8 +634,8 @@ func TestMirror_Reads(t *testing.T) {
 	}
 	walked, cursor := []string{}, new(relayer.Cursor)
 	for isLast := false; !isLast; isLast = *cursor == "" {
-		page, err := m.List(t.Context(), relayer.ListQuery{After: cursor, PerPage: 7})
-		if err != nil || page.Pagination.TotalItems != 50 {
+		page, err := m.List(t.Context(), relayer.ListQuery{After: cursor, PerPage: 10})
+		if err != nil || page.Pagination.TotalItems != 50 || len(page.Relayers) != 10 { // also of the last page, which is full
 			t.Fatalf("a page after %q: %+v, error %v", *cursor, page, err)
 		}
 		for _, r := range page.Relayers {
