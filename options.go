@@ -59,9 +59,9 @@ func newSettings(options []Option) (settings, error) {
 // The function gets the request, of which only NetworkType, Network and SignerID are checked.
 // It must not modify the request, and must be safe for concurrent use. It returns an error
 // that matches [ErrUnknownSigner] for a signer that the host does not have, which rejects the
-// request. Any other error is returned by the operation as a server error. The same applies to
-// an address that cannot be stored: it has at most 256 characters of A-Z a-z 0-9 _ . : and -, and
-// is valid on the network with [WithNetworkRules].
+// request. Any other error is returned by the operation as a server error, and so is an address that
+// cannot be stored. An address must have at most 256 characters of A-Z a-z 0-9 _ . : and -. With
+// [WithNetworkRules] it must also be valid on the network.
 func WithAddressResolver(resolve func(ctx context.Context, req CreateRequest) (address string, err error)) Option {
 	return Option{func(s *settings) { s.resolveAddress = resolve }, errorIf(resolve == nil, "address resolver is nil")}
 }

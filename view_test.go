@@ -295,7 +295,7 @@ func TestWithin_Watch(t *testing.T) {
 	})
 }
 
-// A view has the change that paused a relayer, whatever was changed since, without the paths of any
+// A view has the change that paused a relayer, even after later changes, without the paths of any
 // change.
 func TestWithin_PausedBy(t *testing.T) {
 	m, ctx := newManager(t), t.Context()

@@ -22,9 +22,9 @@ import (
 // management service need.
 //
 // All methods must be safe for concurrent use. Seal and Open must return when ctx is done, and
-// must not change their arguments. Their errors must contain no secret. The errors of a [Store]
-// have their text, and match [errors.ErrUnsupported] and the errors of package context like
-// them. Later versions add no methods to it.
+// must not change their arguments. Their errors must contain no secret. An error of a [Store] has
+// the text of the error of the keys. It matches [errors.ErrUnsupported], [context.Canceled] or
+// [context.DeadlineExceeded] if that error does. Later versions add no methods to Keys.
 type Keys interface {
 	// Seal encrypts plaintext under the primary key. The result authenticates plaintext and
 	// associatedData, and need not contain associatedData. It may be any bytes.
