@@ -163,6 +163,9 @@ func TestKeyFile_DamagedOrInterrupted(t *testing.T) {
 	path := keyPath(t)
 	damaged := keyFile("a", "a") + "key b\n"
 	mustSucceed(t, os.WriteFile(path, []byte(damaged), 0o600))
+	if _, err := keyring.Load(path); err == nil || !strings.HasPrefix(err.Error(), path+": ") {
+		t.Errorf("the error is %v, want one with the path", err)
+	}
 	if err := keyring.AddKey(path, "c"); err == nil || !strings.Contains(err.Error(), "line 4") {
 		t.Errorf("the error is %v, want one of line 4", err)
 	}

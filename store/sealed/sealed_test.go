@@ -118,8 +118,9 @@ func TestStore_SealedAlready(t *testing.T) {
 	}
 }
 
+// A part is not sealed if the stored one, which may be kept, cannot be read.
 func TestUpdate_Errors(t *testing.T) {
-	_, store := newSealed(t)
+	db, store := newSealed(t)
 	rec := get(t, store, "a")
 	rec.Private = []byte(replaced)
 	stale, unknown := rec, rec
@@ -129,6 +130,9 @@ func TestUpdate_Errors(t *testing.T) {
 		if _, err := store.Update(t.Context(), rec); !errors.Is(err, want) {
 			t.Errorf("Update returned %v, want %v", err, want)
 		}
+	}
+	if _, err := on(t, db, forbidden{ringOf(t, "k1"), t}).Update(t.Context(), unknown); !errors.Is(err, relayer.ErrNotFound) {
+		t.Errorf("Update returned %v, want %v", err, relayer.ErrNotFound)
 	}
 	expectOpens(t, store, get(t, store, "a"), clear)
 }
