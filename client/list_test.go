@@ -371,8 +371,13 @@ func TestHistory_Errors(t *testing.T) {
 			t.Errorf("%+v: %v, error %v, want %v", query, revisions, err, want)
 		}
 	}
-	if _, _, err := c.History(t.Context(), relayer.HistoryQuery{ID: "a/b"}); !errors.Is(err, relayer.ErrNotFound) { // it is not a path
+	_, _, err := c.History(t.Context(), relayer.HistoryQuery{ID: "a/b"}) // it is not a path
+	if !errors.Is(err, relayer.ErrNotFound) || !strings.Contains(err.Error(), `client: get "a/b": `) {
 		t.Errorf("an impossible ID: error %v", err)
+	}
+	scripted, s := scripted(t, nil, respondJSON(200, `{"success":true,"data":[]}`))
+	if _, _, err := scripted.History(t.Context(), relayer.HistoryQuery{}); err != nil || !strings.HasSuffix(s.seen[0].path, ":history") {
+		t.Errorf("a query without values is sent as %s, error %v", s.seen[0].path, err)
 	}
 	public := clientOf(t, newPublicServer(1))
 	for _, id := range []string{"r0", ""} {

@@ -120,15 +120,21 @@ func history(data string) step {
 }
 
 func TestWrite_CanceledAfterSend(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(time.Second, cancel)
-		c, s := scripted(t, nil, blocked)
-		err := c.Delete(ctx, "a")
-		if !errors.Is(err, relayer.ErrOutcomeUnknown) || !errors.Is(err, context.Canceled) || s.methods() != "DELETE" {
-			t.Errorf("sent %s, error %v", s.methods(), err)
-		}
-	})
+	inResponse := func(r *http.Request) (*http.Response, error) {
+		<-r.Context().Done()
+		return truncated(200)(r)
+	}
+	for name, step := range map[string]step{"before the response": blocked, "in the response": inResponse} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(time.Second, cancel)
+			c, s := scripted(t, nil, step)
+			err := c.Delete(ctx, "a")
+			if !errors.Is(err, relayer.ErrOutcomeUnknown) || !errors.Is(err, context.Canceled) || s.methods() != "DELETE" {
+				t.Errorf("%s: sent %s, error %v", name, s.methods(), err)
+			}
+		})
+	}
 }
 
 // A write that never gets through is bounded, and reported as unknown.
