@@ -81,10 +81,13 @@ func urlOf(r *relayer.Relayer) string {
 func TestWithFullRPCURLs(t *testing.T) {
 	m := newManager(t)
 	createAll(t, m, 30)
-	var requests atomic.Int32
+	var requests, full atomic.Int32
 	api := handlerOf(t, m, httpapi.WithEngineOperations())
 	c := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		requests.Add(1)
+		if r.FormValue("rpc_urls") == "full" {
+			full.Add(1)
+		}
 		api.ServeHTTP(w, r)
 	}), client.WithFullRPCURLs())
 	ctx, cancel := context.WithCancel(t.Context())
@@ -119,8 +122,8 @@ func TestWithFullRPCURLs(t *testing.T) {
 	if want := []string{"updated r7 " + fullURL + "2", "updated r8 " + fullURL}; !slices.Equal(got, want) {
 		t.Errorf("the changes are %q, want %q", got, want)
 	}
-	if n := requests.Load(); n != 6 {
-		t.Errorf("%d requests, want two for the watch, and one for all, the page, the relayer and the URLs", n)
+	if n := requests.Load(); n != 6 || full.Load() != 5 { // the position of the watch needs no URLs
+		t.Errorf("%d requests, %d with full URLs, want two for the watch, and one for all, the page, the relayer and the URLs", n, full.Load())
 	}
 }
 

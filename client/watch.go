@@ -71,7 +71,9 @@ func (c *Client) Watch(ctx context.Context, query relayer.WatchQuery) iter.Seq2[
 
 // position returns the current position of the feed of a selection.
 func (c *Client) position(ctx context.Context, selector relayer.Selector) (string, error) {
-	page, err := c.list(ctx, relayer.ListQuery{Selector: selector, After: new(relayer.Cursor), PerPage: 1})
+	masked := *c // the server logs each read of full RPC URLs
+	masked.fullURLs = false
+	page, err := masked.list(ctx, relayer.ListQuery{Selector: selector, After: new(relayer.Cursor), PerPage: 1})
 	if err == nil && page.Position == "" {
 		err = fmt.Errorf("the server has no positions of changes: %w", errors.ErrUnsupported)
 	}

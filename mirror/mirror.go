@@ -33,7 +33,7 @@ type Mirror struct {
 	isOpen bool          // the view was complete once; only the present session uses it
 	opened chan struct{} // closed when isOpen is set
 	done   chan struct{} // closed when the source is no longer in use
-	err    error         // of the first read; valid when done is closed
+	err    error         // of the last read; valid when done is closed
 }
 
 var _ relayer.Reader = (*Mirror)(nil)
