@@ -99,7 +99,7 @@ func TestRelayer_UnmarshalJSON(t *testing.T) {
 	if !reflect.DeepEqual(disabled.Policy, &relayer.EVMPolicy{}) {
 		t.Errorf("policies null decoded as %#v", disabled.Policy)
 	}
-	for _, wrong := range []string{`{"id":"a"}`, `{"network_type":"evm","policies":5}`, `{"network_type":"evm","policies":{"min_balance":"0x5"}}`, `{"network_type":5}`, `[]`} {
+	for _, wrong := range []string{`{"id":"a"}`, `{"network_type":"evm","policies":5}`, `{"network_type":"evm","policies":{"min_balance":"0x5"}}`, `{"network_type":5}`, `{"network_type":"evm","name":5}`, `[]`} {
 		r := relayer.Relayer{ID: "before"}
 		if err := json.Unmarshal([]byte(wrong), &r); err == nil || r.ID != "before" {
 			t.Errorf("%s decoded as %+v, %v", wrong, r, err)

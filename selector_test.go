@@ -66,6 +66,7 @@ func TestParseSelector_Invalid(t *testing.T) {
 	for text, field := range map[string]string{
 		",":                             "",
 		"network":                       "network",
+		"label.team":                    "label.team",
 		"network=a,":                    "",
 		"none,network=a":                "none",
 		"=a":                            "",

@@ -361,8 +361,15 @@ func TestDisable_AnyDetails(t *testing.T) {
 	for _, reason := range []relayer.DisabledReasonType{"", "\x00", "\xff", relayer.DisabledReasonType(strings.Repeat("t", 257))} {
 		wantFields(t, fieldErrors(t, second(m.Disable(t.Context(), "evm", relayer.DisabledReason{Type: reason}))), "type")
 	}
+	for reason, field := range map[string]string{`[]`: "", `{"details":"x"}`: "type", `{"type":"x","details":5}`: "details", `{"type":"\u0000"}`: "type"} {
+		wantFields(t, fieldErrors(t, second(m.Documents().Disable(t.Context(), "evm", []byte(reason)))), field)
+	}
 	if r := mustGet(t, m, "evm"); r.SystemDisabled {
 		t.Error("disabled for no reason")
+	}
+	document := must(m.Documents().Disable(t.Context(), "evm", []byte(`{"type":"x","details":"see https://a/KEY"}`)))(t)
+	if got := member(t, document.JSON, "disabled_reason"); got != `{"type":"x","details":"see https://a/***"}` {
+		t.Errorf("the reason is %s", got)
 	}
 	for details, want := range map[string]string{
 		strings.Repeat("x", 16<<10):                strings.Repeat("x", 16<<10),

@@ -1033,6 +1033,9 @@ func TestPauseAll_StoreFails(t *testing.T) {
 	if !errors.Is(err, relayer.ErrUnavailable) || errors.Is(err, relayer.ErrOutcomeUnknown) || paused.Changed != 0 {
 		t.Errorf("a store that fails at once: %+v, %v", paused, err)
 	}
+	if tried := -left.Load(); tried > 17 { // 16 are in flight, and one waits
+		t.Errorf("PauseAll went on: %d writes of a store that fails", tried)
+	}
 	left.Store(120)
 	paused, err = m.PauseAll(ctx, relayer.Selector{}, relayer.AllRelayers())
 	if !errors.Is(err, relayer.ErrOutcomeUnknown) || paused.Changed != 120 || len(paused.Failed) > 0 {
