@@ -497,7 +497,7 @@ func memberType(t reflect.Type, name string) reflect.Type {
 	for _, field := range reflect.VisibleFields(t) {
 		tagged := jsonName(field)
 		switch isField := field.IsExported() && tagged != "-" && cmp.Or(tagged, field.Name) == name && (tagged != "" || !field.Anonymous); {
-		case isField && strings.HasSuffix(field.Tag.Get("json"), ",string"):
+		case isField && strings.Contains(field.Tag.Get("json")+",", ",string,"):
 			return reflect.TypeFor[any]() // checked when the whole is decoded
 		case isField:
 			return field.Type

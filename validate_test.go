@@ -454,6 +454,7 @@ type engineSettings struct {
 
 type common struct {
 	Owner string `json:"owner"`
+	Nonce int64  `json:"nonce,string,omitempty"`
 }
 
 type contract struct {
@@ -555,11 +556,11 @@ func TestWithSettings(t *testing.T) {
 	ctx := t.Context()
 	m := newManager(t, relayer.WithSettings[engineSettings]())
 	const valid = `{"max_in_flight":5,"tip":0.5,"mode":"fast","timeouts":{"send":3},"contracts":[{"address":"a","key":"AAE="}],` +
-		`"started":"2026-01-02T03:04:05Z","Strict":true,"owner":"o"}`
+		`"started":"2026-01-02T03:04:05Z","Strict":true,"owner":"o","nonce":"7"}`
 	created := mustCreate(t, m, withSettings("r", valid))
 	got, err := relayer.SettingsOf[engineSettings](created)
 	want := engineSettings{
-		5, new(0.5), "fast", map[string]uint16{"send": 3}, []contract{{"a", []byte{0, 1}}}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), true, "", common{"o"},
+		5, new(0.5), "fast", map[string]uint16{"send": 3}, []contract{{"a", []byte{0, 1}}}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), true, "", common{"o", 7},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("settings %+v, error %v, want %+v", got, err, want)
