@@ -190,9 +190,9 @@ const (
 // Ready returns nil if the store can take writes, and otherwise
 // [relayer.ErrUnavailable] with the reason. The reason can be that the file was
 // deleted, replaced, truncated or overwritten, that damage was found, that a failed
-// commit cannot be recovered, or that the disk has no room. At most once a second it
-// writes and removes a small file next to the store's own, unless it has no permission to. It
-// waits for a running check.
+// commit cannot be recovered, or that the disk has no room. At most once a second it writes and
+// removes a small file next to the store's own, if it has the permission. It waits for a running
+// check.
 func (s *Store) Ready(ctx context.Context) error {
 	if err := s.lock(ctx); err != nil {
 		return err
@@ -210,8 +210,8 @@ func (s *Store) Ready(ctx context.Context) error {
 	return err
 }
 
-// probeDisk writes a file next to the store's own. Only that file itself may be writable: the
-// directory is then not probed.
+// probeDisk writes a file next to the store's own. Without the permission to create one it returns
+// nil: a write needs only the store's own file.
 func probeDisk(path string) error {
 	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+tempSuffix+"*")
 	if errors.Is(err, fs.ErrPermission) {
