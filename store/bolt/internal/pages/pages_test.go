@@ -254,6 +254,10 @@ func TestWalk_Damage(t *testing.T) {
 			element := branch*pageSize + 16 + 16
 			content[element+uint64(binary.NativeEndian.Uint32(content[element:]))+6]++ // key-0020 becomes key-0030, or alike
 		},
+		"a key below the last element of the branch": func(content []byte, _ *pages.Header) {
+			element := branch*pageSize + 16*uint64(count(content, branch))
+			content[element+uint64(binary.NativeEndian.Uint32(content[element:]))+7]++ // the child begins with the key before
+		},
 	}
 	for name, damage := range tests {
 		t.Run(name, func(t *testing.T) {
