@@ -408,7 +408,7 @@ func TestDocuments_Allocations(t *testing.T) {
 		"get":            {0, func() error { return second(m.Documents().Get(ctx, listing.Records[0].ID)) }},
 		"get in a view":  {0, func() error { return second(view.Documents().Get(ctx, listing.Records[0].ID)) }},
 		"list":           {3, func() error { return second(m.Documents().List(ctx, relayer.ListQuery{PerPage: 100})) }},
-		"list in a view": {14, func() error { return second(view.Documents().List(ctx, relayer.ListQuery{PerPage: 100})) }},
+		"list in a view": {16, func() error { return second(view.Documents().List(ctx, relayer.ListQuery{PerPage: 100})) }},
 	} {
 		mustSucceed(t, c.read())
 		if got := testing.AllocsPerRun(100, func() { _ = c.read() }); got > c.most {
