@@ -653,6 +653,22 @@ type follower struct {
 	ended   chan struct{}
 }
 
+// TestWatch_HeartbeatInterval: an idle sequence has a heartbeat every few seconds, and not at each
+// poll.
+func TestWatch_HeartbeatInterval(t *testing.T) {
+	t.Parallel()
+	var last time.Time
+	for change, err := range open(t, newSchema()).Watch(t.Context(), "") {
+		if since := time.Since(last); err != nil || change.Kind != relayer.ChangeHeartbeat || since < 2*time.Second {
+			t.Fatalf("%s after %v, error %v; want a heartbeat after 3 s", change.Kind, since, err)
+		}
+		if !last.IsZero() {
+			return
+		}
+		last = time.Now()
+	}
+}
+
 type received struct {
 	relayer.RecordChange
 	err error
