@@ -268,6 +268,11 @@ func TestCreate_PolicyOfNetworkType(t *testing.T) {
 		req.NetworkType, req.Policy = "fictional", policy
 		wantFields(t, fieldErrors(t, second(newManager(t, relayer.WithNetworkRules()).Create(t.Context(), req))), "network_type")
 	}
+	for want, policy := range map[relayer.NetworkType]relayer.Policy{relayer.EVM: &relayer.EVMPolicy{}, relayer.Solana: &relayer.SolanaPolicy{}, relayer.Stellar: &relayer.StellarPolicy{}} {
+		if got := policy.NetworkType(); got != want {
+			t.Errorf("%T is a policy of %q, want %q", policy, got, want)
+		}
+	}
 }
 
 // Defaults are not written into the request of the caller. A change of the request, or of a relayer
