@@ -16,6 +16,7 @@ import (
 // openTwo opens two stores on one server, as two instances of a host do.
 func openTwo(t *testing.T, connString string, options ...postgres.Option) []*postgres.Store {
 	t.Helper()
+	options = append([]postgres.Option{postgres.WithTimeout(5 * time.Second)}, options...)
 	return []*postgres.Store{pgtest.Open(t, connString, options...), pgtest.Open(t, connString, options...)}
 }
 

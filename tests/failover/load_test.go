@@ -37,7 +37,7 @@ type load struct {
 // newLoad opens one instance for each connection string, with a number of writers.
 func newLoad(t *testing.T, inspector string, connStrings []string, writers int, options ...postgres.Option) *load {
 	t.Helper()
-	l := &load{t: t, inspector: pgtest.Open(t, inspector), known: ledger.New[uint64]()}
+	l := &load{t: t, inspector: pgtest.Open(t, inspector, postgres.WithTimeout(5*time.Second)), known: ledger.New[uint64]()}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	for _, connString := range connStrings {

@@ -17,7 +17,6 @@ import (
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/bolt"
-	"github.com/go-relayer/relayer/store/postgres"
 	"github.com/go-relayer/relayer/store/postgres/pgserver"
 	"github.com/go-relayer/relayer/store/transfer"
 	"github.com/go-relayer/relayer/tests/internal/pgtest"
@@ -208,7 +207,7 @@ func TestPostgres_NoURLInClear(t *testing.T) {
 	t.Parallel()
 	sealedAndClear(t, func(t *testing.T, seals bool) map[string][]string {
 		server := pgserver.Start(t)
-		store, err := postgres.Open(t.Context(), server.ConnString())
+		store, err := open(t.Context(), server.ConnString())
 		must(t, err)
 		useStore(t, store, seals)
 		must(t, store.Close())
@@ -239,7 +238,7 @@ func TestPostgres_ResealedTables(t *testing.T) {
 			t.Fatalf("%s: %v", sql, err)
 		}
 	}
-	store, err := postgres.Open(t.Context(), server.ConnString())
+	store, err := open(t.Context(), server.ConnString())
 	must(t, err)
 	useStore(t, store, false)
 	execute("ANALYZE")

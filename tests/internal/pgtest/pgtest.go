@@ -20,9 +20,11 @@ import (
 // patience is far above any delay on a busy machine.
 const patience = 2 * time.Minute
 
-// Open opens a store until the test ends.
+// Open opens a store until the test ends. Its timeout is that of a busy machine, unless an option
+// sets it.
 func Open(t testing.TB, connString string, options ...postgres.Option) *postgres.Store {
 	t.Helper()
+	options = append([]postgres.Option{postgres.WithTimeout(30 * time.Second)}, options...)
 	var store *postgres.Store
 	must(t, UntilAvailable(func() (err error) {
 		store, err = postgres.Open(t.Context(), connString, options...)
