@@ -200,15 +200,19 @@ function showLive(state) {
 }
 
 let isFollowing = false; // from a sign-in on
+let sinceAccess = 0; // the reads since it was read what the user may do
 
 // Once a second, while the tab is visible, it reads the position of the change feed, and refreshes the view
-// if it has moved. What the user may do can change too.
+// if it has moved. What the user may do can change too: it is read each 30 seconds, and when the tab is shown.
 async function keepLive() {
-  for (let seconds = 1; ; seconds++) {
+  for (;;) {
     await sleep(1000);
     if (!isFollowing || document.hidden) continue;
     await attempt(async () => {
-      if (seconds % 30 === 0) await showAccess();
+      if (++sinceAccess >= 30) {
+        await showAccess();
+        sinceAccess = 0;
+      }
       const current = await call('?after=&per_page=0', { patience: 8000, isSilent: true });
       if (isFollowing && !document.hidden) showLive('live');
       if (current.position !== position) refreshSoon();
@@ -218,7 +222,10 @@ async function keepLive() {
 }
 
 // A hidden tab sends no requests.
-document.addEventListener('visibilitychange', () => showLive('off'));
+document.addEventListener('visibilitychange', () => {
+  showLive('off');
+  sinceAccess = 30;
+});
 
 // The token.
 

@@ -115,7 +115,7 @@ func TestAccess(t *testing.T) {
 	b.goTo("relayer=three", "three")
 	expect(b, []string{"create", "edit-one", "pause", "more"}, shownActions)
 	b.server.reload(file, "alice "+token+" write\nbob "+scoped+" read label.team=risk\ncarol "+narrowed+" write "+limits+"\n")
-	b.do(`document.dispatchEvent(new Event('visibilitychange'))`) // connects again
+	b.do(`document.dispatchEvent(new Event('visibilitychange'))`) // reads the access again
 	b.expectTitle("There is no relayer three")
 	b.goTo("page=1", "Relayers")
 	expect(b, []string{"two"}, rowIDs)
