@@ -37,8 +37,8 @@ func versionOf(paths []string) (version string, isRegular bool) {
 
 // reloading returns what load reads from the files of a flag. It is loaded again after SIGHUP and when
 // a file has changed: in a container nothing may be able to send a signal. If that fails, the log has a
-// line, and what was loaded stays in use. If the store is unavailable, it is tried again. Pipes are
-// read once.
+// line, and what was loaded stays in use. If the store is unavailable, or the user may not read a file,
+// it is tried again. Pipes are read once.
 func reloading[T any](ctx context.Context, s *server, flag string, load func(context.Context) (T, error), paths ...string) (*atomic.Pointer[T], error) {
 	var current atomic.Pointer[T]
 	used, isRegular := versionOf(paths)
@@ -66,7 +66,8 @@ func reloading[T any](ctx context.Context, s *server, flag string, load func(con
 				continue
 			}
 			next, err := load(ctx)
-			if !errors.Is(err, relayer.ErrUnavailable) {
+			// A new owner does not change the version.
+			if !errors.Is(err, relayer.ErrUnavailable) && !errors.Is(err, fs.ErrPermission) {
 				used = version
 			}
 			if err == nil {
