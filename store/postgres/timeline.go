@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"net"
 	"strconv"
 	"sync"
 	"time"
@@ -124,11 +125,15 @@ func (c *connections) survey(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	servers := 1 + len(config.Fallbacks)
-	if servers == 1 {
+	// The settings of one server may be repeated without TLS.
+	servers := map[string]bool{net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port))): true}
+	for _, next := range config.Fallbacks {
+		servers[net.JoinHostPort(next.Host, strconv.Itoa(int(next.Port)))] = true
+	}
+	if len(servers) == 1 {
 		return
 	}
-	config.ConnectTimeout = hostTimeout / time.Duration(servers) // a server that hangs leaves time for the others
+	config.ConnectTimeout = hostTimeout / time.Duration(len(servers)) // a server that hangs leaves time for the others
 	config.ValidateConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
 		_ = c.known.requirePrimary(ctx, conn)
 		return errSurveyed

@@ -488,10 +488,7 @@ func TestSurvey_SlowWrites(t *testing.T) {
 	connString, logins := withDeadHost(t, primary)
 	rec := create(t, openAt(t, connString), record("one")) // to create the schema can take longer than the timeout
 	store := openImpatient(t, connString, postgres.WithTimeout(5*time.Second))
-	admin := newPool(t, primary.ConnString())
-	execute(t, admin,
-		`CREATE FUNCTION relayer.slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(1.2); RETURN NULL; END $$`,
-		`CREATE TRIGGER slow AFTER UPDATE ON relayer.relayers FOR EACH ROW EXECUTE FUNCTION relayer.slow()`)
+	slowDown(t, primary)
 	logins.Store(0)
 	begun := time.Now()
 	for range 4 {
@@ -501,5 +498,32 @@ func TestSurvey_SlowWrites(t *testing.T) {
 	limit := int64(time.Since(begun)/(2*time.Second)) + 3
 	if count := logins.Load(); count < 1 || count > limit {
 		t.Errorf("%d surveys within %v, want at most %d", count, time.Since(begun), limit)
+	}
+}
+
+// slowDown makes each update take longer than the time after which the hosts are asked.
+func slowDown(t *testing.T, server *pgserver.Server) {
+	t.Helper()
+	execute(t, newPool(t, server.ConnString()),
+		`CREATE FUNCTION relayer.slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(1.2); RETURN NULL; END $$`,
+		`CREATE TRIGGER slow AFTER UPDATE ON relayer.relayers FOR EACH ROW EXECUTE FUNCTION relayer.slow()`)
+}
+
+// TestSurvey_OneServer: a server is not asked during a slow write if its settings are only
+// repeated, as the driver does for a connection without TLS.
+func TestSurvey_OneServer(t *testing.T) {
+	t.Parallel()
+	only := pgserver.Start(t)
+	p := newProxy(t, only.Socket())
+	host := filepath.Dir(p.listener.Addr().String())
+	connString := parameter(t, p.connString(), "host", host+","+host)
+	rec := create(t, openAt(t, connString), record("one"))
+	store := openImpatient(t, connString, postgres.WithTimeout(5*time.Second))
+	rec = update(t, store, rec) // opens the connection of the writer, which asks once
+	slowDown(t, only)
+	asked := p.failFirst(none, "SELECT pg_is_in_recovery", 0)
+	update(t, store, rec)
+	if count := asked.Load(); count > 0 {
+		t.Errorf("the server was asked %d times", count)
 	}
 }
