@@ -469,11 +469,12 @@ func checkShape(path string, raw []byte, t reflect.Type, found *problems) {
 	case hasOwnDecoder(t):
 	case first == '{' && (kind == reflect.Struct || kind == reflect.Map && t.Key().Kind() == reflect.String):
 		for name, value := range strictjson.InOrder(raw) {
-			if below := strictjson.Join(path, name); memberType(t, name) == nil {
+			below, member := strictjson.Join(path, name), memberType(t, name)
+			if member == nil {
 				found.ReportUnknown(below, strictjson.UnknownField, "is not a known field")
-			} else {
-				checkShape(below, value, memberType(t, name), found)
+				continue
 			}
+			checkShape(below, value, member, found)
 		}
 		return
 	case first == '[' && (kind == reflect.Slice || kind == reflect.Array):

@@ -36,11 +36,12 @@ func within(store Store, selector Selector, isScope bool) Store {
 // withoutMove removes what a change changed from its note if the change may have moved the record
 // into the selection: the paths would show which fields the record had before.
 func (s Selector) withoutMove(note []byte) []byte {
+	isNamed := func(t selectorTerm) bool { return bytes.Contains(note, []byte(t.member())) }
+	if !slices.ContainsFunc(s.terms, isNamed) {
+		return note // faster than decoding it
+	}
+	paths := noteInfo(note).Changed
 	mayMove := func(t selectorTerm) bool {
-		if !bytes.Contains(note, []byte(t.member())) {
-			return false // faster than to decode every note
-		}
-		paths := noteInfo(note).Changed
 		return slices.Contains(paths, t.field()) || slices.Contains(paths, t.member())
 	}
 	if slices.ContainsFunc(s.terms, mayMove) {
