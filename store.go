@@ -150,6 +150,9 @@ type HistoryQuery struct {
 // [ErrOutcomeUnknown]; the methods that may return one say so. Callers ignore the other
 // results of a method that returns an error, unless the method says otherwise.
 //
+// The bytes, terms and text of a [Record] are read-only for both sides: a store may keep
+// what it is given, and return what it keeps.
+//
 // It is an interface for implementations: later versions add no methods to it. A new
 // capability is an optional interface.
 //
