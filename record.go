@@ -369,7 +369,7 @@ func shortPaths(paths []string) []string {
 	return slices.Compact(members)
 }
 
-// noteOf encodes what is known of a change.
+// noteOf returns the note of a change.
 func noteOf(info ChangeInfo) []byte {
 	encoded, _ := strictjson.Encode(info) // texts and times have an encoding
 	return encoded

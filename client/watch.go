@@ -36,7 +36,7 @@ import (
 // also while a load balancer responds in its place, for example with 404 or a web page. A
 // Retry-After counts as at most 5 minutes.
 //
-// Any error ends the sequence: that of ctx; that of reading the position; [relayer.ErrGap] if the
+// Any error ends the sequence: the error of ctx, or of reading the position; [relayer.ErrGap] if the
 // server could not send changes; [ErrUnauthorized] if it rejects the token; one that matches
 // [errors.ErrUnsupported] if it has no change feed or no positions, like OpenZeppelin Relayer.
 //

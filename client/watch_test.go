@@ -631,7 +631,7 @@ func TestWatch_Rejected(t *testing.T) {
 	}
 }
 
-// The error of reading the position is that of the sequence. A server without positions has no feed.
+// The sequence ends with the error of reading the position. A server without positions has no feed.
 func TestWatch_PositionFails(t *testing.T) {
 	for _, test := range []struct {
 		step step

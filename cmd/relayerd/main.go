@@ -60,7 +60,7 @@ func execute(ctx context.Context, args []string, apiKey string, stdin io.Reader,
 	return 0
 }
 
-// inFlags makes an error one line, with the names of flags in place of those of a package.
+// inFlags puts an error on one line, and names flags where a package names its options.
 var inFlags = strings.NewReplacer("\n", "; ", "invalid relayer: change_reason", "--reason",
 	"the maximum of deletes", "--max-deletes", "a maximum of deletes", "--max-deletes")
 

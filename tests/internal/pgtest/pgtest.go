@@ -20,8 +20,8 @@ import (
 // patience is far above any delay on a busy machine.
 const patience = 2 * time.Minute
 
-// Open opens a store until the test ends. Its timeout is that of a busy machine, unless an option
-// sets it.
+// Open opens a store until the test ends. Unless an option sets the timeout, it is long enough for a
+// busy machine.
 func Open(t testing.TB, connString string, options ...postgres.Option) *postgres.Store {
 	t.Helper()
 	options = append([]postgres.Option{postgres.WithTimeout(30 * time.Second)}, options...)
