@@ -262,6 +262,15 @@ func wantStored(t testing.TB, store relayer.Store, want relayer.Record) {
 	}
 }
 
+// wantStoredSoon is wantStored for a store whose timeouts a busy machine can exceed.
+func wantStoredSoon(t testing.TB, store relayer.Store, want relayer.Record) {
+	t.Helper()
+	got := untilAvailable(t, func() (relayer.Record, error) { return store.Get(t.Context(), want.ID) })
+	if !same(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
 // same reports whether two records are equal, revision included. Imported records have no
 // sequence number before they are read.
 func same(a, b relayer.Record) bool {

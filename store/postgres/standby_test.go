@@ -205,8 +205,8 @@ func TestTimeline_FormerPrimary(t *testing.T) {
 	former, promoted := pgserver.StartPair(t)
 	schema := newSchema()
 	stores := map[string]*postgres.Store{
-		"former primary first": openAt(t, pgserver.HostList(former, promoted), defaultTimeouts, schema),
-		"former primary last":  openAt(t, pgserver.HostList(promoted, former), defaultTimeouts, schema),
+		"former primary first": openImpatient(t, pgserver.HostList(former, promoted), defaultTimeouts, schema),
+		"former primary last":  openImpatient(t, pgserver.HostList(promoted, former), defaultTimeouts, schema),
 	}
 	changes := make(map[string]*follower)
 	for name, store := range stores {
@@ -220,11 +220,9 @@ func TestTimeline_FormerPrimary(t *testing.T) {
 		wantStored(t, witness, made)
 	}
 	for name, store := range stores {
-		if got := get(t, store, "before"); !same(got, before) {
-			t.Errorf("%s: got %v, want %v", name, got, before)
-		}
+		wantStoredSoon(t, store, before)
 		made := create(t, witness, record("after "+name))
-		wantStored(t, store, made)
+		wantStoredSoon(t, store, made)
 		wantOnce(t, changes[name], witness, name)
 	}
 	must(t, promoted.Stop())
@@ -305,7 +303,7 @@ func TestRevisions_Lost(t *testing.T) {
 		create(t, openAt(t, server.ConnString()), record("one"))
 	}
 	var log bytes.Buffer
-	store := openAt(t, pgserver.HostList(primary, other), defaultTimeouts, postgres.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	store := openImpatient(t, pgserver.HostList(primary, other), defaultTimeouts, postgres.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 	changes := watch(t, store)
 	changes.want(t, relayer.ChangeCreated, createSettled(t, store, record("lost")))
 	must(t, primary.Kill())
@@ -535,7 +533,7 @@ func poolCancels(t *testing.T, primary, standby *pgserver.Server) {
 // commits. Connections that read see its timeline before the first that writes.
 func lostByAsynchronousReplication(t *testing.T, primary, standby *pgserver.Server) {
 	must(t, standby.Restart())
-	store := openAt(t, pgserver.HostList(primary, standby), defaultTimeouts)
+	store := openImpatient(t, pgserver.HostList(primary, standby), defaultTimeouts)
 	createSettled(t, store, record("kept"))
 	steps := []func() error{
 		func() error { return primary.Configure("synchronous_standby_names = ''") }, standby.Stop,

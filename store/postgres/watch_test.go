@@ -593,9 +593,9 @@ func TestWatch_Unreachable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := pgserver.Start(t)
-			store, other := openAt(t, server.ConnString(), defaultTimeouts), openAt(t, server.ConnString(), defaultTimeouts)
+			store, other := openImpatient(t, server.ConnString(), defaultTimeouts), openImpatient(t, server.ConnString(), defaultTimeouts)
 			idle := watch(t, store)
-			made := create(t, store, record("one"))
+			made := createSettled(t, store, record("one"))
 			idle.want(t, relayer.ChangeCreated, made)
 			must(t, fail(server))
 			begun := time.Now()
