@@ -48,6 +48,7 @@ const proxyFailures = [502, 504];
 
 // A server or a network that is gone may not close the connection.
 const timeout = 30000;
+export const pollTimeout = 8000; // of what shows whether the page is live
 
 // A header has bytes. The server reads those of UTF-8.
 const bytesOf = (text) => String.fromCharCode(...new TextEncoder().encode(text));
@@ -117,7 +118,7 @@ export const callOne = (id, more, below = '') => call(pathOf(id) + below + '?cha
 let access = { actions: [], principal: '', selector: '' };
 
 export async function readAccess() {
-  access = (await callAPI('/access')).data;
+  access = (await callAPI('/access', { patience: pollTimeout })).data;
   return access;
 }
 

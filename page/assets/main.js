@@ -1,5 +1,5 @@
 import { actions } from './actions.js';
-import { attempt, call, callOne, explain, hasToken, host, isTrusted, may, readAccess, restoreToken, scope, setToken } from './api.js';
+import { attempt, call, callOne, explain, hasToken, host, isTrusted, may, pollTimeout, readAccess, restoreToken, scope, setToken } from './api.js';
 import { byId, make, onSubmit, say, update, write } from './dom.js';
 import { drop, dropAll, hasUnsaved, noteChange, noticeOfLeaving, openWith, showEditor } from './editor.js';
 import { loadFields } from './fields.js';
@@ -213,7 +213,7 @@ async function keepLive() {
         await showAccess();
         sinceAccess = 0;
       }
-      const current = await call('?after=&per_page=0', { patience: 8000, isSilent: true });
+      const current = await call('?after=&per_page=0', { patience: pollTimeout, isSilent: true });
       if (isFollowing && !document.hidden) showLive('live');
       if (current.position !== position) refreshSoon();
       position = current.position;
