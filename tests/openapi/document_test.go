@@ -64,6 +64,10 @@ func TestDocument_Valid(t *testing.T) {
 	if err := validateDocument(t, document); err != nil {
 		t.Error(err)
 	}
+	document.Info.Title = "" // the control
+	if validateDocument(t, document) == nil {
+		t.Error("a document without a title is valid")
+	}
 }
 
 // TestExamples_MatchSchemas checks that every schema of a content has examples, with exact numbers.
