@@ -16,9 +16,9 @@ import (
 // Amount is an amount in wei: a whole number from 0 to 2^256-1. The zero value is 0.
 // Amounts are comparable with == and ordered by [Amount.Cmp].
 //
-// It encodes as a JSON number with every digit, never rounded, in exponent form or a
-// string. It decodes from a JSON number or from a string of decimal digits. In package fmt,
-// %v and %s print the digits, and %d does not.
+// It encodes as a JSON number with every digit, without rounding and without an exponent. It
+// decodes from a JSON number or from a string of decimal digits. In package fmt, %v and %s
+// print the digits, and %d does not.
 type Amount struct {
 	words [4]uint64 // most significant first
 }
@@ -61,8 +61,9 @@ func AmountFromBig(wei *big.Int) (Amount, error) {
 func amountError(problem string) error { return errorIf(problem != "", "amount "+problem) }
 
 // ParseAmount parses an amount in the notation of JSON numbers: 1000000000000000000 and
-// 1e18 are the same. It returns an error if the text is not a number, or if its value is
-// not whole, negative or more than 2^256-1.
+// 1e18 are the same. It returns an error if the value has a fraction, is negative or is more
+// than 2^256-1, if the text is not a number, or if it has more than 400 characters or an
+// exponent beyond ±400.
 func ParseAmount(text string) (Amount, error) {
 	amount, problem := Amount{}, "must be a number"
 	if strictjson.IsNumber(text) {

@@ -158,8 +158,9 @@ func (r CreateRequest) checkUTF8() error {
 
 // UnmarshalJSON reads a request, which must be strict JSON like that of
 // [Documents.Create]. An element of custom_rpc_urls may also be a string, the URL, as
-// in configuration files. The error is a [*ValidationError] with all problems of the JSON,
-// and those that [CreateRequest.Validate] finds besides.
+// in configuration files. The error is a [*ValidationError] with all problems of the JSON, and
+// those that [CreateRequest.Validate] finds besides. If the JSON has no problem, its values
+// are not checked: call Validate.
 func (r *CreateRequest) UnmarshalJSON(data []byte) error {
 	found := new(problems)
 	if problem := strictjson.Check(data); problem != "" {

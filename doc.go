@@ -82,14 +82,14 @@
 // RPC URLs often contain API keys. An [RPCURL] that is printed, logged or encoded as JSON
 // shows only scheme, host and port. [RPCURL.Unmasked] is the full URL, for host code that
 // connects to it. A masked URL is never stored. A [Record] has the full URLs in a separate
-// part; the response form of a relayer has only the masked ones. No error text contains a
-// full URL: URLs in the errors of hooks, and in a [DisabledReason], are masked. Only URLs in the
-// error of the function that [Manager.Update] calls are not.
-// Package store/sealed encrypts the full URLs in the store.
+// part; the response form of a relayer has only the masked ones. No error text contains a full
+// URL: URLs in the errors of hooks, and in a [DisabledReason], are masked. The only exception is
+// the error of the function passed to [Manager.Update], which is not masked. Package
+// store/sealed encrypts the full URLs in the store.
 //
 // # Errors
 //
 // Errors name the operation and the ID, and are matched with [errors.Is]. [ErrInvalid] is
 // always a [*ValidationError], for [errors.As]. [ErrUnavailable] and [ErrOutcomeUnknown] are
-// failures of the store; only after the latter may a write have taken effect.
+// failures of the store. Only if the error matches the latter may the write have taken effect.
 package relayer

@@ -78,7 +78,7 @@ func (d Documents) Patch(ctx context.Context, id string, patch []byte, options .
 }
 
 // Disable is [Manager.Disable] for a reason in JSON, such as the body of an HTTP request: one
-// strict JSON object with the members of [DisabledReason].
+// strict JSON object with the members of [DisabledReason], whose texts must not contain NUL.
 func (d Documents) Disable(ctx context.Context, id string, reason []byte, options ...WriteOption) (Document, error) {
 	var decoded DisabledReason
 	found := new(problems)

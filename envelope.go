@@ -13,7 +13,7 @@ type Envelope struct {
 	// Data is the result. It is null on failure.
 	Data json.RawMessage `json:"data"`
 
-	// Message is the text of a failure. Other servers of the interface send it as Error.
+	// Message is the text of a failure. OpenZeppelin Relayer sends it as Error.
 	Message string `json:"message,omitempty"`
 	Error   string `json:"error,omitempty"`
 
@@ -49,8 +49,8 @@ type LogEntry struct {
 	Message string `json:"message"`
 }
 
-// UnmarshalJSON decodes the envelope of any server of the interface. It ignores members that
-// have another type. It returns an error if data is not an object whose success is a boolean.
+// UnmarshalJSON decodes an envelope of this API or of OpenZeppelin Relayer. It ignores members
+// that have another type. It returns an error unless data is an object with a boolean success.
 func (e *Envelope) UnmarshalJSON(data []byte) error {
 	type plain Envelope // without this method
 	decoded := struct {

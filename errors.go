@@ -39,12 +39,13 @@ var (
 	// the host does not have.
 	ErrUnknownSigner = errors.New("unknown signer")
 
-	// ErrUnavailable reports that the store is closed, full or not reachable. The
-	// operation had no effect.
+	// ErrUnavailable reports that the store is closed, full or not reachable. The operation had
+	// no effect, unless the error matches [ErrOutcomeUnknown] too.
 	ErrUnavailable = errors.New("store unavailable")
 
-	// ErrOutcomeUnknown reports that the store failed during the commit of a write. Only
-	// a later read shows whether it took effect.
+	// ErrOutcomeUnknown reports that a write may have taken effect, in whole or in part: the
+	// store failed during the commit, a response was lost, or a [Manager.PauseAll] ended early.
+	// Only a later read shows the outcome.
 	ErrOutcomeUnknown = errors.New("outcome of the write is unknown")
 
 	// ErrCorrupt reports that stored data is damaged: a part of it is missing,
@@ -59,9 +60,9 @@ var (
 	// or a schema, or changed it.
 	ErrNewerFormat = errors.New("created by a newer version of this library")
 
-	// ErrSealed reports that RPC URLs cannot be opened or sealed: their key is missing, or is
-	// not reachable. The operation had no effect. An error that matches it matches
-	// [ErrUnavailable] too.
+	// ErrSealed reports that RPC URLs cannot be opened or sealed: their key is missing or not
+	// reachable, or what is sealed was changed or has an unknown format. The operation had no
+	// effect. An error that matches it matches [ErrUnavailable] too.
 	ErrSealed = errors.New("RPC URLs are sealed")
 
 	// ErrGap ends [Manager.Watch] if changes were dropped: the consumer was too slow or
@@ -120,8 +121,9 @@ type FieldError struct {
 }
 
 // ValidationError lists the problems of an input, one for each field that has any: first
-// those of its syntax, then those of its values, in no particular order. That of a [Selector]
-// has only the first. It matches [ErrInvalid].
+// those of its syntax, then those of its values, in no particular order. If there are more
+// than 1,000, it has the first 1,000 and an element that says so. That of a [Selector] has
+// only the first. It matches [ErrInvalid].
 type ValidationError struct {
 	Fields []FieldError
 }

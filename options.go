@@ -69,7 +69,7 @@ func WithAddressResolver(resolve func(ctx context.Context, req CreateRequest) (a
 // WithNetworkRules checks that addresses, accounts, assets, percentages and schedules are
 // possible on their network, and the address that a resolver returns. The
 // network and the signer of a new relayer must not begin or end with a space. It is off by
-// default, because the interface does not require it.
+// default, because OpenZeppelin Relayer does not require it.
 func WithNetworkRules() Option {
 	return Option{set: func(s *settings) { s.networkRules = true }}
 }
@@ -133,21 +133,21 @@ func WithObserver(observe Observer) Option {
 	return Option{func(s *settings) { s.observers = append(s.observers, observe) }, errorIf(observe == nil, "observer is nil")}
 }
 
-// WithAdmission calls admit before every write except [Manager.Pause] and [Manager.Disable], the
-// switches for emergencies, so that the host can refuse it: a delete while transactions are
-// pending, for example. The operation has the action, the actor, and whether it
+// WithAdmission calls admit before every write except those with [ActionPause] or
+// [ActionDisable], the switches for emergencies, so that the host can refuse it: a delete while
+// transactions are pending, for example. The operation has the action, the actor, and whether it
 // is a dry run. Old is the relayer before the write, and changed the one after it. They are
 // copies; old is nil for a create, and changed for a delete. RPC URLs are masked if they are
 // sealed. The hook may read from the Manager: its reads are separate operations.
 //
 // A [Manager.Update], and a patch with other members, that pauses or disables too is an update:
-// to permit every pause, permit what has changed.Paused and not old.Paused. If admit returns an
+// to permit every pause, permit an update if changed.Paused && !old.Paused. If admit returns an
 // error, nothing is stored. The sender of an HTTP request sees the error only if it is a
 // [*ValidationError] or the result of [Refuse]. Any other error is a fault of the server: it
-// matches the errors that it wraps, but none of this package. Admit is not called if the write
-// changes nothing. It is called again if another writer changes the relayer before it is stored.
-// It must be safe for concurrent use. If the option is given more than once, every function must
-// admit the write.
+// matches the errors that it wraps, except those of this package. Admit is not called if the
+// write changes nothing. It is called again if another writer changes the relayer before it is
+// stored. It must be safe for concurrent use. If the option is given more than once, every
+// function must admit the write.
 func WithAdmission(admit func(ctx context.Context, operation Operation, old, changed *Relayer) error) Option {
 	return Option{func(s *settings) { s.admissions = append(s.admissions, admit) }, errorIf(admit == nil, "admission is nil")}
 }
@@ -180,11 +180,11 @@ func IfRevision(revisions ...uint64) WriteOption {
 	}}
 }
 
-// DryRun checks everything that the write checks, hooks and conditions included, and stores
-// nothing. The write returns what it would return, with the current revision, or revision 0 for
-// a create. Of [Relayer.LastChange] only Changed is set: what the write would change, with
-// custom_rpc_urls if the secret of a URL differs. A dry run does not detect that a store cannot
-// delete a damaged relayer.
+// DryRun runs the checks, hooks and conditions of the write, and stores nothing. The write
+// returns what it would return, with the current revision, or revision 0 for a create. Of
+// [Relayer.LastChange] only Changed is set: what the write would change, with custom_rpc_urls
+// if the secret of a URL differs. A dry run does not detect what fails only when the store
+// writes: a full store, new URLs that cannot be sealed, or the delete of a damaged relayer.
 func DryRun() WriteOption {
 	return WriteOption{set: func(s *WriteSettings) { s.DryRun = true }}
 }
@@ -199,7 +199,7 @@ func AllRelayers() WriteOption {
 // a [Manager.PauseAll]: see [BulkResult.RequestID] and [ChangeInfo.PausedBy]. What was paused before,
 // or was resumed and paused again, stays paused. An ID that is empty, longer than 128 bytes, not
 // UTF-8 or has control characters is a [*ValidationError], and so is the option for a
-// [Manager.PauseAll]. Other writes ignore it.
+// [Manager.PauseAll]. Other writes ignore a valid ID.
 func PausedBy(requestID string) WriteOption {
 	option := WriteOption{set: func(s *WriteSettings) { s.PausedBy = requestID }}
 	switch {
@@ -213,7 +213,7 @@ func PausedBy(requestID string) WriteOption {
 
 // Reason stores the text with the change, with every URL masked like an [RPCURL]. The text has at
 // most 256 characters on one line; otherwise the write returns a [*ValidationError] on
-// change_reason. What is longer with masked URLs is cut off. Of several reasons the last counts.
+// change_reason. If masking makes it longer, it is cut off. The last of several reasons counts.
 func Reason(text string) WriteOption {
 	isControl := problemIf(strings.ContainsFunc(text, unicode.IsControl), "must be one line without control characters")
 	if problem := cmp.Or(isControl, textProblem(text, maxReasonLength)); problem != "" {
@@ -235,9 +235,9 @@ type WriteSettings struct {
 	PausedBy string // the request ID of the last [PausedBy]
 }
 
-// NewWriteSettings combines options. It returns [ErrNoRevision] if a condition has
-// revision 0, and a [*ValidationError] for an invalid reason, with the settings of the other
-// options.
+// NewWriteSettings combines options. It returns the first error of an option, with the
+// settings of the others: [ErrNoRevision] if a condition has revision 0, a [*ValidationError]
+// for an invalid [Reason] or [PausedBy], or that of a zero option.
 func NewWriteSettings(options ...WriteOption) (s WriteSettings, err error) {
 	for _, option := range options {
 		if err = cmp.Or(err, option.err, errorIf(option.set == nil, "write option is empty")); option.set != nil {

@@ -239,8 +239,9 @@ type SolanaSwapConfig struct {
 	// Strategy is the exchange to swap on. [SwapNone] swaps nothing.
 	Strategy *SolanaSwapStrategy `json:"strategy,omitempty" validate:"omitnil,oneof=jupiter-swap jupiter-ultra noop"`
 
-	// CronSchedule is the cron expression of the swaps. With [WithNetworkRules] it has 5, 6 or
-	// 7 fields, and parses.
+	// CronSchedule is the cron expression of the swaps. With [WithNetworkRules] it has at most
+	// 256 characters and 5, 6 or 7 fields (without the operators L, W and #), or is @yearly,
+	// @monthly, @weekly, @daily or @hourly.
 	CronSchedule *string `json:"cron_schedule,omitempty" validate:"omitnil,text" network:"omitnil,cron_schedule"`
 
 	// MinBalanceThreshold is the balance in lamports below which the engine swaps.
@@ -400,8 +401,9 @@ type StellarSwapConfig struct {
 	// [WithNetworkRules] there is at least one.
 	Strategies []StellarSwapStrategy `json:"strategies,omitzero" validate:"dive,oneof=order-book soroswap" network:"min=1"`
 
-	// CronSchedule is the cron expression of the swaps. With [WithNetworkRules] it has 5, 6 or
-	// 7 fields, and parses.
+	// CronSchedule is the cron expression of the swaps. With [WithNetworkRules] it has at most
+	// 256 characters and 5, 6 or 7 fields (without the operators L, W and #), or is @yearly,
+	// @monthly, @weekly, @daily or @hourly.
 	CronSchedule *string `json:"cron_schedule,omitempty" validate:"omitnil,text" network:"omitnil,cron_schedule"`
 
 	// MinBalanceThreshold is the balance in stroops below which the engine swaps.

@@ -11,8 +11,9 @@ import (
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
-// Get returns the relayer, or [ErrNotFound]. If its RPC URLs are damaged, or are sealed and cannot
-// be opened, they are masked (see [RPCURL.IsMasked]); [Manager.RPCURLs] returns the error.
+// Get returns the relayer, [ErrNotFound], or a [*CorruptError] for a damaged record. If its RPC
+// URLs are damaged, or are sealed and cannot be opened, they are masked (see [RPCURL.IsMasked]);
+// [Manager.RPCURLs] returns the error.
 func (m *Manager) Get(ctx context.Context, id string) (*Relayer, error) {
 	return get(ctx, m, ActionGet, id, orMasked(m.fullRelayerOf))
 }
@@ -92,9 +93,9 @@ func (q ListQuery) Validate() error {
 	return found.err()
 }
 
-// Cursor is a place in the list of relayers, in creation order. It is opaque and valid as
-// long as the store, with any selector. The empty cursor is the beginning.
-type Cursor string // the sequence number of the record before it
+// Cursor is a position in the list of a [Reader]. It is opaque, and valid with any selector as
+// long as the store exists. The empty cursor is the beginning.
+type Cursor string // of a Manager: the sequence number of the record before it
 
 // Pagination describes a page of a selection of relayers.
 type Pagination struct {

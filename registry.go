@@ -14,8 +14,8 @@ import (
 // a read by ID allocates nothing; those of the others are copies.
 //
 // All of a Manager yields nil and a [*CorruptError] for a damaged record, and continues behind
-// it; every other error is the last. A page with a damaged record is an error, and so are All of
-// a client and the next read of all relayers by a mirror, which read pages.
+// it; every other error is the last. A page with a damaged record is an error. All of a client
+// and a full read by a mirror read pages, so they fail too.
 //
 // A Manager and a client list relayers in creation order, a mirror in the order of their IDs.
 // That of generated IDs is the creation order.

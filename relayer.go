@@ -91,8 +91,9 @@ type Relayer struct {
 	LastChange ChangeInfo `json:"-" validate:"-"`
 }
 
-// SettingsOf decodes the settings of a relayer. They are the zero value of T if the relayer has
-// none. Members that T does not have are ignored: another version may have stored them.
+// SettingsOf decodes the settings of a relayer, or returns an error if they do not fit T. They
+// are the zero value of T if the relayer has none. Members that T does not have are ignored:
+// another version may have stored them.
 func SettingsOf[T any](r *Relayer) (value T, err error) {
 	if len(r.Settings) == 0 {
 		return value, nil
@@ -124,14 +125,14 @@ type DisabledReason struct {
 	// [BalanceCheckFailed], [SequenceSyncFailed], or another text of the host application.
 	Type DisabledReasonType `json:"type" wire:"nonempty" validate:"required,max=256,text"`
 
-	// Details is free text, of at most 16 KiB. Longer text is cut off.
+	// Details is free text. A disable cuts it off at 16 KiB.
 	Details string `json:"details" wire:"optional" validate:"text"`
 }
 
 // DisabledReasonType is the kind of a [DisabledReason].
 type DisabledReasonType string
 
-// The kinds of reason that the interface defines.
+// The kinds of reason of OpenZeppelin Relayer.
 const (
 	NonceSyncFailed     DisabledReasonType = "NonceSyncFailed"
 	RPCValidationFailed DisabledReasonType = "RpcValidationFailed"
@@ -145,8 +146,8 @@ type CreateRequest struct {
 	// ID is optional. If it is omitted, a UUIDv7 is generated; later IDs sort after earlier ones.
 	ID string `json:"id,omitempty"`
 
-	// The name, the network, its type and the signer are required, and in JSON also Paused, which
-	// creates the relayer paused. NetworkType is one of [NetworkTypes]. The resolver of
+	// Name, Network, NetworkType and SignerID are required, and in JSON also paused. If Paused is
+	// true, the relayer is created paused. NetworkType is one of [NetworkTypes]. The resolver of
 	// [WithAddressResolver], if any, must have an address for the signer.
 	Name        string      `json:"name"`
 	Network     string      `json:"network"`
@@ -173,7 +174,7 @@ type ChangeInfo struct {
 	// process that made it.
 	Time time.Time `json:"time,omitzero"`
 
-	// Actor is the [Actor.ID] of the caller.
+	// Actor is the [Actor.ID], cut off at 256 bytes, with U+FFFD for control characters.
 	Actor string `json:"actor,omitempty"`
 
 	// Action is what the caller did. A pause together with other changes is an update.
@@ -182,17 +183,17 @@ type ChangeInfo struct {
 	// Reason is the text given with [Reason], in which every URL is masked.
 	Reason string `json:"reason,omitempty"`
 
-	// RequestID is the [Actor.RequestID] of the caller: by it the sender of a write whose
-	// response was lost finds its own change.
+	// RequestID is the [Actor.RequestID], cut off at 128 bytes in the same way: by it the sender
+	// of a write whose response was lost finds its own change.
 	RequestID string `json:"request_id,omitempty"`
 
 	// Changed are the paths of the fields that the change changed, such as
 	// policies.gas_price_cap, labels.team or disabled_reason.type, sorted: the members of an
 	// object are fields of their own, and a list is one field. If the paths have more than 600
 	// bytes, they are those of the members at the top. It is empty for a create and a delete,
-	// and in a history if a relayer was not selected before and after the change. For a dry run
-	// it has what would change and is not nil; a create and a delete change all fields that are
-	// set.
+	// and in the history of a view if the change moved the relayer into or out of the view. For a
+	// dry run it has what would change and is not nil; a create and a delete change all fields
+	// that are set.
 	Changed []string `json:"changed,omitzero"`
 
 	// PausedBy is the change that paused the relayer, without Action and Changed. Later changes

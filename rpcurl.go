@@ -23,8 +23,8 @@ type RPCURL string
 
 // String returns the masked form: scheme, host and port are kept, user information is
 // removed, and any path, query or fragment other than a single / becomes /***. A label of the
-// host that looks like a key becomes ***: only letters and digits, 20 or more, with at least one
-// of each, except for the last two labels. Text that is not a URL with a host becomes ***.
+// host becomes *** if it looks like a key: 20 or more letters and digits, with at least one of
+// each. The last two labels are kept. Text that is not a URL with a host becomes ***.
 func (u RPCURL) String() string { return mask.URL(string(u)) }
 
 // Unmasked returns the full URL, for the code that connects to it.

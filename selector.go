@@ -178,8 +178,8 @@ func ParseSelector(text string) (Selector, error) {
 }
 
 // Where returns a selector that selects what s selects and what has one of the values. A
-// second term of a key leaves the values that both have; one of the key search is an error,
-// unless the values are the same. Without values it selects nothing.
+// second term of a key leaves the values that both have. A second search is an error, unless
+// it has the same values. Without values it selects nothing.
 func (s Selector) Where(key string, values ...string) Selector {
 	if s.err != nil {
 		return s
@@ -282,9 +282,9 @@ func (s Selector) MarshalText() ([]byte, error) {
 }
 
 // UnmarshalText parses the notation of [ParseSelector]. The empty text is an error, although
-// it is the notation of the zero Selector: a scope that is empty by mistake must not become
-// one of all relayers. Leave the selector out instead, for example with omitzero in JSON. A
-// decoder of JSON does not call it for null, which leaves the selector as it is: check
+// it is the notation of the zero Selector: a scope that is empty by mistake must not select
+// all relayers. Leave the selector out instead, for example with omitzero in JSON. A decoder
+// of JSON does not call it for null, which leaves the selector as it is: check
 // [Selector.IsZero] if one is required.
 func (s *Selector) UnmarshalText(text []byte) error {
 	if len(text) == 0 {

@@ -84,8 +84,8 @@ func (r Record) MarshalJSON() ([]byte, error) {
 // StoreQuery selects records, and the page of them to return. A record is selected if Terms,
 // Contains and IDs all select it. A store does not modify the query.
 type StoreQuery struct {
-	// Terms selects records that have, for every element, at least one of its terms. An
-	// element without terms selects nothing. No element selects all.
+	// Terms selects records that have, for every element, at least one of its terms. An element
+	// without terms selects nothing. Empty Terms select all records.
 	Terms [][]string
 
 	// Contains selects records whose Text contains at least one of these texts, byte by
@@ -125,9 +125,9 @@ type HistoryQuery struct {
 	// ID selects the changes of one record. If it is empty, those of all are selected.
 	ID string
 
-	// Actor and Action select changes of an actor or an action, unless they are empty. Since
-	// and Until select changes from a time on, and before a time, unless they are zero. A
-	// Store ignores the four.
+	// Actor and Action select changes with this [ChangeInfo.Actor] or Action, unless they are
+	// empty. Since and Until select changes from a time on, and before a time, unless they are
+	// zero. A Store ignores the four.
 	Actor        string
 	Action       Action
 	Since, Until time.Time
@@ -208,8 +208,8 @@ type Store interface {
 
 	// History returns changes that were made, newest first, without the private parts of
 	// their records. How many changes a store retains is its own choice. An import is not a
-	// change. An ID without changes has none, which is no error. If the store retains none of
-	// any, the error matches [errors.ErrUnsupported].
+	// change. For an ID without changes it returns no changes and no error. If the store retains
+	// no history, the error matches [errors.ErrUnsupported].
 	History(ctx context.Context, query HistoryQuery) ([]RecordChange, error)
 }
 
@@ -217,10 +217,10 @@ type Store interface {
 // package store/sealed. The [Manager] detects it with a type assertion.
 //
 // [Manager.RPCURLs], [Manager.Get] and [Documents.WithFullURLs] open the URLs, as do
-// [Manager.Update] and a patch of the URLs. All other results have masked URLs
-// ([RPCURL.IsMasked]), whether or not they are sealed yet, and other changes need no keys. A
-// Manager on a store that is no Opener reads sealed relayers with masked URLs too. It can remove
-// their URLs; to read or replace them is an error that matches [ErrSealed].
+// [Manager.Update] and a patch of the URLs. All other results, including the result of Update,
+// have masked URLs ([RPCURL.IsMasked]), whether or not they are sealed yet. Other changes need
+// no keys. A Manager on a store that is no Opener reads sealed relayers with masked URLs too. It
+// can remove their URLs; to read or replace them is an error that matches [ErrSealed].
 type Opener interface {
 	// Open returns the record with its private part in clear. It returns an error that
 	// matches [ErrSealed] if it cannot be opened, and [errors.ErrUnsupported] too if there

@@ -345,7 +345,7 @@ func textProblem(text string, most int) string {
 //
 // Settings remain optional: a relayer without settings is valid. Stored settings are not checked
 // until the relayer is changed; pause, resume, disable, enable and delete are always possible.
-// Without this option every object is accepted.
+// Without this option only the limits of [Relayer.Settings] apply.
 func WithSettings[T any]() Option {
 	kind := reflect.TypeFor[T]().Kind()
 	err := errorIf(kind != reflect.Struct, "the type of the settings must be a struct, not a "+kind.String())
@@ -560,11 +560,12 @@ func policyProblem(policy Policy, networkType NetworkType) string {
 	return problemIf(isOther, "must be the policy of the network type")
 }
 
-// Validate returns a [*ValidationError] with every problem for which a [Manager] with these
-// options would reject the request, or nil. Limits of pages and hooks other than that of
+// Validate returns nil, or a [*ValidationError] with every problem for which a [Manager] with
+// these options would reject the request. An invalid option or a fault of the address resolver
+// is returned as another error. Limits of pages and hooks other than that of
 // [WithAddressResolver] have no effect. It does not detect what depends on the stored
-// relayers: a taken ID, an exclusive signer, and masked RPC URLs, which a program may
-// replace by the stored ones.
+// relayers: a taken ID, an exclusive signer, and masked RPC URLs, which a program may replace
+// by the stored ones.
 func (r CreateRequest) Validate(ctx context.Context, options ...Option) error {
 	s, err := newSettings(options)
 	if err != nil {

@@ -17,10 +17,10 @@ type Change struct {
 
 	// Relayer is the relayer after the change. If it was deleted, it is its last state, with
 	// the revision of the delete. It is a copy for the consumer. A relayer that the query of
-	// the watch ceases to select is deleted for the consumer, and has only ID and Revision.
-	// Its RPC URLs can be masked ([RPCURL.IsMasked]) if a later change follows, and if it was
-	// deleted: a store need not retain the URLs of earlier revisions. It is nil in a heartbeat. For a
-	// history see [Manager.History].
+	// the watch ceases to select is reported as deleted, with only ID and Revision. Its RPC URLs can
+	// be masked ([RPCURL.IsMasked]) if a later change follows, and if it was deleted: a store need
+	// not retain the URLs of earlier revisions. It is nil in a heartbeat. For a history see
+	// [Manager.History].
 	Relayer *Relayer
 
 	// Document is the relayer in JSON, of [Documents.Watch] and [Documents.History]. It has no
@@ -37,7 +37,7 @@ type Change struct {
 
 	// Time is the time up to which the consumer has all changes: every change of the
 	// selection that was acknowledged before, on any instance, has been returned. It has a
-	// monotonic clock reading of this process.
+	// monotonic clock reading of this process. It is zero if it is unknown, and in a history.
 	Time time.Time
 }
 
@@ -59,15 +59,15 @@ type WatchQuery struct {
 // Watch returns the changes of all writers to the store from the call on, or after a
 // position, until ctx is done. The changes are in the order in which they were made.
 //
-// A relayer that begins to match the selector is created, and one that ceases to match it
-// is deleted, so that a consumer of the changes of a selection has exactly that selection.
+// A relayer that begins to match the selector is reported as created, and one that ceases to
+// match it as deleted. So a consumer has exactly the selection.
 //
-// Any error ends the sequence, that of ctx too. A writer never waits for a consumer: one that
-// falls too far behind, or resumes after a position that the store no longer has or that is of
-// another selector, gets [ErrGap]. The limit is 1,024 changes or 16 MiB, or what the store
-// retains. A consumer then reads all relayers again. If the store has been unreachable for
-// 15 seconds, the sequence ends with [ErrUnavailable]. The sequence can be ranged over once; a second
-// range gets an error.
+// Any error ends the sequence, the error of ctx too. Writers never wait for a consumer. A consumer
+// gets [ErrGap] if it falls too far behind, or resumes after a position that the store no longer has
+// or of another selector. The limit is 1,024 changes or 16 MiB, or what the store retains. The
+// consumer then reads all relayers again. If the store has been unreachable for 15 seconds, the
+// sequence ends with [ErrUnavailable]. The sequence can be ranged over once; a second range gets an
+// error.
 //
 // To follow all relayers without a gap, read them by cursors, keep the [Page.Position] of the first
 // page, and begin the watch after it: it has exactly the changes since, in order. Package

@@ -38,8 +38,8 @@ func (m *Manager) Create(ctx context.Context, req CreateRequest, options ...Writ
 //
 // The relayer has its full RPC URLs. If they are damaged, or are sealed and cannot be opened, they
 // are masked ([RPCURL.IsMasked]): change can keep the list as it is, or replace all of its URLs. If
-// it keeps some of them, Update returns the error of [Manager.RPCURLs]. A list with the same content is
-// kept as it is stored, sealed under whichever key: see store/sealed.
+// it keeps some of them, Update returns the error of [Manager.RPCURLs]. A list with the same content
+// is kept as it is stored, and not sealed again under another key: see store/sealed.
 //
 // ID, Network, NetworkType, SignerID and Address must not be changed. Changes of Revision and
 // LastChange are ignored. A nil Policy removes all restrictions. Update returns [ErrNotFound],
@@ -106,9 +106,9 @@ type BulkResult struct {
 	// with which [Manager.ResumeAll] resumes what a [Manager.PauseAll] paused.
 	RequestID string
 
-	// Changed is how many relayers have changed, also by an earlier call with this request ID:
-	// a repetition after a lost response counts what the first attempt changed, if it is still
-	// selected and nobody has changed it back.
+	// Changed is the number of changed relayers, including those of an earlier call with this
+	// request ID: a repetition after a lost response counts what the first attempt changed, if it
+	// is still selected and nobody has changed it back.
 	Changed int
 
 	// Unchanged is how many selected relayers stayed as they were: those that were in that
@@ -127,11 +127,11 @@ type BulkResult struct {
 // into or out of the selection meanwhile may be paused or not. Other writes go on meanwhile;
 // PauseAll ends when it has read the last relayer.
 //
-// The zero Selector is a [*ValidationError] unless [AllRelayers] is given. [IfRevision] always is.
-// A relayer that cannot be changed is in [BulkResult.Failed], and the others are changed. If the
-// store fails, ctx ends, or more than 10,000 relayers fail, PauseAll ends with an error and with
-// the result until then; it matches [ErrOutcomeUnknown] if relayers have been changed. A
-// repetition completes it.
+// The zero Selector is a [*ValidationError] unless [AllRelayers] is given. [IfRevision] is always
+// an error. A relayer that cannot be changed is in [BulkResult.Failed], and the others are
+// changed. If the store fails, ctx ends, or more than 10,000 relayers fail, PauseAll ends with an
+// error and with the result until then; it matches [ErrOutcomeUnknown] if relayers have been
+// changed. A repetition completes it.
 //
 // Observers get a list for each page that is read, and a pause for each relayer that is to be
 // changed.
