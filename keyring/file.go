@@ -135,8 +135,9 @@ func readFile(path string) ([]byte, error) {
 // and its first key is the primary key. It returns an error if the ID is taken or
 // invalid: 1 to 64 of A–Z a–z 0–9 . _ and -.
 //
-// AddKey, [UseKey] and [RemoveKey] replace the file atomically, and sync it. Only one of
-// them at a time can change a file, which keeps its mode and its owner.
+// AddKey, [UseKey] and [RemoveKey] replace the file atomically, sync it, and keep its mode and
+// its owner. While one of them runs, another call returns an error. If a call was interrupted,
+// delete the file that the error names.
 func AddKey(path, id string) error {
 	return change(path, func(keys []key) ([]key, error) {
 		if indexOf(keys, id) >= 0 {

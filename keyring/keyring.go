@@ -23,11 +23,10 @@ import (
 	"github.com/go-relayer/relayer/store/sealed"
 )
 
-// The errors of Open. Match them with [errors.Is].
+// Errors of this package. Match them with [errors.Is].
 var (
-	// ErrUnknownKey reports that the keyring does not have the key, or has another key of
-	// the same ID. The error that wraps it names the key and its fingerprint, and
-	// that of the other key.
+	// ErrUnknownKey reports that the keyring does not have the key, or has another key of the
+	// same ID. The error that wraps it names the key, and from Open the fingerprints of both.
 	ErrUnknownKey = errors.New("no such key in the keyring")
 
 	// ErrNotAuthentic reports that a sealed text or its associated data was changed.
@@ -105,9 +104,9 @@ const (
 	overhead          = chacha20poly1305.NonceSizeX + chacha20poly1305.Overhead
 )
 
-// Seal encrypts plaintext under the primary key. Open needs the same associatedData,
-// which is authenticated and not stored. The result is 50 bytes longer than plaintext
-// and the key ID together.
+// Seal encrypts plaintext under the primary key. Without keys it returns an error that matches
+// [errors.ErrUnsupported]. Open needs the same associatedData, which is authenticated and not
+// stored. The result is 50 bytes longer than plaintext and the key ID together.
 func (k Keyring) Seal(_ context.Context, plaintext, associatedData []byte) ([]byte, error) {
 	keys := k.keys()
 	if len(keys) == 0 {

@@ -26,8 +26,8 @@ const maxProblems = 10
 // contradict each other, Check returns [relayer.ErrCorrupt] with the first problems.
 // Reads go on meanwhile, and writes wait. After damage was found, writes are refused until
 // a check finds none. A record that was damaged when the file was opened is reported too,
-// but writes are not refused. Such a change of the history is only logged: it is left out,
-// and a backup or a compacted file does not have it.
+// but writes are not refused. A change of the history that was damaged then is only logged:
+// reads, backups and compacted files leave it out.
 //
 // It returns the error of ctx if ctx ends first, and [relayer.ErrUnavailable] if
 // the store is closed or Close cancels the check.
@@ -187,12 +187,11 @@ const (
 	probeInterval = time.Second
 )
 
-// Ready returns nil if the store can take writes, and otherwise
-// [relayer.ErrUnavailable] with the reason. The reason can be that the file was
-// deleted, replaced, truncated or overwritten, that damage was found, that a failed
-// commit cannot be recovered, or that the disk has no room. At most once a second it writes and
-// removes a small file next to the store's own, if it has the permission. It waits for a running
-// check.
+// Ready returns nil if the store can take writes, the error of ctx if ctx ends first, and
+// otherwise [relayer.ErrUnavailable] with the reason. The reason can be that the file was
+// deleted, replaced, truncated or overwritten, that damage was found, that a failed commit
+// cannot be recovered, or that the disk has no room. At most once a second it writes and removes
+// a small file next to the store's own, if it has the permission. It waits for a running check.
 func (s *Store) Ready(ctx context.Context) error {
 	if err := s.lock(ctx); err != nil {
 		return err

@@ -20,13 +20,14 @@ import (
 )
 
 // Backup writes the current records to a new file, which appears at path when it is complete
-// and durable. It is written from memory: it is consistent, it is sound even if the file of
-// the store is not, and neither reads nor writes wait for it. Copy or upload the new file, and
-// never the file of a running store.
+// and durable. Records are written from memory: they are consistent, and sound even if the
+// file of the store is not. The history is copied from the file. Reads do not wait, and a
+// write waits only while the next 256 changes of the history are read. Copy or upload the new
+// file, and never the file of a running store.
 //
 // It returns [fs.ErrExist] if the path is taken, the error of ctx if ctx ends, and
 // [relayer.ErrUnavailable] if the store is closed. If a record was damaged when the file was
-// opened, the error matches [relayer.ErrCorrupt] and names it. After an error there is no file
+// opened, the error matches [relayer.ErrCorrupt] and names it. An error leaves no partial file
 // at path.
 func (s *Store) Backup(ctx context.Context, path string) error {
 	// The temporary file has the name of the store: the next backup to the directory has another
@@ -41,8 +42,8 @@ func (s *Store) Backup(ctx context.Context, path string) error {
 
 // Compact checks a file that no server has open, replaces it by one without free pages, and
 // returns the sizes of both in bytes. It keeps records, order and revisions, and the owner
-// and the mode of the file. The directory needs room for the new file. Its errors are those
-// of [Open], [Store.Check] and [Store.Backup].
+// and the mode of the file. The directory needs room for the new file. Its errors are those of
+// [Open], [Store.Check] and [Store.Backup], and [fs.ErrNotExist] if there is no file.
 func Compact(ctx context.Context, path string) (before, after int64, err error) {
 	if path, err = filepath.EvalSymlinks(path); err != nil {
 		return 0, 0, err

@@ -216,16 +216,16 @@ func (e sealError) Is(target error) bool {
 // Reseal stores every private part as the options require: sealed under the primary key, or in
 // clear with [Off]. It yields the ID of each relayer that it has stored, and the ID and an
 // error for each that it cannot open or store, and continues with the next one. An error with
-// an empty ID is the last: it reports damaged records after all others are sealed, or, before
-// any is stored, the error of [Store.Count] for wrong keys. To bound the rate, wait in the loop
-// body. To resume an interrupted Reseal, call it again.
+// an empty ID is the last: [errors.ErrUnsupported] without keys, the error of [Store.Count]
+// before any is stored, a failed read, or damaged records after all others are sealed. To bound
+// the rate, wait in the loop body. To resume an interrupted Reseal, call it again.
 //
 // A rotation first changes the primary key and then calls Reseal, on every instance. Reseal
 // waits for the writes of this Store that began before the call, so do not call it from a hook of a
 // write. When it has ended without an error on every instance, nothing is under another key.
 //
 // Each relayer is stored with a compare-and-swap, and has a new revision with the note of the one
-// before: who changed it last stays as it is. The sequence can be ranged over once.
+// before: who changed it last stays as it is. A second range seals what is left.
 func (s *Store) Reseal(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		if len(s.keys.Keys()) == 0 {

@@ -65,9 +65,9 @@ func (w *QueuedWrite[T]) isFinished() bool {
 // so that many waiting writes neither delay the first of them nor hold all their bytes in memory
 // at once; a single write may have more bytes.
 //
-// The leader calls commit with its own context and with the lock held. Only if that context ends,
-// commit may return without a batch: another caller then leads. A write that commit has taken and
-// not finished, for example because of a panic, returns [relayer.ErrOutcomeUnknown].
+// The leader calls commit with its own context and with the lock held. Commit must take a batch,
+// unless that context ends: another caller then leads. A write that commit has taken and not
+// finished, for example because of a panic, returns [relayer.ErrOutcomeUnknown].
 func NewQueue[T any](lock chan struct{}, maxWrites, maxBytes int, commit func(context.Context)) *Queue[T] {
 	return &Queue[T]{lock: lock, maxWrites: maxWrites, maxBytes: maxBytes, commit: commit}
 }

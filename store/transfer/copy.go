@@ -26,11 +26,11 @@ var ErrDiffers = errors.New("destination differs from source")
 // Copy resumes: if it ended early, for any reason, call it again. It finds the records that
 // dst already contains and adds the rest. After a complete copy it only verifies again.
 //
-// It returns [ErrDiffers] if dst contains anything except the beginning of src. It also
-// does so if the stores differ at the end: in their number of records or in the IDs,
-// order, claims, terms, documents or private parts. There must be no other writers to
-// either store during a copy, nor a write of an earlier copy that takes effect late. If there are,
-// Copy may end with ErrDiffers; it does not change or remove any record.
+// It returns [ErrDiffers] if dst contains anything except the beginning of src. It also does so if
+// the stores differ at the end: in the number or order of their records, or in an ID, claim, set
+// of terms, text, note, document or private part. There must be no other writers to either store
+// during a copy, nor a write of an earlier copy that takes effect late. If there are, Copy may end
+// with ErrDiffers; it does not change or remove any record.
 //
 // If dst is an [Importer], records keep their revisions, which are compared too, and are
 // added many at a time, all or none. Any other store assigns new revisions: an ETag that a
@@ -311,7 +311,7 @@ const MaxRevision uint64 = 1 << 62
 
 // Importer is a [relayer.Store] that can add records with their revisions, so that the
 // ETags that clients have stay valid after a [Copy]. Copy detects it with a type assertion.
-// All stores of this repository are importers.
+// The stores of store/memory, store/bolt and store/postgres are importers.
 type Importer interface {
 	// Import adds the records after all others, in the order given: all of them or none,
 	// so that no other call sees a part. Each keeps its Revision, which is from 1 to
@@ -327,8 +327,8 @@ type Importer interface {
 }
 
 // HistoryImporter is a [relayer.Store] that can add the changes of another store to its
-// history. [Copy] detects it with a type assertion. All stores of this repository are
-// history importers.
+// history. [Copy] detects it with a type assertion. The same three stores are history
+// importers.
 type HistoryImporter interface {
 	// ImportHistory adds changes that [relayer.Store.History] of another store has returned:
 	// all of them or none. They are in ascending order of their revisions. Each keeps its
