@@ -80,9 +80,10 @@ func WithTimeout(timeout time.Duration) Option {
 	return option(timeout > 0, "the timeout must be more than 0", func(c *Client) { c.timeout = timeout })
 }
 
-// WithRetries sets the maximum number of attempts of a call, and the time after which no
-// attempt starts. The defaults are 5 and 30 s; 1 attempt means no retries. All applies
-// the limits to each page. Watch reconnects without these limits.
+// WithRetries sets the maximum number of attempts of a request, and the time after which no
+// attempt starts. The defaults are 5 and 30 s; 1 attempt means no retries. All applies the
+// limits to each page, Update to each request. If another writer is faster, Update begins
+// again within that time, even with 1 attempt. Watch reconnects without these limits.
 func WithRetries(maxAttempts int, maxTime time.Duration) Option {
 	return option(maxAttempts > 0 && maxTime >= 0, "retries need at least 1 attempt and a time of 0 or more", func(c *Client) {
 		c.maxAttempts, c.maxRetryTime = maxAttempts, maxTime
@@ -92,7 +93,7 @@ func WithRetries(maxAttempts int, maxTime time.Duration) Option {
 // WithFullRPCURLs makes Get, List, All and Watch return relayers with their full RPC URLs,
 // which the server must permit (see [Client.RPCURLs]). The URLs of a relayer that the server
 // cannot open are masked ([relayer.RPCConfig.IsMasked] is true), and RPCURLs returns the error.
-// Those that writes return are masked.
+// Writes return masked URLs, except for an Update that changes nothing.
 func WithFullRPCURLs() Option { return option(true, "", func(c *Client) { c.fullURLs = true }) }
 
 // New returns a client of the server at baseURL, which is the URL above /api/v1, such as

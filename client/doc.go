@@ -11,8 +11,8 @@
 //   - An operation that the server does not offer returns an error that matches
 //     [errors.ErrUnsupported]. So does a request to a wrong base URL, and one to which a proxy
 //     responds with 404, 405 or 501.
-//   - Relayers of OpenZeppelin Relayer have the Revision 0. It has no filters, dry runs and change
-//     feed: [Client.All] selects relayers itself.
+//   - Relayers of OpenZeppelin Relayer have the Revision 0. It has no filters, dry runs or change
+//     feed: [Client.All] filters in the client.
 //   - An Update that only changes Paused is a pause or a resume. With a Manager it is an
 //     update, which admissions can refuse.
 //   - [relayer.WithActor] has no effect: the server takes the actor from the token, and the client

@@ -31,10 +31,10 @@ import (
 //
 // Watch reconnects when the connection is lost, or silent for three heartbeats, and resumes
 // after the last change that it has yielded. If the response takes longer than a second, the times
-// are early by up to that delay. Watch then opens a second connection, and uses the first until the
-// second responds faster. It waits while the server is unavailable, and, after its first connection,
-// also while a load balancer responds in its place, for example with 404 or a web page. A
-// Retry-After counts as at most 5 minutes.
+// are early by up to that delay. Watch then tries other connections, and replaces the first by one
+// that responds within a second. It waits while the server is unavailable, and, after its first
+// connection, also while a load balancer responds in its place, for example with 404 or a web page.
+// A Retry-After counts as at most 5 minutes.
 //
 // Any error ends the sequence: the error of ctx, or of reading the position; [relayer.ErrGap] if the
 // server could not send changes; [ErrUnauthorized] if it rejects the token; one that matches

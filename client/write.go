@@ -215,7 +215,7 @@ func (p *response) bulk() (result relayer.BulkResult, err error) {
 }
 
 // Disable sets SystemDisabled and DisabledReason like [relayer.Manager.Disable], if the host has
-// enabled it (see httpapi.WithEngineOperations).
+// enabled it (see httpapi.WithEngineOperations). Details must not contain NUL.
 func (c *Client) Disable(ctx context.Context, id string, reason relayer.DisabledReason, options ...relayer.WriteOption) (*relayer.Relayer, error) {
 	body, err := strictjson.Encode(reason)
 	if err != nil {

@@ -17,7 +17,7 @@
 //
 //	field                     code, and when the transaction is refused with it
 //	id                        unknown if the relayer is nil. Nothing else is compared then
-//	paused, system_disabled   paused, disabled if it is true
+//	paused, system_disabled   paused or disabled, if the switch is on
 //	network_type              unknown if the transaction is nil, or a nil pointer; unsupported
 //	                          if the relayer is of none of the three types; wrong_network if
 //	                          the transaction is of another. The policy is not compared then
@@ -63,7 +63,7 @@
 //	min_balance               below_minimum if Balance minus Cost is below
 //
 // The code is unknown if the policy limits a value that the description lacks: a number, or a
-// part of a list. The values that it has are compared even then, and all but payments come first. A
+// part of a list. Known values are compared even then, and reported first, except payments. A
 // min_balance above 0 needs Balance and Cost, but a Balance below it is below_minimum without Cost.
 //
 // All other fields of a policy are settings of the engine, and are not compared: eip1559_pricing,

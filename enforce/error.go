@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Error has every reason why a relayer must not send a transaction. Its JSON form is meant for
+// Error has the reasons why a relayer must not send a transaction. Its JSON form is meant for
 // the client that asked for the transaction:
 //
 //	{"relayer_id":"r","violations":[{"field":"policies.gas_price_cap","code":"above_maximum","value":"31","limit":"30"}]}

@@ -30,8 +30,8 @@ import (
 //
 // The function is called for every request, and about every 15 seconds for an open stream,
 // which ends if the function rejects it, or if the actor then sees other relayers. Nothing limits
-// guesses: credentials need 128 random bits, and a function that asks a slow service limits how
-// often it does.
+// guesses, so credentials need 128 random bits, and the function itself must limit its calls of a
+// slow service.
 type Authenticator func(r *http.Request) (relayer.Actor, error)
 
 // ErrUnauthorized is the error of an [Authenticator] that does not accept a request.
@@ -132,8 +132,8 @@ func challenge(r *http.Request) string {
 
 // WithClientAddress sets the function that returns the address of a client, for a host behind a
 // proxy. The function should read a header that the proxy sets and that no client can set. The
-// default is the address of the connection. It is the Address of the [relayer.Actor], and
-// has the share of a request that is not authenticated yet ([WithMaxInFlight]).
+// default is the address of the connection. It is the Address of the [relayer.Actor], and the
+// caller of a request before authentication ([WithMaxInFlight]).
 func WithClientAddress(address func(*http.Request) string) Option {
 	return option(address != nil, "client address function is nil", func(s *settings) { s.address = address })
 }
@@ -187,8 +187,8 @@ func Allow(within relayer.Selector) Decision { return Decision{true, within} }
 // selector is another one; the client then gets a resync event when it connects again.
 type Authorizer func(ctx context.Context, access Access) (Decision, error)
 
-// WithAuthorizer sets the function that decides about every request to the relayers.
-// Without it every authenticated caller may do everything.
+// WithAuthorizer sets the function that decides about every request to the relayers. [New]
+// rejects a second one. Without it every authenticated caller may do everything.
 func WithAuthorizer(authorize Authorizer) Option {
 	return option(authorize != nil, "authorizer is nil", func(s *settings) { s.authorize, s.authorizers = authorize, s.authorizers+1 })
 }

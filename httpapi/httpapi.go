@@ -62,9 +62,8 @@ func WithMaxBodyBytes(limit int64) Option {
 // reads the full RPC URLs with the query parameter rpc_urls=full of a get, a list and a stream
 // ([relayer.ActionReveal]), and disables and enables relayers ([relayer.ActionDisable],
 // [relayer.ActionEnable]). Without it the parameter and the paths are unknown. With it every
-// caller may use them, unless an [Authorizer] refuses: permit them only to engines. The logger
-// of [WithLogger] gets a line for every permitted request for full RPC URLs, and counts the
-// others.
+// caller may use them, unless an [Authorizer] refuses: permit them only to engines.
+// [WithLogger] logs every permitted request for full RPC URLs, and how many were refused.
 func WithEngineOperations() Option {
 	return option(true, "", func(s *settings) { s.engineOperations = true })
 }

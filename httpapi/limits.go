@@ -10,8 +10,8 @@ import (
 )
 
 // WithMaxInFlight sets how many requests are processed concurrently, at least 1. The default
-// is 1,024. A request above the limit is rejected with 503 and Retry-After before
-// authentication (load shedding).
+// is 1,024. A request above the limit is rejected with 503 and Retry-After (load shedding):
+// before authentication, or after it if the actor has used its share.
 //
 // Every limit of the server is shared: a caller that already uses an eighth of it, and at
 // least one, gets more only while half of the limit stays free. So one caller can use half of
@@ -152,11 +152,11 @@ func (a *API) refuse(x *exchange, l *limit) response {
 	return overloaded()
 }
 
-// WithRateLimit sets how many reads each actor may start per second and at once, at least 1.
-// The default is 100 per second and 300 at once. Reads are gets, lists, watches, and requests
-// for full RPC URLs or for what the caller may do. Those that an [Authorizer] refuses count
-// too. Writes have no rate limit. A rate and burst of 0 remove the limit, for a host that limits
-// reads elsewhere.
+// WithRateLimit sets how many reads each actor may start per second, more than 0, and at once,
+// at least 1. A read above the limit is rejected with 429 and Retry-After. The default is 100
+// per second and 300 at once. Reads are gets, lists, watches, and requests for full RPC URLs or
+// for what the caller may do. Those that an [Authorizer] refuses count too. Writes have no rate
+// limit. A rate and burst of 0 remove the limit, for a host that limits reads elsewhere.
 func WithRateLimit(perSecond float64, burst int) Option {
 	if perSecond == 0 && burst == 0 {
 		return option(true, "", func(s *settings) { s.reads = nil })

@@ -4,8 +4,8 @@
 // [Open] reads all relayers of a registry, a Manager or a client, and then applies its changes
 // in order. After any error of the feed it reads all relayers again, into a new view that
 // replaces the old one. So the view becomes the content of a registry that was restored from a
-// backup or replaced by another, too. Meanwhile the view remains as it was, and
-// [Mirror.CaughtUp] returns how old it is.
+// backup or replaced by another, too. Meanwhile the view stays as it was: it is at most as old
+// as the time since [Mirror.CaughtUp].
 //
 // # What a program may conclude
 //
@@ -16,20 +16,20 @@
 //	time.Since(CaughtUp) is small      the view is at most this old, even after the machine
 //	                                   was suspended or its clock was set; a registry
 //	                                   without changes confirms it every 5 seconds
-//	time.Since(CaughtUp) grows         the registry is not reachable, refuses the token,
-//	                                   or is read again; nothing about it since then
+//	time.Since(CaughtUp) grows         the registry is unreachable, refuses the token, or is
+//	                                   being read again; changes since then are unknown
 //	Get returns a relayer              it had this state at CaughtUp or later
 //	Get returns ErrNotFound            there was no such relayer, or the selector did not
 //	                                   select it, at CaughtUp or later
-//	a relayer is not paused            not that it may relay: compare the age too
+//	a relayer is not paused            this is not enough to relay: compare the age too
 //	CaughtUp before Get                the state is not older than the time; in the other order
 //	                                   it may be, because the view may change in between
-//	two calls of Get                   not that both states were current at one moment: use
-//	                                   All or List
-//	Revision of a relayer              not how it compares with an earlier one: a registry
+//	two calls of Get                   the two states may never have been current at one
+//	                                   moment: use All or List
+//	Revision of a relayer              a lower one than before can be newer: a registry
 //	                                   that was restored has lower ones
 //	Changes has yielded a change       the view had it then, and may have later ones
-//	Changes yields nothing             not that nothing has changed: see CaughtUp
+//	Changes yields nothing             something may have changed all the same: see CaughtUp
 //
 // Relayers of a view are shared by all callers and must not be modified. Their RPC URLs are
 // as the source returns them: in full from a Manager whose store does not seal, and from a client with

@@ -116,8 +116,8 @@ func (m *Mirror) selected(selector relayer.Selector) []*relayer.Relayer {
 }
 
 // List returns a page of the relayers that the query selects, in the order of All. They
-// must not be modified. It returns a [*relayer.ValidationError] if the query is invalid. A
-// page has any number of relayers, and no position. Its cursors are valid for every Mirror.
+// must not be modified. It returns a [*relayer.ValidationError] if the query is invalid.
+// PerPage has no maximum. A page has no position. Its cursors are valid for every Mirror.
 func (m *Mirror) List(_ context.Context, query relayer.ListQuery) (*relayer.Page, error) {
 	if err := query.Validate(); err != nil {
 		return nil, fmt.Errorf("mirror: list: %w", err)

@@ -36,8 +36,8 @@
 // A file of [Export] has masked URLs: /*** replaces a path, and ***@ user information. They
 // keep the stored URLs if the file has all URLs of the relayer as the registry shows them.
 // Otherwise the registry rejects them, the entry is [Blocked], and the file needs the full URLs.
-// So is the entry of a URL that is the stored one without its user information, which a registry
-// takes for a mask: apply a file without the endpoint first.
+// The entry is also [Blocked] if a URL is the stored one without its user information, because a
+// registry takes that for a mask: apply a file without the endpoint first.
 //
 // # Concurrent changes
 //

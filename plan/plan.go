@@ -78,9 +78,9 @@ type Options struct {
 	// Prune deletes the relayers of the registry that the configuration does not list.
 	Prune bool
 
-	// MaxDeletes is how many relayers [Plan.Apply] deletes at most. If the plan deletes more, it
-	// changes nothing, and [Plan.Err] and [Plan.String] say so. 0 means 10, and none if the
-	// configuration is empty.
+	// MaxDeletes is the maximum number of deletes. If the plan has more, [Plan.Apply] changes
+	// nothing, and [Plan.Err] and [Plan.String] report it. 0 means 10, or no deletes if the
+	// configuration is empty. [New] rejects a negative number.
 	MaxDeletes int
 
 	// KeepPaused leaves paused of existing relayers as it is. The configuration then
