@@ -223,7 +223,7 @@ async function keepLive() {
 
 // A hidden tab sends no requests.
 document.addEventListener('visibilitychange', () => {
-  showLive('off');
+  if (isFollowing) showLive('off');
   sinceAccess = 30;
 });
 
@@ -340,7 +340,10 @@ addEventListener('beforeunload', (event) => {
 });
 
 // The browser may keep the page for its back button. It must not keep what it shows.
-addEventListener('pagehide', () => document.body.replaceChildren());
+addEventListener('pagehide', () => {
+  isFollowing = false;
+  document.body.replaceChildren();
+});
 addEventListener('pageshow', ({ persisted }) => persisted && location.reload());
 
 showName();

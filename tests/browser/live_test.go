@@ -176,6 +176,9 @@ func TestLive_Outage(t *testing.T) {
 	if at := b.expectStale(); at.Before(begin.Add(-10*time.Second)) || at.After(time.Now()) {
 		t.Errorf("the states are those of %s, want a time soon before %s", at, begin)
 	}
+	// Events of a page that is left. An uncaught exception fails the test.
+	b.do(`dispatchEvent(new Event('pagehide')); document.dispatchEvent(new Event('visibilitychange'))`)
+	expect(b, 0, `document.body.children.length`)
 }
 
 // TestLive_UnderLoad checks that no count and no filtered list is older than 2 seconds while
