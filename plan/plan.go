@@ -141,7 +141,7 @@ func New(ctx context.Context, registry relayer.Registry, relayers []relayer.Crea
 
 var (
 	errHidden      = errors.New("the ID is taken by a relayer that this token or selector may not use, or another writer has created it: choose another ID, or make the plan again")
-	errNotCompared = errors.New("the RPC URLs could not be compared, because the registry has not tried the update: use a token that may write, or a file with masked RPC URLs")
+	errNotCompared = errors.New("the RPC URLs could not be compared, because the registry has not tried the update: use a token that may write, or the masked RPC URLs that the registry has now")
 )
 
 // checkChanges tries the changes, and blocks those that the registry rejects.

@@ -12,7 +12,7 @@ import (
 
 func main() {
 	ctx := context.Background()
-	manager, err := relayer.New(memory.New()) // bolt.Open(ctx, "relayers.db") stores in a file
+	manager, err := relayer.New(memory.New()) // or the store that bolt.Open(ctx, "relayers.db") returns
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -54,14 +54,18 @@ var (
 	curlResponse = regexp.MustCompile(`(?m)^\{"success".*$`)
 )
 
-// The requests of console blocks with a body are creates on one registry, the others gets. A
-// response with … is not complete.
+// The requests with a body are creates on one registry, the others gets. The response is in the same
+// block or, so that the command can be copied, in the next one. A response with … is not complete.
 func TestPages_CurlResponses(t *testing.T) {
 	_, handler := newAPI(t)
 	count := 0
-	for _, b := range append(blocks(read(t, "README.md")), blocks(read(t, "docs/http.md"))...) {
+	all := append(blocks(read(t, "README.md")), blocks(read(t, "docs/http.md"))...)
+	for i, b := range all {
+		if b.language == "sh" && i+1 < len(all) && all[i+1].language == "json" {
+			b.text += all[i+1].text
+		}
 		path, want := curlPath.FindStringSubmatch(b.text), curlResponse.FindString(b.text)
-		if b.language != "console" || path == nil || want == "" || strings.Contains(want, "…") {
+		if path == nil || want == "" || strings.Contains(want, "…") {
 			continue
 		}
 		count++
