@@ -12,7 +12,7 @@ import (
 
 func main() {
 	ctx := context.Background()
-	manager, err := relayer.New(memory.New()) // or the store that bolt.Open(ctx, "relayers.db") returns
+	manager, err := relayer.New(memory.New()) // or the store that bolt.Open(ctx, "treasury.db") returns
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -25,7 +25,7 @@ var proven = []struct {
 	{"docs/postgres.md", "A page, its total and its position in the feed come from one snapshot, even with a selector or a search.",
 		"store/storetest", []string{`{"readers see complete snapshots", readersSeeSnapshots}`}},
 	{"docs/postgres.md", "A page, its total and its position in the feed come from one snapshot", "store/postgres", []string{"TestStore", "storetest.RunDurable("}},
-	{"README.md", "A page and its total come from one snapshot.", "store/memory", []string{"TestStore", "storetest.Run("}},
+	{"README.md", "A page of a list and its total come from one snapshot.", "store/memory", []string{"TestStore", "storetest.Run("}},
 	{"docs/http.md", "A page and its `total_items` come from one snapshot", "store/bolt", []string{"TestStore", "storetest.RunDurable("}},
 
 	{"docs/relayerd.md", "For `--drain-delay`, 3 seconds by default, `/healthz/ready` returns 503, so load balancers choose another server. Every request still works",
