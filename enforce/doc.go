@@ -63,7 +63,7 @@
 //	min_balance               below_minimum if Balance minus Cost is below
 //
 // The code is unknown if the policy limits a value that the description lacks: a number, or a
-// part of a list. Known values are compared even then, and reported first, except payments. A
+// part of a list. Known values of a field are compared even then, and come first, except payments. A
 // min_balance above 0 needs Balance and Cost, but a Balance below it is below_minimum without Cost.
 //
 // All other fields of a policy are settings of the engine, and are not compared: eip1559_pricing,

@@ -3,9 +3,9 @@
 // has no chain and signs nothing. The registry is a server; the engine keeps a current view of
 // it in memory, so that no transaction waits for a request.
 //
-//	go run ./cmd/relayerd serve --db relayers.db # in another terminal; create "treasury" as README.md does
-//	export API_KEY=…                             # the token that it prints
-//	echo '{"relayer":"treasury","evm":{"to":"0x01","maxFeePerGas":30000000000}}' |
+//	go run ./cmd/relayerd serve --db relayers.db # in another terminal; create "sepolia-1" as README.md does
+//	export API_KEY=…                             # the token of that server
+//	echo '{"relayer":"sepolia-1","evm":{"to":"0x01","maxFeePerGas":30000000000}}' |
 //	    go run ./examples/engine
 package main
 
