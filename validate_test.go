@@ -569,18 +569,18 @@ func TestWithSettings(t *testing.T) {
 		t.Errorf("no settings are %+v, error %v", none, err)
 	}
 	for settings, want := range map[string][]string{
-		`{"max_in_flight":101,"mode":"slow","tip":0}`:                        {"settings.max_in_flight", "settings.mode", "settings.tip"},
-		`{"max_in_flight":1.5,"tip":"x","mode":5,"Strict":"true"}`:           {"settings.max_in_flight", "settings.tip", "settings.mode", "settings.Strict"},
-		`{"unknown":1,"MAX_IN_FLIGHT":1,"strict":true,"Hidden":"","-":""}`:   {"settings.unknown", "settings.MAX_IN_FLIGHT", "settings.strict", "settings.Hidden", "settings.-"},
-		`{"timeouts":{"send":65536,"get":-1},"common":{},"started":"today"}`: {"settings.timeouts.send", "settings.timeouts.get", "settings.common", "settings.started"},
-		`{"contracts":[{"address":"a"},{"addres":"a"},{"key":"%"}]}`:         {"settings.contracts[1].addres", "settings.contracts[2].key"},
-		`{"contracts":[{},{"address":"a"},{"address":""}]}`:                  {"settings.contracts"},
-		`{"contracts":[{"address":""}],"timeouts":[],"owner":{}}`:            {"settings.timeouts", "settings.owner", "settings.contracts[0].address"},
-		`{"max_in_flight":101,"unknown":1,"started":"today"}`:                {"settings.unknown", "settings.started"},
-		`{"max_in_flight":101,"unknown":1,"contracts":[{"addres":"a"}]}`:     {"settings.unknown", "settings.max_in_flight", "settings.contracts[0].addres", "settings.contracts[0].address"},
-		`{"timeouts":{"send":"x","get":0}}`:                                  {"settings.timeouts.send", "settings.timeouts.get"},
-		`{"contracts":[{"address":""},{}]}`:                                  {"settings.contracts[0].address", "settings.contracts[1].address"},
-		`{"max_in_flight":99999999999999999999,"contracts":{"0":{}}}`:        {"settings.max_in_flight", "settings.contracts"},
+		`{"max_in_flight":101,"mode":"slow","tip":0}`:                           {"settings.max_in_flight", "settings.mode", "settings.tip"},
+		`{"max_in_flight":1.5,"tip":"x","mode":5,"Strict":"true"}`:              {"settings.max_in_flight", "settings.tip", "settings.mode", "settings.Strict"},
+		`{"unknown":1,"MAX_IN_FLIGHT":1,"strict":true,"Hidden":"","-":""}`:      {"settings.unknown", "settings.MAX_IN_FLIGHT", "settings.strict", "settings.Hidden", "settings.-"},
+		`{"timeouts":{"send":65536,"get":-1},"common":{},"started":"today"}`:    {"settings.timeouts.send", "settings.timeouts.get", "settings.common", "settings.started"},
+		`{"contracts":[{"address":"a","addres":""},{"address":"a","key":"%"}]}`: {"settings.contracts[0].addres", "settings.contracts[1].key"},
+		`{"contracts":[{},{"address":"a"},{"address":""}]}`:                     {"settings.contracts"},
+		`{"contracts":[{"address":""}],"timeouts":[],"owner":{}}`:               {"settings.timeouts", "settings.owner", "settings.contracts[0].address"},
+		`{"max_in_flight":101,"unknown":1,"started":"today"}`:                   {"settings.unknown", "settings.started"},
+		`{"max_in_flight":101,"unknown":1,"contracts":[{"addres":"a"}]}`:        {"settings.unknown", "settings.max_in_flight", "settings.contracts[0].addres", "settings.contracts[0].address"},
+		`{"timeouts":{"send":"x","get":0}}`:                                     {"settings.timeouts.send", "settings.timeouts.get"},
+		`{"contracts":[{"address":""},{}]}`:                                     {"settings.contracts[0].address", "settings.contracts[1].address"},
+		`{"max_in_flight":99999999999999999999,"contracts":{"0":{}}}`:           {"settings.max_in_flight", "settings.contracts"},
 	} {
 		t.Run(settings, func(t *testing.T) {
 			option, req := relayer.WithSettings[engineSettings](), withSettings("new", settings)

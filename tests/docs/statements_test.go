@@ -35,7 +35,7 @@ var proven = []struct {
 	{"docs/relayerd.md", "The server refuses to start with both: unset `API_KEY`.", "cmd/relayerd", []string{"TestMistakes", "unset API_KEY"}},
 	{"docs/relayerd.md", "writes that were refused before they reached the registry: 413, 415, 503 of a limit, and 400 of a query or a reason.",
 		"cmd/relayerd", []string{"TestAudit"}},
-	{"docs/relayerd.md", "Without it, `/metrics` is on the public port, for tokens without a selector, except `backup`", "cmd/relayerd", []string{"TestMetrics_Access"}},
+	{"docs/relayerd.md", "Without it, `/metrics` is on the public port, for tokens without a selector that may more than `backup`", "cmd/relayerd", []string{"TestMetrics_Access"}},
 	{"docs/relayerd.md", "With `--metrics-addr`, `/metrics` is on that address only, without a token", "cmd/relayerd", []string{"TestMetrics_Access"}},
 	{"docs/relayerd.md", "`--rate`, 100 per second by default.", "cmd/relayerd", []string{"TestServe_Rate"}},
 
@@ -51,7 +51,7 @@ var proven = []struct {
 	{"docs/relayerd.md", "Until then their reads go on. Their writes go on too, unless the changelog calls the change of the schema incompatible",
 		"store/postgres", []string{"TestNewerSchema_Compatible", "TestNewerSchema_Incompatible"}},
 	{"docs/library.md", "Your own `relayer.Observer` is called before each operation except watches, its result after.", ".", []string{"TestObserver_Operations"}},
-	{"docs/relayerd.md", "an ETag that a client has read after it may match another change", "store/bolt", []string{"TestBackup_DamagedFile"}},
+	{"docs/relayerd.md", "an ETag from after the backup may match another change", "store/bolt", []string{"TestBackup_DamagedFile"}},
 	{"docs/relayerd.md", "The copy keeps order, revisions, ETags and the history", "cmd/relayerd", []string{"TestCopy_BothDirections"}},
 	{"CONTRIBUTING.md", "Positions are valid within one store",
 		"store/storetest", []string{`{randomName, randomCalls}`, `{"watch after an unknown position", watchAfterUnknown}`}},
