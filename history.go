@@ -83,11 +83,10 @@ func (m *Manager) pastChanges(ctx context.Context, query HistoryQuery) (page []R
 			if c.Kind == ChangeHeartbeat {
 				continue
 			}
-			info := changeInfoOf(c.Record)
-			if query.isPast(info) {
+			if query.isPast(c) {
 				return page, 0, nil
 			}
-			if !query.selects(info) {
+			if !query.selects(changeInfoOf(c.Record)) {
 				continue
 			}
 			if len(page) == limit {
@@ -114,13 +113,13 @@ func (q HistoryQuery) selects(info ChangeInfo) bool {
 		!info.Time.Before(q.Since) && (q.Until.IsZero() || info.Time.Before(q.Until))
 }
 
-// clockMargin bounds how much the clocks of instances may differ: revisions are in order, and
-// their times nearly so.
+// clockMargin bounds how much the clocks of the store and of the instances may differ.
 const clockMargin = time.Minute
 
-// isPast reports whether a change, and so all older ones, were made before the query begins.
-func (q HistoryQuery) isPast(info ChangeInfo) bool {
-	return !info.Time.IsZero() && info.Time.Before(q.Since.Add(-clockMargin))
+// isPast reports whether a change, and so all older ones, were made before the query begins. The
+// time in the note does not show it: resealing repeats old notes.
+func (q HistoryQuery) isPast(c RecordChange) bool {
+	return !c.Time.IsZero() && c.Time.Before(q.Since.Add(-clockMargin))
 }
 
 func pastRelayer(c RecordChange, past *Change) (err error) {

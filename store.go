@@ -265,8 +265,9 @@ type RecordChange struct {
 
 	// Time is the time up to which the feed is complete: the consumer has every change that
 	// was acknowledged before, on any instance. It has a monotonic clock reading of this
-	// process. It is zero in a history, and for the first changes after an old position if
-	// the store does not know it yet.
+	// process. It is zero for the first changes after an old position if the store does not know
+	// it yet. In a history it is when the store made or imported the change, or zero if it does not
+	// retain that: a [HistoryQuery] with Since then reads all older changes.
 	Time time.Time
 }
 

@@ -321,6 +321,7 @@ func changeOf(entry relayer.Record) relayer.RecordChange {
 		rec.Terms[i] = strings.Clone(rec.Terms[i])
 	}
 	c := relayer.RecordChange{Kind: changeKinds[rec.Private[0]], Record: rec, OldText: rec.Text, OldTerms: rec.Terms}
+	c.Time = time.Unix(int64(binary.BigEndian.Uint32(rec.Private[changeTimeAt:])), 0)
 	if old := rec.Private[oldTextAt:]; len(old) > 0 {
 		size := int(binary.BigEndian.Uint16(old))
 		c.OldText, c.OldTerms = string(old[2:2+size]), splitTerms(string(old[2+size:]))

@@ -160,6 +160,10 @@ func wantHistory(t *testing.T, store *bolt.Store, query relayer.HistoryQuery, al
 		t.Fatalf("History(%+v): %d changes, want %d", query, len(got), len(want))
 	}
 	for i := range want {
+		if got[i].Time.IsZero() {
+			t.Fatalf("History(%+v): change %d has no time", query, i)
+		}
+		got[i].Time = time.Time{}
 		if !reflect.DeepEqual(got[i], want[i]) {
 			t.Fatalf("History(%+v): change %d is\n%#v, want\n%#v", query, i, got[i], want[i])
 		}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/internal/recent"
@@ -56,6 +57,7 @@ func (s *Store) write(ctx context.Context, _ int, validate table.Write) error {
 		return err
 	}
 	for _, change := range batch.History() {
+		change.Time = time.Now()
 		s.past.Add(change)
 	}
 	s.table.Apply(batch)

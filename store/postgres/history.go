@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/go-relayer/relayer"
 )
@@ -26,7 +28,14 @@ func (s *Store) History(ctx context.Context, query relayer.HistoryQuery) (found 
 		before = int64(query.Before)
 	}
 	err = s.read(ctx, s.in(sqlHistory), []any{query.ID, before, int64(query.Limit)}, func(rows pgx.Rows) (err error) {
-		found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (relayer.RecordChange, error) { return scanChange(row) })
+		found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (relayer.RecordChange, error) {
+			var changedAt pgtype.Int8
+			change, err := scanChange(row, &changedAt)
+			if changedAt.Valid {
+				change.Time = time.UnixMicro(changedAt.Int64)
+			}
+			return change, err
+		})
 		return err
 	})
 	return found, err

@@ -133,9 +133,14 @@ const (
 				SELECT p.ctid FROM $schema.postings AS p
 				WHERE p.term = lost.term AND p.chunk = lost.sequence >> 9 AND p.bits = 0::bit(512) OFFSET 0) AS stored))`
 
-	sqlGet     = `SELECT ` + recordColumns + ` FROM $schema.relayer($1::text)`
+	sqlGet = `SELECT ` + recordColumns + ` FROM $schema.relayer($1::text)`
+
+	// The time of the oldest change ends a search by time, without a look-up for each change.
 	sqlHistory = `
-		SELECT kind, old_terms, old_text, ` + recordColumns + ` FROM $schema.history($1::text, $2::bigint, $3::bigint)`
+		WITH found AS MATERIALIZED (SELECT * FROM $schema.history($1::text, $2::bigint, $3::bigint))
+		SELECT CASE WHEN revision = (SELECT min(revision) FROM found)
+				THEN (SELECT changed_at FROM $schema.changes WHERE number = revision) END,
+			kind, old_terms, old_text, ` + recordColumns + ` FROM found`
 
 	sqlList          = `SELECT total, last_number, last_changed_at, ` + recordColumns + fromPage
 	sqlListDocuments = `SELECT total, last_number, last_changed_at, id, revision, sequence, note, document` + fromPage

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/keyring"
@@ -443,4 +444,27 @@ func TestReseal_UnderWriters(t *testing.T) {
 	for number := range 8 {
 		expectOpens(t, newer, get(t, db, fmt.Sprintf("w%d", number)), `{"custom_rpc_urls":["https://rpc.example/199"]}`)
 	}
+}
+
+// TestReseal_HistorySince: resealing repeats old notes, which must not end a history that begins
+// after their time.
+func TestReseal_HistorySince(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := on(t, memory.New(), ringOf(t, "k1"))
+		m := must(relayer.New(store))(t)
+		req := relayer.CreateRequest{ID: "old", Name: "R", Network: "n", NetworkType: relayer.EVM, SignerID: "s"}
+		req.CustomRPCURLs = []relayer.RPCConfig{{URL: "https://rpc.example/v3/key"}}
+		must(m.Create(t.Context(), req))(t)
+		time.Sleep(3 * time.Hour)
+		req.ID, req.CustomRPCURLs = "new", nil
+		must(m.Create(t.Context(), req))(t)
+		if got := reseal(t, on(t, store.Store, ringOf(t, "k2", "k1"))); !slices.Equal(got, []string{"old"}) {
+			t.Fatalf("%v were stored", got)
+		}
+		recent := relayer.HistoryQuery{Since: time.Now().Add(-time.Hour)}
+		changes, next, err := m.History(t.Context(), recent)
+		if err != nil || len(changes) != 1 || changes[0].ID != "new" || next != 0 {
+			t.Errorf("the changes of the last hour are %v, next %d, error %v", changes, next, err)
+		}
+	})
 }

@@ -402,7 +402,8 @@ var faults = map[string]map[string]fault{
 			}
 		}, nil),
 		"history: it has private parts": changedPast(func(change *relayer.RecordChange) { change.Record.Private = []byte("secret") }),
-		"history: it has times":         changedPast(func(change *relayer.RecordChange) { change.Time = time.Now() }),
+		"history: its times are early":  changedPast(func(change *relayer.RecordChange) { change.Time = time.Now().AddDate(0, 0, -1) }),
+		"history: its times are late":   changedPast(func(change *relayer.RecordChange) { change.Time = time.Now().Add(time.Minute) }),
 		"history: it has no notes":      changedPast(func(change *relayer.RecordChange) { change.Record.Note = nil }),
 		"history: it has no old terms":  changedPast(func(change *relayer.RecordChange) { change.OldTerms = nil }),
 		"history: it has no documents":  changedPast(func(change *relayer.RecordChange) { change.Record.Document = nil }),

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/bolt"
@@ -223,12 +224,15 @@ func TestCopy_ConcurrentWriter(t *testing.T) {
 	}
 }
 
-// pastOf returns the history of a store, oldest first.
+// pastOf returns the history of a store, oldest first, without the times, which a copy does not keep.
 func pastOf(t testing.TB, store relayer.Store) []relayer.RecordChange {
 	t.Helper()
 	past, err := store.History(t.Context(), relayer.HistoryQuery{Limit: math.MaxInt})
 	must(t, err)
 	slices.Reverse(past)
+	for i := range past {
+		past[i].Time = time.Time{}
+	}
 	return past
 }
 
