@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // childVariable makes a process of the test binary one that only runs a server.
@@ -105,10 +107,11 @@ func TestStart_DurableDefaults(t *testing.T) {
 	server := Start(t, "max_connections = 20")
 	for setting, value := range map[string]string{
 		"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on", "autovacuum": "on",
-		"listen_addresses": "", "server_encoding": "UTF8", "lc_collate": "C", "max_connections": "20",
+		"listen_addresses": "", "server_encoding": "UTF8", "max_connections": "20",
 	} {
 		want(t, server, "SHOW "+setting, value)
 	}
+	want(t, server, "SELECT datcollate FROM pg_database WHERE datname = current_database()", "C")
 }
 
 func TestNew_WrongSetting(t *testing.T) {
@@ -223,20 +226,19 @@ func TestPgBouncer_PoolMode(t *testing.T) {
 	for mode, kept := range map[string]string{"session": "4MB 4MB", "transaction": "4MB 1MB"} {
 		t.Run(mode, func(t *testing.T) {
 			through := StartPgBouncer(t, server, mode)
-			ask := func(sql ...string) string {
+			// client changes a setting, and returns what it was before.
+			client := func() string {
 				t.Helper()
-				arguments := []string{"-XAtq", "-d", through}
-				for _, one := range sql {
-					arguments = append(arguments, "-c", one)
-				}
-				output, err := server.command("psql", arguments...).CombinedOutput()
-				if err != nil {
-					t.Fatalf("%v: %v\n%s", sql, err, output)
-				}
-				return strings.Join(strings.Fields(string(output)), " ")
+				conn, err := pgconn.Connect(t.Context(), through)
+				must(t, err)
+				defer conn.Close(t.Context())
+				before, err := ask(conn, "SHOW work_mem")
+				must(t, err)
+				_, err = ask(conn, "SET work_mem = '1MB'")
+				must(t, err)
+				return before
 			}
-			first := ask("SHOW work_mem", "SET work_mem = '1MB'")
-			if got := first + " " + ask("SHOW work_mem"); got != kept {
+			if got := client() + " " + client(); got != kept {
 				t.Errorf("work_mem of two clients: %s, want %s", got, kept)
 			}
 		})
