@@ -31,7 +31,7 @@ var proven = []struct {
 	{"docs/relayerd.md", "For `--drain-delay`, 3 seconds by default, `/healthz/ready` returns 503, so load balancers choose another server. Every request still works",
 		"cmd/relayerd", []string{"TestShutdown_DrainDelay", `"drain-delay", 3*time.Second`}},
 	{"docs/relayerd.md", "Let a balancer check the health at least three times within `--drain-delay`.", "cmd/relayerd", []string{"TestRestart_TwoServers"}},
-	{"docs/relayerd.md", "It asks the store at most once a second.", "cmd/relayerd", []string{"TestReadiness_Interval"}},
+	{"docs/relayerd.md", "It asks at most once a second.", "cmd/relayerd", []string{"TestReadiness_Interval"}},
 	{"docs/relayerd.md", "The server refuses to start with both: unset `API_KEY`.", "cmd/relayerd", []string{"TestMistakes", "unset API_KEY"}},
 	{"docs/relayerd.md", "writes that were refused before they reached the registry: 413, 415, 503 of a limit, and 400 of a query or a reason.",
 		"cmd/relayerd", []string{"TestAudit"}},
