@@ -237,7 +237,7 @@ type WriteSettings struct {
 
 // NewWriteSettings combines options. It returns the first error of an option, with the
 // settings of the others: [ErrNoRevision] if a condition has revision 0, a [*ValidationError]
-// for an invalid [Reason] or [PausedBy], or that of a zero option.
+// for an invalid [Reason] or [PausedBy], or the error of a zero option.
 func NewWriteSettings(options ...WriteOption) (s WriteSettings, err error) {
 	for _, option := range options {
 		if err = cmp.Or(err, option.err, errorIf(option.set == nil, "write option is empty")); option.set != nil {

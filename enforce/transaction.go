@@ -43,7 +43,7 @@ type Solana struct {
 	// the programs of inner instructions. An empty list means unknown.
 	Programs []string
 
-	// Tokens are the mints of the tokens that the transaction transfers, those of Payments included. If
+	// Tokens are the mints of the tokens that the transaction transfers, including Payments. If
 	// an instruction does not name the mint, the engine looks up the token account. Nil means
 	// unknown, unless Programs is known and has no token program. An empty list means that there
 	// are no transfers. TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA and

@@ -11,10 +11,10 @@ import (
 	"github.com/go-relayer/relayer/internal/mask"
 )
 
-// WithLogger logs the cause of every 500 and of every 503, except those of [API.Drain] and of limits,
-// with the request ID of the response. It also logs refusals. Those of an [Authorizer] are logged with
-// their number, at most once a second for each actor and action. Those of a limit are logged at most
-// once a minute for each limit and actor, and [API.Refusals] counts them. Tokens, RPC URLs and bodies
+// WithLogger logs the cause of every 500 and of every 503, with the request ID of the response, except
+// for [API.Drain] and limits. It logs the requests that an [Authorizer] refuses with their number, at
+// most once a second for each actor and action, and the requests that a limit refuses at most once a
+// minute for each limit and actor. [API.Refusals] counts the latter. Tokens, RPC URLs and bodies
 // are never logged. A panic in the logger's handler does not change the response.
 func WithLogger(logger *slog.Logger) Option {
 	return option(logger != nil, "logger is nil", func(s *settings) { s.logger = logger })
