@@ -42,6 +42,9 @@ var contradictions = []struct{ what, sql string }{
 		SELECT count(*) FROM (
 			SELECT kind, nth, lag(nth, 1, nth - 1) OVER (PARTITION BY id ORDER BY number) AS before FROM $schema.changes
 		) AS change WHERE kind <> 'imported' AND nth <> before + 1`},
+	{"relayers that count their changes wrongly", `
+		SELECT count(*) FROM $schema.relayers AS r JOIN (
+			SELECT id, max(nth) AS nth FROM $schema.changes GROUP BY id) AS last USING (id) WHERE r.nth <> last.nth`},
 	{"missing last changes", `
 		SELECT count(*) FROM $schema.state, $schema.pruning
 		WHERE last_revision > greatest(history_pruned, (SELECT max(number) FROM $schema.changes))`},

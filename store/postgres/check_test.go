@@ -27,8 +27,8 @@ func TestCheck_Contradictions(t *testing.T) {
 	for what, spoil := range map[string]string{
 		"a total too high":            `UPDATE spoiled.state SET total = total + 1`,
 		"a relayer without a posting": `DELETE FROM spoiled.postings WHERE term = ''`,
-		"a relayer that is not counted": `INSERT INTO spoiled.relayers (sequence, id, revision, terms, text, note, document, private)
-			VALUES (1000, 'uncounted', 1, '{}', '', '', '', '')`,
+		"a relayer that is not counted": `INSERT INTO spoiled.relayers (sequence, id, nth, revision, terms, text, note, document, private)
+			VALUES (1000, 'uncounted', 1, 1, '{}', '', '', '', '')`,
 		"a term without a posting":     `UPDATE spoiled.relayers SET terms = terms || '{z}'::text[] WHERE id = 'a'`,
 		"a posting without a term":     `UPDATE spoiled.relayers SET terms = '{}' WHERE id = 'a'`,
 		"a posting without bits":       `INSERT INTO spoiled.postings VALUES ('z', 0, 0::bit(512))`,
@@ -45,6 +45,7 @@ func TestCheck_Contradictions(t *testing.T) {
 		"a hole in the changes":        `DELETE FROM spoiled.changes WHERE number = 2`,
 		"no first change":              `DELETE FROM spoiled.changes WHERE number = 1`,
 		"no last change":               `DELETE FROM spoiled.changes WHERE number = 3`,
+		"a count of other changes":     `UPDATE spoiled.relayers SET nth = 2 WHERE id = 'a'`,
 		"no changes":                   `DELETE FROM spoiled.changes`,
 		"a revision of 0":              `UPDATE spoiled.relayers SET revision = 0 WHERE id = 'a'`,
 		"a negative revision":          `UPDATE spoiled.relayers SET revision = -1 WHERE id = 'a'`,
@@ -97,6 +98,35 @@ func TestCheck_ImportAfterDelete(t *testing.T) {
 		rec := record("one")
 		rec.Revision, rec.Document = revision+1, []byte("imported")
 		must(t, store.Import(t.Context(), []relayer.Record{rec}))
+		wantConsistent(t, store)
+	}
+}
+
+// The changes of a relayer are counted on after those that are imported for its ID.
+func TestCheck_ImportedHistory(t *testing.T) {
+	t.Parallel()
+	for _, exists := range []bool{false, true} {
+		store := open(t, newSchema())
+		one := record("one")
+		if exists {
+			one = create(t, store, one)
+		}
+		past := make([]relayer.RecordChange, 3)
+		for i := range past {
+			past[i] = relayer.RecordChange{Kind: relayer.ChangeUpdated, Record: record("one")}
+			past[i].Record.Revision, past[i].Record.Sequence = uint64(10+i), 1
+		}
+		must(t, store.ImportHistory(t.Context(), past))
+		wantConsistent(t, store)
+		if !exists {
+			one.Revision = 5
+			must(t, store.Import(t.Context(), []relayer.Record{one}))
+			wantConsistent(t, store)
+		}
+		one.Text = "updated"
+		remove(t, store, update(t, store, one))
+		wantConsistent(t, store)
+		create(t, store, record("one"))
 		wantConsistent(t, store)
 	}
 }

@@ -39,10 +39,10 @@ const schemaVersion = 1
 // microseconds, and the number of changes of each relayer. It is a separate table, so that
 // pruning and writers do not wait for each other.
 //
-// The changes of an ID are counted: nth is 1 for the first that is stored. So the change that
-// a later one displaces is found with one look into the index. That index has the
-// negative count: no other index has that order, so that the planner cannot prefer to read
-// another one and filter it by ID.
+// The changes of an ID are counted: nth is 1 for the first that is stored, and a relayer has the
+// nth of its last change. So the change that a later one displaces is found with one look into the
+// index. That index has the negative count: no other index has that order, so that the planner
+// cannot prefer to read another one and filter it by ID.
 //
 // The table postings is the index of terms: for each term and chunk of 512 sequence numbers,
 // the bits of the records that have the term (an inverted index of bitmaps). A
@@ -81,6 +81,7 @@ INSERT INTO $schema.pruning VALUES (0, 0, 0, 0, 600000000, 7776000000000, 1000);
 CREATE TABLE $schema.relayers (
 	sequence bigint PRIMARY KEY,
 	id text COLLATE "C" NOT NULL UNIQUE,
+	nth bigint NOT NULL,
 	revision bigint NOT NULL,
 	claim bytea UNIQUE,
 	terms text[] COLLATE "C" NOT NULL,
@@ -398,7 +399,7 @@ func checkSession(ctx context.Context, conn *conn) error {
 // also has a table state. It does not join them: the planner would try every order of the join.
 const shape = `
 	SELECT (SELECT total FROM $schema.state WHERE false), (SELECT history_changes FROM $schema.pruning WHERE false),
-		(SELECT note FROM $schema.relayers WHERE false), (SELECT bits FROM $schema.postings WHERE false),
+		EXISTS (SELECT nth, note FROM $schema.relayers WHERE false), (SELECT bits FROM $schema.postings WHERE false),
 		(SELECT nth FROM $schema.changes WHERE false),
 		EXISTS (SELECT FROM $schema.relayer('') WHERE false), EXISTS (SELECT FROM $schema.page(0, 0, 0) WHERE false),
 		EXISTS (SELECT FROM $schema.selection('{}', '{}', '{}', 0, NULL, 0, 0, 0) WHERE false),

@@ -147,6 +147,7 @@ func TestSchema_UnknownFormat(t *testing.T) {
 
 		"ours, without postings": `DROP FUNCTION $.selection; DROP TABLE $.postings`,
 		"ours, without notes":    `ALTER TABLE $.relayers DROP COLUMN note`,
+		"ours, without counts":   `ALTER TABLE $.relayers DROP COLUMN nth`,
 		"ours, with min_writer":  `ALTER TABLE $.state RENAME minimum_writer TO min_writer`,
 		"ours, without a writer": `ALTER TABLE $.state DROP COLUMN minimum_writer`,
 		"ours, without a state":  `DROP TABLE $.state`,

@@ -8,8 +8,9 @@ const (
 	nextRevision = `set_config('relayer.last_revision', (current_setting('relayer.last_revision')::bigint + 1)::text, true)::bigint`
 )
 
-// nextOfID is the count of the next change of the ID.
-const nextOfID = `coalesce((SELECT c.nth FROM $schema.changes AS c WHERE c.id = $1::text ORDER BY -c.nth LIMIT 1), 0) + 1`
+// countOfID is the number of changes that the ID has had. An update does not look for it in the
+// changes: it holds the write lock, and its relayer knows the number.
+const countOfID = `coalesce((SELECT c.nth FROM $schema.changes AS c WHERE c.id = $1::text ORDER BY -c.nth LIMIT 1), 0)`
 
 // bitAt is the chunk of a sequence number, with only its bit set.
 const bitAt = `set_bit(0::bit(512), (sequence & 511)::integer, 1)`
@@ -29,14 +30,14 @@ const (
 
 	sqlCreate = `
 		WITH made AS (
-			INSERT INTO $schema.relayers (sequence, id, revision, claim, terms, text, note, document, private)
-			SELECT ` + nextSequence + `, $1::text, coalesce($8::bigint, ` + nextRevision + `), $2::bytea, $3::text[], $4::text, $5::bytea, $6::bytea, $7::bytea
+			INSERT INTO $schema.relayers (sequence, id, nth, revision, claim, terms, text, note, document, private)
+			SELECT ` + nextSequence + `, $1::text, ` + countOfID + ` + ($8::bigint IS NULL)::integer, coalesce($8::bigint, ` + nextRevision + `), $2::bytea, $3::text[], $4::text, $5::bytea, $6::bytea, $7::bytea
 			WHERE NOT EXISTS (SELECT FROM $schema.relayers WHERE id = $1::text)
 			AND NOT EXISTS (SELECT FROM $schema.relayers WHERE claim = $2::bytea)
-			RETURNING sequence, revision
+			RETURNING sequence, nth, revision
 		), change AS (
 			INSERT INTO $schema.changes (number, kind, sequence, id, nth, claim, terms, text, note, document)
-			SELECT revision, 'created', sequence, $1::text, ` + nextOfID + `, $2::bytea, $3::text[], $4::text, $5::bytea, $6::bytea FROM made
+			SELECT revision, 'created', sequence, $1::text, nth, $2::bytea, $3::text[], $4::text, $5::bytea, $6::bytea FROM made
 			WHERE $8::bigint IS NULL
 			RETURNING number
 		)
@@ -49,14 +50,14 @@ const (
 			SELECT sequence, revision, terms, text FROM $schema.relayers WHERE id = $1::text
 		), made AS (
 			UPDATE $schema.relayers
-			SET revision = ` + nextRevision + `, claim = $3::bytea, terms = $4::text[], text = $5::text, note = $6::bytea,
+			SET revision = ` + nextRevision + `, nth = nth + 1, claim = $3::bytea, terms = $4::text[], text = $5::text, note = $6::bytea,
 				document = $7::bytea, private = $8::bytea
 			WHERE id = $1::text AND revision = $2::bigint
 			AND NOT EXISTS (SELECT FROM $schema.relayers AS other WHERE other.claim = $3::bytea AND other.id <> $1::text)
-			RETURNING revision
+			RETURNING revision, nth
 		), change AS (
 			INSERT INTO $schema.changes (number, kind, sequence, id, nth, claim, terms, old_terms, text, old_text, note, document)
-			SELECT made.revision, 'updated', stored.sequence, $1::text, ` + nextOfID + `, $3::bytea, $4::text[], nullif(stored.terms, $4::text[]),
+			SELECT made.revision, 'updated', stored.sequence, $1::text, made.nth, $3::bytea, $4::text[], nullif(stored.terms, $4::text[]),
 				$5::text, nullif(stored.text, $5::text), $6::bytea, $7::bytea
 			FROM made, stored
 			RETURNING number
@@ -70,7 +71,7 @@ const (
 			DELETE FROM $schema.relayers WHERE id = $1::text AND revision = $2::bigint RETURNING *
 		), change AS (
 			INSERT INTO $schema.changes (number, kind, sequence, id, nth, claim, terms, text, note, document)
-			SELECT ` + nextRevision + `, 'deleted', sequence, id, ` + nextOfID + `, claim, terms, text, $3::bytea, document FROM gone
+			SELECT ` + nextRevision + `, 'deleted', sequence, id, nth + 1, claim, terms, text, $3::bytea, document FROM gone
 			RETURNING number
 		)
 		SELECT gone.sequence, gone.terms, change.number, stored.revision
@@ -93,10 +94,12 @@ const (
 				$2::bigint <= current_setting('relayer.last_revision')::bigint AS is_late
 		), made AS (
 			INSERT INTO $schema.changes (number, kind, sequence, id, nth, claim, terms, old_terms, text, old_text, note, document)
-			SELECT $2::bigint, $3::text, $4::bigint, $1::text, ` + nextOfID + `, $5::bytea, $6::text[], nullif($7::text[], $6::text[]),
+			SELECT $2::bigint, $3::text, $4::bigint, $1::text, ` + countOfID + ` + 1, $5::bytea, $6::text[], nullif($7::text[], $6::text[]),
 				$8::text, nullif($9::text, $8::text), $10::bytea, $11::bytea
 			FROM room WHERE NOT is_none AND NOT is_late
-			RETURNING number
+			RETURNING number, nth
+		), counted AS (
+			UPDATE $schema.relayers SET nth = made.nth FROM made WHERE id = $1::text
 		)
 		SELECT is_none, is_late, CASE WHEN number IS NOT NULL THEN set_config('relayer.last_revision', number::text, true) END
 		FROM room LEFT JOIN made ON true`
