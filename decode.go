@@ -1,8 +1,8 @@
 package relayer
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"unicode/utf8"
 
@@ -118,8 +118,8 @@ func decodeTokenKind(v strictjson.Value, kind *StellarTokenKind) {
 // MarshalUnmasked returns the JSON body of the HTTP request that creates the relayer, as
 // [Documents.Create] reads it. Unlike every other encoding of the request it
 // has the RPC URLs and their headers in full: it is for a server, not for a log. It returns a
-// [*ValidationError] if the policy is of another network type, a text is not UTF-8, or the
-// settings are not JSON.
+// [*ValidationError] if the policy is of another network type, a text is not UTF-8, or a value
+// cannot be JSON.
 func (r CreateRequest) MarshalUnmasked() ([]byte, error) {
 	if isNil(r.Policy) {
 		r.Policy = nil
@@ -127,13 +127,10 @@ func (r CreateRequest) MarshalUnmasked() ([]byte, error) {
 	if problem := policyProblem(r.Policy, r.NetworkType); problem != "" {
 		return nil, invalid("policies", problem) // the JSON does not show it: MinBalance is in wei or in lamports
 	}
-	if r.Settings != nil && !(json.Valid(r.Settings) && utf8.Valid(r.Settings)) {
-		return nil, invalid(settingsMember, strictjson.Check(r.Settings))
-	}
 	masked, err := strictjson.Encode(r)
-	if err != nil {
+	if err != nil || !utf8.Valid(masked) { // JSON of the caller is encoded as it is
 		// The error of the encoder may quote a URL.
-		return nil, errors.New("relayer: the request has a value that cannot be encoded as JSON")
+		return nil, cmp.Or(r.Validate(context.Background()), errors.New("relayer: the request has a value that cannot be encoded as JSON"))
 	}
 	if err := r.checkUTF8(); err != nil {
 		return nil, err

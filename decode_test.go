@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -362,6 +363,17 @@ func TestRequestBody_NotUTF8(t *testing.T) {
 		"labels.a", "custom_rpc_urls[1].url")
 	if body != nil || strings.Contains(err.Error(), "SECRET") || !strings.Contains(err.Error(), "UTF-8") {
 		t.Errorf("%s, %v", body, err)
+	}
+}
+
+// The encoder has no number for NaN, and its error may quote a URL.
+func TestRequestBody_NotFinite(t *testing.T) {
+	req := minimal("a")
+	req.CustomRPCURLs = []relayer.RPCConfig{{URL: "https://a.example/SECRET", Weight: new(math.NaN())}}
+	_, err := req.MarshalUnmasked()
+	wantFields(t, fieldErrors(t, err), "custom_rpc_urls[0].weight")
+	if strings.Contains(err.Error(), "SECRET") {
+		t.Error(err)
 	}
 }
 
