@@ -52,10 +52,10 @@
 // always has a policy.
 //
 // Instances of a host can be upgraded one after the other: a change keeps the members of a
-// stored relayer that a newer version added. Members of an object that the change removes or
-// replaces whole are removed with it, and a list is replaced whole. A relayer whose policy has
-// a value of a newer version, such as another kind of token, can only be paused, disabled,
-// enabled, resumed and deleted.
+// stored relayer that a newer version added. If a change removes or replaces a whole object, the
+// members of the object go too. A list is replaced whole. A relayer whose policy has a value of a
+// newer version, such as another kind of token, can only be paused, disabled, enabled, resumed and
+// deleted.
 //
 // Every field of a policy is optional. Nil means not set, which is different from zero,
 // false and an empty list. In a literal, new takes the value:
@@ -91,5 +91,7 @@
 //
 // Errors name the operation and the ID, and are matched with [errors.Is]. [ErrInvalid] is
 // always a [*ValidationError], for [errors.As]. [ErrUnavailable] and [ErrOutcomeUnknown] are
-// failures of the store. Only if the error matches the latter may the write have taken effect.
+// failures of the store. A write may have taken effect with [ErrOutcomeUnknown] and, if it pauses,
+// resumes, disables or enables a damaged relayer, with [ErrCorrupt]. With any other error it has
+// not.
 package relayer

@@ -20,7 +20,7 @@ type Documents struct {
 // Documents returns the view of the Manager on JSON.
 func (m *Manager) Documents() Documents { return Documents{manager: m} }
 
-// WithFullURLs returns a view whose reads return the RPC URLs in full. Its gets and lists are
+// WithFullURLs returns a view with full RPC URLs, except in a history. Its gets and lists are
 // observed as [ActionReveal].
 func (d Documents) WithFullURLs() Documents {
 	d.hasFullURLs = true

@@ -23,7 +23,7 @@ type Envelope struct {
 	// Next is the cursor behind a page, or the [HistoryQuery.Before] of the next one.
 	Next Cursor `json:"next,omitempty"`
 
-	// Position is that of a page by a cursor ([Page.Position]). It is nil for other responses.
+	// Position is the [Page.Position] of a page by a cursor. It is nil for other responses.
 	Position *string `json:"position,omitempty"`
 
 	// Change is the last change of the relayer in Data, and Changes are those of the relayers
@@ -49,8 +49,8 @@ type LogEntry struct {
 	Message string `json:"message"`
 }
 
-// UnmarshalJSON decodes an envelope of this API or of OpenZeppelin Relayer. It ignores members
-// that have another type. It returns an error unless data is an object with a boolean success.
+// UnmarshalJSON decodes an envelope of this API or of OpenZeppelin Relayer. It ignores most members
+// of another type. It returns an error unless data is an object with a boolean success.
 func (e *Envelope) UnmarshalJSON(data []byte) error {
 	type plain Envelope // without this method
 	decoded := struct {

@@ -113,17 +113,17 @@ type FieldError struct {
 	Message string `json:"message"`
 
 	// Code is the kind of the problem, for programs: required, unknown_field, duplicate,
-	// wrong_type, out_of_range (of a number), not_allowed (not one of the possible values) or
-	// immutable. It is empty for every other problem, such as a malformed URL or a text that is
-	// too long, and in the errors of a client: the HTTP API has no codes. Later versions may
-	// add codes.
+	// wrong_type, out_of_range (of a number or a size), not_allowed (not one of the possible
+	// values) or immutable. It is empty for every other problem, such as a malformed URL or a text
+	// that is too long, and in the errors of a client: the HTTP API has no codes. Later versions
+	// may add codes.
 	Code string `json:"-"`
 }
 
 // ValidationError lists the problems of an input, one for each field that has any: first
 // those of its syntax, then those of its values, in no particular order. If there are more
-// than 1,000, it has the first 1,000 and an element that says so. That of a [Selector] has
-// only the first. It matches [ErrInvalid].
+// than 1,000, it has the first 1,000 and an element that says so. The error of a [Selector] has
+// only the first problem. It matches [ErrInvalid].
 type ValidationError struct {
 	Fields []FieldError
 }

@@ -15,10 +15,10 @@ const defaultHistoryLimit = 20
 // History returns changes of the past, newest first, as far as the store retains them. A deleted
 // relayer keeps its history. Next is the [HistoryQuery.Before] of the next page, or 0 if no
 // changes follow. Limit is lowered to the maximum of pages (see [WithMaxPerPage]). A page ends
-// before a change that is damaged in the store; the page that begins with it is a
-// [*CorruptError]. It returns [ErrNotFound] if the ID has no history and the query has neither
-// Before nor a filter, an error that matches [errors.ErrUnsupported] if the store retains no
-// history, and a [*ValidationError] if Limit is negative.
+// before a change that cannot be decoded; the page that begins with it is a [*CorruptError]. It
+// returns [ErrNotFound] if the ID has no history and the query has neither Before nor a filter, an
+// error that matches [errors.ErrUnsupported] if the store retains no history, and a
+// [*ValidationError] if Limit is negative.
 //
 // The relayer of a change is nil if the change deleted it, or if a view does not select it
 // afterwards. Its RPC URLs are masked. A view of [Manager.Within] has the changes of relayers

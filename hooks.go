@@ -34,8 +34,8 @@ type Actor struct {
 
 type actorKey struct{}
 
-// WithActor returns a context whose operations are those of the actor. Package httpapi
-// sets it for each request.
+// WithActor returns a context for operations of the actor. Package httpapi sets it for each
+// request.
 func WithActor(ctx context.Context, actor Actor) context.Context {
 	return context.WithValue(ctx, actorKey{}, &actor)
 }
@@ -58,8 +58,7 @@ type Operation struct {
 	Actor Actor
 
 	// ID is the ID of the relayer, as the caller gave it: it may be any text. It is
-	// empty for a list. That of a create is set when the operation ends, if it was
-	// generated.
+	// empty for a list. When a create ends, it is the ID of the request or the generated one.
 	ID string
 
 	// DryRun is true if the write stores nothing (see [DryRun]).
@@ -85,9 +84,9 @@ type Operation struct {
 	Paused *bool
 }
 
-// Observer is called at the start of every operation, on the goroutine of the caller. The
-// operation uses the context that it returns, so traces of the store are children of the trace of
-// the operation. The function that it returns, unless it is nil, is called with the error of the
+// Observer is called at the start of every operation, on the goroutine that runs it. The operation
+// uses the context that it returns, so traces of the store are children of the trace of the
+// operation. The function that it returns, unless it is nil, is called with the error of the
 // operation, before the call returns. Operation then has the result, and must not be kept.
 //
 // An Observer delays the caller for as long as it runs, and must be safe for concurrent use. A

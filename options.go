@@ -104,8 +104,8 @@ func WithMaxRelayerSize(bytes int) Option {
 // signer. A delete frees it.
 //
 // It is off by default. A relayer that was stored without it has no claim. The next update or patch
-// of the relayer sets it, unless another relayer has it by then. Pause, resume, disable and enable
-// do not.
+// that stores a change sets it, unless another relayer has it by then. Pause, resume, disable and
+// enable do not.
 func WithExclusiveSigners() Option {
 	return Option{set: func(s *settings) { s.exclusiveSigners = true }}
 }
@@ -136,9 +136,9 @@ func WithObserver(observe Observer) Option {
 // WithAdmission calls admit before every write except those with [ActionPause] or
 // [ActionDisable], the switches for emergencies, so that the host can refuse it: a delete while
 // transactions are pending, for example. The operation has the action, the actor, and whether it
-// is a dry run. Old is the relayer before the write, and changed the one after it. They are
-// copies; old is nil for a create, and changed for a delete. RPC URLs are masked if they are
-// sealed. The hook may read from the Manager: its reads are separate operations.
+// is a dry run. Old and changed are copies of the relayer before and after the write. Old is nil
+// for a create, and changed is nil for a delete. RPC URLs are masked as in a list. The hook may
+// read from the Manager: its reads are separate operations.
 //
 // A [Manager.Update], and a patch with other members, that pauses or disables too is an update:
 // to permit every pause, permit an update if changed.Paused && !old.Paused. If admit returns an
@@ -195,11 +195,11 @@ func AllRelayers() WriteOption {
 	return WriteOption{set: func(s *WriteSettings) { s.All = true }}
 }
 
-// PausedBy limits a [Manager.ResumeAll] to the relayers that a request has paused, such as that of
-// a [Manager.PauseAll]: see [BulkResult.RequestID] and [ChangeInfo.PausedBy]. What was paused before,
-// or was resumed and paused again, stays paused. An ID that is empty, longer than 128 bytes, not
-// UTF-8 or has control characters is a [*ValidationError], and so is the option for a
-// [Manager.PauseAll]. Other writes ignore a valid ID.
+// PausedBy limits a [Manager.ResumeAll] to the relayers that a request, such as a
+// [Manager.PauseAll], has paused: see [BulkResult.RequestID] and [ChangeInfo.PausedBy]. What was
+// paused before, or was resumed and paused again, stays paused. An ID that is empty, longer than
+// 128 bytes, not UTF-8 or has control characters is a [*ValidationError], and so is the option for
+// a [Manager.PauseAll]. Other writes ignore a valid ID.
 func PausedBy(requestID string) WriteOption {
 	option := WriteOption{set: func(s *WriteSettings) { s.PausedBy = requestID }}
 	switch {

@@ -133,9 +133,9 @@ const (
 // SolanaPolicy is the policy of a relayer on a [Solana] network. Amounts are in
 // lamports.
 type SolanaPolicy struct {
-	// AllowedAccounts are the only accounts that a transaction may name: its fee payer, its
-	// signers, its programs, and those of its lookup tables too. Empty permits none. With
-	// [WithNetworkRules] each is base58 of 32 bytes.
+	// AllowedAccounts are the only accounts that a transaction may name: its fee payer, signers and
+	// programs, and the accounts of its lookup tables. Empty permits none. With [WithNetworkRules]
+	// each is base58 of 32 bytes.
 	AllowedAccounts []string `json:"allowed_accounts,omitzero" validate:"dive,text" network:"dive,solana_address"`
 
 	// AllowedPrograms are the only programs that a transaction may call. Empty permits none.
@@ -293,7 +293,7 @@ type StellarPolicy struct {
 
 	// FeePaymentStrategy selects who pays the fees. With [FeePaidByUser], a transaction must
 	// include one payment to the relayer of at least its fee with the margin. With
-	// [FeePaidByRelayer], the relayer pays, as if it is not set.
+	// [FeePaidByRelayer], the relayer pays, as without a strategy.
 	FeePaymentStrategy *FeePaymentStrategy `json:"fee_payment_strategy,omitempty" validate:"omitnil,oneof=user relayer"`
 
 	// MaxFee is the maximum fee that the relayer bids for a transaction, in stroops: the total
@@ -326,8 +326,8 @@ func (p StellarPolicy) Format(state fmt.State, _ rune) { strictjson.Print(state,
 // StellarAllowedToken is one asset of [StellarPolicy.AllowedTokens].
 type StellarAllowedToken struct {
 	// Asset is "native" or "XLM", which are the same, "CODE:ISSUER", or a contract ID. Compared
-	// exactly: an asset and its contract are two. Required. With
-	// [WithNetworkRules] it is one of these forms, with valid checksums.
+	// exactly: an asset and its contract differ. Required. With [WithNetworkRules] it is one of
+	// these forms, with valid checksums.
 	Asset string `json:"asset" validate:"required,text" network:"stellar_asset"`
 
 	// Metadata describes the asset. It limits nothing.

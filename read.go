@@ -68,9 +68,9 @@ type ListQuery struct {
 	PerPage int
 
 	// After is the [Page.Next] of an earlier page, behind which the page begins, or the
-	// empty cursor, which is the beginning. If it is nil, Page is the page; otherwise Page
-	// must be 0. A walk by cursors returns every relayer that exists and is selected during
-	// the whole walk exactly once, even if others are created and deleted meanwhile.
+	// empty cursor, which is the beginning. If it is nil, Page is used; otherwise Page must be 0. A
+	// walk by cursors returns every relayer that exists and is selected during the whole walk
+	// exactly once, even if others are created and deleted meanwhile.
 	After *Cursor
 }
 
@@ -128,7 +128,7 @@ type Page struct {
 // List returns one page of the relayers that the query selects, in creation order, oldest
 // first, their total, and the position of the change feed, all in one snapshot. A page past
 // the end is empty and has the correct total. It returns a [*ValidationError] if the query
-// is invalid, and a [*CorruptError] if a record of the page is damaged.
+// is invalid, and a [*CorruptError] if a record of the page, or the one after it, is damaged.
 //
 // Every page is a separate snapshot. If a relayer of an earlier page is deleted, or changed
 // so that the query does not select it, the later pages shift, and the next page lacks a
@@ -165,8 +165,8 @@ func list[T any](ctx context.Context, m *Manager, action Action, query ListQuery
 		pagination.TotalItems = listing.Total
 		page.Pagination, page.Position = pagination, listing.Position
 		items := make([]T, 0, len(listing.Records))
-		for _, rec := range listing.Records {
-			item, err := form(ctx, rec)
+		for i := range listing.Records {
+			item, err := form(ctx, listing.Records[i])
 			if err != nil {
 				return nil, err
 			}
@@ -198,8 +198,8 @@ func (s *settings) paginate(query ListQuery) (Pagination, StoreQuery, error) {
 // All returns every relayer that the selector selects, in creation order, oldest first. It
 // reads in pages and blocks no writer: the loop body may change and delete relayers, even so
 // that the selector no longer selects them. A relayer that exists and is selected during the
-// whole iteration is returned exactly once, despite concurrent writes. One that is deleted
-// and created again meanwhile may be returned as both.
+// whole iteration is returned exactly once, despite concurrent writes. A relayer that is deleted
+// and created again meanwhile may be returned twice.
 //
 // For each damaged record All yields nil and an error that is a [*CorruptError], and
 // continues behind it. Any other error is the last. If ctx is done, the iteration ends with

@@ -10,15 +10,15 @@ import (
 // errors.
 //
 // The relayers that they return are read-only: code that works with every Reader must not
-// modify them, nor what they refer to. Those of a mirror are shared by all its readers, so that
-// a read by ID allocates nothing; those of the others are copies.
+// modify them, nor what they refer to. A mirror shares its relayers among all readers, so that a
+// read by ID allocates nothing; a Manager and a client return copies.
 //
 // All of a Manager yields nil and a [*CorruptError] for a damaged record, and continues behind
 // it; every other error is the last. A page with a damaged record is an error. All of a client
 // and a full read by a mirror read pages, so they fail too.
 //
 // A Manager and a client list relayers in creation order, a mirror in the order of their IDs.
-// That of generated IDs is the creation order.
+// Generated IDs of one process are in creation order, unless its clock is set back.
 //
 // It is an interface for callers: later versions may add methods.
 type Reader interface {

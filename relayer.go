@@ -148,7 +148,7 @@ type CreateRequest struct {
 
 	// Name, Network, NetworkType and SignerID are required, and in JSON also paused. If Paused is
 	// true, the relayer is created paused. NetworkType is one of [NetworkTypes]. The resolver of
-	// [WithAddressResolver], if any, must have an address for the signer.
+	// [WithAddressResolver], if any, must accept the signer.
 	Name        string      `json:"name"`
 	Network     string      `json:"network"`
 	NetworkType NetworkType `json:"network_type"`
@@ -183,22 +183,21 @@ type ChangeInfo struct {
 	// Reason is the text given with [Reason], in which every URL is masked.
 	Reason string `json:"reason,omitempty"`
 
-	// RequestID is the [Actor.RequestID], cut off at 128 bytes in the same way: by it the sender
-	// of a write whose response was lost finds its own change.
+	// RequestID is the [Actor.RequestID], cut off at 128 bytes in the same way: after a lost
+	// response, the sender finds its own change by this ID.
 	RequestID string `json:"request_id,omitempty"`
 
 	// Changed are the paths of the fields that the change changed, such as
 	// policies.gas_price_cap, labels.team or disabled_reason.type, sorted: the members of an
 	// object are fields of their own, and a list is one field. If the paths have more than 600
-	// bytes, they are those of the members at the top. It is empty for a create and a delete,
-	// and in the history of a view if the change moved the relayer into or out of the view. For a
-	// dry run it has what would change and is not nil; a create and a delete change all fields
-	// that are set.
+	// bytes, only the members at the top are listed. It is empty for a create and a delete, and in
+	// a view if the change may have moved the relayer into or out of the view. For a dry run it has
+	// what would change and is not nil; a create and a delete change all fields that are set.
 	Changed []string `json:"changed,omitzero"`
 
 	// PausedBy is the change that paused the relayer, without Action and Changed. Later changes
-	// do not replace it. The create of a paused relayer counts as a pause. It is nil if the
-	// relayer is not paused, if that change is unknown, and in a history.
+	// do not replace it. The create of a paused relayer counts as a pause. It is nil if the relayer
+	// is not paused, or if that change is unknown. [Manager.History] omits it.
 	PausedBy *ChangeInfo `json:"paused_by,omitempty"`
 }
 

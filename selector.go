@@ -28,10 +28,10 @@ import (
 //
 //	id network network_type signer_id notification_id paused system_disabled
 //
-// and label.KEY for the label KEY. A value must be equal to the field; those of paused and
-// system_disabled are true and false. The term of the key search holds if the ID or the
-// first 900 bytes of the name contain one of its values, in any letter case. A search has at most
-// 8 values of at most 128 characters, and a selector has one search at most.
+// and label.KEY for the label KEY. A value must be equal to the field; the values of paused and
+// system_disabled are true and false. The term of the key search holds if the ID or the first 900
+// bytes of the name contain one of its values, in any letter case. A search has at most 8 values of
+// at most 128 characters, and a selector has one search at most.
 //
 // A Selector with an unknown key or a value that the field cannot have is invalid: it
 // selects nothing, and every operation that gets it returns [Selector.Err].
@@ -177,9 +177,9 @@ func ParseSelector(text string) (Selector, error) {
 	return s, nil
 }
 
-// Where returns a selector that selects what s selects and what has one of the values. A
-// second term of a key leaves the values that both have. A second search is an error, unless
-// it has the same values. Without values it selects nothing.
+// Where returns a selector that selects the relayers that s selects and that have one of the
+// values. A second term of a key leaves the values that both have. A second search is an error,
+// unless it has the same values. Without values it selects nothing.
 func (s Selector) Where(key string, values ...string) Selector {
 	if s.err != nil {
 		return s

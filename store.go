@@ -122,7 +122,8 @@ type Listing struct {
 
 // HistoryQuery selects changes of the past, for [Store.History] and [Manager.History].
 type HistoryQuery struct {
-	// ID selects the changes of one record. If it is empty, those of all are selected.
+	// ID selects the changes of one record. If it is empty, the changes of all records are
+	// selected.
 	ID string
 
 	// Actor and Action select changes with this [ChangeInfo.Actor] or Action, unless they are
@@ -192,9 +193,9 @@ type Store interface {
 	Delete(ctx context.Context, id string, revision uint64, note []byte) error
 
 	// Watch returns the changes of all writers in the order in which they were made, until
-	// ctx is done; it then ends without an error. It returns those from the call on if
-	// after is empty, and otherwise those after that position: of a change, a heartbeat
-	// or a [Listing]. Positions come from clients: after may be any text.
+	// ctx is done; it then ends without an error. If after is empty, it returns the changes from
+	// the call on, and otherwise the changes after that position of a change, a heartbeat or a
+	// [Listing]. Positions come from clients: after may be any text.
 	//
 	// While the store is reachable, the sequence has a change or a [ChangeHeartbeat] at
 	// least every 5 seconds. If it has been unreachable for 15 seconds, the sequence ends
@@ -213,8 +214,8 @@ type Store interface {
 	History(ctx context.Context, query HistoryQuery) ([]RecordChange, error)
 }
 
-// Opener is an optional interface of a [Store] whose private parts can be sealed, such as that of
-// package store/sealed. The [Manager] detects it with a type assertion.
+// Opener is an optional interface of a [Store] that seals private parts, such as a store of package
+// store/sealed. The [Manager] detects it with a type assertion.
 //
 // [Manager.RPCURLs], [Manager.Get] and [Documents.WithFullURLs] open the URLs, as do
 // [Manager.Update] and a patch of the URLs. All other results, including the result of Update,
@@ -266,8 +267,8 @@ type RecordChange struct {
 	// Time is the time up to which the feed is complete: the consumer has every change that
 	// was acknowledged before, on any instance. It has a monotonic clock reading of this
 	// process. It is zero for the first changes after an old position if the store does not know
-	// it yet. In a history it is when the store made or imported the change, or zero if it does not
-	// retain that: a [HistoryQuery] with Since then reads all older changes.
+	// it yet. In a history it is the time of the change or of its import, or zero if the store does
+	// not retain it: a [HistoryQuery] with Since then reads all older changes.
 	Time time.Time
 }
 

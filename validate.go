@@ -562,10 +562,9 @@ func policyProblem(policy Policy, networkType NetworkType) string {
 
 // Validate returns nil, or a [*ValidationError] with every problem for which a [Manager] with
 // these options would reject the request. An invalid option or a fault of the address resolver
-// is returned as another error. Limits of pages and hooks other than that of
-// [WithAddressResolver] have no effect. It does not detect what depends on the stored
-// relayers: a taken ID, an exclusive signer, and masked RPC URLs, which a program may replace
-// by the stored ones.
+// is returned as another error. Limits of pages have no effect, and neither have hooks except
+// [WithAddressResolver]. It does not detect what depends on the stored relayers: a taken ID, an
+// exclusive signer, and masked RPC URLs, which a program may replace by the stored ones.
 func (r CreateRequest) Validate(ctx context.Context, options ...Option) error {
 	s, err := newSettings(options)
 	if err != nil {

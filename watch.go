@@ -27,8 +27,8 @@ type Change struct {
 	// JSON if Relayer would be nil, or would have only ID and Revision.
 	Document Document
 
-	// Info says who made the change, when and why. Of a relayer that a watch ceases to select
-	// it has only the revision.
+	// Info says who made the change, when and why. If the watch ceases to select the relayer, it
+	// has only the revision.
 	Info ChangeInfo
 
 	// Position is the point of the feed behind the change, for [WatchQuery.After]. It is
@@ -63,11 +63,11 @@ type WatchQuery struct {
 // match it as deleted. So a consumer has exactly the selection.
 //
 // Any error ends the sequence, the error of ctx too. Writers never wait for a consumer. A consumer
-// gets [ErrGap] if it falls too far behind, or resumes after a position that the store no longer has
-// or of another selector. The limit is 1,024 changes or 16 MiB, or what the store retains. The
-// consumer then reads all relayers again. If the store has been unreachable for 15 seconds, the
-// sequence ends with [ErrUnavailable]. The sequence can be ranged over once; a second range gets an
-// error.
+// gets [ErrGap] if it falls too far behind, or resumes after a position that the store no longer
+// has, or that is of another selector. The limit is 1,024 changes or 16 MiB, or what the store
+// retains. The consumer then reads all relayers again. If the store has been unreachable for 15
+// seconds, the sequence ends with [ErrUnavailable]. The sequence can be ranged over once; a second
+// range gets an error.
 //
 // To follow all relayers without a gap, read them by cursors, keep the [Page.Position] of the first
 // page, and begin the watch after it: it has exactly the changes since, in order. Package

@@ -107,31 +107,31 @@ type BulkResult struct {
 	RequestID string
 
 	// Changed is the number of changed relayers, including those of an earlier call with this
-	// request ID: a repetition after a lost response counts what the first attempt changed, if it
-	// is still selected and nobody has changed it back.
+	// request ID: a repetition after a lost response counts the selected relayers that are still
+	// paused by the request, or whose last change is its resume.
 	Changed int
 
 	// Unchanged is how many selected relayers stayed as they were: those that were in that
 	// state before, and with [PausedBy] those that the request has not paused.
 	Unchanged int
 
-	// Failed has the error of each relayer that could not be changed, by its ID. The ID is empty
-	// for a damaged relayer whose ID is unknown, or which may be outside of the view. The errors
-	// of a client have the message of the server.
+	// Failed has the error of each relayer that could not be changed, by its ID. The empty ID has
+	// one error for all damaged relayers whose ID is unknown, or which may be outside of the view.
+	// The errors of a client have the message of the server.
 	Failed map[string]error
 }
 
 // PauseAll pauses every relayer that the selector selects. [Manager.ResumeAll] with [PausedBy]
-// undoes exactly that. Each is a change of its own, like [Manager.Pause], with the same [Reason] and
-// request ID: that of the [Actor], or a generated one. A relayer that is created, deleted, or moved
-// into or out of the selection meanwhile may be paused or not. Other writes go on meanwhile;
-// PauseAll ends when it has read the last relayer.
+// undoes exactly that. Each pause is a change of its own, like [Manager.Pause], with the same
+// [Reason] and request ID: that of the [Actor], or a generated one. A relayer that is created,
+// deleted, or moved into or out of the selection meanwhile may be paused or not. Other writes go on
+// meanwhile; PauseAll ends when it has read the last relayer.
 //
 // The zero Selector is a [*ValidationError] unless [AllRelayers] is given. [IfRevision] is always
 // an error. A relayer that cannot be changed is in [BulkResult.Failed], and the others are
-// changed. If the store fails, ctx ends, or more than 10,000 relayers fail, PauseAll ends with an
-// error and with the result until then; it matches [ErrOutcomeUnknown] if relayers have been
-// changed. A repetition completes it.
+// changed. If the store fails, ctx ends, or more than 10,000 relayers fail, PauseAll returns the
+// result until then, and an error that matches [ErrOutcomeUnknown] if relayers have been changed. A
+// repetition completes it.
 //
 // Observers get a list for each page that is read, and a pause for each relayer that is to be
 // changed.

@@ -33,7 +33,7 @@ var proven = []struct {
 	{"docs/relayerd.md", "Let a balancer check the health at least three times within `--drain-delay`.", "cmd/relayerd", []string{"TestRestart_TwoServers"}},
 	{"docs/relayerd.md", "It asks at most once a second.", "cmd/relayerd", []string{"TestReadiness_Interval"}},
 	{"docs/relayerd.md", "The server refuses to start with both: unset `API_KEY`.", "cmd/relayerd", []string{"TestMistakes", "unset API_KEY"}},
-	{"docs/relayerd.md", "writes that were refused before they reached the registry: 413, 415, 503 of a limit, and 400 of a query or a reason.",
+	{"docs/relayerd.md", "writes that were refused before they reached the registry: 413, 415, 503 of a limit, and 400 of a query, a reason or an incomplete body.",
 		"cmd/relayerd", []string{"TestAudit"}},
 	{"docs/relayerd.md", "Without it, `/metrics` is on the public port, for tokens without a selector that may do more than `backup`", "cmd/relayerd", []string{"TestMetrics_Access"}},
 	{"docs/relayerd.md", "With `--metrics-addr`, `/metrics` is on that address only, without a token", "cmd/relayerd", []string{"TestMetrics_Access"}},
