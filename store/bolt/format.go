@@ -189,6 +189,13 @@ func checksum(number, value []byte) uint32 {
 	return crc32.Update(crc32.Update(content, castagnoli, number), castagnoli, value[numberAt:sizesAt])
 }
 
+// setChecksum sets the checksum of the value of an entry, and returns it.
+func setChecksum(number uint64, value []byte) uint32 {
+	sum := checksum(numberKey(number), value)
+	binary.BigEndian.PutUint32(value[checksumAt:], sum)
+	return sum
+}
+
 const termSeparator = "\x00"
 
 func numberKey(number uint64) []byte { return binary.BigEndian.AppendUint64(nil, number) }
@@ -237,8 +244,7 @@ func newChange(c relayer.RecordChange, now time.Time) entry {
 		last = append(append(last, c.OldText...), strings.Join(c.OldTerms, termSeparator)...)
 	}
 	e.value = entryValue(*rec, last, rec.Sequence, 0)
-	e.checksum = checksum(numberKey(rec.Revision), e.value)
-	binary.BigEndian.PutUint32(e.value[checksumAt:], e.checksum)
+	e.checksum = setChecksum(rec.Revision, e.value)
 	return e
 }
 

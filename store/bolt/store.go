@@ -11,6 +11,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/bolt/internal/pages"
 	"github.com/go-relayer/relayer/store/internal/table"
 	"github.com/go-relayer/relayer/store/storeutil"
 	"github.com/go-relayer/relayer/store/transfer"
@@ -51,12 +52,13 @@ type Store struct {
 	// It guards the fields below, except the table.
 	writeLock chan struct{}
 	content
-	file          *os.File  // stays open and locked across recoveries
-	engine        *engine   // nil if a recovery could not open the file
-	inDoubt       *commit   // failed after its header was written
-	needsRecovery bool      // a commit failed: recover before the next write
-	damage        error     // found in the file: no writes until a check finds none
-	probed        time.Time // when the disk last had room; zero after a failed commit
+	file          *os.File   // stays open and locked across recoveries
+	pages         pages.File // for the verification before a write
+	engine        *engine    // nil if a recovery could not open the file
+	inDoubt       *commit    // failed after its header was written
+	needsRecovery bool       // a commit failed: recover before the next write
+	damage        error      // found in the file: no writes until a check finds none
+	probed        time.Time  // when the disk last had room; zero after a failed commit
 	commit        func(*bbolt.Tx) error
 
 	closeOnce sync.Once

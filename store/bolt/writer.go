@@ -67,6 +67,7 @@ func outcome(result, failure error) error {
 // commit is a transaction of the engine and what it changes.
 type commit struct {
 	batch   *table.Batch
+	values  [][]byte // of the new records, by their changes
 	history historyChange
 	state   state // afterwards
 	txid    uint64
@@ -75,12 +76,13 @@ type commit struct {
 // commitBatch makes the changes durable, and only then applies them to the table and
 // publishes them. Nothing after the sync can fail. The caller holds the write lock.
 func (s *Store) commitBatch(b *table.Batch) error {
-	for _, c := range b.Changes {
+	next := &commit{batch: b, values: make([][]byte, len(b.Changes)), history: s.historyAfter(b, time.Now()), txid: s.header.TxID + 1}
+	for i, c := range b.Changes {
 		if c.New != nil {
-			c.New.Checksum = checksum(numberKey(c.New.Sequence), recordValue(c.New))
+			next.values[i] = recordValue(c.New)
+			c.New.Checksum = setChecksum(c.New.Sequence, next.values[i])
 		}
 	}
-	next := &commit{batch: b, history: s.historyAfter(b, time.Now()), txid: s.header.TxID + 1}
 	if err := s.verifyFile(next); err != nil {
 		return err
 	}
@@ -130,11 +132,11 @@ const appendFill = 0.9
 func (next *commit) put(tx *bbolt.Tx) error {
 	records := tx.Bucket([]byte(recordsBucket))
 	records.FillPercent = appendFill
-	for _, c := range next.batch.Changes {
+	for i, c := range next.batch.Changes {
 		var err error
 		switch {
 		case c.New != nil:
-			err = records.Put(recordKey(c.New), recordValue(c.New))
+			err = records.Put(recordKey(c.New), next.values[i])
 		default:
 			err = deleteEntry(records, c.Old.Sequence, c.Old.ID, c.Old.IsDamaged)
 		}
@@ -200,7 +202,8 @@ func (s *Store) verifyFile(next *commit) error {
 			return errTruncated
 		}
 		s.header = header
-		file := pages.NewFile(s.engine.mapped(header.Size()), header)
+		file := &s.pages
+		file.Reset(s.engine.mapped(header.Size()), header)
 		err = file.VerifyFreelist()
 		if err != nil || next == nil {
 			return err

@@ -249,7 +249,8 @@ func (t *Table) apply(c Change) {
 
 // History returns what the batch adds to a history. Imported records have the revisions that they
 // had elsewhere, and are in none.
-func (b *Batch) History() (added []relayer.RecordChange) {
+func (b *Batch) History() []relayer.RecordChange {
+	added := make([]relayer.RecordChange, 0, len(b.Changes)+len(b.Past))
 	for i, change := range b.RecordChanges() {
 		if !b.Changes[i].IsImport {
 			added = append(added, change)
@@ -260,6 +261,7 @@ func (b *Batch) History() (added []relayer.RecordChange) {
 
 // RecordChanges returns Changes as the consumers of a feed get them, without their positions.
 func (b *Batch) RecordChanges() []relayer.RecordChange {
+	b.published = slices.Grow(b.published, len(b.Changes)-len(b.published))
 	for _, c := range b.Changes[len(b.published):] {
 		b.published = append(b.published, c.recordChange())
 	}

@@ -121,6 +121,15 @@ func NewFile(from io.ReaderAt, h Header) *File {
 	return &File{from: from, header: h}
 }
 
+// Reset makes it read the state that a header describes. It forgets what it has read, and keeps
+// its buffers: a commit reads few pages, so that new ones would cost more than the reading.
+func (f *File) Reset(from io.ReaderAt, h Header) {
+	f.from, f.header, f.used = from, h, nil
+	for i := range f.levels {
+		f.levels[i].id = 0
+	}
+}
+
 // page reads a page with its overflow pages into room, which it extends if necessary.
 func (f *File) page(id uint64, room []byte) (p page, err error) {
 	err = ErrDamaged
