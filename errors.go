@@ -120,10 +120,10 @@ type FieldError struct {
 	Code string `json:"-"`
 }
 
-// ValidationError lists the problems of an input, one for each field that has any: first
-// those of its syntax, then those of its values, in no particular order. If there are more
-// than 1,000, it has the first 1,000 and an element that says so. The error of a [Selector] has
-// only the first problem. It matches [ErrInvalid].
+// ValidationError lists the problems of an input, one for each invalid field: first the problems of
+// syntax, then the problems of values, each in no particular order. If there are more than 1,000,
+// it has the first 1,000 and an element that says so. The error of a [Selector] has only the first
+// problem. It matches [ErrInvalid].
 type ValidationError struct {
 	Fields []FieldError
 }

@@ -85,9 +85,9 @@ type Operation struct {
 }
 
 // Observer is called at the start of every operation, on the goroutine that runs it. The operation
-// uses the context that it returns, so traces of the store are children of the trace of the
-// operation. The function that it returns, unless it is nil, is called with the error of the
-// operation, before the call returns. Operation then has the result, and must not be kept.
+// uses the returned context, so traces of the store are children of the trace of the operation. The
+// returned function, unless it is nil, is called with the error of the operation, before the call
+// returns. Operation then has the result, and must not be kept.
 //
 // An Observer delays the caller for as long as it runs, and must be safe for concurrent use. A
 // panic in it reaches the caller: a write that was made before is durable.

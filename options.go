@@ -140,14 +140,14 @@ func WithObserver(observe Observer) Option {
 // for a create, and changed is nil for a delete. RPC URLs are masked as in a list. The hook may
 // read from the Manager: its reads are separate operations.
 //
-// A [Manager.Update], and a patch with other members, that pauses or disables too is an update:
-// to permit every pause, permit an update if changed.Paused && !old.Paused. If admit returns an
-// error, nothing is stored. The sender of an HTTP request sees the error only if it is a
+// A [Manager.Update], or a patch with other members, is an update even if it pauses or disables
+// too: to permit every pause, permit an update if changed.Paused && !old.Paused. If admit returns
+// an error, nothing is stored. The sender of an HTTP request sees the error only if it is a
 // [*ValidationError] or the result of [Refuse]. Any other error is a fault of the server: it
-// matches the errors that it wraps, except those of this package. Admit is not called if the
-// write changes nothing. It is called again if another writer changes the relayer before it is
-// stored. It must be safe for concurrent use. If the option is given more than once, every
-// function must admit the write.
+// matches the errors that it wraps, except those of this package. Admit is not called if the write
+// changes nothing. It is called again if another writer changes the relayer before it is stored. It
+// must be safe for concurrent use. If the option is given more than once, every function must admit
+// the write.
 func WithAdmission(admit func(ctx context.Context, operation Operation, old, changed *Relayer) error) Option {
 	return Option{func(s *settings) { s.admissions = append(s.admissions, admit) }, errorIf(admit == nil, "admission is nil")}
 }

@@ -148,8 +148,8 @@ type SolanaPolicy struct {
 	AllowedTokens []SolanaAllowedToken `json:"allowed_tokens,omitzero" validate:"dive" network:"dive"`
 
 	// DisallowedAccounts are accounts that no transaction may name, even if they are in
-	// AllowedAccounts. With [WithNetworkRules] each is base58 of 32 bytes, and at most one of both
-	// lists has entries.
+	// AllowedAccounts. With [WithNetworkRules] each is base58 of 32 bytes, and at most one of the
+	// two has entries.
 	DisallowedAccounts []string `json:"disallowed_accounts,omitzero" validate:"dive,text" network:"excludes=allowed_accounts,dive,solana_address"`
 
 	// FeeMarginPercentage is what the engine adds to an estimated fee, in percent of it. With

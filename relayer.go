@@ -223,8 +223,8 @@ const (
 	ActionReveal Action = "reveal"
 )
 
-// IsWrite reports whether the action changes relayers. It is true for an unknown action, and
-// false for [ActionReveal], which not every reader should have.
+// IsWrite reports whether the action changes relayers. It is true for an unknown action, and false
+// for [ActionReveal]: grant that one separately.
 func (a Action) IsWrite() bool {
 	return a != ActionGet && a != ActionList && a != ActionWatch && a != ActionReveal
 }

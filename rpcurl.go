@@ -16,9 +16,8 @@ import (
 // masked if it is printed by package fmt, logged by log/slog, or encoded as JSON or text
 // (see [RPCURL.String]). [RPCURL.Unmasked] is the full URL.
 //
-// The following bypass the mask: the verbs %p and %w, package fmt on an unexported field
-// of another struct or below a pointer in one, encoding/gob, arguments of database/sql, and
-// map keys in JSON.
+// The following bypass the mask: the verbs %p and %w, package fmt on an unexported field, or below
+// a pointer in a struct, encoding/gob, arguments of database/sql, and map keys in JSON.
 type RPCURL string
 
 // String returns the masked form: scheme, host and port are kept, user information is

@@ -283,9 +283,8 @@ func (s Selector) MarshalText() ([]byte, error) {
 
 // UnmarshalText parses the notation of [ParseSelector]. The empty text is an error, although
 // it is the notation of the zero Selector: a scope that is empty by mistake must not select
-// all relayers. Leave the selector out instead, for example with omitzero in JSON. A decoder
-// of JSON does not call it for null, which leaves the selector as it is: check
-// [Selector.IsZero] if one is required.
+// all relayers. Leave the selector out instead, for example with omitzero in JSON. A JSON null
+// leaves the selector as it is, without a call: check [Selector.IsZero] if a selector is required.
 func (s *Selector) UnmarshalText(text []byte) error {
 	if len(text) == 0 {
 		return invalid("", "the selector must not be empty: leave it out to select all relayers")

@@ -186,10 +186,10 @@ type Store interface {
 	Update(ctx context.Context, rec Record) (Record, error)
 
 	// Delete removes the record and frees its claim if the current revision is revision.
-	// The delete takes the next revision, which is that of its change, with the note.
-	// It returns [ErrNotFound] if there is no such record, and [ErrConflict] if the
-	// current revision is another. A store may remove a record for which Get returns
-	// [ErrCorrupt] under any revision. Its error may match [ErrOutcomeUnknown].
+	// The change of the delete has the next revision, and the note. It returns [ErrNotFound] if
+	// there is no such record, and [ErrConflict] if the current revision is another. A store may
+	// remove a record for which Get returns [ErrCorrupt] under any revision. Its error may match
+	// [ErrOutcomeUnknown].
 	Delete(ctx context.Context, id string, revision uint64, note []byte) error
 
 	// Watch returns the changes of all writers in the order in which they were made, until
@@ -273,7 +273,7 @@ type RecordChange struct {
 }
 
 // Format prints the change with [Record.Private] masked, as [Record.Format] does.
-// Without it fmt calls no method below a pointer if the verb is wrong for pointers.
+// Without it, fmt prints Private in full below a pointer if the verb is wrong for pointers.
 func (c RecordChange) Format(state fmt.State, verb rune) {
 	type plain RecordChange // without this method
 	fmt.Fprintf(state, fmt.FormatString(state, verb), plain(c))

@@ -17,8 +17,8 @@ type Change struct {
 
 	// Relayer is the relayer after the change. If it was deleted, it is its last state, with
 	// the revision of the delete. It is a copy for the consumer. A relayer that the query of
-	// the watch ceases to select is reported as deleted, with only ID and Revision. Its RPC URLs can
-	// be masked ([RPCURL.IsMasked]) if a later change follows, and if it was deleted: a store need
+	// the watch ceases to select is reported as deleted, with only ID and Revision. The RPC URLs
+	// can be masked ([RPCURL.IsMasked]) after a delete, and if a later change follows: a store need
 	// not retain the URLs of earlier revisions. It is nil in a heartbeat. For a history see
 	// [Manager.History].
 	Relayer *Relayer
