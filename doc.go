@@ -26,9 +26,9 @@
 // conditional, and [DryRun] only checks it.
 //
 // [Manager.PauseAll] pauses a selection in an emergency. [Manager.ResumeAll] with [PausedBy]
-// resumes exactly what it paused. [Manager.Watch] returns the changes as they are made,
-// including the changes of other writers to the same store, and [Manager.History] returns
-// earlier changes.
+// resumes exactly what that has paused. [Manager.Watch] returns the changes as they are made,
+// including the changes of other writers to the same store, and [Manager.History] returns earlier
+// changes.
 //
 // A [Selector] selects relayers by their fields and [Relayer.Labels]. [Manager.Within] returns a
 // view of a selection, so a host can give each team its own relayers. [WithAdmission] lets the
@@ -53,9 +53,9 @@
 //
 // Instances of a host can be upgraded one after the other: a change keeps the members of a
 // stored relayer that a newer version added. If a change removes or replaces a whole object, the
-// members of the object go too. A list is replaced whole. A relayer whose policy has a value of a
-// newer version, such as another kind of token, can only be paused, disabled, enabled, resumed and
-// deleted.
+// members of the object go too. A list is replaced whole. If a policy has a value of a newer
+// version, such as another kind of token, only a pause, resume, disable, enable, delete or the
+// replacement of the value succeeds.
 //
 // Every field of a policy is optional. Nil means not set, which is different from zero,
 // false and an empty list. In a literal, new takes the value:
@@ -69,9 +69,8 @@
 //
 // Invalid input is rejected with a [*ValidationError]. It lists a problem of every invalid
 // field at once, each with the JSON path of the field and a message for the sender. JSON is
-// decoded strictly: unknown, misspelled and duplicate names are problems, null means omitted,
-// and an integer may be written in any notation of at most 400 characters without a fraction,
-// such as 1e21.
+// decoded strictly: unknown, misspelled and duplicate names are problems, null means not set, and
+// an integer may be written in any notation of at most 400 characters, such as 1e21.
 //
 // By default only the shape of a policy is checked. [WithNetworkRules] also checks that
 // addresses, assets, percentages and schedules are possible on their network. With
@@ -91,7 +90,6 @@
 //
 // Errors name the operation and the ID, and are matched with [errors.Is]. [ErrInvalid] is
 // always a [*ValidationError], for [errors.As]. [ErrUnavailable] and [ErrOutcomeUnknown] are
-// failures of the store. A write may have taken effect with [ErrOutcomeUnknown] and, if it pauses,
-// resumes, disables or enables a damaged relayer, with [ErrCorrupt]. With any other error it has
-// not.
+// failures of the store. A write that returns [ErrOutcomeUnknown] may have taken effect, and so may
+// a pause, resume, disable or enable that returns [ErrCorrupt]. With any other error it has not.
 package relayer

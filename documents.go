@@ -20,7 +20,7 @@ type Documents struct {
 // Documents returns the view of the Manager on JSON.
 func (m *Manager) Documents() Documents { return Documents{manager: m} }
 
-// WithFullURLs returns a view with full RPC URLs, except in a history. Its gets and lists are
+// WithFullURLs returns a view whose gets, lists and watches have full RPC URLs. Gets and lists are
 // observed as [ActionReveal].
 func (d Documents) WithFullURLs() Documents {
 	d.hasFullURLs = true
@@ -36,7 +36,7 @@ func (d Documents) readAction(action Action) Action {
 }
 
 // Document is a relayer in JSON. Its bytes are shared with the store and must not be
-// modified. The JSON in a history is nil if the relayer of the [Change] is.
+// modified. In a history, JSON is nil if [Manager.History] has no relayer.
 type Document struct {
 	ID       string
 	Revision uint64

@@ -89,8 +89,7 @@ type CorruptError struct {
 	// ID is the ID of the record. It is empty if the store cannot read it.
 	ID string
 
-	// Sequence is the [Record.Sequence]: a list that begins after it continues behind the
-	// record.
+	// Sequence is the [Record.Sequence]: begin a list after it to skip the damaged record.
 	Sequence uint64
 
 	// Err describes the damage and what to do.

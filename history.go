@@ -14,7 +14,7 @@ const defaultHistoryLimit = 20
 
 // History returns changes of the past, newest first, as far as the store retains them. A deleted
 // relayer keeps its history. Next is the [HistoryQuery.Before] of the next page, or 0 if no
-// changes follow. Limit is lowered to the maximum of pages (see [WithMaxPerPage]). A page ends
+// changes follow. Limit is lowered to the maximum of a page (see [WithMaxPerPage]). A page ends
 // before a change that cannot be decoded; the page that begins with it is a [*CorruptError]. It
 // returns [ErrNotFound] if the ID has no history and the query has neither Before nor a filter, an
 // error that matches [errors.ErrUnsupported] if the store retains no history, and a

@@ -66,10 +66,10 @@ func WithAddressResolver(resolve func(ctx context.Context, req CreateRequest) (a
 	return Option{func(s *settings) { s.resolveAddress = resolve }, errorIf(resolve == nil, "address resolver is nil")}
 }
 
-// WithNetworkRules checks that addresses, accounts, assets, percentages and schedules are
-// possible on their network, and the address that a resolver returns. The
-// network and the signer of a new relayer must not begin or end with a space. It is off by
-// default, because OpenZeppelin Relayer does not require it.
+// WithNetworkRules checks that addresses (a resolver's too), accounts, assets, percentages and
+// schedules are possible on their network. The network and the signer of a new relayer must not
+// begin or end with a space. It is off by default, because OpenZeppelin Relayer does not require
+// it.
 func WithNetworkRules() Option {
 	return Option{set: func(s *settings) { s.networkRules = true }}
 }
@@ -110,9 +110,9 @@ func WithExclusiveSigners() Option {
 	return Option{set: func(s *settings) { s.exclusiveSigners = true }}
 }
 
-// WithRPCPolicy rejects custom RPC URLs that the policy does not permit, in creates and in
-// the changes that are checked ([Manager.Update], [Documents.Patch]). The problem
-// names the field, such as custom_rpc_urls[0].url, and does not quote the URL.
+// WithRPCPolicy rejects custom RPC URLs that the policy does not permit, in creates and in the
+// changes that are checked ([Manager.Update], [Manager.Patch]). The problem names the field, such
+// as custom_rpc_urls[0].url, and does not quote the URL.
 //
 // Stored relayers are not checked. Because a changed relayer is checked as a whole, a
 // relayer with a URL that is no longer permitted can be changed only together with that
@@ -133,12 +133,12 @@ func WithObserver(observe Observer) Option {
 	return Option{func(s *settings) { s.observers = append(s.observers, observe) }, errorIf(observe == nil, "observer is nil")}
 }
 
-// WithAdmission calls admit before every write except those with [ActionPause] or
-// [ActionDisable], the switches for emergencies, so that the host can refuse it: a delete while
-// transactions are pending, for example. The operation has the action, the actor, and whether it
-// is a dry run. Old and changed are copies of the relayer before and after the write. Old is nil
-// for a create, and changed is nil for a delete. RPC URLs are masked as in a list. The hook may
-// read from the Manager: its reads are separate operations.
+// WithAdmission calls admit before every write, so that the host can refuse it, such as a delete
+// while transactions are pending. It does not call it for [ActionPause] and [ActionDisable], the
+// switches for emergencies. The operation has the action, the actor, and whether it is a dry run.
+// Old and changed are copies of the relayer before and after the write. Old is nil for a create,
+// and changed is nil for a delete. Their RPC URLs are those of a list. The hook may read from the
+// Manager: its reads are separate operations.
 //
 // A [Manager.Update], or a patch with other members, is an update even if it pauses or disables
 // too: to permit every pause, permit an update if changed.Paused && !old.Paused. If admit returns

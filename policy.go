@@ -363,8 +363,8 @@ type StellarTokenKind struct {
 	// Contract is set for a token of a Soroban contract.
 	Contract *StellarContractToken `json:"contract,omitempty" validate:"excluded_with=Classic"`
 
-	// Unknown is the JSON of a kind that this version of the package does not have. A newer
-	// version, or another server, created the relayer. It cannot be created.
+	// Unknown is the JSON of a kind that this version of the package does not have. It is read from
+	// a newer version, or from another server, and cannot be written.
 	Unknown json.RawMessage `json:"-" validate:"isdefault"`
 }
 

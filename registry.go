@@ -13,9 +13,9 @@ import (
 // modify them, nor what they refer to. A mirror shares its relayers among all readers, so that a
 // read by ID allocates nothing; a Manager and a client return copies.
 //
-// All of a Manager yields nil and a [*CorruptError] for a damaged record, and continues behind
-// it; every other error is the last. A page with a damaged record is an error. All of a client
-// and a full read by a mirror read pages, so they fail too.
+// [Manager.All] yields nil and a [*CorruptError] for a damaged record, and continues behind it;
+// every other error is the last. A page with a damaged record is an error. The method All of a
+// client and a full read by a mirror use pages, so they fail too.
 //
 // A Manager and a client list relayers in creation order, a mirror in the order of their IDs.
 // Generated IDs of one process are in creation order, unless its clock is set back.

@@ -13,9 +13,9 @@ import (
 // Relayer is one configured transaction-relaying entity, bound to one signer and one
 // network.
 //
-// It is a copy of what is stored: a change of it has no effect on the store. It
-// contains the full RPC URLs, for host code, unless they are sealed (see [Opener]). They
-// are masked if it is encoded as JSON, printed or logged (see [RPCURL]).
+// It is a copy of what is stored: a change of it has no effect on the store. It contains the full
+// RPC URLs, for host code; if the store seals URLs, see [Opener]. They are masked if it is encoded
+// as JSON, printed or logged (see [RPCURL]).
 type Relayer struct {
 	// ID identifies the relayer: 1 to 64 of A–Z a–z 0–9 _ and -.
 	ID string `json:"id" wire:"initial,optional,nonempty" validate:"omitempty,relayer_id"`
@@ -64,8 +64,8 @@ type Relayer struct {
 	//
 	// It is an [*EVMPolicy], a [*SolanaPolicy], a [*StellarPolicy], or an [*UnknownPolicy] for
 	// a network type of a newer version. It is never nil in a relayer read from a [Manager]. A
-	// write with nil, or a nil pointer of the right type, stores a policy without a field: one
-	// that restricts nothing.
+	// write with nil, or a nil pointer of the right type, stores an empty policy, on [Solana] with
+	// [FeePaidByUser].
 	Policy Policy `json:"policies" wire:"optional"`
 
 	// Labels are texts of the host's choice, by which relayers are found and grouped: at
@@ -192,7 +192,7 @@ type ChangeInfo struct {
 	// object are fields of their own, and a list is one field. If the paths have more than 600
 	// bytes, only the members at the top are listed. It is empty for a create and a delete, and in
 	// a view if the change may have moved the relayer into or out of the view. For a dry run it has
-	// what would change and is not nil; a create and a delete change all fields that are set.
+	// what would change, for a create and a delete all fields that are set, and is not nil.
 	Changed []string `json:"changed,omitzero"`
 
 	// PausedBy is the change that paused the relayer, without Action and Changed. Later changes

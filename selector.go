@@ -29,7 +29,7 @@ import (
 //	id network network_type signer_id notification_id paused system_disabled
 //
 // and label.KEY for the label KEY. A value must be equal to the field; the values of paused and
-// system_disabled are true and false. The term of the key search holds if the ID or the first 900
+// system_disabled are true and false. A term of the key "search" holds if the ID or the first 900
 // bytes of the name contain one of its values, in any letter case. A search has at most 8 values of
 // at most 128 characters, and a selector has one search at most.
 //

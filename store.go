@@ -84,8 +84,8 @@ func (r Record) MarshalJSON() ([]byte, error) {
 // StoreQuery selects records, and the page of them to return. A record is selected if Terms,
 // Contains and IDs all select it. A store does not modify the query.
 type StoreQuery struct {
-	// Terms selects records that have, for every element, at least one of its terms. An element
-	// without terms selects nothing. Empty Terms select all records.
+	// Terms selects a record if every element contains a term of the record. An element without
+	// terms selects nothing. Empty Terms select all records.
 	Terms [][]string
 
 	// Contains selects records whose Text contains at least one of these texts, byte by
@@ -98,7 +98,7 @@ type StoreQuery struct {
 	// After restricts the page, and not the total, to records with a larger Sequence.
 	After uint64
 
-	// Offset is the number of selected records to skip after After, and Limit the maximum
+	// Offset is the number of selected records to skip beyond After, and Limit is the maximum
 	// number of records to return. Neither is negative.
 	Offset, Limit int
 
@@ -208,9 +208,9 @@ type Store interface {
 	Watch(ctx context.Context, after string) iter.Seq2[RecordChange, error]
 
 	// History returns changes that were made, newest first, without the private parts of
-	// their records. How many changes a store retains is its own choice. An import is not a
-	// change. For an ID without changes it returns no changes and no error. If the store retains
-	// no history, the error matches [errors.ErrUnsupported].
+	// their records. How many changes a store retains is its own choice. An import of records is
+	// not a change. For an ID without changes it returns no changes and no error. If the store
+	// retains no history, the error matches [errors.ErrUnsupported].
 	History(ctx context.Context, query HistoryQuery) ([]RecordChange, error)
 }
 
@@ -267,8 +267,8 @@ type RecordChange struct {
 	// Time is the time up to which the feed is complete: the consumer has every change that
 	// was acknowledged before, on any instance. It has a monotonic clock reading of this
 	// process. It is zero for the first changes after an old position if the store does not know
-	// it yet. In a history it is the time of the change or of its import, or zero if the store does
-	// not retain it: a [HistoryQuery] with Since then reads all older changes.
+	// it yet. In a history it is the time of the change, or of the import of the history, or zero
+	// if the store does not retain it: a [HistoryQuery] with Since then reads all older changes.
 	Time time.Time
 }
 

@@ -15,11 +15,11 @@ type Change struct {
 	// ID is the ID of the relayer.
 	ID string
 
-	// Relayer is the relayer after the change. If it was deleted, it is its last state, with
-	// the revision of the delete. It is a copy for the consumer. A relayer that the query of
-	// the watch ceases to select is reported as deleted, with only ID and Revision. The RPC URLs
-	// can be masked ([RPCURL.IsMasked]) after a delete, and if a later change follows: a store need
-	// not retain the URLs of earlier revisions. It is nil in a heartbeat. For a history see
+	// Relayer is a copy of the relayer after the change: of its last state, with the revision of
+	// the delete, if it was deleted. A relayer that the query of the watch ceases to select is
+	// reported as deleted, with only ID and Revision. The RPC URLs can be masked
+	// ([RPCURL.IsMasked]) after a delete, and if a later change follows: a store need not retain
+	// the URLs of earlier revisions. Relayer is nil in a heartbeat. For a history see
 	// [Manager.History].
 	Relayer *Relayer
 
