@@ -50,7 +50,7 @@ type LogEntry struct {
 }
 
 // UnmarshalJSON decodes an envelope of this API or of OpenZeppelin Relayer. It ignores most members
-// of another type. It returns an error unless data is an object with a boolean success.
+// of a wrong type. It returns an error unless data is an object with a boolean success.
 func (e *Envelope) UnmarshalJSON(data []byte) error {
 	type plain Envelope // without this method
 	decoded := struct {

@@ -137,8 +137,8 @@ func WithObserver(observe Observer) Option {
 // while transactions are pending. It does not call it for [ActionPause] and [ActionDisable], the
 // switches for emergencies. The operation has the action, the actor, and whether it is a dry run.
 // Old and changed are copies of the relayer before and after the write. Old is nil for a create,
-// and changed is nil for a delete. Their RPC URLs are those of a list. The hook may read from the
-// Manager: its reads are separate operations.
+// and changed is nil for a delete. RPC URLs are as [Manager.List] returns them. The hook may read
+// from the Manager: its reads are separate operations.
 //
 // A [Manager.Update], or a patch with other members, is an update even if it pauses or disables
 // too: to permit every pause, permit an update if changed.Paused && !old.Paused. If admit returns
@@ -160,9 +160,9 @@ type WriteOption struct {
 }
 
 // IfRevision permits a change only if the current revision of the relayer is one of these
-// (optimistic concurrency); otherwise it returns [ErrConflict]. Several such options leave
-// the revisions that all have. Without this option, a change that loses a race against
-// another writer is retried on the new revision.
+// (optimistic concurrency); otherwise it returns [ErrConflict]. With several such options, each
+// must permit it. Without this option, a change that loses a race against another writer is retried
+// on the new revision.
 //
 // IfRevision() without arguments never permits the change. Revision 0, which no stored
 // relayer has, is [ErrNoRevision]. A create, which has no current revision, ignores all

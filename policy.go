@@ -325,9 +325,9 @@ func (p StellarPolicy) Format(state fmt.State, _ rune) { strictjson.Print(state,
 
 // StellarAllowedToken is one asset of [StellarPolicy.AllowedTokens].
 type StellarAllowedToken struct {
-	// Asset is "native" or "XLM", which are the same, "CODE:ISSUER", or a contract ID. Compared
-	// exactly: an asset and its contract differ. Required. With [WithNetworkRules] it is one of
-	// these forms, with valid checksums.
+	// Asset is "native" (or "XLM", the same), "CODE:ISSUER" or a contract ID. Compared exactly: an
+	// asset and its contract differ. Required. With [WithNetworkRules] it is one of these forms,
+	// with valid checksums.
 	Asset string `json:"asset" validate:"required,text" network:"stellar_asset"`
 
 	// Metadata describes the asset. It limits nothing.

@@ -268,7 +268,8 @@ type RecordChange struct {
 	// was acknowledged before, on any instance. It has a monotonic clock reading of this
 	// process. It is zero for the first changes after an old position if the store does not know
 	// it yet. In a history it is the time of the change, or of the import of the history, or zero
-	// if the store does not retain it: a [HistoryQuery] with Since then reads all older changes.
+	// if the store does not retain it: a query with [HistoryQuery.Since] reads all older changes in
+	// that case.
 	Time time.Time
 }
 

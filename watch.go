@@ -15,8 +15,8 @@ type Change struct {
 	// ID is the ID of the relayer.
 	ID string
 
-	// Relayer is a copy of the relayer after the change: of its last state, with the revision of
-	// the delete, if it was deleted. A relayer that the query of the watch ceases to select is
+	// Relayer is a copy of the relayer after the change or, for a delete, of its last state with
+	// the revision of the delete. A relayer that the query of the watch ceases to select is
 	// reported as deleted, with only ID and Revision. The RPC URLs can be masked
 	// ([RPCURL.IsMasked]) after a delete, and if a later change follows: a store need not retain
 	// the URLs of earlier revisions. Relayer is nil in a heartbeat. For a history see

@@ -107,8 +107,8 @@ type BulkResult struct {
 	RequestID string
 
 	// Changed is the number of changed relayers, including those of an earlier call with this
-	// request ID: a repetition after a lost response counts the selected relayers that are still
-	// paused by the request, or whose last change is its resume.
+	// request ID: repeated after a lost response, PauseAll counts the selected relayers that it
+	// still has paused, and ResumeAll those whose last change is its resume.
 	Changed int
 
 	// Unchanged is how many selected relayers stayed as they were: those that were in that

@@ -124,7 +124,8 @@ func (s *Store) History(ctx context.Context, query relayer.HistoryQuery) ([]rela
 
 func (s *Store) readHistory(ctx context.Context, file *pages.File, query relayer.HistoryQuery) (found []relayer.RecordChange, err error) {
 	oldest := s.opts.oldest(time.Now())
-	before := cmp.Or(query.Before, math.MaxUint64)
+	// A commit in doubt can have added later entries to the file.
+	before := min(cmp.Or(query.Before, math.MaxUint64), s.history.newest+1)
 	// visit returns false after the last change to return. Older changes are not retained either.
 	visit := func(key, value []byte) (bool, error) {
 		e, p, _ := decodePast(key, value)

@@ -158,6 +158,25 @@ func TestRecovery_RetriedByWrite(t *testing.T) {
 	wantRecovered(t, store, path, "before", "unknown")
 }
 
+// A history does not have the change of a commit in doubt, and does not take it for damage.
+func TestRecovery_History(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "relayers.db")
+	store := open(t, path)
+	failCommit(store, 2, func(commit func() error) error {
+		return errors.Join(commit(), os.Rename(path, path+".away"), errDisk)
+	})
+	must(t, create(t, store, relayer.Record{ID: "before"})())
+	createUnknown(t, store)
+	for _, query := range []relayer.HistoryQuery{{Limit: 10}, {ID: "before", Limit: 10}} {
+		changes, err := store.History(t.Context(), query)
+		if err != nil || len(changes) != 1 || changes[0].Record.ID != "before" {
+			t.Errorf("query %+v: changes %v, error %v, want that of before", query, changes, err)
+		}
+	}
+	must(t, os.Rename(path+".away", path))
+	wantRecovered(t, store, path, "before", "unknown")
+}
+
 // The file has the commit before the one in doubt when it can be opened again.
 func TestRecovery_DropsCommit(t *testing.T) {
 	store, path, repair := failedRecovery(t)

@@ -74,8 +74,8 @@ var _ relayer.Opener = (*Store)(nil)
 type Option struct{ apply func(*Store) }
 
 // Only treats private parts in clear as damage: somebody without the keys may have written
-// them. Open returns a [*relayer.CorruptError] for them, and Reseal does not seal them. A
-// change that replaces all URLs of a relayer repairs it. Use it when [Store.Count] counts no
+// them. Open returns a [*relayer.CorruptError] for them, and Reseal does not seal them. A change
+// that replaces all URLs of a relayer by others repairs it. Use it when [Store.Count] counts no
 // private parts in clear.
 func Only() Option { return Option{func(s *Store) { s.only = true }} }
 
