@@ -366,14 +366,34 @@ func TestRequestBody_NotUTF8(t *testing.T) {
 	}
 }
 
-// The encoder has no number for NaN, and its error may quote a URL.
-func TestRequestBody_NotFinite(t *testing.T) {
-	req := minimal("a")
-	req.CustomRPCURLs = []relayer.RPCConfig{{URL: "https://a.example/SECRET", Weight: new(math.NaN())}}
-	_, err := req.MarshalUnmasked()
-	wantFields(t, fieldErrors(t, err), "custom_rpc_urls[0].weight")
-	if strings.Contains(err.Error(), "SECRET") {
-		t.Error(err)
+// A value that the encoder refuses, or passes on as it is, is named.
+func TestRequestBody_NotEncodable(t *testing.T) {
+	kind := func(unknown string) relayer.Policy {
+		kind := &relayer.StellarTokenKind{Unknown: []byte(unknown)}
+		return &relayer.StellarPolicy{AllowedTokens: []relayer.StellarAllowedToken{{Asset: "a", Metadata: &relayer.StellarTokenMetadata{Kind: kind}}}}
+	}
+	const kindPath = "policies.allowed_tokens[0].metadata.kind"
+	for name, test := range map[string]struct {
+		change func(*relayer.CreateRequest)
+		want   string
+	}{
+		"a weight": {func(r *relayer.CreateRequest) {
+			r.CustomRPCURLs = []relayer.RPCConfig{{URL: "https://a.example", Weight: new(math.NaN())}}
+		}, "custom_rpc_urls[0].weight"},
+		"a kind that is not JSON":  {func(r *relayer.CreateRequest) { r.NetworkType, r.Policy = relayer.Stellar, kind(`{`) }, kindPath},
+		"a kind that is not UTF-8": {func(r *relayer.CreateRequest) { r.NetworkType, r.Policy = relayer.Stellar, kind("\"\xff\"") }, kindPath},
+		"another policy": {func(r *relayer.CreateRequest) {
+			r.NetworkType, r.Policy = "other", &relayer.UnknownPolicy{Type: "other", Raw: []byte(`{`)}
+		}, "network_type"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			req := minimal("a")
+			test.change(&req)
+			body, err := req.MarshalUnmasked()
+			if wantFields(t, fieldErrors(t, err), test.want); body != nil {
+				t.Errorf("%s", body)
+			}
+		})
 	}
 }
 

@@ -26,9 +26,9 @@
 // conditional, and [DryRun] only checks it.
 //
 // [Manager.PauseAll] pauses a selection in an emergency. [Manager.ResumeAll] with [PausedBy]
-// resumes exactly what that has paused. [Manager.Watch] returns the changes as they are made,
-// including the changes of other writers to the same store, and [Manager.History] returns earlier
-// changes.
+// resumes exactly the relayers that it has paused. [Manager.Watch] returns the changes as they are
+// made, including the changes of other writers to the same store, and [Manager.History] returns
+// earlier changes.
 //
 // A [Selector] selects relayers by their fields and [Relayer.Labels]. [Manager.Within] returns a
 // view of a selection, so a host can give each team its own relayers. [WithAdmission] lets the
@@ -70,7 +70,8 @@
 // Invalid input is rejected with a [*ValidationError]. It lists a problem of every invalid
 // field at once, each with the JSON path of the field and a message for the sender. JSON is
 // decoded strictly: unknown, misspelled and duplicate names are problems, null means not set, and
-// an integer may be written in any notation of at most 400 characters, such as 1e21.
+// an integer may be written in any notation of at most 400 characters whose value has no fraction,
+// such as 1e21.
 //
 // By default only the shape of a policy is checked. [WithNetworkRules] also checks that
 // addresses, assets, percentages and schedules are possible on their network. With

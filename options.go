@@ -137,8 +137,8 @@ func WithObserver(observe Observer) Option {
 // while transactions are pending. It does not call it for [ActionPause] and [ActionDisable], the
 // switches for emergencies. The operation has the action, the actor, and whether it is a dry run.
 // Old and changed are copies of the relayer before and after the write. Old is nil for a create,
-// and changed is nil for a delete. RPC URLs are as [Manager.List] returns them. The hook may read
-// from the Manager: its reads are separate operations.
+// and changed is nil for a delete. RPC URLs are masked if the store opens them, or if they are
+// sealed or damaged. The hook may read from the Manager: its reads are separate operations.
 //
 // A [Manager.Update], or a patch with other members, is an update even if it pauses or disables
 // too: to permit every pause, permit an update if changed.Paused && !old.Paused. If admit returns

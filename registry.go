@@ -18,7 +18,7 @@ import (
 // client and a full read by a mirror use pages, so they fail too.
 //
 // A Manager and a client list relayers in creation order, a mirror in the order of their IDs.
-// Generated IDs of one process are in creation order, unless its clock is set back.
+// IDs that one process generates sort in the order of their generation.
 //
 // It is an interface for callers: later versions may add methods.
 type Reader interface {

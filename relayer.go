@@ -14,7 +14,7 @@ import (
 // network.
 //
 // It is a copy of what is stored: a change of it has no effect on the store. It contains the full
-// RPC URLs, for host code; if the store seals URLs, see [Opener]. They are masked if it is encoded
+// RPC URLs, for host code, unless they are masked (see [Opener]). They are masked if it is encoded
 // as JSON, printed or logged (see [RPCURL]).
 type Relayer struct {
 	// ID identifies the relayer: 1 to 64 of A–Z a–z 0–9 _ and -.
@@ -64,8 +64,8 @@ type Relayer struct {
 	//
 	// It is an [*EVMPolicy], a [*SolanaPolicy], a [*StellarPolicy], or an [*UnknownPolicy] for
 	// a network type of a newer version. It is never nil in a relayer read from a [Manager]. A
-	// write with nil, or a nil pointer of the right type, stores an empty policy, on [Solana] with
-	// [FeePaidByUser].
+	// write with nil, or a nil pointer of the right type, stores an empty policy, which restricts
+	// nothing, except that users pay the fees on [Solana] ([FeePaidByUser]).
 	Policy Policy `json:"policies" wire:"optional"`
 
 	// Labels are texts of the host's choice, by which relayers are found and grouped: at

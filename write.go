@@ -42,10 +42,10 @@ func (m *Manager) Create(ctx context.Context, req CreateRequest, options ...Writ
 // is kept as it is stored, and not sealed again under another key: see store/sealed.
 //
 // ID, Network, NetworkType, SignerID and Address must not be changed. Changes of Revision and
-// LastChange are ignored. A nil Policy is replaced by an empty one: see [Relayer]. Update returns
-// [ErrNotFound], a [*ValidationError], the error of change, or [ErrConflict] if a condition does
-// not hold or contention exhausts the retries. Each is wrapped in an error that names the operation
-// and the ID: match it with [errors.Is].
+// LastChange are ignored. A nil Policy removes all restrictions, except that users pay the fees on
+// [Solana]. Update returns [ErrNotFound], a [*ValidationError], the error of change, or
+// [ErrConflict] if a condition does not hold or contention exhausts the retries. Each is wrapped in
+// an error that names the operation and the ID: match it with [errors.Is].
 func (m *Manager) Update(ctx context.Context, id string, change func(*Relayer) error, options ...WriteOption) (*Relayer, error) {
 	return write(ctx, m, ActionUpdate, id, options, orMasked(m.relayerOf), m.decoded(change, nil, true))
 }

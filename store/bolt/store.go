@@ -53,7 +53,7 @@ type Store struct {
 	writeLock chan struct{}
 	content
 	file          *os.File   // stays open and locked across recoveries
-	pages         pages.File // for the verification before a write
+	pages         pages.File // of verifyFile
 	engine        *engine    // nil if a recovery could not open the file
 	inDoubt       *commit    // failed after its header was written
 	needsRecovery bool       // a commit failed: recover before the next write

@@ -67,7 +67,7 @@ func outcome(result, failure error) error {
 // commit is a transaction of the engine and what it changes.
 type commit struct {
 	batch   *table.Batch
-	values  [][]byte // of the new records, by their changes
+	values  [][]byte // the encoded new record of each change, or nil for a delete
 	history historyChange
 	state   state // afterwards
 	txid    uint64
@@ -203,6 +203,7 @@ func (s *Store) verifyFile(next *commit) error {
 		}
 		s.header = header
 		file := &s.pages
+		defer file.Reset(nil, pages.Header{}) // the engine can move its mapping
 		file.Reset(s.engine.mapped(header.Size()), header)
 		err = file.VerifyFreelist()
 		if err != nil || next == nil {

@@ -100,12 +100,15 @@ func TestHistory_RetentionOfDatabase(t *testing.T) {
 	if err := program.PruneAll(); err != nil || changesIn(t, admin, name) != 1 {
 		t.Errorf("%d changes are stored, error %v", changesIn(t, admin, name), err)
 	}
-	// The count of the changes of a relayer begins again.
+	// The changes of a relayer are counted on, although none is stored.
 	for range 3 {
 		rec = update(t, program, rec)
 	}
 	if got := revisions(t, program, "one"); got != "14 13" {
 		t.Errorf("revisions %s of the history, want the newest two", got)
+	}
+	if got := queryOne[int](t, admin, `SELECT max(nth) FROM `+name+`.changes WHERE id = 'one'`); got != 13 {
+		t.Errorf("the last change of the relayer is number %d, want 13", got)
 	}
 	wantConsistent(t, program)
 }

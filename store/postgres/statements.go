@@ -8,8 +8,8 @@ const (
 	nextRevision = `set_config('relayer.last_revision', (current_setting('relayer.last_revision')::bigint + 1)::text, true)::bigint`
 )
 
-// countOfID is the number of changes that the ID has had. An update does not look for it in the
-// changes: it holds the write lock, and its relayer knows the number.
+// countOfID is the nth of the last stored change of the ID, or 0. An update and a delete use the
+// nth of the row of the relayer, which costs no look into the changes.
 const countOfID = `coalesce((SELECT c.nth FROM $schema.changes AS c WHERE c.id = $1::text ORDER BY -c.nth LIMIT 1), 0)`
 
 // bitAt is the chunk of a sequence number, with only its bit set.

@@ -121,12 +121,17 @@ func NewFile(from io.ReaderAt, h Header) *File {
 	return &File{from: from, header: h}
 }
 
-// Reset makes it read the state that a header describes. It forgets what it has read, and keeps
-// its buffers: a commit reads few pages, so that new ones would cost more than the reading.
+// maxKept is the size of the largest buffer that Reset keeps, in bytes.
+const maxKept = 1 << 20
+
+// Reset makes the File read another state. It drops the pages that were read and keeps the
+// buffers: a commit reads few pages, and new buffers would cost more than the reading.
 func (f *File) Reset(from io.ReaderAt, h Header) {
 	f.from, f.header, f.used = from, h, nil
 	for i := range f.levels {
-		f.levels[i].id = 0
+		if f.levels[i].id = 0; cap(f.levels[i].data) > maxKept {
+			f.levels[i] = page{}
+		}
 	}
 }
 

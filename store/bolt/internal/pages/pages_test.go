@@ -421,6 +421,27 @@ func TestVerify_Damage(t *testing.T) {
 	}
 }
 
+// A File that reads another state has nothing of the one before.
+func TestReset(t *testing.T) {
+	content, header := validFile()
+	damaged := slices.Clone(content)
+	list := contentOf["levels"]
+	for at := range len(damaged) / pageSize {
+		if bytes.Contains(damaged[at*pageSize:(at+1)*pageSize], []byte(list[200].key+list[200].value)) {
+			put(damaged, uint64(at), 12, uint32(1)) // its overflow
+		}
+	}
+	file := new(pages.File)
+	for i, want := range []error{nil, pages.ErrDamaged, nil} {
+		state := [][]byte{content, damaged}[i%2]
+		file.Reset(bytes.NewReader(state), header)
+		found, err := file.Verify("levels", []byte(list[200].key), 0)
+		if !errors.Is(err, want) || found != (want == nil) {
+			t.Errorf("state %d: found %t, error %v, want %v", i, found, err, want)
+		}
+	}
+}
+
 func TestVerify_Found(t *testing.T) {
 	content, header := validFile()
 	file := pages.NewFile(bytes.NewReader(content), header)
