@@ -56,10 +56,11 @@ var contradictions = []struct{ what, sql string }{
 	{"positions that differ from the last change", `
 		SELECT count(*) FROM $schema.state JOIN $schema.changes ON number = last_revision WHERE last_changed_at <> changed_at`},
 	// An imported relayer can have the revision of an older change of its ID, of this store or of
-	// another one. Changes that have another sequence number are not compared.
+	// another one. Only its last change is compared, and only if it has its sequence number.
 	{"relayers that differ from their last change", `
-		SELECT count(*) FROM $schema.relayers AS r JOIN $schema.changes AS c ON (c.number, c.id, c.sequence) = (r.revision, r.id, r.sequence)
-		WHERE (r.terms, r.text, r.note, r.document) IS DISTINCT FROM (c.terms, c.text, c.note, c.document) OR r.claim IS DISTINCT FROM c.claim`},
+		SELECT count(*) FROM $schema.relayers AS r JOIN $schema.changes AS c ON (c.number, c.id, c.sequence, c.nth) = (r.revision, r.id, r.sequence, r.nth)
+		WHERE c.kind <> 'deleted' AND ((r.terms, r.text, r.note, r.document) IS DISTINCT FROM (c.terms, c.text, c.note, c.document)
+			OR r.claim IS DISTINCT FROM c.claim)`},
 }
 
 // Check reads all tables in one snapshot and returns [relayer.ErrCorrupt] if they

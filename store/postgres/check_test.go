@@ -5,11 +5,13 @@ package postgres_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/postgres"
+	"github.com/go-relayer/relayer/store/transfer"
 )
 
 // TestCheck_Contradictions spoils the tables, and restores them from copies.
@@ -99,6 +101,36 @@ func TestCheck_ImportAfterDelete(t *testing.T) {
 		rec.Revision, rec.Document = revision+1, []byte("imported")
 		must(t, store.Import(t.Context(), []relayer.Record{rec}))
 		wantConsistent(t, store)
+		// The copy has the changes with the sequence numbers of the first store.
+		copied := open(t, newSchema())
+		must(t, transfer.Copy(t.Context(), copied, store))
+		wantConsistent(t, copied)
+	}
+}
+
+// A change of the feed does not have the private part of an imported relayer with its revision.
+func TestWatch_ImportedRevision(t *testing.T) {
+	t.Parallel()
+	for revision := range uint64(2) {
+		schema := newSchema()
+		store := open(t, schema)
+		before, err := store.List(t.Context(), relayer.StoreQuery{})
+		must(t, err)
+		remove(t, store, create(t, store, relayer.Record{ID: "one", Private: []byte("first")}))
+		must(t, store.Import(t.Context(), []relayer.Record{{ID: "one", Revision: revision + 1, Private: []byte("second")}}))
+		var kinds []relayer.ChangeKind
+		for change, err := range open(t, schema).Watch(t.Context(), before.Position) {
+			if err != nil {
+				wantError(t, err, relayer.ErrGap)
+				break
+			}
+			if kinds = append(kinds, change.Kind); len(change.Record.Private) > 0 {
+				t.Errorf("change %s has the private part %q", change.Kind, change.Record.Private)
+			}
+		}
+		if !slices.Equal(kinds, []relayer.ChangeKind{relayer.ChangeCreated, relayer.ChangeDeleted}) {
+			t.Errorf("changes %v", kinds)
+		}
 	}
 }
 

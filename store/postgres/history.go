@@ -54,8 +54,10 @@ func (s *Store) ImportHistory(ctx context.Context, changes []relayer.RecordChang
 		if err := checkLimits(relayer.Record{ID: c.Record.ID, Terms: c.OldTerms, Text: c.OldText}); err != nil {
 			return err
 		}
-		if c.Kind == relayer.ChangeHeartbeat {
-			return errors.New("postgres: a heartbeat is not a change")
+		switch c.Kind {
+		case relayer.ChangeCreated, relayer.ChangeUpdated, relayer.ChangeDeleted:
+		default:
+			return fmt.Errorf("postgres: import %q: %q is not a kind of change", c.Record.ID, c.Kind)
 		}
 		records[i] = c.Record
 		records[i].Private = nil

@@ -156,7 +156,7 @@ BEGIN
 	FOR is_last, number, changed_at, kind, old_terms, old_text, id, revision, sequence, claim, terms, text, note, document, private IN
 		SELECT r.number = last, r.number, r.changed_at, r.kind, $oldColumns, $changeColumns, coalesce(stored.private, '')
 		FROM $schema.changes r
-		LEFT JOIN LATERAL (SELECT p.private FROM $schema.relayers p WHERE p.id = r.id AND p.revision = r.number OFFSET 0) AS stored ON true
+		LEFT JOIN LATERAL (SELECT p.private FROM $schema.relayers p WHERE p.id = r.id AND p.revision = r.number AND p.sequence = r.sequence OFFSET 0) AS stored ON true
 		WHERE r.number > seen ORDER BY r.number LIMIT 256
 	LOOP
 		RETURN NEXT;
