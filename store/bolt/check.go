@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/go-relayer/relayer"
@@ -213,7 +214,7 @@ func (s *Store) Ready(ctx context.Context) error {
 // nil: a write needs only the store's own file.
 func probeDisk(path string) error {
 	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+tempSuffix+"*")
-	if errors.Is(err, fs.ErrPermission) {
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
 		return nil
 	}
 	if err == nil {

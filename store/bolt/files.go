@@ -34,7 +34,7 @@ func (s *Store) Backup(ctx context.Context, path string) error {
 	// name, and removes what a killed process has left.
 	temp := filepath.Join(filepath.Dir(path), filepath.Base(s.path))
 	removeTempFiles(temp)
-	if err := createFile(ctx, path, temp, s.table, s.copyHistory); err != nil {
+	if err := createFile(ctx, path, temp, s.table, s.copyReadable); err != nil {
 		return fmt.Errorf("bolt: back up to %s: %w", path, err)
 	}
 	return nil
@@ -105,7 +105,7 @@ const (
 	tempSuffix = ".tmp"
 
 	// tempAge is the age from which a temporary file is a leftover.
-	tempAge = time.Minute
+	tempAge = time.Hour
 
 	// tempBatch is the number of bytes that are written and synced in one transaction, which
 	// cannot be canceled.

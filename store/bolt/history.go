@@ -150,6 +150,9 @@ func (s *Store) readHistory(ctx context.Context, file *pages.File, query relayer
 		if p.time == 0 {
 			continue // its key may be damaged too
 		}
+		if p.time < oldest {
+			break // a commit in doubt can have deleted it
+		}
 		key, more, problem := entryKey(p.revision, c.id), false, errContent
 		err := file.Ascend(historyBucket, key, func(_, value []byte) (bool, error) {
 			more, problem = visit(key, value) // a later entry does not match the key of a missing one
@@ -172,8 +175,11 @@ func (s *Store) lastCommit() (*pages.File, error) {
 		return nil, unavailable(err)
 	}
 	file := pages.NewFile(s.file, header)
-	if err := s.verifyCommit(file, header); err != nil {
+	switch err := s.verifyCommit(file, header); {
+	case errors.Is(err, pages.ErrDamaged) || errors.Is(err, errOverwritten):
 		return nil, corruptData(err)
+	case err != nil:
+		return nil, unavailable(err)
 	}
 	return file, nil
 }
@@ -293,8 +299,24 @@ func (h *historyChange) apply(all *history) {
 // historyStep is the number of entries of the history that are copied while writes wait.
 const historyStep = 256
 
+// copyReadable is copyHistory for a backup, which is sound without the history: it logs a damaged
+// page, and passes no entries behind it.
+func (s *Store) copyReadable(ctx context.Context, before uint64, put func([]entry) error) error {
+	err := s.copyHistory(ctx, before, put)
+	if unread, ok := errors.AsType[errUnread](err); ok {
+		s.opts.log(slog.LevelError, "the rest of the history is damaged: it is not copied", "path", s.path, "error", unread.error)
+		return nil
+	}
+	return err
+}
+
+// errUnread is the error of a history that cannot be read to its end.
+type errUnread struct{ error }
+
+func (e errUnread) Unwrap() error { return e.error }
+
 // copyHistory passes the entries of changes before a revision to put, some at a time. It leaves
-// out damaged ones. If a page is damaged, it logs that, and passes no entries behind it.
+// out damaged ones.
 func (s *Store) copyHistory(ctx context.Context, before uint64, put func([]entry) error) error {
 	next := []byte{}
 	for more := true; more; {
@@ -320,11 +342,14 @@ func (s *Store) copyHistory(ctx context.Context, before uint64, put func([]entry
 			})
 		}
 		s.unlock()
-		if err != nil {
-			s.opts.log(slog.LevelError, "the rest of the history is damaged: it is not copied", "path", s.path, "error", err)
-		}
 		if err := put(some); err != nil {
 			return err
+		}
+		if errors.Is(err, pages.ErrDamaged) {
+			err = corruptData(err)
+		}
+		if err != nil {
+			return errUnread{err}
 		}
 	}
 	return nil

@@ -438,6 +438,36 @@ func (c removingContext) Err() error {
 	return nil
 }
 
+// The history cannot be read when it is copied: it would be lost with the old file.
+func TestCompact_HistoryUnreadable(t *testing.T) {
+	store, path := openTemp(t)
+	createAll(t, store, 0, 1000)
+	must(t, store.Close())
+	whole := read(t, path)
+	damage := func() { overwrite(t, path, int64(historyPages(t, whole)[1]), make([]byte, 100)) }
+	ctx := damagingContext{t.Context(), path + ".tmp*", sync.OnceFunc(damage)}
+	if _, _, err := bolt.Compact(ctx, path); !errors.Is(err, relayer.ErrCorrupt) {
+		t.Errorf("error %v, want %v", err, relayer.ErrCorrupt)
+	}
+	if got := read(t, path); len(got) != len(whole) {
+		t.Error("the file was replaced")
+	}
+}
+
+// damagingContext does damage when it is checked while a file matches a pattern.
+type damagingContext struct {
+	context.Context
+	pattern string
+	damage  func()
+}
+
+func (c damagingContext) Err() error {
+	if names, _ := filepath.Glob(c.pattern); len(names) > 0 {
+		c.damage()
+	}
+	return nil
+}
+
 // A backup is written from memory: it is sound whatever happened to the file.
 func TestBackup_DamagedFile(t *testing.T) {
 	for name, damage := range map[string]func(path string) error{

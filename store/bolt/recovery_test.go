@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-relayer/relayer"
@@ -175,6 +176,28 @@ func TestRecovery_History(t *testing.T) {
 	}
 	must(t, os.Rename(path+".away", path))
 	wantRecovered(t, store, path, "before", "unknown")
+}
+
+// The commit in doubt has deleted changes that were too old, which the memory still has.
+func TestRecovery_PrunedHistory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "relayers.db")
+		store := open(t, path, bolt.WithHistory(1000, time.Hour))
+		failCommit(store, 2, func(commit func() error) error {
+			return errors.Join(commit(), os.Rename(path, path+".away"), errDisk)
+		})
+		must(t, create(t, store, relayer.Record{ID: "before"})())
+		time.Sleep(time.Hour + time.Second)
+		createUnknown(t, store)
+		for _, query := range []relayer.HistoryQuery{{Limit: 10}, {ID: "before", Limit: 10}} {
+			if changes, err := store.History(t.Context(), query); err != nil || len(changes) > 0 {
+				t.Errorf("query %+v: changes %v, error %v, want none", query, changes, err)
+			}
+		}
+		must(t, os.Rename(path+".away", path))
+		must(t, create(t, store, relayer.Record{ID: "after"})())
+		must(t, store.Close())
+	})
 }
 
 // The file has the commit before the one in doubt when it can be opened again.

@@ -201,10 +201,13 @@ func (s *Store) verifyFile(next *commit) error {
 		if size < header.Size() {
 			return errTruncated
 		}
-		s.header = header
 		file := &s.pages
 		defer file.Reset(nil, pages.Header{}) // the engine can move its mapping
 		file.Reset(s.engine.mapped(header.Size()), header)
+		if err := verifyState(file, s.state); err != nil {
+			return err // the header is not that of the last commit either
+		}
+		s.header = header
 		err = file.VerifyFreelist()
 		if err != nil || next == nil {
 			return err
@@ -257,9 +260,6 @@ var errContent = fmt.Errorf("%w: the file differs from the records in memory", p
 // reads siblings, to merge small pages. The changes are sorted by their keys, so that
 // consecutive ones share the pages of their paths.
 func (s *Store) verifyPaths(file *pages.File, b *table.Batch) error {
-	if err := verifyState(file, s.state); err != nil {
-		return err
-	}
 	bySequence := func(a, b table.Change) int { return cmp.Compare(a.Record().Sequence, b.Record().Sequence) }
 	last := uint64(math.MaxUint64)
 	for _, c := range slices.SortedStableFunc(slices.Values(b.Changes), bySequence) {

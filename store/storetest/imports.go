@@ -254,6 +254,7 @@ func historyRejected(t *testing.T, store relayer.Store) {
 		"a revision above": func(c *relayer.RecordChange) { c.Record.Revision = transfer.MaxRevision + 1 },
 		"no ID":            func(c *relayer.RecordChange) { c.Record.ID = "" },
 		"a heartbeat":      func(c *relayer.RecordChange) { c.Kind = relayer.ChangeHeartbeat },
+		"an unknown kind":  func(c *relayer.RecordChange) { c.Kind = "moved" },
 		"a long old text":  func(c *relayer.RecordChange) { c.OldText = strings.Repeat("x", limits.Text+1) },
 	} {
 		changes := past(next, next+1, next+2)

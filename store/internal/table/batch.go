@@ -2,7 +2,6 @@ package table
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -133,8 +132,10 @@ func (b *Batch) ImportHistory(changes []relayer.RecordChange) error {
 		if err := cmp.Or(CheckImport(c.Record), storeutil.Check(before, MaxSize)); err != nil {
 			return err
 		}
-		if c.Kind == relayer.ChangeHeartbeat {
-			return importError(c.Record.ID, errors.New("a heartbeat is not a change"))
+		switch c.Kind {
+		case relayer.ChangeCreated, relayer.ChangeUpdated, relayer.ChangeDeleted:
+		default:
+			return importError(c.Record.ID, fmt.Errorf("%q is not a kind of change", c.Kind))
 		}
 		if c.Record.Revision < next {
 			return relayer.ErrConflict

@@ -89,11 +89,15 @@ func (t *Table) withIDs(ids []string) (found list) {
 // records returns the selected records. It returns the error of ctx if ctx ends. The terms and the
 // text of a damaged record are not known: every selection has it, so that its page is an error.
 func (s *selection) records(ctx context.Context) (all list, err error) {
+	// Lists of about the same age are merged, so that few merges copy a record.
+	for len(s.lists) > 1 {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		s.lists = append(s.lists[2:], merged(s.lists[0], s.lists[1]))
+	}
 	if len(s.lists) > 0 {
 		all = s.lists[0]
-		for _, l := range s.lists[1:] {
-			all = merged(all, l)
-		}
 	}
 	count := 0
 	all = slices.DeleteFunc(all, func(r *Record) bool {

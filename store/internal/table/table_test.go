@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -134,6 +135,35 @@ func TestList_RandomSelections(t *testing.T) {
 		for range 100 {
 			wantSelection(t, records, page.Records, randomQuery(random, len(shares), page.Records))
 		}
+	}
+}
+
+// The cost of a selection by many values hardly depends on their number.
+func TestList_ManyValues(t *testing.T) {
+	const count, values = 20_000, 1000
+	records := table.New(table.Counters{NextSequence: 1, NextRevision: 1}, 0)
+	b := records.Begin()
+	var any []string
+	for i := range count {
+		term := fmt.Sprintf("label=%04d", i%values)
+		if i < values {
+			any = append(any, term)
+		}
+		if err := b.Create(table.NewRecord(relayer.Record{ID: fmt.Sprint("r-", i), Terms: []string{term}})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	records.Apply(b)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	found, err := records.List(t.Context(), relayer.StoreQuery{Terms: [][]string{any}, Limit: 1})
+	runtime.ReadMemStats(&after)
+	if err != nil || found.Total != count || found.Records[0].ID != "r-0" {
+		t.Errorf("%d found, first %v, error %v", found.Total, found.Records, err)
+	}
+	// Each record is copied some ten times. One after the other, the lists would be copied 500 times.
+	if size := after.TotalAlloc - before.TotalAlloc; size > 20*count*8 {
+		t.Errorf("the list allocated %d bytes", size)
 	}
 }
 
