@@ -95,7 +95,7 @@ function pausesOf(rows) {
 }
 
 // Returns the buttons that change what the list has. Only what would have an effect is offered.
-function offersOf({ filters, data, unpaused, total }) {
+function offersOf({ filters, data, page, unpaused, total }) {
   const state = shown.get('state');
   const selected = within(filters, states[state] ?? []) ?? filters;
   const about = print(selected);
@@ -107,11 +107,13 @@ function offersOf({ filters, data, unpaused, total }) {
   if (may('pause') && count > 0) offer('Pause these ' + count, { action: 'pause', rows: data.filter(({ relayer }) => !relayer.paused), count });
   if (!may('resume')) return offers;
   const sets = pausesOf(data);
-  const isPart = total > data.length && data.every(({ relayer }) => relayer.paused); // others may follow on the next page
+  const last = data.at(-1)?.relayer;
+  // Other pages may have more: disabled and paused relayers come before the active ones.
+  const isPart = page > 1 || total > data.length && (last.paused || last.system_disabled);
   for (const rows of sets) {
     const { time, actor, request_id: request } = rows[0].change.paused_by;
     const title = 'Resume what was paused at ' + shortTime(time) + (actor ? ' by ' + inSentence(actor) : '') + ' (' + rows.length + (isPart ? '+' : '') + ')';
-    offer(title, { action: 'resume', filters: new URLSearchParams([...selected, ['paused_by', request]]), rows, count: rows.length, text: 'What was paused otherwise stays paused.' });
+    offer(title, { action: 'resume', filters: new URLSearchParams([...selected, ['paused_by', request]]), rows, count: rows.length, text: (isPart ? 'Those on other pages are resumed too. ' : '') + 'What was paused otherwise stays paused.' });
   }
   if (state === 'paused' && total > 1 && sets[0]?.length !== total) offer('Resume these ' + total, { action: 'resume', rows: data, count: total });
   return offers;

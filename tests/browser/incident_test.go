@@ -90,6 +90,23 @@ func TestIncident_Of14Among200(t *testing.T) {
 	expect(b, []string{"Pause these 13…"}, offers)
 }
 
+// TestIncident_SeveralPages resumes what one request has paused, which several pages of the list have.
+func TestIncident_SeveralPages(t *testing.T) {
+	b, _ := openTokens(t, "alice "+token+" write")
+	for i := range 65 {
+		b.server.do("POST", collection, fmt.Sprintf(`{"id":"r-%d","name":"Relayer %d","network":"n%d","network_type":"evm","paused":false,"signer_id":"s"}`, i, i, i/60), http.StatusCreated)
+	}
+	b.server.do("POST", collection+":pause?network=n0", "", http.StatusOK)
+	b.enter("Relayers")
+	expect(b, []string{"Pause these 5…", "Resume what was paused at TIME by alice (50+)…"}, offers)
+	b.press("Next")
+	expect(b, []string{"Pause these 5…", "Resume what was paused at TIME by alice (10+)…"}, offers)
+	b.pressOffer("Resume what")
+	b.expectText("Those on other pages are resumed too. What was paused otherwise stays paused.")
+	b.press("Resume")
+	b.expectStatus("60 relayers resumed")
+}
+
 // TestIncident_Offers checks that nothing without an effect is offered, that a disabled relayer is
 // paused too, and that paused relayers of no request can be resumed. A lost response and a refusal are
 // explained in the dialog, and the action can be confirmed again.
