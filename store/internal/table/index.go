@@ -89,7 +89,7 @@ func (t *Table) withIDs(ids []string) (found list) {
 // records returns the selected records. It returns the error of ctx if ctx ends. The terms and the
 // text of a damaged record are not known: every selection has it, so that its page is an error.
 func (s *selection) records(ctx context.Context) (all list, err error) {
-	// Lists of about the same age are merged, so that few merges copy a record.
+	// The lists are merged in pairs, round after round: of n lists, log n merges copy a record.
 	for len(s.lists) > 1 {
 		if err := ctx.Err(); err != nil {
 			return nil, err
