@@ -168,20 +168,22 @@ func (s *Store) readHistory(ctx context.Context, file *pages.File, query relayer
 // lastCommit returns the pages of the file. The caller holds the write lock.
 func (s *Store) lastCommit() (*pages.File, error) {
 	header, _, err := pages.ReadHeaders(s.file)
-	switch {
-	case errors.Is(err, pages.ErrDamaged) || errors.Is(err, pages.ErrNoHeader):
-		return nil, corruptData(err)
-	case err != nil:
-		return nil, unavailable(err)
-	}
 	file := pages.NewFile(s.file, header)
-	switch err := s.verifyCommit(file, header); {
-	case errors.Is(err, pages.ErrDamaged) || errors.Is(err, errOverwritten):
-		return nil, corruptData(err)
-	case err != nil:
-		return nil, unavailable(err)
+	if err == nil {
+		err = s.verifyCommit(file, header)
+	}
+	if err != nil {
+		return nil, readError(err)
 	}
 	return file, nil
+}
+
+// readError returns the error of a read of the file, which can be damaged or not readable.
+func readError(err error) error {
+	if errors.Is(err, pages.ErrDamaged) || errors.Is(err, pages.ErrNoHeader) || errors.Is(err, errOverwritten) {
+		return corruptData(err)
+	}
+	return unavailable(err)
 }
 
 // historyChange is what a commit changes in the history.
@@ -340,13 +342,13 @@ func (s *Store) copyHistory(ctx context.Context, before uint64, put func([]entry
 				more, next = read == historyStep, append(bytes.Clone(key), 0)
 				return !more, nil
 			})
+			if err != nil {
+				err = readError(err)
+			}
 		}
 		s.unlock()
 		if err := put(some); err != nil {
 			return err
-		}
-		if errors.Is(err, pages.ErrDamaged) {
-			err = corruptData(err)
 		}
 		if err != nil {
 			return errUnread{err}

@@ -415,7 +415,8 @@ func TestCompact_DamagedFile(t *testing.T) {
 func TestCompact_NewFileRemoved(t *testing.T) {
 	path := writeTemp(t, wholeFile(t))
 	before := read(t, path)
-	if _, _, err := bolt.Compact(removingContext{t.Context(), path + ".tmp*"}, path); !errors.Is(err, fs.ErrNotExist) {
+	remove := func(names []string) { _ = os.Remove(names[0]) }
+	if _, _, err := bolt.Compact(tempContext{t.Context(), path, remove}, path); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("error %v, want %v", err, fs.ErrNotExist)
 	}
 	if !bytes.Equal(read(t, path), before) {
@@ -424,16 +425,16 @@ func TestCompact_NewFileRemoved(t *testing.T) {
 	wantNoOtherFiles(t, path)
 }
 
-// removingContext removes the files that match a pattern when it is checked.
-type removingContext struct {
+// tempContext calls found with the temporary files of a path when it is checked.
+type tempContext struct {
 	context.Context
-	pattern string
+	path  string
+	found func(names []string)
 }
 
-func (c removingContext) Err() error {
-	names, _ := filepath.Glob(c.pattern)
-	for _, name := range names {
-		_ = os.Remove(name)
+func (c tempContext) Err() error {
+	if names, _ := filepath.Glob(c.path + ".tmp*"); len(names) > 0 {
+		c.found(names)
 	}
 	return nil
 }
@@ -444,28 +445,13 @@ func TestCompact_HistoryUnreadable(t *testing.T) {
 	createAll(t, store, 0, 1000)
 	must(t, store.Close())
 	whole := read(t, path)
-	damage := func() { overwrite(t, path, int64(historyPages(t, whole)[1]), make([]byte, 100)) }
-	ctx := damagingContext{t.Context(), path + ".tmp*", sync.OnceFunc(damage)}
-	if _, _, err := bolt.Compact(ctx, path); !errors.Is(err, relayer.ErrCorrupt) {
+	damage := sync.OnceFunc(func() { overwrite(t, path, int64(historyPages(t, whole)[1]), make([]byte, 100)) })
+	if _, _, err := bolt.Compact(tempContext{t.Context(), path, func([]string) { damage() }}, path); !errors.Is(err, relayer.ErrCorrupt) {
 		t.Errorf("error %v, want %v", err, relayer.ErrCorrupt)
 	}
 	if got := read(t, path); len(got) != len(whole) {
 		t.Error("the file was replaced")
 	}
-}
-
-// damagingContext does damage when it is checked while a file matches a pattern.
-type damagingContext struct {
-	context.Context
-	pattern string
-	damage  func()
-}
-
-func (c damagingContext) Err() error {
-	if names, _ := filepath.Glob(c.pattern); len(names) > 0 {
-		c.damage()
-	}
-	return nil
 }
 
 // A backup is written from memory: it is sound whatever happened to the file.

@@ -159,33 +159,37 @@ func TestRecovery_RetriedByWrite(t *testing.T) {
 	wantRecovered(t, store, path, "before", "unknown")
 }
 
-// A history does not have the change of a commit in doubt, and does not take it for damage.
-func TestRecovery_History(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "relayers.db")
-	store := open(t, path)
+// fileAway returns a store whose second commit is in doubt: it fails after the file has it, and the
+// recovery does not find the file at its path. The function that it returns puts the file back.
+func fileAway(t *testing.T, opts ...bolt.Option) (store *bolt.Store, path string, putBack func()) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "relayers.db")
+	store = open(t, path, opts...)
 	failCommit(store, 2, func(commit func() error) error {
 		return errors.Join(commit(), os.Rename(path, path+".away"), errDisk)
 	})
+	return store, path, func() { must(t, os.Rename(path+".away", path)) }
+}
+
+// A history does not have the change of a commit in doubt, and does not take it for damage.
+func TestRecovery_History(t *testing.T) {
+	store, path, putBack := fileAway(t)
 	must(t, create(t, store, relayer.Record{ID: "before"})())
 	createUnknown(t, store)
 	for _, query := range []relayer.HistoryQuery{{Limit: 10}, {ID: "before", Limit: 10}} {
 		changes, err := store.History(t.Context(), query)
 		if err != nil || len(changes) != 1 || changes[0].Record.ID != "before" {
-			t.Errorf("query %+v: changes %v, error %v, want that of before", query, changes, err)
+			t.Errorf("query %+v: changes %v, error %v, want the change of before", query, changes, err)
 		}
 	}
-	must(t, os.Rename(path+".away", path))
+	putBack()
 	wantRecovered(t, store, path, "before", "unknown")
 }
 
 // The commit in doubt has deleted changes that were too old, which the memory still has.
 func TestRecovery_PrunedHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		path := filepath.Join(t.TempDir(), "relayers.db")
-		store := open(t, path, bolt.WithHistory(1000, time.Hour))
-		failCommit(store, 2, func(commit func() error) error {
-			return errors.Join(commit(), os.Rename(path, path+".away"), errDisk)
-		})
+		store, _, putBack := fileAway(t, bolt.WithHistory(1000, time.Hour))
 		must(t, create(t, store, relayer.Record{ID: "before"})())
 		time.Sleep(time.Hour + time.Second)
 		createUnknown(t, store)
@@ -194,7 +198,7 @@ func TestRecovery_PrunedHistory(t *testing.T) {
 				t.Errorf("query %+v: changes %v, error %v, want none", query, changes, err)
 			}
 		}
-		must(t, os.Rename(path+".away", path))
+		putBack()
 		must(t, create(t, store, relayer.Record{ID: "after"})())
 		must(t, store.Close())
 	})

@@ -205,7 +205,7 @@ func (s *Store) verifyFile(next *commit) error {
 		defer file.Reset(nil, pages.Header{}) // the engine can move its mapping
 		file.Reset(s.engine.mapped(header.Size()), header)
 		if err := verifyState(file, s.state); err != nil {
-			return err // the header is not that of the last commit either
+			return err // the header does not belong to the last commit either
 		}
 		s.header = header
 		err = file.VerifyFreelist()
