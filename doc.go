@@ -92,5 +92,6 @@
 // Errors name the operation and the ID, and are matched with [errors.Is]. [ErrInvalid] is
 // always a [*ValidationError], for [errors.As]. [ErrUnavailable] and [ErrOutcomeUnknown] are
 // failures of the store. A write that returns [ErrOutcomeUnknown] may have taken effect, and so may
-// a pause, resume, disable or enable that returns [ErrCorrupt]. With any other error it has not.
+// a pause, resume, disable or enable that returns [ErrCorrupt]. Any other error means that the
+// write had no effect.
 package relayer

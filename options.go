@@ -133,7 +133,7 @@ func WithObserver(observe Observer) Option {
 	return Option{func(s *settings) { s.observers = append(s.observers, observe) }, errorIf(observe == nil, "observer is nil")}
 }
 
-// WithAdmission calls admit before every write, so that the host can refuse it, such as a delete
+// WithAdmission calls admit before every write, so the host can refuse the write, such as a delete
 // while transactions are pending. It does not call it for [ActionPause] and [ActionDisable], the
 // switches for emergencies. The operation has the action, the actor, and whether it is a dry run.
 // Old and changed are copies of the relayer before and after the write. Old is nil for a create,
@@ -144,10 +144,10 @@ func WithObserver(observe Observer) Option {
 // too: to permit every pause, permit an update if changed.Paused && !old.Paused. If admit returns
 // an error, nothing is stored. The sender of an HTTP request sees the error only if it is a
 // [*ValidationError] or the result of [Refuse]. Any other error is a fault of the server: it
-// matches the errors that it wraps, except those of this package. Admit is not called if the write
-// changes nothing. It is called again if another writer changes the relayer before it is stored. It
-// must be safe for concurrent use. If the option is given more than once, every function must admit
-// the write.
+// matches the errors that it wraps, except the errors of this package. Admit is not called if the
+// write changes nothing. It is called again if another writer changes the relayer before it is
+// stored. It must be safe for concurrent use. If the option is given more than once, every function
+// must admit the write.
 func WithAdmission(admit func(ctx context.Context, operation Operation, old, changed *Relayer) error) Option {
 	return Option{func(s *settings) { s.admissions = append(s.admissions, admit) }, errorIf(admit == nil, "admission is nil")}
 }

@@ -10,8 +10,8 @@ import (
 // errors.
 //
 // The relayers that they return are read-only: code that works with every Reader must not
-// modify them, nor what they refer to. A mirror shares its relayers among all readers, so that a
-// read by ID allocates nothing; a Manager and a client return copies.
+// modify them, nor what they refer to. A mirror shares its relayers among all readers, so a read by
+// ID allocates nothing; a Manager and a client return copies.
 //
 // [Manager.All] yields nil and a [*CorruptError] for a damaged record, and continues behind it;
 // every other error is the last. A page with a damaged record is an error. The method All of a

@@ -122,10 +122,10 @@ type BulkResult struct {
 }
 
 // PauseAll pauses every relayer that the selector selects. [Manager.ResumeAll] with [PausedBy]
-// undoes exactly that. Each pause is a change of its own, like [Manager.Pause], with the same
-// [Reason] and request ID: that of the [Actor], or a generated one. A relayer that is created,
-// deleted, or moved into or out of the selection meanwhile may be paused or not. Other writes go on
-// meanwhile; PauseAll ends when it has read the last relayer.
+// resumes exactly the relayers that it has paused. Each pause is a change of its own, like
+// [Manager.Pause], with the same [Reason] and request ID: the ID of the [Actor], or a generated ID.
+// A relayer that is created, deleted, or moved into or out of the selection meanwhile may be paused
+// or not. Other writes go on meanwhile; PauseAll ends when it has read the last relayer.
 //
 // The zero Selector is a [*ValidationError] unless [AllRelayers] is given. [IfRevision] is always
 // an error. A relayer that cannot be changed is in [BulkResult.Failed], and the others are

@@ -42,8 +42,7 @@ const schemaVersion = 1
 // The changes of an ID are counted: nth is 1 for the first, and a relayer has the nth of its last
 // change. An ID without a relayer and without stored changes begins again. So the change that a
 // later one displaces is found with one look into the index. That index has the negative count: no
-// other index has that order, so that the planner cannot prefer to read another one and filter it
-// by ID.
+// other index has that order, so the planner cannot prefer to read another one and filter it by ID.
 //
 // The table postings is the index of terms: for each term and chunk of 512 sequence numbers,
 // the bits of the records that have the term (an inverted index of bitmaps). A

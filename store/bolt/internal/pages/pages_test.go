@@ -421,7 +421,7 @@ func TestVerify_Damage(t *testing.T) {
 	}
 }
 
-// A File that reads another state has nothing of the one before.
+// A File that reads another state has nothing of the earlier state.
 func TestReset(t *testing.T) {
 	content, header := validFile()
 	damaged := slices.Clone(content)
