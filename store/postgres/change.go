@@ -69,7 +69,8 @@ func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record,
 	if err := checkLimits(rec); err != nil {
 		return relayer.Record{}, err
 	}
-	err := s.write(ctx, sizeOf(rec), change{
+	err := s.do(ctx, sizeOf(rec), change{
+		ids: []string{rec.ID},
 		ask: func(batch *pgx.Batch) { s.askCreate(batch, rec, nil) },
 		read: func(results pgx.BatchResults) (o outcome, err error) {
 			if o, err = readCreate(results, rec.Terms); o.number > 0 {
@@ -77,7 +78,7 @@ func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record,
 			}
 			return o, err
 		},
-	}, rec.ID)
+	})
 	if err != nil {
 		return relayer.Record{}, err
 	}
@@ -116,7 +117,8 @@ func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record,
 		return relayer.Record{}, err
 	}
 	based := signed(rec.Revision)
-	err := s.write(ctx, sizeOf(rec), change{
+	err := s.do(ctx, sizeOf(rec), change{
+		ids: []string{rec.ID},
 		ask: func(batch *pgx.Batch) {
 			batch.Queue(s.in(sqlUpdate), rec.ID, based, claimParameter(rec.Claim), notNull(rec.Terms), rec.Text, notNull(rec.Note), notNull(rec.Document), notNull(rec.Private))
 		},
@@ -133,7 +135,7 @@ func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record,
 			}
 			return refusal(stored, based, claimed)
 		},
-	}, rec.ID)
+	})
 	if err != nil {
 		return relayer.Record{}, err
 	}
@@ -150,7 +152,8 @@ func (s *Store) Delete(ctx context.Context, id string, revision uint64, note []b
 		return err
 	}
 	based := signed(revision)
-	return s.write(ctx, 0, change{
+	return s.do(ctx, 0, change{
+		ids: []string{id},
 		ask: func(batch *pgx.Batch) { batch.Queue(s.in(sqlRemove), id, based, notNull(note)) },
 		read: func(results pgx.BatchResults) (outcome, error) {
 			var sequence, number, stored *int64
@@ -163,7 +166,7 @@ func (s *Store) Delete(ctx context.Context, id string, revision uint64, note []b
 			}
 			return refusal(stored, based, false)
 		},
-	}, id)
+	})
 }
 
 // refusal returns why a write that is based on a revision has stored nothing.
@@ -216,15 +219,15 @@ func (s *Store) Import(ctx context.Context, records []relayer.Record) error {
 
 // importAll makes an import of records, or of changes with these records.
 func (s *Store) importAll(ctx context.Context, records []relayer.Record, c change) error {
-	size, ids := 0, make([]string, len(records))
-	for i, rec := range records {
+	size := 0
+	for _, rec := range records {
 		if err := checkLimits(rec); err != nil {
 			return err
 		}
 		if rec.Revision < 1 || rec.Revision > transfer.MaxRevision {
 			return invalid("revision", fmt.Sprintf("must be from 1 to %d", uint64(transfer.MaxRevision)))
 		}
-		ids[i] = rec.ID
+		c.ids = append(c.ids, rec.ID)
 		size += sizeOf(rec)
 	}
 	if size > maxRecordSize {
@@ -233,7 +236,7 @@ func (s *Store) importAll(ctx context.Context, records []relayer.Record, c chang
 	if len(records) == 0 {
 		return s.stopped(ctx)
 	}
-	err := s.write(ctx, size, c, ids...)
+	err := s.do(ctx, size, c)
 	if refused, ok := errors.AsType[importRefusal](err); ok {
 		return cmp.Or(s.confirm(ctx), refused.error)
 	}

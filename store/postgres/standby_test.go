@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -343,6 +344,7 @@ func TestSynchronousStandby(t *testing.T) {
 		pairTest{"WritesRepeated", writesRepeated},
 		pairTest{"ReadsWithoutStandby", readsWithoutStandby},
 		pairTest{"CommitCanceled", commitCanceled},
+		pairTest{"CallerStalls", callerStalls},
 		pairTest{"PoolCancels", poolCancels},
 		pairTest{"LostByAsynchronousReplication", lostByAsynchronousReplication})
 }
@@ -515,6 +517,42 @@ func wantCanceledCommit(t *testing.T, primary, standby *pgserver.Server, level s
 	must(t, standby.Restart())
 	// With the standby back.
 	wantError(t, errorOf(store.Create(context.Background(), record("one"))), relayer.ErrExists)
+}
+
+// callerStalls repeats a create of unknown outcome before the goroutine of its caller runs again.
+func callerStalls(t *testing.T, primary, standby *pgserver.Server) {
+	store := openAt(t, primary.ConnString(), newSchema(), postgres.WithTimeout(30*time.Second))
+	must(t, standby.Stop())
+	caller := &stallingContext{Context: context.Background(), resumed: make(chan struct{})}
+	resume := sync.OnceFunc(func() { close(caller.resumed) })
+	t.Cleanup(resume)
+	created := inBackground(func() error { return errorOf(store.Create(caller, record("one"))) })
+	admin := newPool(t, primary.ConnString())
+	eventually(t, "the commit waits for the standby", func() bool {
+		return queryOne[int](t, admin, `SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`) > 0
+	})
+	caller.stalls.Store(true)
+	cancelCommits(t, admin)
+	repeated := inBackground(func() error { return errorOf(store.Create(context.Background(), record("one"))) })
+	cancelCommits(t, admin)
+	wantError(t, <-repeated, relayer.ErrOutcomeUnknown)
+	resume()
+	wantError(t, <-created, relayer.ErrOutcomeUnknown)
+	must(t, standby.Restart())
+}
+
+// stallingContext holds up a caller that is about to return.
+type stallingContext struct {
+	context.Context
+	stalls  atomic.Bool
+	resumed chan struct{}
+}
+
+func (c *stallingContext) Done() <-chan struct{} {
+	if c.stalls.Load() {
+		<-c.resumed
+	}
+	return c.Context.Done()
 }
 
 // The pool of a host can send a cancel request when a timeout passes.

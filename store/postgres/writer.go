@@ -29,6 +29,7 @@ const (
 type write = storeutil.QueuedWrite[change]
 
 type change struct {
+	ids []string // of the records that it can change
 	// ask adds the statement of the write to a message, and read reads its result.
 	// The error of read is that of the whole transaction.
 	ask  func(*pgx.Batch)
@@ -82,7 +83,7 @@ func (s *Store) commit(conn *conn, taken []*write) {
 		s.commitSeparately(taken)
 		return
 	}
-	finishFailed(taken, err)
+	s.finishFailed(taken, err)
 	// Before the next write goes to the same server.
 	if errors.Is(err, relayer.ErrOutcomeUnknown) || hasCode(err, lockNotAvailable) {
 		s.survey(s.ended)
@@ -96,7 +97,7 @@ func (s *Store) commitSeparately(taken []*write) {
 		if err == nil {
 			err = s.tryTransactions(conn, taken[i:i+1])
 		}
-		finishFailed(taken[i:i+1], err)
+		s.finishFailed(taken[i:i+1], err)
 		if err != nil && !isRefusedForEver(err) {
 			finishAll(taken[i+1:], failed(err))
 			return
@@ -104,12 +105,17 @@ func (s *Store) commitSeparately(taken []*write) {
 	}
 }
 
-func finishFailed(taken []*write, err error) {
+func (s *Store) finishFailed(taken []*write, err error) {
 	if err == nil {
 		return
 	}
 	if !errors.Is(err, relayer.ErrOutcomeUnknown) {
-		err = failed(err)
+		finishAll(taken, failed(err))
+		return
+	}
+	// Before the next write, which can be a repetition of one of these.
+	for _, w := range taken {
+		s.unconfirmed.add(w.Value.ids)
 	}
 	finishAll(taken, err)
 }
@@ -342,15 +348,10 @@ func (u *unconfirmed) any() (found bool) {
 	return found
 }
 
-// write queues a write that concerns the ids, and waits for its result.
-func (s *Store) write(ctx context.Context, size int, c change, ids ...string) error {
-	err := s.do(ctx, size, c)
-	if errors.Is(err, relayer.ErrOutcomeUnknown) {
-		for _, id := range ids {
-			s.unconfirmed.ids.Store(id, true)
-		}
+func (u *unconfirmed) add(ids []string) {
+	for _, id := range ids {
+		u.ids.Store(id, true)
 	}
-	return err
 }
 
 // confirm waits until all unconfirmed writes are confirmed.
