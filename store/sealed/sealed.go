@@ -57,9 +57,9 @@ func (k Key) String() string {
 	return k.ID + " (fingerprint " + k.Fingerprint + ")"
 }
 
-// Store seals what it stores, and returns records as they are stored: [Store.Open] returns one
-// with its private part in clear. A private part in clear is a JSON object. Anything else is
-// sealed, and is stored unchanged. The other optional interfaces of the inner store are hidden:
+// Store seals what it stores, and returns records without opening them: [Store.Open] returns one
+// with its private part in clear. A new private part is in clear if it is a JSON object. Anything
+// else is one that was read, and is stored as it was. The other optional interfaces of the inner store are hidden:
 // backups, imports and checks use the inner store. All methods are safe for concurrent use.
 type Store struct {
 	relayer.Store // the inner store
@@ -75,8 +75,8 @@ type Option struct{ apply func(*Store) }
 
 // Only treats private parts in clear as damage: somebody without the keys may have written
 // them. Open returns a [*relayer.CorruptError] for them, and Reseal does not seal them. A change
-// that replaces all URLs of a relayer by others repairs it. Use it when [Store.Count] counts no
-// private parts in clear.
+// that replaces all URLs of a relayer, by the same or by others, repairs it. Use it when
+// [Store.Count] counts no private parts in clear.
 func Only() Option { return Option{func(s *Store) { s.only = true }} }
 
 // Off turns sealing off: new private parts are stored in clear, and Reseal stores all of them
@@ -105,10 +105,39 @@ func New(db relayer.Store, keys Keys, options ...Option) (*Store, error) {
 	return s, nil
 }
 
-// mark is the first byte of a sealed private part, and the version of its format.
-const mark = 2
+const (
+	// mark is the first byte of a sealed private part, and the version of its format.
+	mark = 2
+
+	// clearMark precedes a private part in clear that is read. So Update knows a part that it
+	// keeps, which may not be genuine, from a new one, without a second read.
+	clearMark = 0
+)
 
 func isSealed(private []byte) bool { return len(private) > 0 && private[0] != '{' }
+
+// withClearMark returns a record that is read.
+func withClearMark(rec relayer.Record) relayer.Record {
+	if len(rec.Private) > 0 && !isSealed(rec.Private) {
+		rec.Private = append([]byte{clearMark}, rec.Private...)
+	}
+	return rec
+}
+
+// Get returns a record of the inner store.
+func (s *Store) Get(ctx context.Context, id string) (relayer.Record, error) {
+	rec, err := s.Store.Get(ctx, id)
+	return withClearMark(rec), err
+}
+
+// List returns records of the inner store.
+func (s *Store) List(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
+	page, err := s.Store.List(ctx, query)
+	for i, rec := range page.Records {
+		page.Records[i] = withClearMark(rec)
+	}
+	return page, err
+}
 
 // associatedData binds a sealed private part to its format and its relayer.
 func associatedData(id string) []byte { return []byte("relayer private part 2 " + id) }
@@ -118,28 +147,18 @@ func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record,
 	return s.store(ctx, rec, s.Store.Create)
 }
 
-// Update seals the private part of the record and updates it in the inner store. A private
-// part in clear that is stored already is kept as it is: a change of another field needs no
-// keys, and what [Only] refuses does not become genuine.
+// Update seals the private part of the record and updates it in the inner store. A part in clear
+// of a record that was read stays in clear: a change of another field needs no keys, and what
+// [Only] refuses does not become genuine.
 func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-	if s.seals(rec.Private) {
-		stored, err := s.Get(ctx, rec.ID)
-		if err != nil {
-			return relayer.Record{}, err
-		}
-		if !bytes.Equal(stored.Private, rec.Private) {
-			return s.store(ctx, rec, s.Store.Update)
-		}
-	}
-	return s.Store.Update(ctx, rec)
+	return s.store(ctx, rec, s.Store.Update)
 }
 
-// seals reports whether a private part is to be sealed.
-func (s *Store) seals(private []byte) bool { return len(private) > 0 && !isSealed(private) && !s.off }
-
-// store seals the private part of a record, and stores it.
+// store seals the private part of a record if it is new, and stores the record.
 func (s *Store) store(ctx context.Context, rec relayer.Record, put func(context.Context, relayer.Record) (relayer.Record, error)) (relayer.Record, error) {
-	if !s.seals(rec.Private) {
+	private, isKept := bytes.CutPrefix(rec.Private, []byte{clearMark})
+	rec.Private = private
+	if isKept || len(private) == 0 || isSealed(private) || s.off {
 		return put(ctx, rec)
 	}
 	ended := make(chan struct{})
@@ -172,8 +191,12 @@ func (s *Store) awaitWrites(ctx context.Context) (err error) {
 // [errors.ErrUnsupported] too if there are no keys. With [Only] it returns a
 // [*relayer.CorruptError] if the private part is in clear.
 func (s *Store) Open(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-	switch isClear := !isSealed(rec.Private); {
-	case len(rec.Private) == 0 || isClear && !s.only:
+	private, isMarked := bytes.CutPrefix(rec.Private, []byte{clearMark})
+	switch isClear := isMarked || !isSealed(rec.Private); {
+	case len(rec.Private) == 0:
+		return rec, nil
+	case isClear && !s.only:
+		rec.Private = private
 		return rec, nil
 	case isClear:
 		return relayer.Record{}, &relayer.CorruptError{ID: rec.ID, Sequence: rec.Sequence, Err: fmt.Errorf(
@@ -181,11 +204,10 @@ func (s *Store) Open(ctx context.Context, rec relayer.Record) (relayer.Record, e
 	case rec.Private[0] != mark:
 		return relayer.Record{}, sealError{"opening", rec.ID, errFormat}
 	}
-	private, err := s.keys.Open(ctx, rec.Private[1:], associatedData(rec.ID))
-	if err != nil {
+	var err error
+	if rec.Private, err = s.keys.Open(ctx, private[1:], associatedData(rec.ID)); err != nil {
 		return relayer.Record{}, sealError{"opening", rec.ID, err}
 	}
-	rec.Private = private
 	return rec, nil
 }
 
@@ -272,7 +294,7 @@ func (s *Store) reseal(ctx context.Context, rec relayer.Record) (isStored bool, 
 			return true, nil
 		}
 		if errors.Is(err, relayer.ErrConflict) {
-			rec, err = s.Get(ctx, rec.ID)
+			rec, err = s.Store.Get(ctx, rec.ID)
 		}
 	}
 	if errors.Is(err, relayer.ErrNotFound) { // another writer has deleted it
@@ -348,7 +370,7 @@ func (s *Store) records(ctx context.Context) iter.Seq2[relayer.Record, error] {
 	const pageSize = 100
 	return func(yield func(relayer.Record, error) bool) {
 		for after := uint64(0); ; {
-			page, err := s.List(ctx, relayer.StoreQuery{After: after, Limit: pageSize})
+			page, err := s.Store.List(ctx, relayer.StoreQuery{After: after, Limit: pageSize})
 			for _, rec := range page.Records {
 				if after = rec.Sequence; !yield(rec, nil) {
 					return

@@ -87,8 +87,7 @@ func TestUpdate_KeepsPrivatePart(t *testing.T) {
 	for _, options := range [][]sealed.Option{nil, {sealed.Only()}, {sealed.Off()}} {
 		store := on(t, db, forbidden{ringOf(t, "k2"), t}, options...)
 		for _, id := range []string{"a", "clear"} {
-			before := get(t, store, id)
-			changed := before
+			before, changed := get(t, db, id), get(t, store, id)
 			changed.Document = fmt.Appendf(nil, `{"revision":%d}`, before.Revision)
 			mustUpdate(t, store, changed)
 			after := get(t, db, id)
@@ -118,9 +117,8 @@ func TestStore_SealedAlready(t *testing.T) {
 	}
 }
 
-// A part is not sealed if the stored one, which may be kept, cannot be read.
 func TestUpdate_Errors(t *testing.T) {
-	db, store := newSealed(t)
+	_, store := newSealed(t)
 	rec := get(t, store, "a")
 	rec.Private = []byte(replaced)
 	stale, unknown := rec, rec
@@ -130,9 +128,6 @@ func TestUpdate_Errors(t *testing.T) {
 		if _, err := store.Update(t.Context(), rec); !errors.Is(err, want) {
 			t.Errorf("Update returned %v, want %v", err, want)
 		}
-	}
-	if _, err := on(t, db, forbidden{ringOf(t, "k1"), t}).Update(t.Context(), unknown); !errors.Is(err, relayer.ErrNotFound) {
-		t.Errorf("Update returned %v, want %v", err, relayer.ErrNotFound)
 	}
 	expectOpens(t, store, get(t, store, "a"), clear)
 }
@@ -167,10 +162,50 @@ func TestOnly_ClearPart(t *testing.T) {
 	store := on(t, db, ringOf(t, "k1"), sealed.Only())
 	expectOpens(t, store, get(t, store, "a"), clear)
 	expectOpens(t, store, create(t, store, "none", ""), "")
-	rec := get(t, store, "clear")
-	rec.Private = []byte(replaced)
-	expectOpens(t, store, mustUpdate(t, store, rec), replaced)
-	expectSealed(t, get(t, db, "clear"))
+	for id, private := range map[string]string{"same URLs": clear, "other URLs": replaced} {
+		create(t, db, id, clear)
+		rec := get(t, store, id)
+		rec.Private = []byte(private)
+		expectOpens(t, store, mustUpdate(t, store, rec), private)
+		expectSealed(t, get(t, db, id))
+	}
+}
+
+// flipped is a store that returns another part at each read: a writer without the keys replaces
+// it in the database.
+type flipped struct {
+	relayer.Store
+	reads int
+}
+
+func (f *flipped) Get(ctx context.Context, id string) (relayer.Record, error) {
+	rec, err := f.Store.Get(ctx, id)
+	f.reads++
+	rec.Private = fmt.Appendf(nil, `{"custom_rpc_urls":["https://rpc.example/%d"]}`, f.reads)
+	return rec, err
+}
+
+func (f *flipped) List(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
+	page, err := f.Store.List(ctx, query)
+	for i := range page.Records {
+		page.Records[i].Private = []byte(replaced)
+	}
+	return page, err
+}
+
+func TestOnly_PartReplacedDuringChange(t *testing.T) {
+	db, _ := newSealed(t)
+	store := on(t, &flipped{Store: db}, ringOf(t, "k1"), sealed.Only())
+	listed := must(store.List(t.Context(), relayer.StoreQuery{Limit: 1}))(t).Records[0]
+	for _, rec := range []relayer.Record{get(t, store, "a"), listed} {
+		rec.Revision = get(t, db, "a").Revision
+		changed := mustUpdate(t, store, rec)
+		if stored := get(t, db, "a"); stored.Private[0] != '{' {
+			t.Errorf("a part that was read in clear is stored as %q", stored.Private)
+		}
+		_, err := store.Open(t.Context(), changed)
+		expectCorrupt(t, "changed", changed, err)
+	}
 }
 
 // Parts that a writer without the keys put in place of that of "a".
