@@ -76,8 +76,8 @@ func (c *Client) Update(ctx context.Context, id string, change func(*relayer.Rel
 	return perform(relayer.ActionUpdate, id, options, func(settings relayer.WriteSettings) (*relayer.Relayer, error) {
 		races := &attempts{most: maxRaces, lastEnd: time.Now().Add(c.maxRetryTime)}
 		for {
-			updated, err := c.tryUpdate(ctx, id, change, settings)
-			if !errors.Is(err, relayer.ErrConflict) || settings.Revisions != nil {
+			updated, isRace, err := c.tryUpdate(ctx, id, change, settings)
+			if !isRace || settings.Revisions != nil {
 				return updated, err
 			}
 			if !races.next(ctx, 0) {
@@ -90,33 +90,37 @@ func (c *Client) Update(ctx context.Context, id string, change func(*relayer.Rel
 // maxRaces bounds the retries of an update. Each means that another writer succeeded.
 const maxRaces = 200
 
-func (c *Client) tryUpdate(ctx context.Context, id string, change func(*relayer.Relayer) error, settings relayer.WriteSettings) (*relayer.Relayer, error) {
+// tryUpdate also reports whether another writer was faster.
+func (c *Client) tryUpdate(ctx context.Context, id string, change func(*relayer.Relayer) error, settings relayer.WriteSettings) (updated *relayer.Relayer, isRace bool, err error) {
 	current, err := c.read(ctx, id, c.fullURLs, c.newAttempts())
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	if settings.Revisions != nil && !slices.Contains(settings.Revisions, current.Revision) {
-		return nil, relayer.ErrConflict
+	revision, lastChange := current.Revision, current.LastChange
+	if settings.Revisions != nil && !slices.Contains(settings.Revisions, revision) {
+		return nil, false, relayer.ErrConflict
 	}
 	patch, err := difference(current, change)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if len(patch) == 0 {
+		current.Revision, current.LastChange = revision, lastChange
 		if settings.DryRun {
 			current.LastChange = relayer.ChangeInfo{Changed: []string{}}
 		}
-		return current, nil
+		return current, false, nil
 	}
-	if current.Revision == 0 {
-		return nil, fmt.Errorf("the server returns no revisions: %w", relayer.ErrNoRevision)
+	if revision == 0 {
+		return nil, false, fmt.Errorf("the server returns no revisions: %w", relayer.ErrNoRevision)
 	}
 	body, err := strictjson.Encode(patch)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	settings.Revisions = []uint64{current.Revision}
-	return c.write(ctx, newRequest(http.MethodPatch, id, "", body), settings)
+	settings.Revisions = []uint64{revision}
+	updated, err = c.write(ctx, newRequest(http.MethodPatch, id, "", body), settings)
+	return updated, errors.Is(err, relayer.ErrConflict), err
 }
 
 // difference returns the patch that has the effect of change on the relayer.

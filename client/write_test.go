@@ -248,6 +248,23 @@ func TestUpdate_Nothing(t *testing.T) {
 	}
 }
 
+// The revision and the last change are not the function's to set.
+func TestUpdate_OtherRevision(t *testing.T) {
+	for _, name := range []string{"a", "new"} {
+		c, s := scripted(t, nil, stored(t, evm("a"), 200, 7))
+		r, err := c.Update(t.Context(), "a", func(r *relayer.Relayer) error {
+			r.Name, r.Revision, r.LastChange = "name of "+name, 3, relayer.ChangeInfo{}
+			return nil
+		})
+		if err != nil || r.Revision != 7 || r.LastChange.Revision != 7 {
+			t.Errorf("updated %+v, error %v", r, err)
+		}
+		if last := s.seen[len(s.seen)-1]; last.method == http.MethodPatch && last.header.Get("If-Match") != `"7"` {
+			t.Errorf("the condition is %q", last.header.Get("If-Match"))
+		}
+	}
+}
+
 func TestUpdate_Errors(t *testing.T) {
 	cause := errors.New("no")
 	rename := func(r *relayer.Relayer) error { r.Name = "new"; return nil }
@@ -259,6 +276,7 @@ func TestUpdate_Errors(t *testing.T) {
 		methods string
 	}{
 		"of the function":    {[]step{stored(t, evm("a"), 200, 7)}, func(*relayer.Relayer) error { return cause }, nil, cause, "GET"},
+		"its own conflict":   {[]step{stored(t, evm("a"), 200, 7)}, func(*relayer.Relayer) error { return relayer.ErrConflict }, nil, relayer.ErrConflict, "GET"},
 		"unknown":            {[]step{notFound("a")}, rename, nil, relayer.ErrNotFound, "GET"},
 		"another revision":   {[]step{stored(t, evm("a"), 200, 7)}, rename, []relayer.WriteOption{relayer.IfRevision(6)}, relayer.ErrConflict, "GET"},
 		"no revision":        {[]step{respondJSON(200, `{"success":true,"data":{"id":"a","network_type":"evm"}}`)}, rename, nil, relayer.ErrNoRevision, "GET"},
