@@ -252,6 +252,23 @@ func TestWithTokenFunc_Errors(t *testing.T) {
 	}
 }
 
+// A watch that has had a connection does not wait for a token either.
+func TestWithTokenFunc_ErrorEndsWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cause, calls := errors.New("revoked"), 0
+		source := client.WithTokenFunc(func(context.Context) (string, error) {
+			if calls++; calls > 1 {
+				return "", cause
+			}
+			return token, nil
+		})
+		changes := watchOver(t, &feed{scripts: scripts(ends(changeEvent(1)))}, relayer.WatchQuery{After: "p0"}, source)
+		if got := take(3, changes); len(got) != 2 || got[0] != "updated a 1" || !strings.Contains(got[1], "revoked") {
+			t.Errorf("the changes are %q", got)
+		}
+	})
+}
+
 // A server may authenticate its clients without a token.
 func TestNew_NoToken(t *testing.T) {
 	s := &script{steps: []step{stored(t, evm("a"), 200, 1)}}

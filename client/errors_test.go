@@ -201,12 +201,18 @@ func TestWithMaxResponseBytes_LargerResponse(t *testing.T) {
 	}
 }
 
-// The body of a 101 is a connection that ignores the context.
+// The body of a 101 is a connection that ignores the context, even if it has a type.
 func TestErrors_SwitchedProtocol(t *testing.T) {
+	for _, contentType := range []string{"", "application/json"} {
+		testSwitchedProtocol(t, contentType)
+	}
+}
+
+func testSwitchedProtocol(t *testing.T, contentType string) {
 	synctest.Test(t, func(t *testing.T) {
 		opened, closed := 0, 0
 		c, _ := scripted(t, nil, func(r *http.Request) (*http.Response, error) {
-			resp, err := respond(101, "", "", "Connection", "Upgrade", "Upgrade", "other")(r)
+			resp, err := respond(101, contentType, "", "Connection", "Upgrade", "Upgrade", "other")(r)
 			reader, writer := io.Pipe()
 			opened++
 			resp.Body = closer{reader, func() { closed++; _ = writer.Close() }}

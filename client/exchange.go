@@ -147,6 +147,7 @@ type failure struct {
 	isTemporary bool          // another attempt may succeed
 	isUnknown   bool          // the server may have processed the attempt
 	isOfServer  bool          // the response is one of the API, not of a proxy
+	isUnsent    bool          // the request could not be made, for example without a token
 	wait        time.Duration // the least time before another attempt
 }
 
@@ -229,7 +230,7 @@ func (c *Client) send(ctx, limited context.Context, req *request) (*http.Respons
 		GotConn: func(httptrace.GotConnInfo) { failed.isUnknown = true },
 	}), c)
 	if err != nil { // the source of tokens may have taken too long
-		return nil, &failure{err: err, isTemporary: ctx.Err() == nil && limited.Err() != nil}
+		return nil, &failure{err: err, isUnsent: true, isTemporary: ctx.Err() == nil && limited.Err() != nil}
 	}
 	req.began = time.Now()
 	received, err := c.http.Do(sent)
@@ -260,7 +261,7 @@ var errTooLarge = errors.New("the response is larger than the limit of 32 MiB")
 func (c *Client) readResponse(ctx context.Context, req *request, received *http.Response) (*response, *failure) {
 	defer func() { _ = received.Body.Close() }()
 	resp := &response{request: req, status: received.StatusCode, header: received.Header}
-	if !hasMediaType(resp.header, "application/json") {
+	if resp.status < http.StatusOK || !hasMediaType(resp.header, "application/json") {
 		return resp, nil
 	}
 	body, err := io.ReadAll(io.LimitReader(received.Body, c.maxResponseBytes+1))

@@ -281,6 +281,15 @@ func TestWatch_Selector(t *testing.T) {
 	}
 }
 
+func TestWatch_SelectsNothing(t *testing.T) {
+	for change, err := range serve(t, newManager(t)).Watch(t.Context(), relayer.WatchQuery{Selector: where("network"), Heartbeats: true}) {
+		if err != nil || change.Kind != relayer.ChangeHeartbeat {
+			t.Errorf("%+v, error %v", change, err)
+		}
+		break
+	}
+}
+
 func TestWatch_InvalidSelector(t *testing.T) {
 	c, s := scripted(t, nil, fail(500, ""))
 	wantFailure(t, c.Watch(t.Context(), relayer.WatchQuery{Selector: where("owner", "ci")}), relayer.ErrInvalid, "owner")

@@ -64,11 +64,15 @@ func (c *Client) List(ctx context.Context, query relayer.ListQuery) (*relayer.Pa
 	return named(relayer.ActionList, "", &listed.Page, err)
 }
 
+// noID is the ID of no relayer. A position is only valid for the selection of its page, so it is
+// the same in all requests.
+var noID = rand.Text()
+
 // addFilters adds a selector to the parameters of a query.
 func addFilters(query url.Values, selector relayer.Selector) {
 	for key, values := range selector.Terms() {
 		if len(values) == 0 {
-			key, values = "id", []string{rand.Text()} // which no relayer has
+			key, values = "id", []string{noID}
 		}
 		query[key] = values
 	}

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-relayer/relayer"
@@ -48,11 +49,13 @@ func (c *Client) Watch(ctx context.Context, query relayer.WatchQuery) iter.Seq2[
 	if err == nil && query.After == "" {
 		w.lastID, err = c.position(ctx, query.Selector)
 	}
+	var isRanged atomic.Bool
 	return func(yield func(relayer.Change, error) bool) {
-		defer func() {
-			w.disconnect()
-			err = errors.New("client: the changes can be ranged over once: call Watch again")
-		}()
+		if isRanged.Swap(true) {
+			yield(named(relayer.ActionWatch, "", relayer.Change{}, errRangedTwice))
+			return
+		}
+		defer w.disconnect()
 		for err == nil && ctx.Err() == nil {
 			change, failed := w.next(ctx)
 			switch {
@@ -68,6 +71,8 @@ func (c *Client) Watch(ctx context.Context, query relayer.WatchQuery) iter.Seq2[
 		yield(named(relayer.ActionWatch, "", relayer.Change{}, cmp.Or(ctx.Err(), err)))
 	}
 }
+
+var errRangedTwice = errors.New("client: the changes can be ranged over once: call Watch again")
 
 // position returns the current position of the feed of a selection.
 func (c *Client) position(ctx context.Context, selector relayer.Selector) (string, error) {
@@ -114,8 +119,11 @@ func (w *watcher) next(ctx context.Context) (change *relayer.Change, failed *fai
 		w.disconnect()
 		return nil, &failure{err: fmt.Errorf("%s: %w", req, err), isTemporary: !errors.Is(err, errTooLarge)}
 	}
-	if change, err = w.change(e); err != nil {
-		return nil, &failure{err: fmt.Errorf("%s: %w", req, err)}
+	if change, err = w.change(e); err == errFuture {
+		w.disconnect()
+	}
+	if err != nil {
+		return nil, &failure{err: fmt.Errorf("%s: %w", req, err), isTemporary: err == errFuture}
 	}
 	return change, nil
 }
@@ -177,7 +185,7 @@ func (w *watcher) open(ctx context.Context, timeout time.Duration) (*eventStream
 		}
 	}
 	// A load balancer responds while the server restarts.
-	failed.isTemporary = failed.isTemporary || w.hasConnected && !failed.isOfServer
+	failed.isTemporary = failed.isTemporary || w.hasConnected && !failed.isOfServer && !failed.isUnsent
 	return nil, failed
 }
 
@@ -187,6 +195,12 @@ var eventKinds = []relayer.ChangeKind{relayer.ChangeCreated, relayer.ChangeUpdat
 
 // longConnection is the duration of a connection that ends a series of failures.
 const longConnection = 3 * time.Second
+
+// maxAheadMS is by how much the clock of a server can be ahead of this one during a stream. It is
+// more if this machine was paused together with its clocks: the times of the stream are then wrong.
+const maxAheadMS = 1000
+
+var errFuture = errors.New("the change feed is ahead of the clock of this machine")
 
 // change returns the change of the event, or nil if it has none.
 func (w *watcher) change(e event) (*relayer.Change, error) {
@@ -211,10 +225,13 @@ func (w *watcher) change(e event) (*relayer.Change, error) {
 		return nil, relayer.ErrGap
 	}
 	isHeartbeat := kind == relayer.ChangeHeartbeat
-	w.lastID = cmp.Or(e.id, w.lastID)
 	if data.CompleteMS != nil {
+		if *data.CompleteMS > uint64(time.Since(req.began)/time.Millisecond)+maxAheadMS {
+			return nil, errFuture
+		}
 		w.complete = req.began.Add(time.Duration(*data.CompleteMS) * time.Millisecond)
 	}
+	w.lastID = cmp.Or(e.id, w.lastID)
 	if !isHeartbeat || time.Since(req.began) > longConnection {
 		w.failures = 0
 	}
