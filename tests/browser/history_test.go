@@ -145,6 +145,10 @@ func TestHistory_Filter(t *testing.T) {
 	b.do(`document.querySelector('.history summary').click()`)
 	expect(b, 8, `document.querySelectorAll('.history details[open] li').length`)
 	b.expectText("gas price cap not set → 0.000000001 gwei")
+	b.server.do("PATCH", collection+"/r2", `{"paused":true}`, http.StatusOK) // between two updates
+	b.server.do("PATCH", collection+"/r2", `{"labels":{"tier":"2"}}`, http.StatusOK)
+	b.fillSearch("changes-search", "action=update since=1h")
+	expect(b, "r2 label tier new → 2 by api-key", historyRows+`[0]`)
 	b.fillSearch("changes-search", "since=x")
 	b.expectText("since must be a time such as 2026-01-02T15:04:05Z")
 	b.fillSearch("changes-search", "alice")
