@@ -14,9 +14,10 @@ function textOf(value, unit) {
   return isolated(typeof value === 'string' ? value || 'empty' : writeJSON(value));
 }
 
-// Returns the difference of two lists as what was added and what was removed.
+// Returns the difference of two lists, of which one may be another value, as what was added and
+// what was removed.
 function listDifference(from = [], to = []) {
-  const [before, after] = [from, to].map((list) => list.map((entry) => (typeof entry === 'string' ? entry : writeJSON(entry))));
+  const [before, after] = [from, to].map((list) => [list].flat().map((entry) => (typeof entry === 'string' ? entry : writeJSON(entry))));
   const parts = [...after.filter((entry) => !before.includes(entry)).map((entry) => '+ ' + isolated(entry)), ...before.filter((entry) => !after.includes(entry)).map((entry) => '− ' + isolated(entry))];
   return parts.join(', ') || 'a part that is not visible here';
 }

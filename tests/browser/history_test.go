@@ -83,16 +83,19 @@ func TestHistory_Page(t *testing.T) {
 	b.fillServer()
 	b.server.do("PATCH", collection+"/evm", `{"paused":true,"policies":{"gas_price_cap":200000000000,"whitelist_receivers":["0x2"]},"labels":{"tier":"2"}}`, http.StatusOK)
 	b.server.do("PATCH", collection+"/evm", `{"name":"Renamed","custom_rpc_urls":[{"url":"https://rpc.example/other","weight":75},{"url":"https://backup.example/v2"}]}`, http.StatusOK)
+	b.server.do("PATCH", collection+"/evm", `{"settings":{"hosts":"a"}}`, http.StatusOK)
+	b.server.do("PATCH", collection+"/evm", `{"settings":{"hosts":["a","b"]}}`, http.StatusOK)
 	b.server.do("PATCH", collection+"/evm", `{"paused":false}`, http.StatusOK)
 	b.goTo("relayer=evm", "Sign in")
 	b.enter("Renamed")
 	first := "paused; gas price cap 100 → 200 gwei; whitelist receivers + 0x2, − 0xd8da6bf26964af9d7eed9e03e53415d37aa96045; label tier 1 → 2 by api-key"
 	second := "name Full evm → Renamed; custom RPC URLs a part that is not visible here by api-key"
-	expect(b, []string{"resumed by api-key", second, first, "created by api-key"}, historyRows)
+	third, fourth := "setting hosts not set → a by api-key", "setting hosts + b by api-key"
+	expect(b, []string{"resumed by api-key", fourth, third, second, first, "created by api-key"}, historyRows)
 	b.goTo("changes=", "History")
-	expect(b, []string{"evm resumed by api-key", "evm " + second, "evm " + first, "long created by api-key"}, historyRows+`.slice(0, 4)`)
+	expect(b, []string{"evm resumed by api-key", "evm " + fourth, "evm " + third, "evm " + second, "evm " + first, "long created by api-key"}, historyRows+`.slice(0, 6)`)
 	b.goTo("relayer=evm", "Renamed")
-	expect(b, 4, historyRows+`.length`)
+	expect(b, 6, historyRows+`.length`)
 	b.press("Restore revision 1")
 	b.expectTitle("Edit Renamed")
 	b.saved("Full evm was changed")
