@@ -67,13 +67,14 @@ function fieldOf(name, given, required, above) {
 }
 
 // Returns the fields of a relayer, those that a form changes, and those of its policy. A button changes paused.
-export const relayerFields = (type) => byType[type];
-export const editableFields = (type) => byType[type].filter(({ name }) => name !== 'paused' && name in schemas.UpdateRelayerRequest.properties);
+// A newer version may have stored other network types: the fields of these are not known.
+export const relayerFields = (type) => byType[type] ?? [];
+export const editableFields = (type) => relayerFields(type).filter(({ name }) => name !== 'paused' && name in schemas.UpdateRelayerRequest.properties);
 export const policyFields = (type) => relayerFields(type).find(({ name }) => name === 'policies').fields;
 const spelling = { policies: 'policy', id: 'ID', eip1559: 'EIP-1559', rpc: 'RPC', url: 'URL', urls: 'URLs', tx: 'transaction' };
 
 export function titleOf({ name, title }) {
-  if (title) return title;
+  if (title !== undefined) return title || '""';
   const words = name.replace(/_(percentage|lamports|seconds)$/, '').split('_').map((word) => spelling[word] ?? word).join(' ');
   return words[0].toUpperCase() + words.slice(1);
 }

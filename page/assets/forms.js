@@ -52,7 +52,7 @@ function readLines(text) {
 function readPairs(text) {
   const members = Object.create(null);
   for (const line of text.split('\n').filter((entry) => entry.trim() !== '')) {
-    const [, key, value = ''] = /^([^=]*)=?(.*)$/.exec(line);
+    const [, key, value = ''] = /^([^=]*)=?(.*)$/s.exec(line);
     members[key in members ? key + ' (again)' : key] = value; // a space is invalid, so that the API reports it
   }
   return Object.keys(members).length > 0 ? members : undefined;
