@@ -218,7 +218,7 @@ func TestBackup_OfServer(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
 	tokens := newTokens(t, "saver "+token+" backup", "ops "+oldToken+" write+engine", "both "+newToken+" read+backup")
-	server := start(t, "", "--db", makeFile(t, 30), "--tokens-file", tokens)
+	server := start(t, "", "--db", makeFile(t, 30), "--tokens-file", tokens, "--trusted-proxies", "127.0.0.1")
 	for bearer, want := range map[string][3]int{
 		token:    {http.StatusOK, http.StatusForbidden, http.StatusNotFound},
 		newToken: {http.StatusOK, http.StatusOK, http.StatusOK},
@@ -240,10 +240,14 @@ func TestBackup_OfServer(t *testing.T) {
 	expectFailureWith(t, "needs the role backup", oldToken, "backup", "--server", server.url, "--to", path+"2")
 	expectFailureWith(t, "status 401", "wrong-"+token, "backup", "--server", server.url, "--to", path+"2")
 	expectFiles(t, directory, "backup.db")
+	_, _, err := server.try(http.DefaultClient, "GET", backupPath, token, "", "X-Forwarded-For", "198.51.100.1")
+	must(t, err)
 	server.stop()
 	expectNoSecret(t, server.output.String())
-	if !strings.Contains(server.output.String(), `msg="backup sent" principal=saver `) {
-		t.Errorf("the log does not name the backup: %s", server.output)
+	for _, address := range []string{"127.0.0.1", "198.51.100.1"} {
+		if !strings.Contains(server.output.String(), `msg="backup sent" principal=saver address=`+address+"\n") {
+			t.Errorf("the log does not name the backup for %s: %s", address, server.output)
+		}
 	}
 
 	server = start(t, "", "--db", newDatabase(t), "--tokens-file", tokens)

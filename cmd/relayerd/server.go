@@ -38,6 +38,7 @@ type server struct {
 	managerOptions []relayer.Option
 	apiOptions     []httpapi.Option
 	keys           keysFile                         // empty without --keys
+	trusted        proxies                          // empty without --trusted-proxies
 	certificate    *atomic.Pointer[tls.Certificate] // nil without --tls-cert
 	scheme         string                           // of the URL of the listener
 	listener       net.Listener
@@ -119,11 +120,10 @@ func (s *server) openOptions(ctx context.Context) (err error) {
 		s.apiOptions = append(s.apiOptions, httpapi.WithRequestLog(s.logger))
 	}
 	if s.trustedProxies != "" {
-		trusted, err := parseProxies(s.trustedProxies)
-		if err != nil {
+		if s.trusted, err = parseProxies(s.trustedProxies); err != nil {
 			return err
 		}
-		s.apiOptions = append(s.apiOptions, httpapi.WithClientAddress(trusted.clientAddress))
+		s.apiOptions = append(s.apiOptions, httpapi.WithClientAddress(s.trusted.clientAddress))
 	}
 	_, err = readKeys(s.keysFile)
 	return err

@@ -165,7 +165,7 @@ func (s *server) backups(api http.Handler) http.Handler {
 			s.logger.Error("backup failed", "principal", actor.ID, "error", err.Error())
 			return
 		}
-		s.logger.Info("backup sent", "principal", actor.ID, "address", r.RemoteAddr)
+		s.logger.Info("backup sent", "principal", actor.ID, "address", s.trusted.clientAddress(r))
 	})
 }
 
