@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -12,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -253,6 +256,59 @@ func TestBackup_OfServer(t *testing.T) {
 	server = start(t, "", "--db", newDatabase(t), "--tokens-file", tokens)
 	expectFailure(t, "with PostgreSQL, use pg_dump for a backup, and --db to remove a key", "backup", "--server", server.url, "--to", path+"2")
 	server.stop()
+}
+
+// slowReader is a response whose client does not read before resume is closed.
+type slowReader struct {
+	*httptest.ResponseRecorder
+	began  func()
+	resume chan struct{}
+}
+
+func (r slowReader) Write(p []byte) (int, error) {
+	r.began()
+	<-r.resume
+	return r.ResponseRecorder.Write(p)
+}
+
+// waiting is a context that calls began if a handler waits for it.
+type waiting struct {
+	context.Context
+	began func()
+}
+
+func (w waiting) Done() <-chan struct{} {
+	w.began()
+	return w.Context.Done()
+}
+
+// A token that is revoked while its request waits for another backup gets none.
+func TestBackup_TokenRevoked(t *testing.T) {
+	t.Parallel()
+	path := makeFile(t, 3)
+	store := mustGet(bolt.Open(t.Context(), path))(t)
+	defer store.Close()
+	s := &server{config: config{database: path}, logger: slog.New(slog.DiscardHandler), store: store, tokens: tokensFile{new(atomic.Pointer[tokenTable])}}
+	permit := func(lines string) { s.tokens.Store(new(mustGet(parseTokens(lines))(t))) }
+	handler := s.backups(http.NotFoundHandler())
+	permit("saver " + token + " backup\n")
+	request := httptest.NewRequest("GET", backupPath, nil)
+	request.Header.Set("Authorization", "Bearer "+token)
+
+	sending, noteSending := context.WithCancel(t.Context())
+	queued, noteQueued := context.WithCancel(t.Context())
+	first, second := slowReader{httptest.NewRecorder(), noteSending, make(chan struct{})}, httptest.NewRecorder()
+	var requests sync.WaitGroup
+	requests.Go(func() { handler.ServeHTTP(first, request) })
+	<-sending.Done()
+	requests.Go(func() { handler.ServeHTTP(second, request.WithContext(waiting{t.Context(), noteQueued})) })
+	<-queued.Done()
+	permit("ops " + newToken + " write\n")
+	close(first.resume)
+	requests.Wait()
+	if first.Code != http.StatusOK || second.Code != http.StatusNotFound {
+		t.Errorf("status %d, and %d after the token was revoked", first.Code, second.Code)
+	}
 }
 
 // A redirect neither gets the token nor gives the backup, and a part is no backup.

@@ -161,6 +161,11 @@ func (s *server) backups(api http.Handler) http.Handler {
 		case <-r.Context().Done():
 			panic(http.ErrAbortHandler) // a response without a body would look like an empty backup
 		}
+		// The wait may be long, and a reload may have removed the token meanwhile.
+		if actor, granted = s.tokens.grantFor(r); !granted.mayBackUp() {
+			api.ServeHTTP(w, r)
+			return
+		}
 		if err := s.sendBackup(w, r, file); err != nil {
 			s.logger.Error("backup failed", "principal", actor.ID, "error", err.Error())
 			return
