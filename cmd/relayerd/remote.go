@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -27,6 +28,7 @@ type target struct {
 	insecureHTTP bool
 	caFile       string
 	apiKey       string
+	options      []client.Option
 	transport    *http.Transport // set by open
 }
 
@@ -49,7 +51,7 @@ func (t *target) open() (*client.Client, error) {
 	if err := t.trustAuthority(); err != nil {
 		return nil, err
 	}
-	options := []client.Option{client.WithToken(t.apiKey), client.WithHTTPClient(&http.Client{Transport: t.transport})}
+	options := append(t.options, client.WithToken(t.apiKey), client.WithHTTPClient(&http.Client{Transport: t.transport}))
 	if t.insecureHTTP {
 		options = append(options, client.WithInsecureHTTP())
 	}
@@ -152,6 +154,10 @@ func (t *target) orDatabase(ctx context.Context, db database) (registry relayer.
 	return registry, func() { _ = store.Close() }, err // nothing was written
 }
 
+// bulkTimeout bounds the time of a request that changes all relayers of a selection. The server has no
+// such limit.
+const bulkTimeout = 5 * time.Minute
+
 // newBulkCommands returns the commands pause and resume, which change all relayers of a selection.
 func newBulkCommands(apiKey string) []*cobra.Command {
 	pause := &cobra.Command{Use: "pause", Short: "Pause all relayers of a selection",
@@ -162,7 +168,7 @@ request, with which resume resumes what it has paused.`}
 		Example: "  relayerd resume --server https://registry.internal --paused-by 9f3k2d",
 		Long: `Resume resumes every relayer that --selector selects. With --paused-by it resumes only those
 that this request has paused: others, and those that were paused again since, stay paused.`}
-	s, reason, pausedBy, all := selection{target: target{apiKey: apiKey}}, "", "", false
+	s, reason, pausedBy, all := selection{target: target{apiKey: apiKey, options: []client.Option{client.WithTimeout(bulkTimeout)}}}, "", "", false
 	for _, command := range []*cobra.Command{pause, resume} {
 		done, change := "paused", (*client.Client).PauseAll
 		if command == resume {
