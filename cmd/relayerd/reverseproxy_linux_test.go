@@ -281,14 +281,15 @@ func TestReverseProxy_Watch(t *testing.T) {
 }
 
 // A client that does not read holds up the server, which then drops changes. The proxy
-// does not store them.
+// stores neither them nor a backup.
 func TestReverseProxy_StreamBackpressure(t *testing.T) {
 	t.Parallel()
 	const most = 64 << 20
+	contentTypes := map[string]string{collection + ":watch": "text/event-stream", backupPath: "application/octet-stream"}
 	eachReverseProxy(t, func(t *testing.T, behind func(...string) *reverseProxy) {
 		sent := make(chan int, 1)
 		upstream := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Type", "text/event-stream")
+			w.Header().Set("Content-Type", contentTypes[r.URL.Path])
 			event := []byte("data: " + strings.Repeat("x", 64<<10) + "\n\n")
 			total := 0
 			for total < most {
@@ -302,10 +303,12 @@ func TestReverseProxy_StreamBackpressure(t *testing.T) {
 			sent <- total
 		})
 		proxy := behind(upstream.URL)
-		response := mustGet(proxy.client("127.0.0.2").http.Get("https://" + proxy.address + collection + ":watch"))(t)
-		defer response.Body.Close()
-		if total := <-sent; total >= most {
-			t.Errorf("the proxy stored %d bytes", total)
+		for path := range contentTypes {
+			response := mustGet(proxy.client("127.0.0.2").http.Get("https://" + proxy.address + path))(t)
+			defer response.Body.Close()
+			if total := <-sent; total >= most {
+				t.Errorf("the proxy stored %d bytes of %s", total, path)
+			}
 		}
 	})
 }
