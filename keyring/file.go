@@ -2,6 +2,7 @@ package keyring
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
@@ -174,9 +175,12 @@ func RemoveKey(path, id string) error {
 // change replaces a key file, or the file that a symbolic link names, atomically. It writes the new
 // content to a second file, whose name only one process can create: it is also the lock.
 func change(path string, modify func([]key) ([]key, error)) error {
-	if target, err := filepath.EvalSymlinks(path); err == nil {
-		path = target
+	_, missing := os.Lstat(path)
+	target, err := filepath.EvalSymlinks(path)
+	if err != nil && missing == nil { // a new file would replace the link
+		return fmt.Errorf("keyring: %s: %w", path, err)
 	}
+	path = cmp.Or(target, path)
 	next := path + ".new"
 	file, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {

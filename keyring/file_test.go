@@ -2,6 +2,7 @@ package keyring_test
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -208,12 +209,16 @@ func TestKeyFile_ConcurrentChanges(t *testing.T) {
 	}
 }
 
-// A changed file keeps its mode, and a symbolic link to it stays one.
+// A changed file keeps its mode, and a symbolic link to it stays one. A link to a missing file, such as
+// one on a volume that is not mounted, is an error.
 func TestAddKey_ModeAndSymlink(t *testing.T) {
 	directory := t.TempDir()
 	path, link := filepath.Join(directory, "file"), filepath.Join(directory, "link")
 	if err := os.Symlink(path, link); err != nil {
 		t.Skip(err)
+	}
+	if err := keyring.AddKey(link, "a"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a key was added through a link to a missing file; error %v", err)
 	}
 	mustSucceed(t, keyring.AddKey(path, "a"))
 	mustSucceed(t, os.Chmod(path, 0o640))
