@@ -78,7 +78,7 @@ type EVMPolicy struct {
 	// address and the address of the relayer need an entry like any other. With
 	// [WithNetworkRules] each is an address of 20 bytes, and one in mixed case has the right
 	// checksum (EIP-55).
-	WhitelistReceivers []string `json:"whitelist_receivers,omitzero" validate:"dive,text" network:"dive,evm_address"`
+	WhitelistReceivers []string `json:"whitelist_receivers,omitzero" validate:"list,dive,text" network:"list,dive,evm_address"`
 }
 
 // NetworkType returns [EVM].
@@ -136,21 +136,21 @@ type SolanaPolicy struct {
 	// AllowedAccounts are the only accounts that a transaction may name: its fee payer, signers and
 	// programs, and the accounts of its lookup tables. Empty permits none. With [WithNetworkRules]
 	// each is base58 of 32 bytes.
-	AllowedAccounts []string `json:"allowed_accounts,omitzero" validate:"dive,text" network:"dive,solana_address"`
+	AllowedAccounts []string `json:"allowed_accounts,omitzero" validate:"list,dive,text" network:"list,dive,solana_address"`
 
 	// AllowedPrograms are the only programs that a transaction may call. Empty permits none.
 	// The engine compares the programs of inner instructions too if it has simulated. With
 	// [WithNetworkRules] each is base58 of 32 bytes.
-	AllowedPrograms []string `json:"allowed_programs,omitzero" validate:"dive,text" network:"dive,solana_address"`
+	AllowedPrograms []string `json:"allowed_programs,omitzero" validate:"list,dive,text" network:"list,dive,solana_address"`
 
 	// AllowedTokens are the only tokens that a transaction may transfer, and pay the relayer
 	// in. Empty permits every token. SOL needs no entry.
-	AllowedTokens []SolanaAllowedToken `json:"allowed_tokens,omitzero" validate:"dive" network:"dive"`
+	AllowedTokens []SolanaAllowedToken `json:"allowed_tokens,omitzero" validate:"list,dive" network:"list,dive"`
 
 	// DisallowedAccounts are accounts that no transaction may name, even if they are in
 	// AllowedAccounts. With [WithNetworkRules] each is base58 of 32 bytes, and at most one of the
 	// two has entries.
-	DisallowedAccounts []string `json:"disallowed_accounts,omitzero" validate:"dive,text" network:"excludes=allowed_accounts,dive,solana_address"`
+	DisallowedAccounts []string `json:"disallowed_accounts,omitzero" validate:"list,dive,text" network:"list,excludes=allowed_accounts,dive,solana_address"`
 
 	// FeeMarginPercentage is what the engine adds to an estimated fee, in percent of it. With
 	// [WithNetworkRules] it is 0 or more.
@@ -281,7 +281,7 @@ type StellarPolicy struct {
 	// AllowedTokens are the only assets that a transaction may pay the relayer in. Empty
 	// permits every asset. XLM needs an entry like any other asset. Other payments are not
 	// limited.
-	AllowedTokens []StellarAllowedToken `json:"allowed_tokens,omitzero" validate:"dive" network:"dive"`
+	AllowedTokens []StellarAllowedToken `json:"allowed_tokens,omitzero" validate:"list,dive" network:"list,dive"`
 
 	// ConcurrentTransactions permits the engine to send a transaction before the previous one
 	// is confirmed. If it is false, transactions are sent one after another.
@@ -399,7 +399,7 @@ const (
 type StellarSwapConfig struct {
 	// Strategies are the exchanges to swap on, in order of preference. With
 	// [WithNetworkRules] there is at least one.
-	Strategies []StellarSwapStrategy `json:"strategies,omitzero" validate:"dive,oneof=order-book soroswap" network:"min=1"`
+	Strategies []StellarSwapStrategy `json:"strategies,omitzero" validate:"list,dive,oneof=order-book soroswap" network:"min=1"`
 
 	// CronSchedule is the cron expression of the swaps. With [WithNetworkRules] it has at most
 	// 256 characters and 5, 6 or 7 fields (without the operators L, W and #), or is @yearly,

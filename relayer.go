@@ -58,7 +58,7 @@ type Relayer struct {
 	// network. Every stored endpoint has a weight.
 	//
 	// It is empty if there are none.
-	CustomRPCURLs []RPCConfig `json:"custom_rpc_urls,omitzero" validate:"dive"`
+	CustomRPCURLs []RPCConfig `json:"custom_rpc_urls,omitzero" validate:"list,dive"`
 
 	// Policy restricts what the relayer does. Its fields follow NetworkType.
 	//

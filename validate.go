@@ -75,6 +75,8 @@ func newRules(tagName string) *validator.Validate {
 			panic(err) // the tag is empty or reserved, which is an error in the table
 		}
 	}
+	// The validator keeps all problems before their number is limited.
+	v.RegisterAlias("list", fmt.Sprintf("max=%d", strictjson.MaxElements))
 	v.RegisterAlias("solana_swap", "excluded_if=FeePaymentStrategy relayer") // user is the default
 	v.RegisterAlias("stellar_swap", "excluded_unless=FeePaymentStrategy user")
 	v.RegisterAlias("jupiter", "excluded_unless=Strategy jupiter-swap")
@@ -143,6 +145,7 @@ var ruleTexts = map[string]struct{ code, message string }{
 	"percentage":    {strictjson.OutOfRange, "must be from 0 to 100"},
 	"min":           {"", "must name at least one strategy"},
 	"max":           {"", "must be at most {} characters"},
+	"list":          {strictjson.OutOfRange, fmt.Sprintf("must have at most %d elements", strictjson.MaxElements)},
 	"excludes":      {"", "must not be set together with {}"},
 	"set_with":      {"", "must be set if {} is set"},
 	"isdefault":     {"", "must be a kind that this version supports"},

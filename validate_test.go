@@ -50,6 +50,23 @@ func TestAddressResolver_UnknownSigner(t *testing.T) {
 	wantFields(t, problemsOf(t, evmBody(`"id":"a b"`, `"x":1`, `"policies":{"min_balance":-1}`), option), "id", "x", "policies.min_balance", "signer_id")
 }
 
+func TestLists_Length(t *testing.T) {
+	receivers := func(count int) string {
+		return `"policies":{"whitelist_receivers":[` + strings.Repeat(`"",`, count-1) + `""]}`
+	}
+	mustCreateDocument(t, newManager(t), evmBody(receivers(10_000)))
+	want := relayer.FieldError{Field: "policies.whitelist_receivers", Message: "must have at most 10000 elements", Code: "out_of_range"}
+	if got := problemsOf(t, evmBody(receivers(20_000)), relayer.WithNetworkRules()); len(got) != 1 || got[0] != want {
+		t.Errorf("JSON: the problems are %v", got)
+	}
+	req := minimal("")
+	req.CustomRPCURLs = make([]relayer.RPCConfig, 10_001)
+	want.Field = "custom_rpc_urls"
+	if got := fieldErrors(t, req.Validate(t.Context())); len(got) != 1 || got[0] != want {
+		t.Errorf("Go: the problems are %v", got)
+	}
+}
+
 const (
 	evmAddress     = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
 	solanaAddress  = "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA"

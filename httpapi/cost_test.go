@@ -131,7 +131,7 @@ type costs struct {
 
 func newCosts(tb testing.TB, relayers int) *costs {
 	c := &costs{tb: tb, store: &countingStore{Store: memory.New()}}
-	manager := managerOn(tb, c.store)
+	manager := managerOn(tb, c.store, relayer.WithNetworkRules())
 	c.documents = manager.Documents()
 	c.handler = apiOn(tb, manager, validTokens, httpapi.WithRateLimit(0, 0), httpapi.WithEngineOperations())
 	for i := range manyLarge() {
@@ -229,9 +229,11 @@ func (c *costs) inputs() []input {
 		name, members string
 		most          work
 	}{
-		{"refused, 1 MiB of wrong receivers", `"policies":{"whitelist_receivers":` + elements(`"\u0000"`, mebibyte/9) + `}`, work{1, 200, 1200}},
-		{"refused, 1 MiB of empty URLs", `"custom_rpc_urls":` + elements(`{"url":""}`, mebibyte/11), work{1, 32000, 34000}},
-		{"refused, 1 MiB of receivers", `"policies":{"whitelist_receivers":` + elements(receiver, mebibyte/45) + `}`, work{1, 3500, 4000}},
+		{"refused, 1 MiB of wrong receivers", `"policies":{"whitelist_receivers":` + elements(`"\u0000"`, mebibyte/9) + `}`, work{1, 100, 700}},
+		{"refused, 1 MiB of empty URLs", `"custom_rpc_urls":` + elements(`{"url":""}`, mebibyte/11), work{1, 900, 1400}},
+		{"refused, 1 MiB of empty receivers", `"policies":{"whitelist_receivers":` + elements(`""`, mebibyte/3) + `}`, work{1, 500, 800}},
+		{"refused, 10,000 empty receivers", `"policies":{"whitelist_receivers":` + elements(`""`, 10_000) + `}`, work{1, 1800, 1500}},
+		{"refused, 1 MiB of receivers", `"policies":{"whitelist_receivers":` + elements(receiver, mebibyte/45) + `}`, work{1, 600, 900}},
 	} {
 		inputs = append(inputs,
 			input{"create", refused.name, "POST", collection, text(minimal("," + refused.members)), nil, bad, refused.most},

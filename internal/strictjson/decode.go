@@ -393,6 +393,10 @@ func (v Value) boolean(target reflect.Value) {
 	}
 }
 
+// MaxElements is the maximum length of a list, which bounds the work for a document that is
+// refused. A caller checks it: a longer list is decoded with one element more.
+const MaxElements = 10_000
+
 func (v Value) list(target reflect.Value) {
 	if !v.expect('[', "must be an array") {
 		return
@@ -400,7 +404,7 @@ func (v Value) list(target reflect.Value) {
 	list := reflect.MakeSlice(target.Type(), 0, 0)
 	element := reflect.New(target.Type().Elem()).Elem()
 	for data := range elements(v.data) {
-		if v.decoder.Problems.Full() {
+		if v.decoder.Problems.Full() || list.Len() > MaxElements {
 			break
 		}
 		element.SetZero()

@@ -196,7 +196,11 @@ func (t *types) value(goType reflect.Type, tag reflect.StructTag, f form) (objec
 	if goType.Kind() == reflect.Slice {
 		_, element, _ := strings.Cut(rules, "dive,")
 		items, err := t.value(goType.Elem(), reflect.StructTag(`validate:"`+element+`"`), f)
-		return obj("type", "array", "items", items), err
+		array := obj("type", "array", "items", items)
+		if has(rules, "list") {
+			array = array.with("maxItems", 10_000) // as the rule of the library
+		}
+		return array, err
 	}
 	if has(rules, "relayer_id") && f == response {
 		return ref("RelayerId"), nil
