@@ -49,6 +49,7 @@ type exchange struct {
 type usage struct {
 	caller       caller // that of the actor as soon as the request is authenticated
 	inFlight     *limit // counts the request until it is released; nil afterwards
+	isHeld       bool   // the request is in flight until its response has been written
 	pendingBytes int64  // of the body, and later of the response
 	buffer       *[]byte
 }
@@ -66,6 +67,8 @@ type progress struct {
 	received time.Time
 	status   int // of the response; 0 before it begins
 	bytes    int // of its body
+
+	hiddenSince time.Time // the beginning of a read of which the caller may see nothing
 }
 
 // Unwrap lets [http.ResponseController] reach the connection.

@@ -112,16 +112,20 @@ func (l *limit) wait(ctx context.Context, by caller) bool {
 }
 
 // withinPendingBytes counts the bytes of a response until it has been written, in place of those
-// of the body. A read above the limit is refused; a write has happened.
+// of the body. A read above the limit is refused. A write has happened: its response is sent, and
+// the request remains in flight meanwhile, so its caller cannot use the bytes of others.
 func (a *API) withinPendingBytes(x *exchange, p response) response {
 	size := int64(len(p.body))
-	if isRead := x.request.Method == http.MethodGet || x.request.Method == http.MethodHead; !isRead {
-		a.pending.add(x.caller, size-x.pendingBytes)
-	} else if !a.pending.tryAcquire(x.caller, size) {
+	isRead := x.request.Method == http.MethodGet || x.request.Method == http.MethodHead
+	switch {
+	case a.pending.tryAcquire(x.caller, size-x.pendingBytes):
+		x.pendingBytes = size
+	case isRead:
 		*x.buffer = nil // frees the memory before the response is written
 		return a.refuse(x, a.pending)
+	default:
+		x.isHeld = true
 	}
-	x.pendingBytes = size
 	return p
 }
 

@@ -482,6 +482,60 @@ func TestShares(t *testing.T) {
 	}
 }
 
+// TestShares_WriteResponses: responses to writes that one actor does not read leave room for
+// the requests of others.
+func TestShares_WriteResponses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		resolve := make(chan struct{})
+		manager := managerOn(t, nil, relayer.WithAddressResolver(func(context.Context, relayer.CreateRequest) (string, error) {
+			<-resolve
+			return "", nil
+		}))
+		o := &occupation{t: t, api: apiOn(t, manager, anyToken, httpapi.WithMaxPendingBytes(16*emptyPageBytes)), release: make(chan struct{})}
+		o.method, o.path, o.body = "POST", collection, minimal("")
+		var creates []*result
+		for range int(8*emptyPageBytes) / len(o.body) {
+			creates = append(creates, o.begin("greedy"))
+		}
+		close(resolve)
+		synctest.Wait()
+		o.method, o.path, o.body = "GET", collection+"?per_page=0", ""
+		late := o.begin("late")
+		if status := late.get(); status != 0 {
+			t.Errorf("late got %d", status)
+		}
+		o.end()
+		for _, created := range append(creates, late) {
+			if status := created.get(); status != http.StatusCreated && status != http.StatusOK {
+				t.Errorf("got %d", status)
+			}
+		}
+	})
+}
+
+// TestShares_HiddenHistory: a history of which the caller may see nothing waits without the place of
+// a page.
+func TestShares_HiddenHistory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		scope := func(context.Context, httpapi.Access) (httpapi.Decision, error) {
+			return httpapi.Allow(relayer.Selector{}.Where("label.team", "payments")), nil
+		}
+		o := &occupation{t: t, api: apiOn(t, managerOn(t, nil), anyToken, httpapi.WithAuthorizer(scope)), release: make(chan struct{})}
+		close(o.release)
+		o.method, o.path = "GET", one+"/history"
+		for i := range 8 {
+			if status := o.begin(fmt.Sprint("scoped-", i)).get(); status != 0 {
+				t.Errorf("a history got %d at once", status)
+			}
+		}
+		o.path = collection
+		if status := o.begin("late").get(); status != http.StatusOK {
+			t.Errorf("a list got %d at once", status)
+		}
+		o.running.Wait()
+	})
+}
+
 // TestShares_PageWaiters: a page slot goes to the first waiter that may have it, and a waiter
 // gives up with its context.
 func TestShares_PageWaiters(t *testing.T) {

@@ -24,11 +24,14 @@ func (a *API) getRelayer(x *exchange) response {
 	if err != nil {
 		return a.errorResponse(x, err)
 	}
+	a.logSealed(x, document)
+	if document.SealError != nil { // its URLs can change without a new revision, so it has no tag
+		return x.document(http.StatusOK, document)
+	}
 	tag := entityTag(document.Revision)
 	if matchesAny(x.request.Header["If-None-Match"], tag) {
 		return response{status: http.StatusNotModified}.withHeader("Etag", tag)
 	}
-	a.logSealed(x, document)
 	return x.document(http.StatusOK, document).withHeader("Etag", tag)
 }
 
@@ -110,7 +113,7 @@ func (a *API) getHistory(x *exchange) response {
 		Actor: q.values.Get("actor"), Action: relayer.Action(q.values.Get("action")), Since: q.time("since"), Until: q.time("until"),
 	})
 	if x.relayerID != "" && !x.within.IsZero() && len(changes) == 0 {
-		x.waitForStep(begun)
+		x.hiddenSince = begun
 	}
 	if errors.Is(err, errors.ErrUnsupported) {
 		return failure(http.StatusNotFound) // as an unknown path
@@ -147,11 +150,14 @@ func (a *API) getHistory(x *exchange) response {
 // hiddenStep is longer than the work for a history of which the caller may see nothing.
 const hiddenStep = 100 * time.Millisecond
 
-// waitForStep waits until a multiple of hiddenStep after the beginning of the work, so that the
-// time of the response does not show how many changes were read.
-func (x *exchange) waitForStep(begun time.Time) {
+// waitForStep waits after hidden work until a multiple of hiddenStep from its beginning, so that
+// the time of the response does not show how many changes were read.
+func (x *exchange) waitForStep() {
+	if x.hiddenSince.IsZero() {
+		return
+	}
 	select {
-	case <-time.After(hiddenStep - time.Since(begun)%hiddenStep):
+	case <-time.After(hiddenStep - time.Since(x.hiddenSince)%hiddenStep):
 	case <-x.Done():
 	}
 }

@@ -28,10 +28,12 @@ func (p response) withHeader(name, value string) response {
 }
 
 // startResponse records the status and returns the header with the fields of every
-// response. From then on the request does not count as in flight.
+// response. From then on the request does not count as in flight, unless it is held.
 func (x *exchange) startResponse(status int, contentType string) http.Header {
 	x.status = status
-	x.releaseInFlight()
+	if !x.isHeld {
+		x.releaseInFlight()
+	}
 	header := x.Header()
 	header.Set("Content-Type", contentType)
 	header.Set("X-Content-Type-Options", "nosniff")

@@ -149,7 +149,9 @@ func (a *API) newMux() *http.ServeMux {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			x := w.(*exchange)
 			x.relayerID, x.route = r.PathValue("relayer_id"), r.Pattern
-			if p := handle(x); x.status == 0 {
+			p := handle(x)
+			x.waitForStep() // without a place in a limit of the route
+			if x.status == 0 {
 				x.respond(p)
 			}
 		})
