@@ -281,8 +281,12 @@ func keepUnknown(rec *Record, changed *Relayer, current Record, stored *Relayer)
 		return err
 	}
 	var replaced []string
-	if !bytes.Equal(rec.Private, knownPrivate) {
-		replaced = append(replaced, urlsMember) // the masked form may be equal
+	if !bytes.Equal(rec.Private, knownPrivate) { // the masked form may be equal
+		for name := range strictjson.InOrder(current.Document) {
+			if strings.EqualFold(name, urlsMember) { // decoders accept every letter case
+				replaced = append(replaced, name)
+			}
+		}
 	}
 	if isNil(changed.Policy) {
 		replaced = append(replaced, "policies")

@@ -445,6 +445,8 @@ func TestDocuments_ContradictsPrivatePart(t *testing.T) {
 			if isFound := damaged == 1; isFound == strings.HasSuffix(name, "same masks") { // which Check does not compare
 				t.Errorf("Check found %d damaged relayers", damaged)
 			}
+			must(s.Patch(t.Context(), "a", patchOfURLs(t, withURLs("", thirdURL).CustomRPCURLs)))(t)
+			expectURLs(t, s.Manager, "a", thirdURL)
 		})
 	}
 }
