@@ -82,6 +82,9 @@ func TestExclusiveSigners_SharedBefore(t *testing.T) {
 	}
 	for _, id := range []string{"first", "second"} {
 		must(strict.Pause(t.Context(), id))(t)
+	}
+	must(strict.Create(t.Context(), minimal("third"), relayer.DryRun()))(t) // neither has the signer
+	for _, id := range []string{"first", "second"} {
 		must(strict.Patch(t.Context(), id, []byte(`{"name":"m"}`)))(t)
 	}
 	// The first relayer that was changed has the signer now.

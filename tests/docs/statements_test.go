@@ -38,6 +38,7 @@ var proven = []struct {
 	{"docs/relayerd.md", "Without it, `/metrics` is on the public port, for tokens without a selector that may do more than `backup`", "cmd/relayerd", []string{"TestMetrics_Access"}},
 	{"docs/relayerd.md", "With `--metrics-addr`, `/metrics` is on that address only, without a token", "cmd/relayerd", []string{"TestMetrics_Access"}},
 	{"docs/relayerd.md", "`--rate`, 100 per second by default.", "cmd/relayerd", []string{"TestServe_Rate"}},
+	{"docs/relayerd.md", "relayers stored without the flag hold none until an edit", ".", []string{"TestExclusiveSigners_SharedBefore"}},
 
 	{"docs/security.md", "start the server with `--keys`, which also seals stored URLs", "cmd/relayerd", []string{"TestServe_Keys"}},
 	{"docs/relayerd.md", "Unless RPC URLs are [sealed](security.md#sealing), it contains them in clear.", "cmd/relayerd", []string{"TestServe_RotateKeys"}},
