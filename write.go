@@ -532,11 +532,11 @@ func setMembers(members map[string][]byte) edit {
 		if !isObject(current.Document) {
 			return Record{}, fmt.Errorf("relayer: stored document of %s is not a JSON object", current.ID)
 		}
-		rec, document := current, new(strictjson.Object)
+		rec, document, hasSwitch := current, new(strictjson.Object), false
 		for name, value := range strictjson.InOrder(current.Document) {
 			replacement, isSet := members[name]
 			if isSet {
-				value = replacement
+				value, hasSwitch = replacement, hasSwitch || name != reasonMember
 			}
 			if !isSet || name != reasonMember {
 				document.Add(name, value)
@@ -544,6 +544,9 @@ func setMembers(members map[string][]byte) edit {
 			if reason := members[reasonMember]; name == "system_disabled" && reason != nil {
 				document.Add(reasonMember, reason) // it follows system_disabled
 			}
+		}
+		if !hasSwitch { // nothing would be set
+			return Record{}, fmt.Errorf("relayer: stored document of %s lacks a member", current.ID)
 		}
 		rec.Document, rec.Terms = document.Bytes(), slices.Clone(current.Terms)
 		for i, term := range rec.Terms { // in order: a flag has one term

@@ -1162,10 +1162,14 @@ func TestPatch_DocumentWithoutID(t *testing.T) {
 
 // A relayer whose document is damaged cannot be paused, and keeps its document.
 func TestPause_DamagedDocument(t *testing.T) {
-	for _, document := range []string{``, `{`, `{"paused":`, `[`, `"`, `[]`, `null`, `1`, `"text"`} {
+	for _, document := range []string{``, `{`, `{"paused":`, `[`, `"`, `[]`, `null`, `1`, `"text"`, `{"id":"r","network_type":"evm"}`} {
 		store := storeOf(t, relayer.Record{ID: "r", Document: []byte(document)})
-		if _, err := managerOf(t, store).Pause(t.Context(), "r"); err == nil {
+		m := managerOf(t, store)
+		if _, err := m.Pause(t.Context(), "r"); err == nil {
 			t.Errorf("%q was paused", document)
+		}
+		if all, err := m.PauseAll(t.Context(), relayer.Selector{}, relayer.AllRelayers()); err != nil || all.Changed != 0 || all.Failed["r"] == nil {
+			t.Errorf("of %q, PauseAll returned %+v, error %v", document, all, err)
 		}
 		if rec := storedRecord(t, store, "r"); string(rec.Document) != document {
 			t.Errorf("%q was replaced by %q", document, rec.Document)
