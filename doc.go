@@ -70,8 +70,7 @@
 // Invalid input is rejected with a [*ValidationError]. It lists a problem of every invalid
 // field at once, each with the JSON path of the field and a message for the sender. JSON is
 // decoded strictly: unknown, misspelled and duplicate names are problems, null means not set, and
-// an integer may be written in any notation of at most 400 characters whose value has no fraction,
-// such as 1e21.
+// an integer may be written in any notation that [ParseAmount] accepts, such as 1e21.
 //
 // By default only the shape of a policy is checked. [WithNetworkRules] also checks that
 // addresses, assets, percentages and schedules are possible on their network. With
@@ -82,9 +81,9 @@
 // RPC URLs often contain API keys. An [RPCURL] that is printed, logged or encoded as JSON
 // shows only scheme, host and port. [RPCURL.Unmasked] is the full URL, for host code that
 // connects to it. A masked URL is never stored. A [Record] has the full URLs in a separate
-// part; the response form of a relayer has only the masked ones. No error text contains a full
-// URL: URLs in the errors of hooks, and in a [DisabledReason], are masked. The only exception is
-// the error of the function passed to [Manager.Update], which is not masked. Package
+// part; the response form of a relayer has only the masked ones. No error of a Manager contains a
+// full URL: URLs in the errors of hooks, and in a [DisabledReason], are masked. The only exception
+// is the error of the function passed to [Manager.Update], which is not masked. Package
 // store/sealed encrypts the full URLs in the store.
 //
 // # Errors

@@ -43,9 +43,9 @@ type Document struct {
 	JSON     []byte
 
 	// SealError is why the RPC URLs are masked in a view of [Documents.WithFullURLs]: an
-	// error that matches [ErrSealed], or [ErrCorrupt] if the stored URLs are damaged. It
-	// matches neither in a watch if the store no longer has the URLs, because a later change
-	// follows. It is nil otherwise, and for a delete.
+	// error that matches [ErrSealed], or [ErrCorrupt] if the stored URLs are damaged. In a watch it
+	// is another error if the store no longer has the URLs: a later change, which follows, has
+	// replaced them. It is nil otherwise, and for a delete.
 	SealError error
 
 	note []byte

@@ -27,8 +27,8 @@ var (
 	// which the caller based its change.
 	ErrConflict = errors.New("relayer was changed by another writer")
 
-	// ErrNoRevision reports a change that is conditional on revision 0, and has no effect.
-	// Relayers of a server that returns no revisions have this revision.
+	// ErrNoRevision reports a condition on revision 0: nothing was changed. Relayers have this
+	// revision if they are from a server that returns none.
 	ErrNoRevision = errors.New("relayer has no revision")
 
 	// ErrInvalid reports that the input is invalid. The error that wraps it is a
@@ -89,7 +89,7 @@ type CorruptError struct {
 	// ID is the ID of the record. It is empty if the store cannot read it.
 	ID string
 
-	// Sequence is the [Record.Sequence]: begin a list after it to skip the damaged record.
+	// Sequence is the [Record.Sequence]. A [StoreQuery] with it as After skips the damaged record.
 	Sequence uint64
 
 	// Err describes the damage and what to do.
@@ -119,10 +119,10 @@ type FieldError struct {
 	Code string `json:"-"`
 }
 
-// ValidationError lists the problems of an input, one for each invalid field: first the problems of
-// syntax, then the problems of values, each in no particular order. If there are more than 1,000,
-// it has the first 1,000 and an element that says so. The error of a [Selector] has only the first
-// problem. It matches [ErrInvalid].
+// ValidationError lists the problems of an input, as a rule one for each invalid field: first the
+// problems of syntax, then the problems of values, each in no particular order. If there are more
+// than 1,000, it has the first 1,000 and an element that says so. The error of a [Selector] has
+// only the first problem. It matches [ErrInvalid].
 type ValidationError struct {
 	Fields []FieldError
 }
@@ -177,8 +177,11 @@ func (e faultError) Is(target error) bool {
 }
 
 func (e faultError) As(target any) bool {
-	_, isInvalid := target.(**ValidationError)
-	return !isInvalid && errors.As(e.err, target)
+	switch target.(type) {
+	case **ValidationError, **CorruptError:
+		return false
+	}
+	return errors.As(e.err, target)
 }
 
 // problems collects what is wrong with one input.

@@ -54,7 +54,8 @@ type Operation struct {
 	// Action is what was called. A history is [ActionGet] with an ID, and [ActionList] without.
 	Action Action
 
-	// Actor is the actor of the context (see [WithActor]). It is zero if there is none.
+	// Actor is the actor of the context (see [WithActor]). It is zero if there is none; a
+	// [Manager.PauseAll] then has a generated RequestID.
 	Actor Actor
 
 	// ID is the ID of the relayer, as the caller gave it: it may be any text. It is
@@ -87,7 +88,7 @@ type Operation struct {
 // Observer is called at the start of every operation, on the goroutine that runs it. The operation
 // uses the returned context, so traces of the store are children of the trace of the operation. The
 // returned function, unless it is nil, is called with the error of the operation, before the call
-// returns. Operation then has the result, and must not be kept.
+// returns. The operation then has the result. An Observer must not keep it.
 //
 // An Observer delays the caller for as long as it runs, and must be safe for concurrent use. A
 // panic in it reaches the caller: a write that was made before is durable.

@@ -447,6 +447,7 @@ func TestHook_Fault(t *testing.T) {
 	}
 	invalid := &relayer.ValidationError{Fields: []relayer.FieldError{{Field: "signer_id", Message: "at " + secretURL}}}
 	faults := map[string]error{"get of another registry": unknown, "ValidationError": errors.Join(host, &hostError{7}, invalid)}
+	faults["CorruptError"] = &relayer.CorruptError{ID: "another", Err: errors.Join(host, &hostError{7})}
 	for name, sentinel := range sentinels {
 		faults[name] = fmt.Errorf("%w: %w", sentinel, errors.Join(host, &hostError{7}))
 	}
@@ -469,6 +470,9 @@ func TestHook_Fault(t *testing.T) {
 			}
 			if _, isInvalid := errors.AsType[*relayer.ValidationError](err); isInvalid {
 				t.Errorf("%s of %s is a ValidationError", name, hook)
+			}
+			if _, isCorrupt := errors.AsType[*relayer.CorruptError](err); isCorrupt {
+				t.Errorf("%s of %s is a CorruptError", name, hook)
 			}
 			wantMasked(t, name, err.Error())
 			typed, ok := errors.AsType[*hostError](err)

@@ -116,8 +116,9 @@ func WithExclusiveSigners() Option {
 //
 // Stored relayers are not checked. Because a changed relayer is checked as a whole, a
 // relayer with a URL that is no longer permitted can be changed only together with that
-// URL. Pause, resume, disable, enable and delete are always possible. The policy is applied
-// to the visible part of sealed URLs that are not opened: see [Manager.Update].
+// URL. Pause, resume, disable, enable and delete are always possible. The policy is applied to the
+// visible part of sealed URLs that are not opened (see [Manager.Update]), unless a part of the host
+// is hidden.
 //
 // The Manager keeps a copy. [New] returns the error of [rpcguard.Policy.Validate].
 func WithRPCPolicy(policy rpcguard.Policy) Option {
@@ -137,17 +138,17 @@ func WithObserver(observe Observer) Option {
 // while transactions are pending. It does not call it for [ActionPause] and [ActionDisable], the
 // switches for emergencies. The operation has the action, the actor, and whether it is a dry run.
 // Old and changed are copies of the relayer before and after the write. Old is nil for a create,
-// and changed is nil for a delete. RPC URLs are masked if the store opens them, or if they are
+// and changed is nil for a delete. RPC URLs are masked if the store is an [Opener], or if they are
 // sealed or damaged. The hook may read from the Manager: its reads are separate operations.
 //
 // A [Manager.Update], or a patch with other members, is an update even if it pauses or disables
 // too: to permit every pause, permit an update if changed.Paused && !old.Paused. If admit returns
 // an error, nothing is stored. The sender of an HTTP request sees the error only if it is a
-// [*ValidationError] or the result of [Refuse]. Any other error is a fault of the server: it
-// matches the errors that it wraps, except the errors of this package. Admit is not called if the
-// write changes nothing. It is called again if another writer changes the relayer before it is
-// stored. It must be safe for concurrent use. If the option is given more than once, every function
-// must admit the write.
+// [*ValidationError], such as [Refuse] returns. Any other error is a fault of the server: it
+// matches the errors that it wraps, except the errors of this package and [errors.ErrUnsupported].
+// Admit is not called if the write changes nothing. It is called again if another writer changes
+// the relayer before it is stored. It must be safe for concurrent use. If the option is given more
+// than once, every function must admit the write.
 func WithAdmission(admit func(ctx context.Context, operation Operation, old, changed *Relayer) error) Option {
 	return Option{func(s *settings) { s.admissions = append(s.admissions, admit) }, errorIf(admit == nil, "admission is nil")}
 }
@@ -164,9 +165,8 @@ type WriteOption struct {
 // must permit it. Without this option, a change that loses a race against another writer is retried
 // on the new revision.
 //
-// IfRevision() without arguments never permits the change. Revision 0, which no stored
-// relayer has, is [ErrNoRevision]. A create, which has no current revision, ignores all
-// other revisions.
+// IfRevision() without arguments never permits the change. Revision 0, which no stored relayer has,
+// is [ErrNoRevision]. A create ignores every other condition: it has no current revision.
 func IfRevision(revisions ...uint64) WriteOption {
 	if slices.Contains(revisions, 0) {
 		return WriteOption{err: ErrNoRevision}
@@ -226,7 +226,7 @@ func Reason(text string) WriteOption {
 // WriteSettings is the result of write options, for implementations of [Registry].
 type WriteSettings struct {
 	// Revisions are the current revisions at which the write is permitted. Nil permits
-	// it at any revision; an empty list never permits it.
+	// it at any revision; an empty list permits only a create.
 	Revisions []uint64
 
 	DryRun   bool   // the write is only checked: see [DryRun]
@@ -240,7 +240,8 @@ type WriteSettings struct {
 // for an invalid [Reason] or [PausedBy], or the error of a zero option.
 func NewWriteSettings(options ...WriteOption) (s WriteSettings, err error) {
 	for _, option := range options {
-		if err = cmp.Or(err, option.err, errorIf(option.set == nil, "write option is empty")); option.set != nil {
+		problem := cmp.Or(option.err, errorIf(option.set == nil, "write option is empty"))
+		if err = cmp.Or(err, problem); problem == nil {
 			option.set(&s)
 		}
 	}

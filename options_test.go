@@ -152,6 +152,7 @@ func TestNewWriteSettings(t *testing.T) {
 		{[]relayer.WriteOption{relayer.IfRevision(0), relayer.IfRevision(1)}, relayer.WriteSettings{Revisions: []uint64{1}}, relayer.ErrNoRevision},
 		{[]relayer.WriteOption{relayer.IfRevision(0), relayer.DryRun(), relayer.Reason("why")}, relayer.WriteSettings{DryRun: true, Reason: "why"}, relayer.ErrNoRevision},
 		{[]relayer.WriteOption{relayer.Reason("two\nlines"), relayer.DryRun()}, relayer.WriteSettings{DryRun: true}, relayer.ErrInvalid},
+		{[]relayer.WriteOption{relayer.PausedBy(""), relayer.PausedBy("two\nlines"), relayer.DryRun()}, relayer.WriteSettings{DryRun: true}, relayer.ErrInvalid},
 	} {
 		got, err := relayer.NewWriteSettings(test.options...)
 		if !reflect.DeepEqual(got, test.want) || !errors.Is(err, test.err) || (err == nil) != (test.err == nil) {

@@ -24,14 +24,15 @@ const (
 // relayer. A type switch over policies therefore needs a default.
 //
 // The registry checks and stores policies. The relaying engine enforces them: before it signs
-// a transaction, it compares the transaction with every field that is set. Package enforce does
-// that. Limits are inclusive: a value equal to a limit is permitted.
+// a transaction, it compares the transaction with every field that is set and restricts
+// transactions. Package enforce does that. Limits are inclusive: a value equal to a limit is
+// permitted.
 //
 // Every field of a policy is optional. Nil means not set, which is different from zero,
 // false and an empty list. A field that is not set limits nothing, and leaves a choice to the
 // engine. A literal for a pointer field is new(value), as in EIP1559Pricing: new(false).
 //
-// Other packages cannot implement it, so that later versions may add methods.
+// Other packages must not implement it: later versions may add methods.
 type Policy interface {
 	// NetworkType returns the network type whose relayers have this type of policy.
 	NetworkType() NetworkType
@@ -74,10 +75,9 @@ type EVMPolicy struct {
 	PrivateTransactions *bool `json:"private_transactions,omitempty"`
 
 	// WhitelistReceivers are the only addresses that transactions may go to, compared without
-	// letter case. Empty permits none. Any list refuses the creation of a contract. The zero
-	// address and the address of the relayer need an entry like any other. With
-	// [WithNetworkRules] each is an address of 20 bytes, and one in mixed case has the right
-	// checksum (EIP-55).
+	// letter case. Empty permits none. If it is set, no transaction may create a contract. The zero
+	// address and the address of the relayer need an entry like any other. With [WithNetworkRules]
+	// each is an address of 20 bytes, and one in mixed case has the right checksum (EIP-55).
 	WhitelistReceivers []string `json:"whitelist_receivers,omitzero" validate:"list,dive,text" network:"list,dive,evm_address"`
 }
 
@@ -133,9 +133,9 @@ const (
 // SolanaPolicy is the policy of a relayer on a [Solana] network. Amounts are in
 // lamports.
 type SolanaPolicy struct {
-	// AllowedAccounts are the only accounts that a transaction may name: its fee payer, signers and
-	// programs, and the accounts of its lookup tables. Empty permits none. With [WithNetworkRules]
-	// each is base58 of 32 bytes.
+	// AllowedAccounts are the only accounts that a transaction may name, also as its fee payer, a
+	// signer or a program, or in a lookup table. Empty permits none. With [WithNetworkRules] each
+	// is base58 of 32 bytes.
 	AllowedAccounts []string `json:"allowed_accounts,omitzero" validate:"list,dive,text" network:"list,dive,solana_address"`
 
 	// AllowedPrograms are the only programs that a transaction may call. Empty permits none.
@@ -148,8 +148,8 @@ type SolanaPolicy struct {
 	AllowedTokens []SolanaAllowedToken `json:"allowed_tokens,omitzero" validate:"list,dive" network:"list,dive"`
 
 	// DisallowedAccounts are accounts that no transaction may name, even if they are in
-	// AllowedAccounts. With [WithNetworkRules] each is base58 of 32 bytes, and at most one of the
-	// two has entries.
+	// AllowedAccounts. With [WithNetworkRules] each is base58 of 32 bytes, and AllowedAccounts has
+	// no entries if this list has some.
 	DisallowedAccounts []string `json:"disallowed_accounts,omitzero" validate:"list,dive,text" network:"list,excludes=allowed_accounts,dive,solana_address"`
 
 	// FeeMarginPercentage is what the engine adds to an estimated fee, in percent of it. With

@@ -53,8 +53,8 @@ func (m *Manager) get(ctx context.Context, id string) (Record, error) {
 	return m.store.Get(ctx, id)
 }
 
-// ListQuery is a page of a selection of relayers. The zero value is the first page of
-// [DefaultPerPage] relayers of all.
+// ListQuery is a page of a selection of relayers. The zero value is the first page of all relayers,
+// with [DefaultPerPage] of them.
 type ListQuery struct {
 	// Selector selects the relayers.
 	Selector Selector
@@ -115,8 +115,8 @@ type Page struct {
 	Documents  []Document // of [Documents.List]
 	Pagination Pagination
 
-	// Next is the cursor behind the page of a query with After. It is empty if no
-	// relayers follow.
+	// Next is the cursor behind the page of a query with After. It is empty if no relayers follow:
+	// an empty [ListQuery.After] would begin again.
 	Next Cursor
 
 	// Position is the point of the change feed at which the page was read: a watch with
@@ -128,7 +128,7 @@ type Page struct {
 // List returns one page of the relayers that the query selects, in creation order, oldest
 // first, their total, and the position of the change feed, all in one snapshot. A page past
 // the end is empty and has the correct total. It returns a [*ValidationError] if the query
-// is invalid, and a [*CorruptError] if a record of the page, or the one after it, is damaged.
+// is invalid, and a [*CorruptError] if a record of the page is damaged, or with After the next one.
 //
 // Every page is a separate snapshot. If a relayer of an earlier page is deleted, or changed
 // so that the query does not select it, the later pages shift, and the next page lacks a
@@ -202,8 +202,8 @@ func (s *settings) paginate(query ListQuery) (Pagination, StoreQuery, error) {
 // and created again meanwhile may be returned twice.
 //
 // For each damaged record All yields nil and an error that is a [*CorruptError], and
-// continues behind it. Any other error is the last. If ctx is done, the iteration ends with
-// the error of ctx, at the next page at the latest.
+// continues behind it. Any other error is the last. If ctx is done, the read of the next page ends
+// the iteration with the error of ctx.
 func (m *Manager) All(ctx context.Context, selector Selector) iter.Seq2[*Relayer, error] {
 	return func(yield func(*Relayer, error) bool) {
 		for rec, err := range m.allRecords(ctx, selector) {

@@ -14,8 +14,8 @@ import (
 // network.
 //
 // It is a copy of what is stored: a change of it has no effect on the store. It contains the full
-// RPC URLs, for host code, unless they are masked (see [Opener]). They are masked if it is encoded
-// as JSON, printed or logged (see [RPCURL]).
+// RPC URLs, for host code, or masked ones (see [Opener]). Its JSON and what is printed or logged of
+// it have masked ones only (see [RPCURL]).
 type Relayer struct {
 	// ID identifies the relayer: 1 to 64 of A–Z a–z 0–9 _ and -.
 	ID string `json:"id" wire:"initial,optional,nonempty" validate:"omitempty,relayer_id"`
@@ -24,7 +24,8 @@ type Relayer struct {
 	Name string `json:"name" validate:"required,text"`
 
 	// Network identifies the network within its type, such as "sepolia". The registry has no
-	// list of networks. With [WithNetworkRules] it does not begin or end with a space.
+	// list of networks. With [WithNetworkRules] a create refuses one that begins or ends with a
+	// space.
 	Network string `json:"network" wire:"initial" validate:"required,text"`
 
 	// NetworkType is the type of Network. It selects the type of Policy.
@@ -63,9 +64,10 @@ type Relayer struct {
 	// Policy restricts what the relayer does. Its fields follow NetworkType.
 	//
 	// It is an [*EVMPolicy], a [*SolanaPolicy], a [*StellarPolicy], or an [*UnknownPolicy] for
-	// a network type of a newer version. It is never nil in a relayer read from a [Manager]. A
-	// write with nil, or a nil pointer of the right type, stores an empty policy, which restricts
-	// nothing, except that users pay the fees on [Solana] ([FeePaidByUser]).
+	// a network type of a newer version. It is never nil in a relayer read from a [Manager], except
+	// in a [Change] of a relayer that a watch ceases to select. A write with nil, or a nil pointer
+	// of the right type, stores an empty policy, which restricts nothing, except that users pay the
+	// fees on [Solana] ([FeePaidByUser]).
 	Policy Policy `json:"policies" wire:"optional"`
 
 	// Labels are texts of the host's choice, by which relayers are found and grouped: at
@@ -143,7 +145,7 @@ const (
 // CreateRequest describes the relayer to create. [Relayer] describes the fields. The zero value
 // of an optional field omits it.
 type CreateRequest struct {
-	// ID is optional. If it is omitted, a UUIDv7 is generated; later IDs sort after earlier ones.
+	// ID is optional. If it is omitted, a UUIDv7 is generated; the IDs of one process sort by time.
 	ID string `json:"id,omitempty"`
 
 	// Name, Network, NetworkType and SignerID are required, and in JSON also paused. If Paused is
@@ -229,8 +231,8 @@ func (a Action) IsWrite() bool {
 	return a != ActionGet && a != ActionList && a != ActionWatch && a != ActionReveal
 }
 
-// IsID reports whether id can be the ID of a relayer: 1 to 64 of A–Z a–z 0–9 _ and -. The
-// ID of an [Operation] may be any other text.
+// IsID reports whether id can be the ID of a relayer: 1 to 64 of A–Z a–z 0–9 _ and -. The ID of an
+// [Operation] can be a text for which it returns false.
 func IsID(id string) bool {
 	return id != "" && len(id) <= limits.ID && strings.Trim(id, idCharacters) == ""
 }

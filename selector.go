@@ -24,7 +24,7 @@ import (
 // and safe for concurrent use.
 //
 // It consists of terms, which must all hold. A term has a key and values, and holds if the
-// field has one of the values. [ParseSelector] and [Selector.Where] build one. The keys are
+// field has one of the values. [ParseSelector] and [Selector.Where] build a Selector. The keys are
 //
 //	id network network_type signer_id notification_id paused system_disabled
 //
@@ -142,9 +142,9 @@ const noneSelected = "none"
 //	network=sepolia,label.team=payments|risk
 //
 // The characters % , | are percent-encoded in values, and others can be. The empty text selects
-// all relayers, and "none" selects nothing. A search for the empty text is an error: in a
-// configuration it is a variable that is not set, and would select all relayers. The error is
-// a [*ValidationError], whose fields are keys.
+// all relayers, and "none" selects nothing. A term "search=" without a text is an error: a variable
+// of a configuration that is not set would select all relayers. The error is a [*ValidationError],
+// whose fields are keys.
 func ParseSelector(text string) (Selector, error) {
 	var s Selector
 	switch text {

@@ -250,8 +250,7 @@ type RecordChange struct {
 
 	// Record is the record after the change. If the record was deleted, it is the last one,
 	// with the revision and the note of the delete. Private may be empty if a later change has
-	// replaced or deleted the record, so that a store retains no private part but the current
-	// one.
+	// replaced or deleted the record: a store needs to retain only the current private part.
 	Record Record
 
 	// OldTerms and OldText are the terms and the text before an update or a delete: they
@@ -259,22 +258,21 @@ type RecordChange struct {
 	OldTerms []string
 	OldText  string
 
-	// Position identifies the point of the feed behind this change. It is opaque to
-	// callers: 1 to 128 bytes of visible ASCII. It has no meaning in a
-	// history.
+	// Position identifies the point of the feed after this change. It is opaque to callers: 1 to
+	// 128 bytes of visible ASCII. It has no meaning in a history.
 	Position string
 
 	// Time is the time up to which the feed is complete: the consumer has every change that
 	// was acknowledged before, on any instance. It has a monotonic clock reading of this
 	// process. It is zero for the first changes after an old position if the store does not know
 	// it yet. In a history it is the time of the change, or of the import of the history, or zero
-	// if the store does not retain it: a query with [HistoryQuery.Since] reads all older changes in
-	// that case.
+	// if the store does not retain it: a [Manager] then reads on, to changes before
+	// [HistoryQuery.Since].
 	Time time.Time
 }
 
 // Format prints the change with [Record.Private] masked, as [Record.Format] does.
-// Without it, fmt prints Private in full below a pointer if the verb is wrong for pointers.
+// Without it, fmt prints Private in full if a verb such as %s is given a pointer to the change.
 func (c RecordChange) Format(state fmt.State, verb rune) {
 	type plain RecordChange // without this method
 	fmt.Fprintf(state, fmt.FormatString(state, verb), plain(c))

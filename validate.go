@@ -208,7 +208,7 @@ func (s *settings) checkSize(rec, before Record) error {
 	if size <= s.maxRelayerSize || size <= len(before.Document)+len(before.Private) {
 		return nil
 	}
-	return invalid("", fmt.Sprintf("the relayer must be at most %d bytes as stored, not %d", s.maxRelayerSize, size))
+	return invalidAs("", strictjson.OutOfRange, fmt.Sprintf("the relayer must be at most %d bytes as stored, not %d", s.maxRelayerSize, size))
 }
 
 func checkDisabled(r *Relayer, found *problems) {
@@ -308,7 +308,7 @@ const (
 
 func checkLabels(labels map[string]string, found *problems) {
 	if len(labels) > maxLabels {
-		found.Add("labels", fmt.Sprintf("must have at most %d labels", maxLabels))
+		found.Report("labels", strictjson.OutOfRange, fmt.Sprintf("must have at most %d labels", maxLabels))
 		return
 	}
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
@@ -563,11 +563,12 @@ func policyProblem(policy Policy, networkType NetworkType) string {
 	return problemIf(isOther, "must be the policy of the network type")
 }
 
-// Validate returns nil, or a [*ValidationError] with every problem for which a [Manager] with
-// these options would reject the request. An invalid option or a fault of the address resolver
-// is returned as another error. Limits of pages have no effect, and neither have hooks except
-// [WithAddressResolver]. It does not detect what depends on the stored relayers: a taken ID, an
-// exclusive signer, and masked RPC URLs, which a program may replace by the stored ones.
+// Validate returns nil, or a [*ValidationError] with every problem for which a [Manager] with these
+// options would reject the request. The size of the relayer is a problem if there is no other. An
+// invalid option or a fault of the address resolver is returned as another error. Limits of pages
+// have no effect, and neither have hooks except [WithAddressResolver]. It does not detect what
+// depends on the stored relayers: a taken ID, an exclusive signer, and masked RPC URLs, which a
+// program may replace by the stored ones.
 func (r CreateRequest) Validate(ctx context.Context, options ...Option) error {
 	s, err := newSettings(options)
 	if err != nil {

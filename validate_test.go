@@ -311,7 +311,7 @@ func sizeOf(t *testing.T, store relayer.Store, id string) int {
 
 func wantTooLarge(t *testing.T, what string, err error, limit, size int) {
 	t.Helper()
-	want := relayer.FieldError{Message: fmt.Sprintf("the relayer must be at most %d bytes as stored, not %d", limit, size)}
+	want := relayer.FieldError{Message: fmt.Sprintf("the relayer must be at most %d bytes as stored, not %d", limit, size), Code: "out_of_range"}
 	if problems := fieldErrors(t, err); !slices.Equal(problems, []relayer.FieldError{want}) {
 		t.Errorf("%s: %+v, want %+v", what, problems, want)
 	}

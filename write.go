@@ -37,9 +37,10 @@ func (m *Manager) Create(ctx context.Context, req CreateRequest, options ...Writ
 // copy prevents that.
 //
 // The relayer has its full RPC URLs. If they are damaged, or are sealed and cannot be opened, they
-// are masked ([RPCURL.IsMasked]): change can keep the list as it is, or replace all of its URLs. If
-// it keeps some of them, Update returns the error of [Manager.RPCURLs]. A list with the same content
-// is kept as it is stored, and not sealed again under another key: see store/sealed.
+// are masked ([RPCURL.IsMasked]): change can keep the list as it is, or replace all of its URLs
+// (without keys: only remove them). If it keeps some of them, Update returns the error of
+// [Manager.RPCURLs]. A list with the same content is kept as it is stored, and not sealed again
+// under another key: see store/sealed.
 //
 // ID, Network, NetworkType, SignerID and Address must not be changed. Changes of Revision and
 // LastChange are ignored. A nil Policy removes all restrictions, except that users pay the fees on
@@ -107,12 +108,12 @@ type BulkResult struct {
 	RequestID string
 
 	// Changed is the number of changed relayers, including those of an earlier call with this
-	// request ID: repeated after a lost response, PauseAll counts the selected relayers that it
-	// still has paused, and ResumeAll those whose last change is its resume.
+	// request ID: a repeated PauseAll counts the selected relayers that it paused and that are
+	// still paused, and a repeated ResumeAll those whose last change is its resume.
 	Changed int
 
-	// Unchanged is how many selected relayers stayed as they were: those that were in that
-	// state before, and with [PausedBy] those that the request has not paused.
+	// Unchanged is how many selected relayers stayed as they were: those that were paused (or
+	// resumed) before, and with [PausedBy] those that the request has not paused.
 	Unchanged int
 
 	// Failed has the error of each relayer that could not be changed, by its ID. The empty ID has
@@ -123,9 +124,10 @@ type BulkResult struct {
 
 // PauseAll pauses every relayer that the selector selects. [Manager.ResumeAll] with [PausedBy]
 // resumes exactly the relayers that it has paused. Each pause is a change of its own, like
-// [Manager.Pause], with the same [Reason] and request ID: the ID of the [Actor], or a generated ID.
-// A relayer that is created, deleted, or moved into or out of the selection meanwhile may be paused
-// or not. Other writes go on meanwhile; PauseAll ends when it has read the last relayer.
+// [Manager.Pause], with the same [Reason] and request ID: [Actor.RequestID], or a generated one. A
+// relayer that is created, deleted, or moved into or out of the selection meanwhile may be paused
+// or not. Other writes go on meanwhile; PauseAll ends when it has changed the last relayer that it
+// has read.
 //
 // The zero Selector is a [*ValidationError] unless [AllRelayers] is given. [IfRevision] is always
 // an error. A relayer that cannot be changed is in [BulkResult.Failed], and the others are
