@@ -66,8 +66,9 @@ type EVMPolicy struct {
 	IncludeRevertData *bool `json:"include_revert_data,omitempty"`
 
 	// MinBalance is the balance in wei that the relayer must have after a transaction, at the
-	// highest cost of the transaction: its value, its gas limit times its maximum fee per gas,
-	// and the fee of layer 1. The engine refuses a transaction that would leave less.
+	// highest cost of the transaction: its value, its gas limit times its maximum fee per gas, its
+	// blob gas times its maximum fee per blob gas, and the fee of layer 1. The engine refuses a
+	// transaction that would leave less.
 	MinBalance *Amount `json:"min_balance,omitempty" validate:"-"`
 
 	// PrivateTransactions keeps transactions out of the public mempool: the engine refuses to
@@ -296,8 +297,8 @@ type StellarPolicy struct {
 	// [FeePaidByRelayer], the relayer pays, as without a strategy.
 	FeePaymentStrategy *FeePaymentStrategy `json:"fee_payment_strategy,omitempty" validate:"omitnil,oneof=user relayer"`
 
-	// MaxFee is the maximum fee that the relayer bids for a transaction, in stroops: the total
-	// of the outermost envelope.
+	// MaxFee is the maximum fee that the relayer bids in stroops, for the whole transaction or its
+	// fee bump.
 	MaxFee *int32 `json:"max_fee,omitempty" validate:"omitnil,gte=0"`
 
 	// MinBalance is the balance in stroops that the relayer must have after a transaction, at

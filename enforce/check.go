@@ -68,10 +68,16 @@ func (v *violations) evm(r *relayer.Relayer, tx *EVM) {
 }
 
 // The programs that transfer tokens.
-const (
-	tokenProgram     = "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA"
-	token2022Program = "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb"
-)
+var tokenPrograms = []string{"TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA", "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb"}
+
+// mayTransfer reports whether the transaction can transfer tokens. A program can call only programs
+// that are accounts of the message.
+func (tx *Solana) mayTransfer() bool {
+	isIncomplete := len(tx.Programs) == 0 || len(tx.Accounts) == 0 || tx.Unresolved
+	return isIncomplete || slices.ContainsFunc(tokenPrograms, func(program string) bool {
+		return slices.Contains(tx.Programs, program) || slices.Contains(tx.Accounts, program)
+	})
+}
 
 func (v *violations) solana(r *relayer.Relayer, tx *Solana) {
 	p, ok := policyOf[relayer.SolanaPolicy](v, r, relayer.Solana, tx != nil)
@@ -85,8 +91,7 @@ func (v *violations) solana(r *relayer.Relayer, tx *Solana) {
 		v.members("policies.allowed_programs", p.AllowedPrograms, tx.Programs, true, NotListed)
 	}
 	token := func(i int) (string, *uint64) { return p.AllowedTokens[i].Mint, p.AllowedTokens[i].MaxAllowedFee }
-	mayTransfer := len(tx.Programs) == 0 || slices.Contains(tx.Programs, tokenProgram) || slices.Contains(tx.Programs, token2022Program)
-	if len(p.AllowedTokens) > 0 && tx.Tokens == nil && mayTransfer {
+	if len(p.AllowedTokens) > 0 && tx.Tokens == nil && tx.mayTransfer() {
 		v.add("policies.allowed_tokens", Unknown, "", "")
 	}
 	for _, mint := range tx.Tokens {

@@ -3,6 +3,12 @@
 // [Stellar], calls [Check] before it signs, and signs only if Check returns nil. Check has no
 // state, calls no network and decodes no transaction: the engine gives the values.
 //
+// Check does not see whose money moves. An engine that signs what others ask for also refuses what
+// takes from the relayer: transfers of SOL, XLM or tokens out of its accounts, on Solana a fee payer
+// other than intended, on Stellar the relayer as the source of an operation. A min_balance limits
+// the loss. A version that does not have a field of a policy does not check it: upgrade the engines
+// before you set a new field.
+//
 //	err := enforce.Check(r, enforce.EVM{To: to, MaxFeePerGas: &price, GasLimit: gas, Cost: &cost, Balance: &balance})
 //
 // # Rules
@@ -25,8 +31,9 @@
 //
 //	EVM
 //	gas_limit_estimation      missing if it is false and GasLimit is 0
-//	gas_price_cap             above_maximum if MaxFeePerGas is above. The priority fee is not
-//	                          compared. An engine that lowers prices does so before
+//	gas_price_cap             above_maximum if MaxFeePerGas is above. The priority fee and
+//	                          the price of blobs are not compared. An engine that lowers
+//	                          prices does so before
 //	min_balance               below_minimum if Balance minus Cost is below
 //	private_transactions      missing if it is true and the transaction goes to a public endpoint
 //	whitelist_receivers       not_listed if To is not in the list. Letter case is ignored. Any

@@ -25,8 +25,8 @@ type EVM struct {
 	Private bool
 
 	// Balance is what the relayer has before the transaction, and Cost the most that the
-	// transaction can take from it: its value, its gas limit times MaxFeePerGas and, on a
-	// rollup, the fee of layer 1.
+	// transaction can take from it: its value, its gas limit times MaxFeePerGas, its blob gas times
+	// its maximum fee per blob gas and, on a rollup, the fee of layer 1.
 	Cost, Balance *relayer.Amount
 }
 
@@ -45,8 +45,8 @@ type Solana struct {
 
 	// Tokens are the mints of the tokens that the transaction transfers, including Payments. If
 	// an instruction does not name the mint, the engine looks up the token account. Nil means
-	// unknown, unless Programs is known and has no token program. An empty list means that there
-	// are no transfers. TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA and
+	// unknown, unless Programs and Accounts are complete and have no token program. An empty list
+	// means that there are no transfers. TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA and
 	// TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb are the token programs.
 	Tokens []string
 
