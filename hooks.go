@@ -54,8 +54,8 @@ type Operation struct {
 	// Action is what was called. A history is [ActionGet] with an ID, and [ActionList] without.
 	Action Action
 
-	// Actor is the actor of the context (see [WithActor]). It is zero if there is none; a
-	// [Manager.PauseAll] then has a generated RequestID.
+	// Actor is the actor of the context (see [WithActor]). It is zero if there is none.
+	// [Manager.PauseAll] and [Manager.ResumeAll] generate a missing RequestID.
 	Actor Actor
 
 	// ID is the ID of the relayer, as the caller gave it: it may be any text. It is
@@ -173,7 +173,7 @@ func admissionError(err error) error {
 	}
 	masked := &ValidationError{Fields: slices.Clone(refusal.Fields)}
 	for i, field := range masked.Fields {
-		masked.Fields[i] = FieldError{Field: mask.Text(field.Field), Message: mask.Text(field.Message), Code: field.Code}
+		masked.Fields[i] = FieldError{Field: mask.Field(field.Field), Message: mask.Text(field.Message), Code: field.Code}
 	}
 	return masked
 }

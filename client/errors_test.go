@@ -99,6 +99,7 @@ func TestErrors_EchoedSecrets(t *testing.T) {
 		"a URL with a quote":       {plain, echo(`"https://rpc.example/a'secret-key" is down`), `"https://rpc.example/***" is down`},
 		"a URL with a bracket":     {plain, echo("<https://rpc.example/a>secret-key>, or"), "<https://rpc.example/***>, or"},
 		"a user with a quote":      {plain, echo("https://a'b:secret-key@rpc.example/"), "https://rpc.example/"},
+		"a label key":              {plain, echo("labels.app.kubernetes.io/name"), "labels.app.kubernetes.io/name"},
 		"a URL, quoted":            {plain, echo(`'https://rpc.example': refused`), `'https://rpc.example': refused`},
 		"a token as scheme":        {plain, echo("x" + plain + "://rpc.example/secret-key"), "***"},
 		"a quoted token as scheme": {quoted, echo(quoted + "://rpc.example/secret-key"), "***"},

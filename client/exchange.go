@@ -121,10 +121,19 @@ const maxMessageLength = 300
 // sanitize makes text of a server fit for errors and logs: without RPC URLs, the token and
 // control characters, and not too long.
 func (r *request) sanitize(text string) string {
-	if r.token != "" {
-		text = strings.ReplaceAll(text, r.token, mask.Hidden)
+	return shown(mask.Text(mask.Shortened(r.withoutToken(text), mask.MaxText)))
+}
+
+func (r *request) withoutToken(text string) string {
+	if r.token == "" {
+		return text
 	}
-	text = wire.Printable(strings.ToValidUTF8(mask.Text(mask.Shortened(text, mask.MaxText)), "?"), ' ')
+	return strings.ReplaceAll(text, r.token, mask.Hidden)
+}
+
+// shown makes a masked text fit for errors and logs.
+func shown(text string) string {
+	text = wire.Printable(strings.ToValidUTF8(text, "?"), ' ')
 	if len(text) > maxMessageLength {
 		text = mask.Shortened(text, maxMessageLength) + "…"
 	}
@@ -331,7 +340,7 @@ func (p *response) cause() error {
 			invalid.Fields = []relayer.FieldError{{Message: p.text()}}
 		}
 		for i, problem := range invalid.Fields {
-			invalid.Fields[i].Field, invalid.Fields[i].Message = p.request.sanitize(problem.Field), p.request.sanitize(problem.Message)
+			invalid.Fields[i].Field, invalid.Fields[i].Message = shown(mask.Field(p.request.withoutToken(problem.Field))), p.request.sanitize(problem.Message)
 		}
 		return invalid
 	}

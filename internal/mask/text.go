@@ -13,7 +13,8 @@ import (
 //   - URLs of any scheme, also with escaped slashes (https:\/\/, https%3A%2F%2F);
 //   - host and path without a scheme (rpc.example/v2/KEY, localhost:8545/KEY);
 //   - credentials before a host without a scheme (user:password@rpc.example);
-//   - hosts with a label that looks like a key, see [Host].
+//   - hosts with a label that looks like a key, see [Host];
+//   - paths and queries alone with a part that looks like a key (/v2/KEY, ?key=KEY).
 //
 // It masks too much rather than too little: up to the closing double quote or the next space.
 // Masked text stays as it is.
@@ -29,7 +30,25 @@ func Text(text string) string {
 		out.WriteString(maskToken(text[:end]) + text[end:end+size])
 		text = text[end+size:]
 	}
-	return hostName.ReplaceAllStringFunc(out.String(), Host)
+	masked := hostName.ReplaceAllStringFunc(out.String(), Host)
+	return pathKey.ReplaceAllStringFunc(masked, func(part string) string {
+		if start := pathKey.FindStringSubmatch(part)[1]; hasDigitAndLetter(part[len(start):]) {
+			return start + Hidden
+		}
+		return part
+	})
+}
+
+// pathKey matches a part of a path or a query that may be a key: clients quote it without the host.
+var pathKey = regexp.MustCompile(`(/|[?&][\pL\pN_.-]+=)[A-Za-z0-9_-]{20,}`)
+
+// Field returns the path of a field with its URLs masked. A label key such as
+// app.kubernetes.io/name is not a URL.
+func Field(path string) string {
+	if strings.Contains(path, "://") || strings.Contains(path, "@") {
+		return Text(path)
+	}
+	return path
 }
 
 func isSeparator(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }

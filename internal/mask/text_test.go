@@ -63,6 +63,11 @@ func TestText(t *testing.T) {
 		"tx 0x0123456789abcdefabcd. Then 0123456789abcdefabcd.example":          "tx 0x0123456789abcdefabcd. Then 0123456789abcdefabcd.example",
 		"https://***.h.example and https://***.h.example/*** stay":              "https://***.h.example and https://***.h.example/*** stay",
 		"https://h.example/*** stays":                                           "https://h.example/*** stays",
+
+		"HTTPSConnectionPool(host='h.example', port=443): Max retries exceeded with url: /v2/0123456789abcdef-ABCDEF (EOF)": "HTTPSConnectionPool(host='h.example', port=443): Max retries exceeded with url: /v2/*** (EOF)",
+		"Cannot POST /v2/0123456789abcdefabcd":                    "Cannot POST /v2/***",
+		"GET /rpc?chain=1&key=0123456789abcdefabcd: 403":          "GET /rpc?chain=1&key=***: 403",
+		"open /var/lib/relayers-of-the-whole-company.db: is full": "open /var/lib/relayers-of-the-whole-company.db: is full",
 	} {
 		if got := mask.Text(text); got != want {
 			t.Errorf("%s\ngot  %s\nwant %s", text, got, want)
@@ -130,4 +135,17 @@ func FuzzText(f *testing.F) {
 
 func isSpace(r rune) bool {
 	return strings.TrimSpace(string(r)) == "" || r < ' ' || r == 0x85 || r >= 0x80 && r < 0xa0
+}
+
+func TestField(t *testing.T) {
+	for path, want := range map[string]string{
+		"labels.app.kubernetes.io/name": "labels.app.kubernetes.io/name",
+		"custom_rpc_urls[0].url":        "custom_rpc_urls[0].url",
+		"https://u:KEY@h.example/KEY":   "https://h.example/***",
+		"u:KEY@h.example":               "h.example",
+	} {
+		if got := mask.Field(path); got != want {
+			t.Errorf("%s is shown as %s, want %s", path, got, want)
+		}
+	}
 }

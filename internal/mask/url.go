@@ -60,17 +60,24 @@ func hideKeys(host string) string {
 	name, _, _ := strings.Cut(host, ":")
 	name = strings.TrimRight(name, ".")
 	labels := strings.Split(name, ".")
-	const digits = "0123456789"
 	for i := range len(labels) - 2 {
-		if label := labels[i]; key.MatchString(label) && strings.ContainsAny(label, digits) && strings.Trim(label, digits) != "" {
+		if isKey(labels[i]) {
 			labels[i] = Hidden
 		}
 	}
 	return strings.Join(labels, ".") + host[len(name):]
 }
 
-// key matches a label that may be a key.
+// key matches a label that may be a key, if it has a digit and a letter.
 var key = regexp.MustCompile(`^[A-Za-z0-9]{20,}$`)
+
+const digits = "0123456789"
+
+func hasDigitAndLetter(text string) bool {
+	return strings.ContainsAny(text, digits) && strings.Trim(text, digits) != ""
+}
+
+func isKey(label string) bool { return key.MatchString(label) && hasDigitAndLetter(label) }
 
 // FoldHost returns the form of a host that clients with support for international
 // names look up. Full-width and circled digits become digits, ideographic full
