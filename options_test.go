@@ -131,6 +131,23 @@ func TestNew_OptionTwice(t *testing.T) {
 	wantFields(t, fieldErrors(t, second(m.Create(t.Context(), withURLs("b", "http://10.0.0.1/")))), "custom_rpc_urls[0].url")
 }
 
+// selectedDamage is a store whose selections have a damaged record, like those of store/bolt: its
+// terms are unknown.
+type selectedDamage struct{ relayer.Store }
+
+func (s selectedDamage) List(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
+	const damaged = 4
+	listing, err := s.Store.List(ctx, query)
+	if query.Terms == nil || query.After >= damaged {
+		return listing, err
+	}
+	listing.Total++
+	if query.Limit > 0 {
+		listing.Records, err = nil, &relayer.CorruptError{Sequence: damaged, Err: errors.New("damaged")}
+	}
+	return listing, err
+}
+
 func TestNewWriteSettings(t *testing.T) {
 	revisions := []uint64{1, 2}
 	shared := relayer.IfRevision(revisions...)
@@ -357,7 +374,7 @@ func TestDryRun_ExclusiveSigners(t *testing.T) {
 		{"network-149", "s", true}, {" Network-120 ", "s", true}, {"network-120", " s ", true}, {"network-150", "s", false}, {"network-149", "other", false},
 	} {
 		for name, m := range map[string]*relayer.Manager{
-			"Manager": m, "view": m.Within(mustParse(t, "id=new")), "damaged record": managerOf(t, oneDamaged{store, 4}, relayer.WithExclusiveSigners()),
+			"Manager": m, "view": m.Within(mustParse(t, "id=new")), "damaged record": managerOf(t, selectedDamage{store}, relayer.WithExclusiveSigners()),
 		} {
 			req := minimal("new")
 			req.Network, req.SignerID = c.network, c.signer

@@ -213,11 +213,18 @@ func (d dryRun) Create(ctx context.Context, rec Record) (Record, error) {
 	if rec.Claim == "" {
 		return rec, nil
 	}
-	held, err := d.List(ctx, StoreQuery{Terms: [][]string{{recordTerm(claimTerm, rec.Claim)}}})
-	if err == nil && held.Total > 0 {
-		err = ErrClaimed
+	query := StoreQuery{Terms: [][]string{{recordTerm(claimTerm, rec.Claim)}}, Limit: 1}
+	for {
+		held, err := d.List(ctx, query)
+		if len(held.Records) > 0 {
+			return rec, ErrClaimed
+		}
+		corrupt, isDamaged := errors.AsType[*CorruptError](err) // it may be selected by any term
+		if !isDamaged || corrupt.Sequence <= query.After {
+			return rec, err
+		}
+		query.After = corrupt.Sequence
 	}
-	return rec, err
 }
 
 func (d dryRun) Update(_ context.Context, rec Record) (Record, error) { return rec, nil }

@@ -19,7 +19,7 @@ import (
 )
 
 // Create adds a relayer and returns it as stored. It returns a [*ValidationError] with
-// every problem of an invalid request, or [ErrExists] if the ID is taken. With a nil error the
+// the problems of an invalid request, or [ErrExists] if the ID is taken. With a nil error the
 // relayer is as durable as the store makes it.
 func (m *Manager) Create(ctx context.Context, req CreateRequest, options ...WriteOption) (*Relayer, error) {
 	read := func(*problems) *Relayer { return newRelayer(req) }
@@ -112,8 +112,8 @@ type BulkResult struct {
 	// still paused, and a repeated ResumeAll those whose last change is its resume.
 	Changed int
 
-	// Unchanged is how many selected relayers stayed as they were: those that were paused (or
-	// resumed) before, and with [PausedBy] those that the request has not paused.
+	// Unchanged is the number of the other selected relayers: they needed no pause (or resume), or
+	// [PausedBy] excludes them.
 	Unchanged int
 
 	// Failed has the error of each relayer that could not be changed, by its ID. The empty ID has
@@ -126,8 +126,7 @@ type BulkResult struct {
 // resumes exactly the relayers that it has paused. Each pause is a change of its own, like
 // [Manager.Pause], with the same [Reason] and request ID: [Actor.RequestID], or a generated one. A
 // relayer that is created, deleted, or moved into or out of the selection meanwhile may be paused
-// or not. Other writes go on meanwhile; PauseAll ends when it has changed the last relayer that it
-// has read.
+// or not. Other writes go on meanwhile.
 //
 // The zero Selector is a [*ValidationError] unless [AllRelayers] is given. [IfRevision] is always
 // an error. A relayer that cannot be changed is in [BulkResult.Failed], and the others are
@@ -268,6 +267,7 @@ func (b *bulk) add(before Record, err error) {
 	if _, isView := b.store.(view); isDamaged && !isView { // it may be outside of the view
 		before.ID = corrupt.ID
 	}
+	_, isOfHook := errors.AsType[faultError](err) // of this relayer alone
 	switch {
 	case errors.Is(err, ErrNotFound), err == nil && !b.selector.selects(before):
 	case err == nil && (b.isToChange(before) || b.isChanged(before)):
@@ -276,7 +276,7 @@ func (b *bulk) add(before Record, err error) {
 		b.result.Unchanged++
 	case !isDamaged && errors.Is(err, ErrOutcomeUnknown) && !errors.Is(b.err, ErrOutcomeUnknown):
 		b.err = err // other errors promise that nothing was stored
-	case !isDamaged && (before.ID == "" || slices.ContainsFunc(storeErrors, func(target error) bool { return errors.Is(err, target) })):
+	case !isDamaged && !isOfHook && (before.ID == "" || slices.ContainsFunc(storeErrors, func(target error) bool { return errors.Is(err, target) })):
 		b.err = cmp.Or(b.err, err)
 	case len(b.result.Failed) == maxBulkFailures:
 		b.err = cmp.Or(b.err, fmt.Errorf("relayer: more than %d relayers failed, one of them with: %v", maxBulkFailures, err))
@@ -360,6 +360,9 @@ func (m *Manager) attempt(ctx context.Context, w *writeCall, e edit) (_ Record, 
 	}
 	isUpdate := old.ID != "" && rec.ID != ""
 	var paths []string
+	if w.DryRun && rec.ID == "" && !isObject(old.Document) {
+		old.Document = nil // a damaged one has no members to delete
+	}
 	if isUpdate || w.DryRun {
 		paths = shortPaths(changedPaths(old, rec))
 	}
@@ -534,11 +537,11 @@ func setMembers(members map[string][]byte) edit {
 		if !isObject(current.Document) {
 			return Record{}, fmt.Errorf("relayer: stored document of %s is not a JSON object", current.ID)
 		}
-		rec, document, hasSwitch := current, new(strictjson.Object), false
+		rec, document, hasFlag := current, new(strictjson.Object), false
 		for name, value := range strictjson.InOrder(current.Document) {
 			replacement, isSet := members[name]
 			if isSet {
-				value, hasSwitch = replacement, hasSwitch || name != reasonMember
+				value, hasFlag = replacement, hasFlag || name != reasonMember
 			}
 			if !isSet || name != reasonMember {
 				document.Add(name, value)
@@ -547,8 +550,8 @@ func setMembers(members map[string][]byte) edit {
 				document.Add(reasonMember, reason) // it follows system_disabled
 			}
 		}
-		if !hasSwitch { // nothing would be set
-			return Record{}, fmt.Errorf("relayer: stored document of %s lacks a member", current.ID)
+		if !hasFlag {
+			return Record{}, fmt.Errorf("relayer: stored document of %s has no such member: restore a backup, or delete the relayer", current.ID)
 		}
 		rec.Document, rec.Terms = document.Bytes(), slices.Clone(current.Terms)
 		for i, term := range rec.Terms { // in order: a flag has one term

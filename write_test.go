@@ -976,12 +976,15 @@ func TestResumeAll_Failed(t *testing.T) {
 		if o.Action == relayer.ActionResume && o.ID == "r-007" {
 			return relayer.Refuse("not synchronized")
 		}
+		if o.Action == relayer.ActionResume && o.ID == "r-008" {
+			return fmt.Errorf("asking for it: %w", context.DeadlineExceeded)
+		}
 		return nil
 	}))
 	wantBulk(m.PauseAll(t.Context(), relayer.Selector{}, relayer.AllRelayers()))(t, 30, 0) // no admission
 	editRecord(t, store, "r-009", func(rec *relayer.Record) { rec.Document = []byte(`{`) })
 	resumed, err := m.ResumeAll(t.Context(), relayer.Selector{}, relayer.AllRelayers())
-	if err != nil || resumed.Changed != 28 || resumed.Unchanged != 0 || len(resumed.Failed) != 2 || resumed.Failed["r-009"] == nil {
+	if err != nil || resumed.Changed != 27 || resumed.Unchanged != 0 || len(resumed.Failed) != 3 || resumed.Failed["r-008"] == nil || resumed.Failed["r-009"] == nil {
 		t.Errorf("the result is %+v, error %v", resumed, err)
 	}
 	if err := resumed.Failed["r-007"]; !errors.Is(err, relayer.ErrInvalid) || !strings.Contains(err.Error(), "not synchronized") {
@@ -1170,6 +1173,9 @@ func TestPause_DamagedDocument(t *testing.T) {
 		}
 		if all, err := m.PauseAll(t.Context(), relayer.Selector{}, relayer.AllRelayers()); err != nil || all.Changed != 0 || all.Failed["r"] == nil {
 			t.Errorf("of %q, PauseAll returned %+v, error %v", document, all, err)
+		}
+		if err := m.Delete(t.Context(), "r", relayer.DryRun()); err != nil {
+			t.Errorf("a dry run of the delete of %q: %v", document, err)
 		}
 		if rec := storedRecord(t, store, "r"); string(rec.Document) != document {
 			t.Errorf("%q was replaced by %q", document, rec.Document)
