@@ -281,11 +281,10 @@ func keepUnknown(rec *Record, changed *Relayer, current Record, stored *Relayer)
 		return err
 	}
 	var replaced []string
-	if !bytes.Equal(rec.Private, knownPrivate) { // the masked form may be equal
-		for name := range strictjson.InOrder(current.Document) {
-			if strings.EqualFold(name, urlsMember) { // decoders accept every letter case
-				replaced = append(replaced, name)
-			}
+	hasOtherURLs := !bytes.Equal(rec.Private, knownPrivate) // the masked form may be equal
+	for name := range strictjson.InOrder(current.Document) {
+		if strings.EqualFold(name, urlsMember) && (hasOtherURLs || name != urlsMember) { // decoders accept every letter case
+			replaced = append(replaced, name)
 		}
 	}
 	if isNil(changed.Policy) {

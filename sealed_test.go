@@ -445,8 +445,11 @@ func TestDocuments_ContradictsPrivatePart(t *testing.T) {
 			if isFound := damaged == 1; isFound == strings.HasSuffix(name, "same masks") { // which Check does not compare
 				t.Errorf("Check found %d damaged relayers", damaged)
 			}
-			must(s.Patch(t.Context(), "a", patchOfURLs(t, withURLs("", thirdURL).CustomRPCURLs)))(t)
-			expectURLs(t, s.Manager, "a", thirdURL)
+			for _, url := range []string{thirdURL, thirdURL} { // replaced by another list, and by the same one
+				must(s.Patch(t.Context(), "a", patchOfURLs(t, withURLs("", url).CustomRPCURLs)))(t)
+				expectURLs(t, s.Manager, "a", url)
+				editRecord(t, s.store, "a", contradict)
+			}
 		})
 	}
 }

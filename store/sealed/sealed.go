@@ -58,9 +58,10 @@ func (k Key) String() string {
 }
 
 // Store seals what it stores, and returns records without opening them: [Store.Open] returns one
-// with its private part in clear. A new private part is in clear if it is a JSON object. Anything
-// else is one that was read, and is stored as it was. The other optional interfaces of the inner store are hidden:
-// backups, imports and checks use the inner store. All methods are safe for concurrent use.
+// with its private part in clear. Create and Update seal a private part that is a JSON object. Any
+// other part, such as that of a record that was read, is stored as it was. Records have a mark
+// before parts in clear, which only a Store knows: backups, copies, imports and checks use the inner
+// store, whose other optional interfaces are hidden. All methods are safe for concurrent use.
 type Store struct {
 	relayer.Store // the inner store
 	keys          Keys
@@ -109,16 +110,16 @@ const (
 	// mark is the first byte of a sealed private part, and the version of its format.
 	mark = 2
 
-	// clearMark precedes a private part in clear that is read. So Update knows a part that it
-	// keeps, which may not be genuine, from a new one, without a second read.
+	// clearMark precedes a private part in clear in the records that a Store returns. So Update
+	// knows a part that it keeps, which may not be genuine, from a new one, without a second read.
 	clearMark = 0
 )
 
 func isSealed(private []byte) bool { return len(private) > 0 && private[0] != '{' }
 
-// withClearMark returns a record that is read.
-func withClearMark(rec relayer.Record) relayer.Record {
-	if len(rec.Private) > 0 && !isSealed(rec.Private) {
+// withClearMark marks the private part of a record if it is in clear. With Off nothing is sealed.
+func (s *Store) withClearMark(rec relayer.Record) relayer.Record {
+	if len(rec.Private) > 0 && !isSealed(rec.Private) && !s.off {
 		rec.Private = append([]byte{clearMark}, rec.Private...)
 	}
 	return rec
@@ -127,14 +128,14 @@ func withClearMark(rec relayer.Record) relayer.Record {
 // Get returns a record of the inner store.
 func (s *Store) Get(ctx context.Context, id string) (relayer.Record, error) {
 	rec, err := s.Store.Get(ctx, id)
-	return withClearMark(rec), err
+	return s.withClearMark(rec), err
 }
 
 // List returns records of the inner store.
 func (s *Store) List(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
 	page, err := s.Store.List(ctx, query)
 	for i, rec := range page.Records {
-		page.Records[i] = withClearMark(rec)
+		page.Records[i] = s.withClearMark(rec)
 	}
 	return page, err
 }
@@ -159,7 +160,8 @@ func (s *Store) store(ctx context.Context, rec relayer.Record, put func(context.
 	private, isKept := bytes.CutPrefix(rec.Private, []byte{clearMark})
 	rec.Private = private
 	if isKept || len(private) == 0 || isSealed(private) || s.off {
-		return put(ctx, rec)
+		stored, err := put(ctx, rec)
+		return s.withClearMark(stored), err
 	}
 	ended := make(chan struct{})
 	s.writes.Store(ended, nil)

@@ -203,6 +203,7 @@ func TestOnly_PartReplacedDuringChange(t *testing.T) {
 		if stored := get(t, db, "a"); stored.Private[0] != '{' {
 			t.Errorf("a part that was read in clear is stored as %q", stored.Private)
 		}
+		changed = mustUpdate(t, store, changed)
 		_, err := store.Open(t.Context(), changed)
 		expectCorrupt(t, "changed", changed, err)
 	}

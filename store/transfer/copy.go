@@ -45,14 +45,19 @@ var ErrDiffers = errors.New("destination differs from source")
 // Errors of the stores are wrapped, so that [relayer.ErrUnavailable] and
 // [relayer.ErrOutcomeUnknown] match; after either, call Copy again. If ctx is done, the copy
 // ends with its error. If dst rejects a record because its ID or claim is taken,
-// [relayer.ErrExists] or [relayer.ErrClaimed] matches in addition to ErrDiffers. The stores
-// must not be nil.
+// [relayer.ErrExists] or [relayer.ErrClaimed] matches in addition to ErrDiffers. The stores must
+// not be nil, and no [relayer.Opener]: copy the store that it seals.
 //
 // Copy reads 100 records at a time. It is safe for concurrent use, but of two concurrent copies into
 // one store one may end with ErrDiffers.
 func Copy(ctx context.Context, dst, src relayer.Store) error {
 	if dst == nil || src == nil {
 		return errors.New("transfer: store is nil")
+	}
+	for _, store := range []relayer.Store{dst, src} {
+		if _, isOpener := store.(relayer.Opener); isOpener { // its private parts are in another form
+			return errors.New("transfer: a store that seals RPC URLs is not copied: copy the store in it")
+		}
 	}
 	c := &copier{dst: dst, src: src}
 	c.importer, _ = dst.(Importer)

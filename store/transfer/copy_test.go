@@ -305,8 +305,14 @@ func TestCopy_Concurrent(t *testing.T) {
 	}
 }
 
-func TestCopy_NoStore(t *testing.T) {
-	if transfer.Copy(t.Context(), nil, memory.New()) == nil || transfer.Copy(t.Context(), memory.New(), nil) == nil {
-		t.Error("a copy without a store has no error")
+func TestCopy_RefusedStores(t *testing.T) {
+	for _, other := range []relayer.Store{nil, opener{memory.New()}} {
+		if transfer.Copy(t.Context(), other, memory.New()) == nil || transfer.Copy(t.Context(), memory.New(), other) == nil {
+			t.Errorf("a copy with %T has no error", other)
+		}
 	}
 }
+
+type opener struct{ relayer.Store }
+
+func (opener) Open(_ context.Context, rec relayer.Record) (relayer.Record, error) { return rec, nil }
