@@ -24,7 +24,8 @@ func WithMaxInFlight(limit int) Option {
 // responses and events may wait for clients to read them, at least 1. The default is 128 MiB.
 // A body counts with its length before it is read, and as one of [WithMaxBodyBytes] if its
 // length is unknown. Above the limit a change stream ends with a resync event, and a request
-// is rejected with 503 and Retry-After; the response to a write that has started is sent.
+// is rejected with 503 and Retry-After; the response to a write that has started is sent. If it
+// does not fit, the write remains in flight until then ([WithMaxInFlight]).
 //
 // At most 8 pages are built concurrently, because their size is known only then. A list that
 // waits for others longer than 5 seconds is rejected in the same way. Actors share both limits
@@ -116,9 +117,13 @@ func (l *limit) wait(ctx context.Context, by caller) bool {
 // the request remains in flight meanwhile, so its caller cannot use the bytes of others.
 func (a *API) withinPendingBytes(x *exchange, p response) response {
 	size := int64(len(p.body))
+	more := size - x.pendingBytes
 	isRead := x.request.Method == http.MethodGet || x.request.Method == http.MethodHead
 	switch {
-	case a.pending.tryAcquire(x.caller, size-x.pendingBytes):
+	case more <= 0:
+		a.pending.add(x.caller, more)
+		x.pendingBytes = size
+	case a.pending.tryAcquire(x.caller, more):
 		x.pendingBytes = size
 	case isRead:
 		*x.buffer = nil // frees the memory before the response is written

@@ -491,10 +491,11 @@ func TestShares_WriteResponses(t *testing.T) {
 			<-resolve
 			return "", nil
 		}))
-		o := &occupation{t: t, api: apiOn(t, manager, anyToken, httpapi.WithMaxPendingBytes(16*emptyPageBytes)), release: make(chan struct{})}
-		o.method, o.path, o.body = "POST", collection, minimal("")
+		count := int(8*emptyPageBytes) / len(minimal(""))
+		api := apiOn(t, manager, anyToken, httpapi.WithMaxPendingBytes(16*emptyPageBytes), httpapi.WithMaxInFlight(2*count))
+		o := &occupation{t: t, api: api, release: make(chan struct{}), method: "POST", path: collection, body: minimal("")}
 		var creates []*result
-		for range int(8*emptyPageBytes) / len(o.body) {
+		for range count {
 			creates = append(creates, o.begin("greedy"))
 		}
 		close(resolve)
@@ -503,6 +504,12 @@ func TestShares_WriteResponses(t *testing.T) {
 		late := o.begin("late")
 		if status := late.get(); status != 0 {
 			t.Errorf("late got %d", status)
+		}
+		for range count {
+			o.begin("greedy")
+		}
+		if counts := api.Refusals(); counts["in_flight"] == 0 {
+			t.Errorf("the refusals are %v: its writes are not in flight any more", counts)
 		}
 		o.end()
 		for _, created := range append(creates, late) {
