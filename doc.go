@@ -48,7 +48,7 @@
 //
 // The [Policy] of a relayer is an [*EVMPolicy], a [*SolanaPolicy] or a [*StellarPolicy],
 // depending on its [NetworkType]. It is an [*UnknownPolicy] if a newer version stored a
-// relayer of a network type that this version does not have. A relayer read from a Manager
+// relayer of a network type that this version does not have. A relayer that [Manager.Get] returns
 // always has a policy.
 //
 // Instances of a host can be upgraded one after the other: a change keeps the members of a
@@ -67,10 +67,10 @@
 //
 // # Validation
 //
-// Invalid input is rejected with a [*ValidationError]. It lists a problem of every invalid
-// field at once, each with the JSON path of the field and a message for the sender. JSON is
-// decoded strictly: unknown, misspelled and duplicate names are problems, null means not set, and
-// an integer may be written in any notation that [ParseAmount] accepts, such as 1e21.
+// Invalid input is rejected with a [*ValidationError]. It lists the problems of all fields at once,
+// each with the JSON path of the field and a message for the sender; size and hooks are checked
+// last. JSON is decoded strictly: unknown, misspelled and duplicate names are problems, null means
+// not set, and an integer may be written in any notation that [ParseAmount] accepts, such as 1e21.
 //
 // By default only the shape of a policy is checked. [WithNetworkRules] also checks that
 // addresses, assets, percentages and schedules are possible on their network. With

@@ -32,7 +32,7 @@ var (
 	ErrNoRevision = errors.New("relayer has no revision")
 
 	// ErrInvalid reports that the input is invalid. The error that wraps it is a
-	// [*ValidationError], which lists every problem.
+	// [*ValidationError], which lists the problems.
 	ErrInvalid = errors.New("invalid relayer")
 
 	// ErrUnknownSigner is returned by the function of [WithAddressResolver] for a signer that

@@ -68,8 +68,8 @@ func WithAddressResolver(resolve func(ctx context.Context, req CreateRequest) (a
 
 // WithNetworkRules checks that addresses (a resolver's too), accounts, assets, percentages and
 // schedules are possible on their network. The network and the signer of a new relayer must not
-// begin or end with a space. It is off by default, because OpenZeppelin Relayer does not require
-// it.
+// begin or end with a space. It is off by default, as in OpenZeppelin Relayer, whose clients use
+// the same API.
 func WithNetworkRules() Option {
 	return Option{set: func(s *settings) { s.networkRules = true }}
 }
@@ -90,9 +90,9 @@ func WithMaxPerPage(most int) Option {
 // exceeds it returns a [*ValidationError]. It bounds what a client can make a server read,
 // send and keep in memory: patches of limited size add up.
 //
-// A relayer that was stored above the maximum can be read and deleted, and changed if it
-// does not grow. Pause, resume, disable and enable are always possible; the details of a
-// disabled reason are limited to 16 KiB.
+// A relayer that was stored above the maximum can be read and deleted, and changed if it does not
+// grow. Whatever the maximum, a list of a request has at most 10,000 elements. Pause, resume,
+// disable and enable are always possible; the details of a disabled reason are limited to 16 KiB.
 func WithMaxRelayerSize(bytes int) Option {
 	return Option{func(s *settings) { s.maxRelayerSize = bytes }, errorIf(bytes < 1, "the maximum size of a relayer must be at least 1 byte")}
 }
@@ -212,8 +212,8 @@ func PausedBy(requestID string) WriteOption {
 }
 
 // Reason stores the text with the change, with every URL masked like an [RPCURL]. The text has at
-// most 256 characters on one line; otherwise the write returns a [*ValidationError] on
-// change_reason. If masking makes it longer, it is cut off. The last of several reasons counts.
+// most 256 characters on one line; otherwise the write returns a [*ValidationError]. If masking
+// makes it longer, it is cut off. The last of several reasons counts.
 func Reason(text string) WriteOption {
 	isControl := problemIf(strings.ContainsFunc(text, unicode.IsControl), "must be one line without control characters")
 	if problem := cmp.Or(isControl, textProblem(text, maxReasonLength)); problem != "" {
@@ -232,7 +232,7 @@ type WriteSettings struct {
 	DryRun   bool   // the write is only checked: see [DryRun]
 	Reason   string // the text of the last valid [Reason]
 	All      bool   // the zero selector is permitted: see [AllRelayers]
-	PausedBy string // the request ID of the last [PausedBy]
+	PausedBy string // the request ID of the last valid [PausedBy]
 }
 
 // NewWriteSettings combines options. It returns the first error of an option, with the

@@ -29,10 +29,9 @@ func (u RPCURL) String() string { return mask.URL(string(u)) }
 // Unmasked returns the full URL, for the code that connects to it.
 func (u RPCURL) Unmasked() string { return string(u) }
 
-// IsMasked reports whether the URL has the mark of a hidden part: a path that ends with
-// /***, the query ***, the user *** or a label *** of the host. Such a URL is from a response
-// or an exported file, and a Manager never stores it. Hidden user information that left no mark
-// cannot be recognized.
+// IsMasked reports whether a part of the URL is ***: the end of the path, the query, the user or a
+// label of the host. Such a URL is from a response or an exported file, and a Manager never stores
+// it. Hidden user information that left no mark cannot be recognized.
 func (u RPCURL) IsMasked() bool {
 	parsed, err := url.Parse(string(u))
 	if err != nil {

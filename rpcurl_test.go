@@ -207,10 +207,12 @@ func TestRPCURL_BypassesOfMask(t *testing.T) {
 	var encoded bytes.Buffer
 	mustSucceed(t, gob.NewEncoder(&encoded).Encode(u))
 	argument := must(driver.DefaultParameterConverter.ConvertValue(u))(t)
-	pointer, wrapped := "%p", "%w" // variables, because vet refuses the constants
+	pointer, wrapped, text := "%p", "%w", "%s" // variables, because vet refuses the constants
+	type endpoint struct{ URL relayer.RPCURL }
 	for _, shown := range []string{
 		encoded.String(), fmt.Sprint(argument), fmt.Sprintf(pointer, u), fmt.Sprintf(wrapped, u),
 		fmt.Sprint(struct{ u relayer.RPCURL }{u}), fmt.Sprint(struct{ s relayer.Secret }{"PATHKEY"}),
+		fmt.Sprintf(text, struct{ Endpoint *endpoint }{&endpoint{u}}),
 	} {
 		if !strings.Contains(shown, "PATHKEY") {
 			t.Errorf("the URL or header is not in %s", shown)

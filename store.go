@@ -55,8 +55,8 @@ type Record struct {
 	// serve, without secrets.
 	Document []byte
 
-	// Private is the part that no response shows: a JSON object, or anything
-	// else if it is sealed (see [Opener]).
+	// Private has the full RPC URLs: a JSON object, or anything else if it is sealed (see
+	// [Opener]).
 	Private []byte
 
 	// Note describes the change that made this revision: who made it, when and why. It has
@@ -208,9 +208,9 @@ type Store interface {
 	Watch(ctx context.Context, after string) iter.Seq2[RecordChange, error]
 
 	// History returns changes that were made, newest first, without the private parts of
-	// their records. How many changes a store retains is its own choice. An import of records is
-	// not a change. For an ID without changes it returns no changes and no error. If the store
-	// retains no history, the error matches [errors.ErrUnsupported].
+	// their records. How many changes a store retains is its own choice. It has no imports of
+	// records. For an ID without changes it returns no changes and no error. If the store retains
+	// no history, the error matches [errors.ErrUnsupported].
 	History(ctx context.Context, query HistoryQuery) ([]RecordChange, error)
 }
 
@@ -265,14 +265,15 @@ type RecordChange struct {
 	// Time is the time up to which the feed is complete: the consumer has every change that
 	// was acknowledged before, on any instance. It has a monotonic clock reading of this
 	// process. It is zero for the first changes after an old position if the store does not know
-	// it yet. In a history it is the time of the change, or of the import of the history, or zero
-	// if the store does not retain it: a [Manager] then reads on, to changes before
-	// [HistoryQuery.Since].
+	// it yet. In a history it is the time of the change, or of the import of the history. If the
+	// store does not retain it, it is zero, and a [Manager] cannot stop at [HistoryQuery.Since]: it
+	// reads the older changes too.
 	Time time.Time
 }
 
 // Format prints the change with [Record.Private] masked, as [Record.Format] does.
-// Without it, fmt prints Private in full if a verb such as %s is given a pointer to the change.
+// Without it, fmt prints Private in full for a pointer to a change in a struct or slice, if the
+// verb is wrong for pointers, such as %s.
 func (c RecordChange) Format(state fmt.State, verb rune) {
 	type plain RecordChange // without this method
 	fmt.Fprintf(state, fmt.FormatString(state, verb), plain(c))

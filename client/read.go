@@ -64,8 +64,8 @@ func (c *Client) List(ctx context.Context, query relayer.ListQuery) (*relayer.Pa
 	return named(relayer.ActionList, "", &listed.Page, err)
 }
 
-// noID is the ID of no relayer. A position is only valid for the selection of its page, so it is
-// the same in all requests.
+// noID is the ID of no relayer. It is the same in all requests: a position is valid only for the
+// selection of its page.
 var noID = rand.Text()
 
 // addFilters adds a selector to the parameters of a query.

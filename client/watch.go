@@ -30,12 +30,12 @@ import (
 // the server reports. So it is a lower bound, by the clock of this machine alone, whatever
 // delays the stream. It is zero until the server reports a duration.
 //
-// Watch reconnects when the connection is lost, or silent for three heartbeats, and resumes
-// after the last change that it has yielded. If the response takes longer than a second, the times
-// are early by up to that delay. Watch then tries other connections, and replaces the first by one
-// that responds within a second. It waits while the server is unavailable, and, after its first
-// connection, also while a load balancer responds in its place, for example with 404 or a web page.
-// A Retry-After counts as at most 5 minutes.
+// Watch reconnects when the connection is lost, is silent for three heartbeats, or reports times in
+// the future, and resumes after the last change that it has yielded. If the response takes longer
+// than a second, the times are early by up to that delay. Watch then tries other connections, and
+// replaces the first by one that responds within a second. It waits while the server is
+// unavailable, and, after its first connection, also while a load balancer responds in its place,
+// for example with 404 or a web page. A Retry-After counts as at most 5 minutes.
 //
 // Any error ends the sequence: the error of ctx, or of reading the position; [relayer.ErrGap] if the
 // server could not send changes; [ErrUnauthorized] if it rejects the token; one that matches
@@ -119,10 +119,8 @@ func (w *watcher) next(ctx context.Context) (change *relayer.Change, failed *fai
 		w.disconnect()
 		return nil, &failure{err: fmt.Errorf("%s: %w", req, err), isTemporary: !errors.Is(err, errTooLarge)}
 	}
-	if change, err = w.change(e); err == errFuture {
+	if change, err = w.change(e); err != nil {
 		w.disconnect()
-	}
-	if err != nil {
 		return nil, &failure{err: fmt.Errorf("%s: %w", req, err), isTemporary: err == errFuture}
 	}
 	return change, nil
@@ -196,11 +194,11 @@ var eventKinds = []relayer.ChangeKind{relayer.ChangeCreated, relayer.ChangeUpdat
 // longConnection is the duration of a connection that ends a series of failures.
 const longConnection = 3 * time.Second
 
-// maxAheadMS is by how much the clock of a server can be ahead of this one during a stream. It is
-// more if this machine was paused together with its clocks: the times of the stream are then wrong.
+// maxAheadMS is by how much more time can have passed on the server than here since the request. It
+// is more if this machine was paused together with its clocks: the times of the stream are then wrong.
 const maxAheadMS = 1000
 
-var errFuture = errors.New("the change feed is ahead of the clock of this machine")
+var errFuture = errors.New("the change feed reports a time in the future")
 
 // change returns the change of the event, or nil if it has none.
 func (w *watcher) change(e event) (*relayer.Change, error) {

@@ -20,9 +20,8 @@ import (
 )
 
 // Create adds a relayer and returns it as stored. It returns a
-// [*relayer.ValidationError] with every problem of the request, and
-// [relayer.ErrExists] if the ID is taken. If the request has no ID, the client generates
-// one, a UUIDv7.
+// [*relayer.ValidationError] with the problems of the request, and [relayer.ErrExists] if the ID is
+// taken. If the request has no ID, the client generates one, a UUIDv7.
 //
 // If the response is lost, Create proceeds as the documentation of the package says. A server
 // without history does not show that another client has deleted the new relayer: Create then
@@ -90,7 +89,7 @@ func (c *Client) Update(ctx context.Context, id string, change func(*relayer.Rel
 // maxRaces bounds the retries of an update. Each means that another writer succeeded.
 const maxRaces = 200
 
-// tryUpdate also reports whether another writer was faster.
+// tryUpdate makes one attempt of an update, and reports whether another writer was faster.
 func (c *Client) tryUpdate(ctx context.Context, id string, change func(*relayer.Relayer) error, settings relayer.WriteSettings) (updated *relayer.Relayer, isRace bool, err error) {
 	current, err := c.read(ctx, id, c.fullURLs, c.newAttempts())
 	if err != nil {

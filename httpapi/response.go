@@ -108,7 +108,7 @@ func (a *API) putBuffer(x *exchange) {
 	}
 }
 
-// failure returns a failure response, with all problems of a request that is malformed or invalid.
+// failure returns a failure response, with the problems of a request that is malformed or invalid.
 func failure(status int, problems ...relayer.FieldError) response {
 	return response{status: status, body: encodeJSON(relayer.Envelope{Message: wire.Message(status, ""), Errors: problems})}
 }

@@ -175,10 +175,10 @@ func RemoveKey(path, id string) error {
 // change replaces a key file, or the file that a symbolic link names, atomically. It writes the new
 // content to a second file, whose name only one process can create: it is also the lock.
 func change(path string, modify func([]key) ([]key, error)) error {
-	_, missing := os.Lstat(path)
+	_, notFound := os.Lstat(path)
 	target, err := filepath.EvalSymlinks(path)
-	if err != nil && missing == nil { // a new file would replace the link
-		return fmt.Errorf("keyring: %s: %w", path, err)
+	if err != nil && notFound == nil { // a new file would replace the link
+		return fmt.Errorf("keyring: %s is a link that cannot be followed: mount or create its target: %w", path, err)
 	}
 	path = cmp.Or(target, path)
 	next := path + ".new"

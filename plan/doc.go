@@ -36,8 +36,9 @@
 // A file of [Export] has masked URLs: /*** replaces a path, and ***@ user information. They
 // keep the stored URLs if the file has all URLs of the relayer as the registry shows them.
 // Otherwise the registry rejects them, the entry is [Blocked], and the file needs the full URLs.
-// The entry is also [Blocked] if a URL is the stored one without its user information, because a
-// registry takes that for a mask: apply a file without the endpoint first.
+// The entry is also [Blocked] if a URL is the stored one without its user information and no URL
+// has a mark, because the registry takes it for a mask: write the URL in full, or apply a file
+// without the endpoint first.
 //
 // # Concurrent changes
 //

@@ -117,8 +117,9 @@ func check(ctx context.Context, count int, found *wire.Problems, read func(i int
 // Export returns the configuration file of a registry: the relayers that the selector
 // selects, in the order of the reader, with their RPC URLs masked: a hidden path is /***, and
 // hidden user information is ***@. The values of headers are ***. A plan of the file has no
-// changes. A server does not show user information, so the file of a server lacks its mark. If a
-// Manager has sealed URLs, all of them have a mark.
+// changes. A server does not show user information, so the file of a server lacks its mark, and a
+// relayer that hides nothing else is [Blocked]: write its URLs in full. If a Manager has sealed
+// URLs, all of them have a mark.
 //
 // A relayer that [Parse] would refuse is an error, which matches [relayer.ErrInvalid]: a
 // newer version has stored it, with a network type or a value that this version does not

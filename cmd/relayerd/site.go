@@ -148,8 +148,7 @@ func (s *server) backups(api http.Handler) http.Handler {
 	file, isFile := s.store.(*bolt.Store)
 	slot := make(chan struct{}, 1)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		actor, granted := s.tokens.grantFor(r)
-		if !isFile || !granted.mayBackUp() {
+		if _, granted := s.tokens.grantFor(r); !isFile || !granted.mayBackUp() {
 			api.ServeHTTP(w, r)
 			return
 		}
@@ -161,8 +160,8 @@ func (s *server) backups(api http.Handler) http.Handler {
 		case <-r.Context().Done():
 			panic(http.ErrAbortHandler) // a response without a body would look like an empty backup
 		}
-		// The wait may be long, and a reload may have removed the token meanwhile.
-		if actor, granted = s.tokens.grantFor(r); !granted.mayBackUp() {
+		actor, granted := s.tokens.grantFor(r) // a reload may have removed the token during the wait
+		if !granted.mayBackUp() {
 			api.ServeHTTP(w, r)
 			return
 		}

@@ -533,9 +533,15 @@ func callerStalls(t *testing.T, primary, standby *pgserver.Server) {
 	})
 	caller.stalls.Store(true)
 	cancelCommits(t, admin)
+	eventually(t, "the commit has ended", func() bool {
+		return queryOne[int](t, admin, `SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`) == 0
+	})
 	repeated := inBackground(func() error { return errorOf(store.Create(context.Background(), record("one"))) })
 	cancelCommits(t, admin)
 	wantError(t, <-repeated, relayer.ErrOutcomeUnknown)
+	if len(created) > 0 {
+		t.Error("the caller did not stall")
+	}
 	resume()
 	wantError(t, <-created, relayer.ErrOutcomeUnknown)
 	must(t, standby.Restart())

@@ -198,7 +198,7 @@ func (t *types) value(goType reflect.Type, tag reflect.StructTag, f form) (objec
 		items, err := t.value(goType.Elem(), reflect.StructTag(`validate:"`+element+`"`), f)
 		array := obj("type", "array", "items", items)
 		if has(rules, "list") {
-			array = array.with("maxItems", 10_000) // as the rule of the library
+			array = array.with("maxItems", 10_000) // strictjson.MaxElements, which this module cannot import
 		}
 		return array, err
 	}
