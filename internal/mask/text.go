@@ -31,6 +31,9 @@ func Text(text string) string {
 		text = text[end+size:]
 	}
 	masked := hostName.ReplaceAllStringFunc(out.String(), Host)
+	if !pathKey.MatchString(masked) { // most texts, without a copy
+		return masked
+	}
 	return pathKey.ReplaceAllStringFunc(masked, func(part string) string {
 		if start := pathKey.FindStringSubmatch(part)[1]; hasDigitAndLetter(part[len(start):]) {
 			return start + Hidden
