@@ -30,16 +30,21 @@ func Text(text string) string {
 		out.WriteString(maskToken(text[:end]) + text[end:end+size])
 		text = text[end+size:]
 	}
-	masked := hostName.ReplaceAllStringFunc(out.String(), Host)
-	if !pathKey.MatchString(masked) { // most texts, without a copy
-		return masked
-	}
-	return pathKey.ReplaceAllStringFunc(masked, func(part string) string {
+	masked := replaceAll(hostName, out.String(), Host)
+	return replaceAll(pathKey, masked, func(part string) string {
 		if start := pathKey.FindStringSubmatch(part)[1]; hasDigitAndLetter(part[len(start):]) {
 			return start + Hidden
 		}
 		return part
 	})
+}
+
+// replaceAll does not copy a text without a match, as most are.
+func replaceAll(pattern *regexp.Regexp, text string, replace func(string) string) string {
+	if !pattern.MatchString(text) {
+		return text
+	}
+	return pattern.ReplaceAllStringFunc(text, replace)
 }
 
 // pathKey matches a part of a path or a query that may be a key: clients quote it without the host.
