@@ -100,8 +100,13 @@ function offersOf({ filters, data, page, unpaused, total }) {
   const selected = within(filters, states[state] ?? []) ?? filters;
   const about = print(selected);
   const offers = [];
-  // A search that was typed and not entered is entered: the offer is for other relayers.
-  const choose = (change) => (byId('search').value.trim() === shownText().trim() ? openBulk({ about, filters: selected, ...change }) : byId('search-form').requestSubmit());
+  const asked = String(shown);
+  // A search that was typed and not entered is entered: the offer is for other relayers. While another
+  // list loads, the offers of the previous one do nothing.
+  const choose = (change) => {
+    if (byId('search').value.trim() !== shownText().trim()) byId('search-form').requestSubmit();
+    else if (String(shown) === asked) openBulk({ about, filters: selected, ...change });
+  };
   const offer = (title, change) => offers.push(make('button', { type: 'button', onclick: () => choose(change) }, title + '…'));
   const count = state === 'active' ? total : state ? 0 : unpaused;
   if (may('pause') && count > 0) offer('Pause these ' + count, { action: 'pause', rows: data.filter(({ relayer }) => !relayer.paused), count });

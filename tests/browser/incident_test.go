@@ -107,11 +107,21 @@ func TestIncident_SeveralPages(t *testing.T) {
 	b.expectStatus("60 relayers resumed")
 }
 
-// TestIncident_Offers checks that nothing without an effect is offered, that a disabled relayer is
-// paused too, and that paused relayers of no request can be resumed. A lost response and a refusal are
+// TestIncident_Offers checks that nothing without an effect is offered, that an offer does nothing while
+// another list loads, that a disabled relayer is paused too, and that paused relayers of no request can be resumed. A lost response and a refusal are
 // explained in the dialog, and the action can be confirmed again.
 func TestIncident_Offers(t *testing.T) {
 	b := openTeams(t, "alice "+token+" write+engine")
+	expect(b, []string{"Pause these 5…"}, offers)
+	expect(b, true, listReads+` >= 8`)
+	b.holdResponse("GET")
+	b.search("network=sepolia")
+	b.expectHeld()
+	b.pressOffer("Pause these 5…") // of the list that the search replaces
+	b.expectDialog("")
+	b.release()
+	expect(b, []string{"Pause these 3…"}, offers)
+	b.search("")
 	expect(b, []string{"Pause these 5…"}, offers)
 	b.server.do("PUT", collection+"/r1/disabled_reason", `{"type":"NonceSyncFailed"}`, http.StatusOK)
 	expect(b, "All 6, Active 4, Paused 1, Disabled 1", stateCounts)
