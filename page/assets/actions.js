@@ -41,9 +41,12 @@ function refuse(text, isInvalid = false) {
   if (isInvalid) byId('act-input').focus();
 }
 
+// The user may have closed the dialog, or opened that of another action, before a response arrives.
+const isOpen = (mine) => dialog.open && action === mine;
+
 // Shows why an action had no effect: in the dialog or, if the user has closed it, in the status.
 function fail(mine, text) {
-  if (dialog.open && action === mine) refuse(text);
+  if (isOpen(mine)) refuse(text);
   else say(text);
 }
 
@@ -54,7 +57,7 @@ onSubmit(byId('act-form'), async () => {
   if (mine.isSending || problem) return;
   mine.isSending = true;
   const send = async () => {
-    if (!await mine.send(lineOf('act-reason'), lineOf('act-input')) || action !== mine) return;
+    if (!await mine.send(lineOf('act-reason'), lineOf('act-input')) || !isOpen(mine)) return;
     dialog.close();
     if (!mine.base) byId('status').focus(); // the button that had the focus may offer something else now
   };
@@ -128,8 +131,10 @@ export function openBulk({ action: name, filters, about, text, rows, count }) {
         say(notice);
         return true;
       }
-      write('act-title', data.failed.length + ' not ' + done);
-      showNames(data.failed.map(({ id, message }) => id + ': ' + message));
+      if (isOpen(this)) {
+        write('act-title', data.failed.length + ' not ' + done);
+        showNames(data.failed.map(({ id, message }) => id + ': ' + message));
+      }
       fail(this, notice + ', ' + data.failed.length + ' not ' + done + '. Confirm to try again.');
       return false;
     },

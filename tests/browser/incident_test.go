@@ -109,7 +109,8 @@ func TestIncident_SeveralPages(t *testing.T) {
 
 // TestIncident_Offers checks that nothing without an effect is offered, that an offer does nothing while
 // another list loads, that a disabled relayer is paused too, and that paused relayers of no request can be resumed. A lost response and a refusal are
-// explained in the dialog, and the action can be confirmed again.
+// explained in the dialog, and the action can be confirmed again. A response that arrives after the user
+// has closed the dialog moves no focus, and changes no other dialog.
 func TestIncident_Offers(t *testing.T) {
 	b := openTeams(t, "alice "+token+" write+engine")
 	expect(b, []string{"Pause these 5…"}, offers)
@@ -154,13 +155,36 @@ func TestIncident_Offers(t *testing.T) {
 	b.press("Resume")
 	b.expectDialog("")
 	b.server.expectPaused("r2", "r6")
+	b.holdResponse("POST")
 	b.pressOffer("Pause these 4…")
 	b.press("Pause")
-	b.expectDialog("")
-	b.intercept(`
-		if (request.method !== 'POST') return send(url, request);
-		window.fetch = send;
-		return new Response('{"success":true,"data":{"request_id":"x","changed":3,"unchanged":0,"failed":[{"id":"r4","message":"the nonce is not synchronized"}]}}');`)
+	b.expectHeld()
+	b.press("Cancel")
+	b.do(`document.getElementById('search').focus()`)
+	b.release()
+	b.expectStatus("4 relayers paused, 2 already")
+	expect(b, "search", `document.activeElement.id`)
+	failNext := func() {
+		t.Helper()
+		b.intercept(`
+			if (request.method !== 'POST') return send(url, request);
+			window.fetch = send;
+			return new Response('{"success":true,"data":{"request_id":"x","changed":3,"unchanged":0,"failed":[{"id":"r4","message":"the nonce is not synchronized"}]}}');`)
+	}
+	failNext()
+	b.holdResponse("POST")
+	b.pressOffer("Resume what")
+	b.press("Resume")
+	b.expectHeld()
+	b.press("Cancel")
+	b.goTo("relayer=r1", "Relayer 1")
+	b.press("Resume")
+	b.release()
+	b.expectStatus("3 relayers resumed, 1 not resumed. Confirm to try again.")
+	b.expectDialog("Resume Relayer 1?")
+	b.press("Cancel")
+	b.goTo("page=1", "Relayers")
+	failNext()
 	b.pressOffer("Resume what")
 	b.press("Resume")
 	b.expectDialog("1 not resumed")
