@@ -107,7 +107,9 @@ function offersOf({ filters, data, page, unpaused, total }) {
     if (byId('search').value.trim() !== shownText().trim()) byId('search-form').requestSubmit();
     else if (String(shown) === asked) openBulk({ about, filters: selected, ...change });
   };
-  const offer = (title, change) => offers.push(make('button', { type: 'button', onclick: () => choose(change) }, title + '…'));
+  // The key keeps a pressed button from becoming that of another action.
+  const keyOf = ({ action, filters }) => action + (filters?.get('paused_by') ?? '');
+  const offer = (title, change) => offers.push(make('button', { type: 'button', 'data-id': keyOf(change), onclick: () => choose(change) }, title + '…'));
   const count = state === 'active' ? total : state ? 0 : unpaused;
   if (may('pause') && count > 0) offer('Pause these ' + count, { action: 'pause', rows: data.filter(({ relayer }) => !relayer.paused), count });
   if (!may('resume')) return offers;

@@ -318,9 +318,14 @@ byId('search').addEventListener('search', searchList); // the user has cleared i
 
 const duplicate = ({ id, ...values }) => openWith({ ...values, paused: false }, undefined, { note: 'The form has the values of ' + inSentence(id) + '. Enter its RPC URLs and their headers again.' });
 
+// A click does what the button showed when the mouse was pressed, even if another client has paused or
+// resumed the relayer since.
+let wasPaused;
+byId('pause').addEventListener('mousedown', () => { wasPaused = shown.data.paused; });
+
 for (const [id, act] of Object.entries({
   'edit-one': () => goTo('#' + new URLSearchParams({ edit: shown.data.id })),
-  pause: () => actions[shown.data.paused ? 'resume' : 'pause'](shown),
+  pause: ({ detail: isMouse }) => actions[(isMouse ? wasPaused : shown.data.paused) ? 'resume' : 'pause'](shown),
   duplicate: () => duplicate(shown.data),
   disable: () => actions.disable(shown),
   enable: () => actions.enable(shown),

@@ -50,8 +50,12 @@ func TestLive(t *testing.T) {
 	expect(b, "list-title", `document.activeElement.id`)
 
 	b.goTo("relayer=relayer-1", "Relayer 1")
+	b.do(`document.getElementById('pause').dispatchEvent(new MouseEvent('mousedown'))`)
 	b.server.do("PATCH", collection+"/relayer-1", `{"name":"Shown","paused":true,"notification_id":"ops"}`, http.StatusOK)
 	b.expectTitle("Shown")
+	b.do(`document.getElementById('pause').dispatchEvent(new MouseEvent('click', { detail: 1 }))`)
+	b.expectDialog("Pause Shown?") // as the button said
+	b.press("Cancel")
 	b.expectText("ops")
 	expect(b, true, `/^Shown: update by api-key, [-: \d]{19}$/.test(document.getElementById('status').textContent)`)
 	b.act("Resume") // the page has the ETag of the change
