@@ -122,7 +122,9 @@ function offersOf({ filters, data, page, unpaused, total }) {
     const title = 'Resume what was paused at ' + shortTime(time) + (actor ? ' by ' + inSentence(actor) : '') + ' (' + rows.length + (isPart ? '+' : '') + ')';
     offer(title, { action: 'resume', filters: new URLSearchParams([...selected, ['paused_by', request]]), rows, count: rows.length, text: (isPart ? 'Those on other pages are resumed too. ' : '') + 'What was paused otherwise stays paused.' });
   }
-  if (state === 'paused' && total > 1 && sets[0]?.length !== total) offer('Resume these ' + total, { action: 'resume', rows: data, count: total });
+  // If all are shown, these are resumed, and not what others pause while the dialog is open.
+  const ids = data.length === total && { filters: new URLSearchParams(data.map(({ relayer }) => ['id', relayer.id])) };
+  if (state === 'paused' && total > 1 && sets[0]?.length !== total) offer('Resume these ' + total, { action: 'resume', rows: data, count: total, ...ids });
   return offers;
 }
 

@@ -195,6 +195,13 @@ func TestIncident_Offers(t *testing.T) {
 	b.press("Resume")
 	b.expectDialog("")
 	b.server.expectPaused("r2", "r6")
+	expect(b, "All 6, Active 3, Paused 2, Disabled 1", stateCounts)
+	b.press("Paused 2")
+	b.pressOffer("Resume these 2…")
+	b.server.do("PATCH", collection+"/r5", `{"paused":true}`, http.StatusOK) // stays paused
+	b.press("Resume")
+	b.expectDialog("")
+	b.server.expectPaused("r5")
 }
 
 // TestIncident_Keyboard finds, pauses and resumes the relayers of a team with the keyboard only.
