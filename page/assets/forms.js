@@ -94,13 +94,15 @@ const controls = {
   group(field, entered) {
     const parts = partsOf(field.fields, entered);
     const { element, shown } = section(titleOf(field), parts.map(([, control]) => control.element));
+    let others = {}; // the members that have no control: a newer version may have stored them
     return {
       element,
       fill(value) {
         element.open = Object.keys(value).length > 0;
+        others = Object.fromEntries(Object.entries(value).filter(([name]) => !parts.some(([part]) => part === name)));
         fillParts(parts, value);
       },
-      collect: (path, found) => (found.set(path, shown), collectParts(parts, path + '.', found)),
+      collect: (path, found) => (found.set(path, shown), collectParts(parts, path + '.', found, others)),
     };
   },
 
@@ -193,8 +195,8 @@ function fillParts(parts, object) {
   for (const [name, control] of parts) if (object[name] !== undefined) control.fill(object[name]);
 }
 
-function collectParts(parts, prefix, found) {
-  const object = {};
+function collectParts(parts, prefix, found, others = {}) {
+  const object = { ...others };
   for (const [name, control] of parts) {
     const value = control.collect(prefix + name, found);
     if (value !== undefined) object[name] = value;

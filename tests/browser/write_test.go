@@ -139,8 +139,9 @@ func TestEdit_Fields(t *testing.T) {
 	expect(b, false, `document.body.outerHTML.includes('Secret-4b1d')`)
 }
 
-// TestEdit_Unchanged checks that fields that the user did not touch are not sent, that "Cancel" discards
-// what was entered, and that the problems of a save are shown even if the user has opened another view.
+// TestEdit_Unchanged checks that fields that the user did not touch are not sent, nor those that the form
+// does not have, that "Cancel" discards what was entered, and that the problems of a save are shown even if
+// the user has opened another view.
 func TestEdit_Unchanged(t *testing.T) {
 	b := openFull(t, "evm")
 	b.edit()
@@ -179,6 +180,12 @@ func TestEdit_Unchanged(t *testing.T) {
 			t.Errorf("%s: the relayer is\n%s, want\n%s", id, after.Policies, before.Policies)
 		}
 	}
+	b.replaceInResponses(`"policies":{`, `"policies":{"later":7,`)
+	b.goTo("relayer=evm", "Full evm")
+	b.edit()
+	b.fill("6", policies, "Min balance (wei)")
+	b.saved("Full evm was changed")
+	expect(b, `{"policies":{"min_balance":6}}`, `window.body`)
 }
 
 // openNext creates a relayer whose ID is its network type, and opens its form.
