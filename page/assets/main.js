@@ -119,7 +119,7 @@ function onNavigation() {
   notice = '';
   waiting.abort();
   waiting = new AbortController();
-  if (hasToken()) routing = route(askedView(), waiting.signal);
+  if (hasToken()) routing = isFollowing ? route(askedView(), waiting.signal) : start();
 }
 
 const route = (asked, signal) => attempt(async () => {

@@ -83,12 +83,20 @@ func TestLive(t *testing.T) {
 	expect(b, tokenExpired, `document.getElementById('token-wrong').textContent`)
 }
 
-// TestLive_Access checks that the page notices that the token may do more. A second of the page is short
-// here: it reads what the token may do every 30 seconds.
+// TestLive_Access checks that the page reads what the token may do before it shows a view, even if a read
+// of it has failed, and that it notices that the token may do more. A second of the page is short here: it
+// reads what the token may do every 30 seconds.
 func TestLive_Access(t *testing.T) {
 	b, file := openTokens(t, "alice "+token+" read")
 	b.do(`((wait) => { window.setTimeout = (act, time) => wait(act, time === 1000 ? 50 : time); })(setTimeout)`)
-	b.enter("Relayers")
+	b.intercept(`
+		if (window.isLost || !url.endsWith('/access')) return send(url, request);
+		window.isLost = true;
+		return new Response('{}', { status: 503 });`)
+	b.enter("The request failed")
+	b.press("Show all relayers")
+	b.expectTitle("Relayers")
+	expect(b, "Live", `document.getElementById('live').textContent`)
 	expect(b, false, `document.getElementById('create').checkVisibility()`)
 	writeFile(t, file, "alice "+token+" write\n")
 	expect(b, true, `document.getElementById('create').checkVisibility()`)
