@@ -61,8 +61,7 @@ onSubmit(byId('act-form'), async () => {
     dialog.close();
     if (!mine.base) byId('status').focus(); // the button that had the focus may offer something else now
   };
-  await attempt(send, (refusal) => explainFailure(mine, refusal));
-  mine.isSending = false;
+  await attempt(send, (refusal) => explainFailure(mine, refusal)).finally(() => { mine.isSending = false; });
 });
 
 async function explainFailure(mine, refusal) {

@@ -93,8 +93,7 @@ onSubmit(byId('edit-form'), async () => {
     const { data } = await (id ? callOne(id, { ...request, method: 'PATCH', etag }) : call('', { ...request, method: 'POST' }));
     close(mine, linkTo(data.id), nameInSentence(data) + (id ? ' was changed' : ' was created'));
   };
-  await attempt(send, (refusal) => refuse(mine, refusal));
-  mine.isSending = false;
+  await attempt(send, (refusal) => refuse(mine, refusal)).finally(() => { mine.isSending = false; });
 });
 
 function refuse(mine, refusal) {

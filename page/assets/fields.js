@@ -82,7 +82,7 @@ export function titleOf({ name, title }) {
 // Returns the fields on a JSON path of a relayer, such as policies.swap_config.strategy,
 // the outermost first.
 export function fieldsOn(path, type) {
-  const [, above, key] = /^(labels|settings)\.(.*)$/.exec(path) ?? [];
+  const [, above, key] = /^(labels|settings)\.(.*)$/s.exec(path) ?? [];
   if (key !== undefined) return [{ name: above.replace(/s$/, '') }, { title: key }]; // a key may contain dots
   let fields = relayerFields(type);
   return path.split('.').map((name) => {

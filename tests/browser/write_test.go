@@ -278,15 +278,16 @@ func TestEdit_Stored(t *testing.T) {
 	expect(b, []string{"a.b/c=new", "app.kubernetes.io/name=", "team=payments"}, `[...document.querySelectorAll('#one-cards .chip')].map((chip) => chip.textContent)`)
 }
 
-// TestEdit_UnusualValues shows and edits a relayer with an empty name of a setting, and with a line
-// separator in a label. A network type that the page does not know has no fields to edit.
+// TestEdit_UnusualValues shows and edits a relayer with an empty name of a setting, with a line break in
+// another one, and with a line separator in a label. A network type that the page does not know has no
+// fields to edit.
 func TestEdit_UnusualValues(t *testing.T) {
 	b := openFull(t, "evm")
-	b.server.do("PATCH", collection+"/evm", `{"labels":{"tier":"1\u20282"},"settings":{"":7}}`, http.StatusOK)
+	b.server.do("PATCH", collection+"/evm", `{"labels":{"tier":"1\u20282"},"settings":{"":7,"\n.":8}}`, http.StatusOK)
 	b.goTo("page=1", "Relayers")
 	b.goTo("relayer=evm", "Full evm")
 	b.expectText(`""`)
-	expect(b, "label tier 1 → 1\u20282; setting \"\" not set → 7 by api-key", historyRows+`[0]`)
+	expect(b, "label tier 1 → 1\u20282; setting \"\" not set → 7; setting \n. not set → 8 by api-key", historyRows+`[0]`)
 	b.edit()
 	b.fill("Renamed", "Name *")
 	b.saved("Renamed was changed")
