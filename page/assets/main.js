@@ -159,11 +159,13 @@ export function noteGone(id) {
 // Changes by other clients.
 
 let position; // the point of the change feed that the page has seen
+let isBehind = false; // the last refresh has failed
 
 async function refresh() {
   await routing;
   const { signal } = waiting;
   const before = shown;
+  let hasFailed = false;
   await attempt(async () => {
     if (isShown('list')) await showList(askedView(), signal);
     if (isShown('edit')) await noteChange();
@@ -176,7 +178,9 @@ async function refresh() {
   }, ({ status }) => {
     if (status === 404 && isShown('one')) showGone(shown.data.id);
     position = undefined; // refreshes again
+    hasFailed = true;
   });
+  isBehind = hasFailed;
 }
 
 let outdated = Promise.withResolvers(); // resolved if the view may be older than a change
@@ -214,7 +218,7 @@ async function keepLive() {
         sinceAccess = 0;
       }
       const current = await call('?after=&per_page=0', { patience: pollTimeout, isSilent: true });
-      if (isFollowing && !document.hidden) showLive('live');
+      if (isFollowing && !document.hidden) showLive(isBehind ? 'waiting' : 'live');
       if (current.position !== position) refreshSoon();
       position = current.position;
     }, ({ status }) => showLive(status === 403 ? 'off' : 'waiting')).catch(reportError);

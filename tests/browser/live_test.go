@@ -103,7 +103,8 @@ func TestLive_Access(t *testing.T) {
 }
 
 // TestLive_BetweenReads checks that a relayer does not vanish from the list if it is resumed after the
-// page has read the active relayers, and before it reads the paused ones. A read that fails is repeated.
+// page has read the active relayers, and before it reads the paused ones. A read that fails is repeated, and
+// the page does not say "Live" until it succeeds.
 func TestLive_BetweenReads(t *testing.T) {
 	b := follow(open(t), "page=1", "Relayers")
 	b.server.do("PATCH", collection+"/relayer-2", `{"paused":true}`, http.StatusOK)
@@ -121,12 +122,12 @@ func TestLive_BetweenReads(t *testing.T) {
 	expect(b, []string{"relayer-1", "relayer-2", "relayer-3"}, rowIDs)
 	expect(b, 3, `least`)
 	b.intercept(`
-		if (window.isLost || !url.includes('?changes=')) return send(url, request);
-		window.isLost = true;
-		throw new TypeError('lost');`)
+		return window.isBack || !url.includes('?changes=') ? send(url, request) : new Response('{}', { status: 503 });`)
 	b.server.do("PATCH", collection+"/relayer-3", `{"name":"Found"}`, http.StatusOK)
-	expect(b, true, `isLost`)
+	expect(b, "Reconnecting", `document.getElementById('live').textContent`)
+	b.do(`window.isBack = true`)
 	expect(b, "Found", `document.querySelector('[data-id=relayer-3] a').textContent`)
+	expect(b, "Live", `document.getElementById('live').textContent`)
 }
 
 const (
