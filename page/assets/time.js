@@ -14,10 +14,12 @@ export function shortTime(text) {
   return date === localTime(new Date()).slice(0, 10) ? time : date + ' ' + time;
 }
 
-// Returns a time for the API: one such as 2h is that long ago, and another one is a local time.
+// Returns a time for the API: one such as 2h is that long ago, and another one is a local time. A date is
+// its beginning.
 export function exactTime(text) {
   const [, number, unit] = /^(\d+)(min|h|d)$/.exec(text) ?? [];
-  const time = unit ? new Date(Date.now() - number * { min: 60000, h: 3600000, d: 86400000 }[unit]) : new Date(text);
+  const [, date, rest] = /^(\d{4}-\d\d-\d\d)(.*)$/.exec(text) ?? [];
+  const time = unit ? new Date(Date.now() - number * { min: 60000, h: 3600000, d: 86400000 }[unit]) : new Date(date + (rest || 'T00:00'));
   return Number.isNaN(time.getTime()) ? text : time.toISOString();
 }
 

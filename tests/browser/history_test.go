@@ -1,10 +1,15 @@
 package browser
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
 )
 
 // reasonOf returns who changed a relayer last, how and why.
@@ -152,11 +157,27 @@ func TestHistory_Filter(t *testing.T) {
 	b.server.do("PATCH", collection+"/r2", `{"labels":{"tier":"2"}}`, http.StatusOK)
 	b.fillSearch("changes-search", "action=update since=1h")
 	expect(b, "r2 label tier new → 2 by api-key", historyRows+`[0]`)
-	b.fillSearch("changes-search", "since=x")
-	b.expectText("since must be a time such as 2026-01-02T15:04:05Z")
+	for _, wrong := range []string{"x", "2"} {
+		b.fillSearch("changes-search", "since="+wrong)
+		b.expectText("since must be a time such as 2026-01-02T15:04:05Z")
+		b.fillSearch("changes-search", "alice")
+		b.expectText("alice is not a key. Keys are actor, action, since and until.")
+	}
+	b.useTimeZone("Asia/Tokyo")
+	b.intercept(`window.asked = new URL(url, location).searchParams.get('since') ?? window.asked; return send(url, request);`)
+	b.fillSearch("changes-search", "since=2026-01-31")
+	expect(b, "2026-01-30T15:00:00.000Z", `window.asked`)
+	b.useTimeZone("")
 	b.fillSearch("changes-search", "alice")
-	b.expectText("alice is not a key. Keys are actor, action, since and until.")
 	expect(b, []string{}, historyRows)
+}
+
+func (b *tab) useTimeZone(name string) {
+	b.t.Helper()
+	b.run(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := cdp.Call(ctx, target, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: name})
+		return err
+	}))
 }
 
 // TestHistory_MovedOut checks that a relayer that left the selection of the token is neither
