@@ -4,6 +4,7 @@ import { byId, make, onSubmit, say, update, write } from './dom.js';
 import { drop, dropAll, hasUnsaved, noteChange, noticeOfLeaving, openWith, showEditor } from './editor.js';
 import { loadFields } from './fields.js';
 import { showHistory } from './history.js';
+import { isSame } from './json.js';
 import { fragmentOf, showList } from './list.js';
 import { sleep } from './live.js';
 import { forgetSuggestions, historyKeys, parse, suggestions } from './search.js';
@@ -241,8 +242,13 @@ function refuseToken(why) {
   byId('token').focus();
 }
 
+let access; // what the user may do
+
+// Shows what the user may do. If that has changed, the view may have to offer something else.
 async function showAccess() {
-  const access = await readAccess();
+  const before = access;
+  access = await readAccess();
+  if (!isSame(before, access)) refreshSoon();
   for (const element of document.querySelectorAll('[data-needs]')) element.hidden = !may(element.dataset.needs);
   byId('leave').hidden = isTrusted;
   write('principal', inSentence(access.principal));

@@ -100,6 +100,12 @@ func TestLive_Access(t *testing.T) {
 	expect(b, false, `document.getElementById('create').checkVisibility()`)
 	writeFile(t, file, "alice "+token+" write\n")
 	expect(b, true, `document.getElementById('create').checkVisibility()`)
+	b.server.create("one", "One")
+	expect(b, []string{"Pause these 1…"}, offers)
+	b.goTo("relayer=one", "One")
+	expect(b, true, `document.getElementById('more').checkVisibility()`)
+	writeFile(t, file, "alice "+token+" read\n")
+	expect(b, false, `document.getElementById('more').checkVisibility()`)
 }
 
 // TestLive_BetweenReads checks that a relayer does not vanish from the list if it is resumed after the
