@@ -71,7 +71,7 @@ function problemsOf(refusal, doing) {
 
 function close(draft, to, text) {
   const wasShown = isShown(draft);
-  drafts.delete(draft.id);
+  if (drafts.get(draft.id) === draft) drafts.delete(draft.id); // the user may have begun another one
   if (wasShown) goTo(to, text, true);
   else say(text); // the user has opened another view
 }
@@ -88,9 +88,16 @@ onSubmit(byId('edit-form'), async () => {
   }
   mine.isSending = true;
   write('edit-note', 'Saving');
+  const focused = document.activeElement;
+  const setInert = (isInert) => form.elements.forEach((element) => { element.inert = isInert; });
+  setInert(true); // what is entered now would be lost
+  const received = () => {
+    setInert(false);
+    if (document.activeElement === document.body) focused.focus();
+  };
   const send = async () => {
     const request = { body: writeJSON(fields), reason: lineOf('edit-reason') };
-    const { data } = await (id ? callOne(id, { ...request, method: 'PATCH', etag }) : call('', { ...request, method: 'POST' }));
+    const { data } = await (id ? callOne(id, { ...request, method: 'PATCH', etag }) : call('', { ...request, method: 'POST' })).finally(received);
     close(mine, linkTo(data.id), nameInSentence(data) + (id ? ' was changed' : ' was created'));
   };
   await attempt(send, (refusal) => refuse(mine, refusal)).finally(() => { mine.isSending = false; });

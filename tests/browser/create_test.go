@@ -32,7 +32,8 @@ func (b *tab) expectCreated(id, wantPolicies string) {
 const policies = "Policy"
 
 // TestWrite_Slow checks that the result of a write is still announced if the read that follows takes
-// long, and that it does not replace another view that the user has opened meanwhile.
+// long, and that it does not replace another view that the user has opened meanwhile, nor what the user
+// has entered in the next form.
 func TestWrite_Slow(t *testing.T) {
 	b := openList(t)
 	b.server.create("other", "Other")
@@ -46,13 +47,28 @@ func TestWrite_Slow(t *testing.T) {
 	b.release()
 	b.expectTitle("Relayer slow")
 	b.expectStatus("Relayer slow was created")
-	b.begin("late", "evm")
-	b.holdResponse("POST")
-	b.press("Create the relayer")
-	b.expectHeld()
-	b.goTo("relayer=other", "Other")
+	createHeld := func(id string) {
+		t.Helper()
+		b.begin(id, "evm")
+		b.holdResponse("POST")
+		b.press("Create the relayer")
+		b.expectHeld()
+	}
+	createHeld("late")
+	expect(b, true, findControl+`.closest('[inert]') !== null`, []string{"Name *"})
+	b.press("Cancel")
+	b.expectTitle("Relayers")
+	b.goTo("new", "New relayer")
+	b.fill("Next", "Name *")
 	b.release()
 	b.expectStatus("Relayer late was created")
+	b.goTo("page=1", "Relayers")
+	b.goTo("new", "New relayer")
+	expect(b, "Next", findControl+`.value`, []string{"Name *"})
+	createHeld("later")
+	b.goTo("relayer=other", "Other")
+	b.release()
+	b.expectStatus("Relayer later was created")
 	b.expectTitle("Other")
 	b.holdResponse("PATCH")
 	b.act("Pause")
