@@ -135,4 +135,5 @@ export async function noteChange() {
   }, ({ status }) => status === 404 && note('This relayer was deleted since you opened the form.'));
 }
 
+byId('edit-reason').addEventListener('input', ({ target }) => { shown.reason = target.value; });
 byId('edit-cancel').addEventListener('click', () => close(shown, shown.id ? linkTo(shown.id) : '#page=1', ''));
