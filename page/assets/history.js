@@ -66,16 +66,21 @@ async function readBefore(id, { revision }, signal) {
 const attempts = 10;
 const pageSize = 20;
 
+// The latest read of each element, which alone may show its changes, and how many it wants. An earlier
+// response may arrive later.
+const latest = new Map();
+
 // Shows the changes of a relayer, or those of all that the filters select, in the element with the
-// ID holder: as many as it shows already, but at least a page.
+// ID holder: as many as the user has asked for, but at least a page.
 export function showHistory(holder, { id, filters = [] }, signal) {
   const terms = [...filters].map(([name, value]) => [name, ['since', 'until'].includes(name) ? exactTime(value) : value]);
   const hasNames = id === undefined;
   const entries = [];
   let next; // the revision before which the next page ends
-  let wanted = Math.max(pageSize, document.querySelectorAll('#' + holder + ' [data-id]').length);
-  const show = (text, more) => update(holder, [
-    make('ol', { class: 'history', 'aria-label': 'Changes' }, entries.slice(0, wanted).map((entry, index) => rowOf(entry, entry.id ?? id, hasNames, entry.before, index === 0))),
+  const mine = { wanted: document.querySelector('#' + holder + ' [data-id]') ? latest.get(holder).wanted : pageSize };
+  latest.set(holder, mine);
+  const show = (text, more) => latest.get(holder) === mine && update(holder, [
+    make('ol', { class: 'history', 'aria-label': 'Changes' }, entries.slice(0, mine.wanted).map((entry, index) => rowOf(entry, entry.id ?? id, hasNames, entry.before, index === 0))),
     make('p', { class: 'quiet', role: 'status' }, text),
     ...(more ? [make('button', { type: 'button', onclick: more.act }, more.title)] : []),
   ]);
@@ -88,8 +93,8 @@ export function showHistory(holder, { id, filters = [] }, signal) {
     entry.before ??= isMissing ? await readBefore(about, entry, signal) : older?.relayer ?? undefined;
   };
   const read = async () => {
-    for (let attempt = 0; attempt < attempts && entries.length < wanted; attempt++) {
-      const query = new URLSearchParams([...terms, ['per_page', wanted - entries.length], ...(next ? [['before', next]] : [])]);
+    for (let attempt = 0; attempt < attempts && entries.length < mine.wanted; attempt++) {
+      const query = new URLSearchParams([...terms, ['per_page', mine.wanted - entries.length], ...(next ? [['before', next]] : [])]);
       const page = await call((hasNames ? ':history' : pathOf(id) + '/history') + '?' + query, { signal });
       entries.push(...page.data);
       next = page.next;
@@ -100,7 +105,7 @@ export function showHistory(holder, { id, filters = [] }, signal) {
   };
   const readOrExplain = () => attempt(read, (refusal) => (refusal.status === 404 ? show('No history is stored.') : show(explain(refusal, 'read the history'), { title: 'Try again', act: readOrExplain })));
   const readMore = () => {
-    wanted += pageSize;
+    latest.get(holder).wanted += pageSize;
     return readOrExplain();
   };
   return readOrExplain();

@@ -3,6 +3,7 @@ package browser
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -126,6 +127,27 @@ func TestHistory_Page(t *testing.T) {
 	b.goTo("relayer=stellar", "Full stellar")
 	b.expectText("No history is stored.")
 	expect(b, false, `document.querySelector('#one-history > button') !== null`)
+}
+
+// TestHistory_Late checks that the response to an earlier read does not replace a newer history, and that
+// the newer one has as many changes as the user has asked for.
+func TestHistory_Late(t *testing.T) {
+	b := open(t)
+	b.server.create("one", "Name 0")
+	for i := range 22 {
+		b.server.do("PATCH", collection+"/one", fmt.Sprintf(`{"name":"Name %d"}`, i+1), http.StatusOK)
+	}
+	b.goTo("relayer=one", "Sign in")
+	b.enter("Name 22")
+	expect(b, true, `performance.getEntriesByType('resource').filter((read) => read.name.includes('/history?')).length >= 4`) // twice: for the view, and after the first look for changes
+	expect(b, 20, historyRows+`.length`)
+	b.holdResponse("GET")
+	b.press("Older changes")
+	b.expectHeld()
+	b.server.do("PATCH", collection+"/one", `{"name":"Newest"}`, http.StatusOK)
+	expect(b, 24, historyRows+`.length`)
+	b.release()
+	expect(b, "name Name 22 → Newest by api-key", historyRows+`[0]`)
 }
 
 // TestHistory_Filter selects changes by actor, action and time. A long change unfolds.
