@@ -2,7 +2,7 @@
 
 import { write } from './dom.js';
 import { tryJSON } from './json.js';
-import { lost, reached } from './live.js';
+import { lost, now, reached } from './live.js';
 import { expired } from './main.js';
 
 // The token is stored only here, unless the user keeps it in the tab: other scripts
@@ -65,7 +65,7 @@ async function callAPI(path, { method = 'GET', body, etag, reason, signal, patie
   if (etag) headers['If-Match'] = etag;
   if (reason) headers['X-Change-Reason'] = bytesOf(reason);
   const used = token;
-  const sent = Date.now();
+  const sent = now();
   const waiting = isSilent ? 0 : setTimeout(() => write('waiting', 'Waiting for the server'), 1000);
   const signals = [AbortSignal.timeout(patience), ...(signal ? [signal] : [])];
   let response, text, failure;

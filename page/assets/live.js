@@ -3,12 +3,15 @@
 import { byId, write } from './dom.js';
 import { localTime } from './time.js';
 
-let last = 0; // the time up to which the page is complete
+// Returns the time of a request, and its place in the order of all requests: the clock may step back.
+export const now = () => ({ time: new Date(), order: performance.now() });
 
-// Notes that the page is complete up to a time.
-export function reached(time) {
-  if (time < last) return;
-  last = time;
+let last; // when the last request was sent up to which the page is complete
+
+// Notes that the page is complete up to a request.
+export function reached(sent) {
+  if (sent.order < last?.order) return;
+  last = sent;
   document.body.classList.remove('stale');
   write('stale', '');
 }
@@ -17,7 +20,7 @@ export function reached(time) {
 export function lost() {
   if (!byId('enter').hidden || !last || document.body.classList.contains('stale')) return;
   document.body.classList.add('stale');
-  write('stale', 'The server cannot be reached since ' + localTime(new Date(last)) + '. What you see may be out of date.');
+  write('stale', 'The server cannot be reached since ' + localTime(last.time) + '. What you see may be out of date.');
 }
 
 export const sleep = (milliseconds) => new Promise((resolve) => { setTimeout(resolve, milliseconds); });

@@ -167,8 +167,10 @@ func TestLive_Outage(t *testing.T) {
 	}
 	b.intercept(`return window.isBack ? send(url, request) : new Response('', { status: 502 });`)
 	b.expectStale()
-	b.do(`window.isBack = true`)
+	b.do(`window.RealDate = Date, Date = class extends Date { constructor(...given) { super(...(given.length > 0 ? given : [0])); } static now() { return 0; } }`)
+	b.do(`window.isBack = true`) // and the clock steps back
 	expectLive()
+	b.do(`Date = RealDate`)
 	signal := func(signal syscall.Signal) {
 		if err := b.server.process.Signal(signal); err != nil {
 			t.Error(err)
