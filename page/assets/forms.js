@@ -156,7 +156,7 @@ const controls = {
       element: make('div', {}, [...groups.values()].map(({ element }) => element)),
       show,
       fill(value) {
-        current().fill(value);
+        current()?.fill(value); // a newer version may have stored other network types
         show();
       },
       collect: (path, found) => current()?.collect(path, found),

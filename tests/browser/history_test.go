@@ -130,7 +130,7 @@ func TestHistory_Page(t *testing.T) {
 }
 
 // TestHistory_Late checks that the response to an earlier read does not replace a newer history, and that
-// the newer one has as many changes as the user has asked for.
+// the newer one has as many changes as the user has asked for. The history of all does not say "Live".
 func TestHistory_Late(t *testing.T) {
 	b := open(t)
 	b.server.create("one", "Name 0")
@@ -148,6 +148,9 @@ func TestHistory_Late(t *testing.T) {
 	expect(b, 24, historyRows+`.length`)
 	b.release()
 	expect(b, "name Name 22 → Newest by api-key", historyRows+`[0]`)
+	expect(b, true, `document.getElementById('live').checkVisibility()`)
+	b.goTo("changes=", "History")
+	expect(b, false, `document.getElementById('live').checkVisibility()`)
 }
 
 // TestHistory_Filter selects changes by actor, action and time. A long change unfolds.

@@ -299,6 +299,8 @@ func TestEdit_UnusualValues(t *testing.T) {
 	b.expectText("later")
 	b.edit()
 	b.saved("Nothing was changed")
+	b.more("Duplicate")
+	b.expectTitle("New relayer")
 }
 
 // expectConflict waits for the note that another client has changed the relayer in the form.
