@@ -14,10 +14,11 @@ function textOf(value, unit) {
   return isolated(typeof value === 'string' ? value || 'empty' : writeJSON(value));
 }
 
-// Returns the difference of two lists, of which one may be another value, as what was added and
-// what was removed.
+const isList = (value) => value === undefined || Array.isArray(value);
+
+// Returns the difference of two lists as what was added and what was removed.
 function listDifference(from = [], to = []) {
-  const [before, after] = [from, to].map((list) => [list].flat().map((entry) => (typeof entry === 'string' ? entry : writeJSON(entry))));
+  const [before, after] = [from, to].map((list) => list.map((entry) => (typeof entry === 'string' ? entry : writeJSON(entry))));
   const parts = [...after.filter((entry) => !before.includes(entry)).map((entry) => '+ ' + isolated(entry)), ...before.filter((entry) => !after.includes(entry)).map((entry) => '− ' + isolated(entry))];
   return parts.join(', ') || 'a part that is not visible here';
 }
@@ -30,7 +31,7 @@ function inWords(path, from, to, relayer, isKnown) {
   const { unit } = fields.at(-1);
   const [before, after] = [from, to].map((value) => textOf(value, unit));
   if (!isKnown) return title + ' → ' + (Array.isArray(to) ? listDifference([], to) : after);
-  if (Array.isArray(from) || Array.isArray(to)) return title + ' ' + listDifference(from, to);
+  if (isList(from) && isList(to) && (from?.length || to?.length)) return title + ' ' + listDifference(from, to);
   const suffix = / \S+$/.exec(after)?.[0];
   return title + ' ' + (to instanceof Literal && suffix && before.endsWith(suffix) ? before.slice(0, -suffix.length) : before) + ' → ' + after;
 }

@@ -96,7 +96,7 @@ func TestHistory_Page(t *testing.T) {
 	b.enter("Renamed")
 	first := "paused; gas price cap 100 → 200 gwei; whitelist receivers + 0x2, − 0xd8da6bf26964af9d7eed9e03e53415d37aa96045; label tier 1 → 2 by api-key"
 	second := "name Full evm → Renamed; custom RPC URLs a part that is not visible here by api-key"
-	third, fourth := "setting hosts not set → a by api-key", "setting hosts + b by api-key"
+	third, fourth := "setting hosts not set → a by api-key", `setting hosts a → ["a","b"] by api-key`
 	expect(b, []string{"resumed by api-key", fourth, third, second, first, "created by api-key"}, historyRows)
 	b.goTo("changes=", "History")
 	expect(b, []string{"evm resumed by api-key", "evm " + fourth, "evm " + third, "evm " + second, "evm " + first, "long created by api-key"}, historyRows+`.slice(0, 6)`)
