@@ -84,11 +84,12 @@ export function showHistory(holder, { id, filters = [] }, signal) {
     make('p', { class: 'quiet', role: 'status' }, text),
     ...(more ? [make('button', { type: 'button', onclick: more.act }, more.title)] : []),
   ]);
-  // The version before a change is that after the next older one, which may be on the next page,
-  // and which the filters may leave out.
+  // The version before a change is that after the next older one, which may be on the next page or
+  // before the time in since. Filters by actor and action leave out changes in between.
+  const leavesOut = terms.some(([name]) => name === 'actor' || name === 'action');
   const findBefore = async (entry, index) => {
     const about = entry.id ?? id;
-    const older = terms.length === 0 && entries.slice(index + 1).find((other) => (other.id ?? id) === about);
+    const older = !leavesOut && entries.slice(index + 1).find((other) => (other.id ?? id) === about);
     const isMissing = !older && (next || terms.length > 0) && ['update', 'delete'].includes(entry.action);
     entry.before ??= isMissing ? await readBefore(about, entry, signal) : older?.relayer ?? undefined;
   };

@@ -172,6 +172,7 @@ func TestHistory_Filter(t *testing.T) {
 		expect(b, c.text, `document.getElementById('changes-search').value`)
 	}
 	b.expectText("No change matches.")
+	expect(b, 0, `performance.getEntriesByType('resource').filter((read) => read.name.includes('/history?before')).length`)
 	b.fillSearch("changes-search", "action=update") // the version before is not in the list
 	expect(b, true, historyRows+`[0]?.startsWith('r2 name Relayer 2 → New; ')`)
 	expect(b, false, `document.querySelector('.history details ul').checkVisibility()`)
