@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"regexp"
 	"testing"
+
+	"github.com/chromedp/chromedp/kb"
 )
 
 // begin opens the form and fills in the required fields.
@@ -235,7 +237,7 @@ const humanOf = findControl + `.closest('.field').querySelector('.human').textCo
 
 // TestCreate_Sections checks that only the policy is open when its type is chosen, that lists, which may
 // be long, are below it, and that a part with an error is unfolded. An error without a field is shown
-// at its group or next to the buttons.
+// at its group or next to the buttons, and the field that had the focus has it again.
 func TestCreate_Sections(t *testing.T) {
 	const (
 		sections = `[...document.querySelectorAll('#edit-fields > details > summary, #edit-fields > div > details > summary')].filter((e) => e.checkVisibility()).map((e) => e.textContent)`
@@ -269,8 +271,14 @@ func TestCreate_Sections(t *testing.T) {
 
 	b.begin("large", "evm")
 	b.do(`(() => { `+findControl+`.value = ('0'.repeat(600) + '\\n').repeat(2000); })()`, []string{policies, "Whitelist receivers"})
-	b.press("Create the relayer")
+	b.do(findControl+`.focus()`, []string{"Name *"})
+	b.holdResponse("POST")
+	b.keys(kb.Enter)
+	b.expectHeld()
+	expect(b, "BODY", `document.activeElement.tagName`) // no field can be changed
+	b.release()
 	b.expectRefused(": the body must be at most 1048576 bytes")
+	expect(b, "Name *", `document.activeElement.labels[0].textContent`)
 }
 
 // expectRefused waits until the form says that the relayer was not created, and why.
