@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/activation"
@@ -88,7 +89,8 @@ const (
 // delay it still accepts connections, and load balancers see that it is not ready. After the delay it
 // waits for the running requests, and closes the connections that are left.
 func serveUntil(ctx context.Context, s *http.Server, listener net.Listener, delay time.Duration, logger *slog.Logger) error {
-	s.Handler = closingConnections(ctx, s.Handler)
+	var running sync.WaitGroup
+	s.Handler = closingConnections(ctx, s.Handler, &running)
 	failed := make(chan error, 1)
 	go func() { failed <- s.Serve(listener) }()
 	logger.Info("serving", "address", listener.Addr().String())
@@ -109,8 +111,11 @@ func serveUntil(ctx context.Context, s *http.Server, listener net.Listener, dela
 	logger.Info("stopping", "timeout", drainTimeout.String())
 	draining, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
-	if err := s.Shutdown(draining); err != nil {
-		logger.Warn("connections closed: their requests were still running", "timeout", drainTimeout.String(), "error", err.Error())
+	_ = s.Shutdown(draining)
+	// Shutdown does not wait for a request over HTTP/2 whose client is gone, such as a pause of many.
+	go func() { running.Wait(); cancel() }()
+	if <-draining.Done(); errors.Is(draining.Err(), context.DeadlineExceeded) {
+		logger.Warn("connections closed: their requests were still running", "timeout", drainTimeout.String(), "error", draining.Err().Error())
 		_ = s.Close() // the listener is closed already
 	}
 	logger.Info("stopped")
@@ -118,9 +123,11 @@ func serveUntil(ctx context.Context, s *http.Server, listener net.Listener, dela
 }
 
 // closingConnections closes each connection after its next response, once ctx is done. Idle
-// connections stay open until then: a request may be on its way.
-func closingConnections(ctx context.Context, handler http.Handler) http.Handler {
+// connections stay open until then: a request may be on its way. It counts the running requests.
+func closingConnections(ctx context.Context, handler http.Handler, running *sync.WaitGroup) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		running.Add(1)
+		defer running.Done()
 		if ctx.Err() != nil {
 			w.Header().Set("Connection", "close")
 		}

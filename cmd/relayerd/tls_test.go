@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -9,12 +10,14 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
+	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -89,6 +92,54 @@ func TestTLS_Reload(t *testing.T) {
 	}
 	expectFailure(t, "status 400 Bad Request: "+useHTTPS, "healthcheck", "--addr", server.address())
 	server.stop()
+}
+
+// A stop waits for a request over HTTP/2 whose client is gone too: it may still write.
+func TestShutdown_ClientGone(t *testing.T) {
+	for took, want := range map[time.Duration]struct {
+		stop   time.Duration
+		isWarn bool
+	}{
+		10 * time.Second: {10 * time.Second, false},
+		20 * time.Second: {drainTimeout, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			log := new(output)
+			logger := slog.New(slog.NewTextHandler(log, nil))
+			closed, closeListener := context.WithCancel(t.Context())
+			listener := pipeListener{make(chan net.Conn), closed, closeListener}
+			gone, ended := make(chan struct{}), make(chan struct{})
+			server := newServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				<-r.Context().Done()
+				close(gone)
+				time.Sleep(took)
+				close(ended)
+			}), logger)
+			server.Protocols = new(http.Protocols)
+			server.Protocols.SetUnencryptedHTTP2(true)
+			ctx, stop := context.WithCancel(t.Context())
+			stopped := make(chan error, 1)
+			go func() { stopped <- serveUntil(ctx, server, listener, 0, logger) }()
+			transport := &http.Transport{Protocols: server.Protocols, DialContext: func(context.Context, string, string) (net.Conn, error) {
+				client, accepted := net.Pipe()
+				listener.connections <- accepted
+				return client, nil
+			}}
+			defer transport.CloseIdleConnections()
+			client := &http.Client{Transport: transport, Timeout: time.Second}
+			if response, err := client.Get("http://relayer"); err == nil {
+				t.Fatalf("status %d, want a timeout", response.StatusCode)
+			}
+			<-gone
+			began := time.Now()
+			stop()
+			err := <-stopped
+			if time.Since(began) != want.stop || err != nil || strings.Contains(log.String(), "level=WARN") != want.isWarn {
+				t.Errorf("the stop took %v, want %v, error %v: %s", time.Since(began), want.stop, err, log)
+			}
+			<-ended
+		})
+	}
 }
 
 // A command trusts the authority of --ca-file, and no other private one.
