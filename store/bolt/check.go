@@ -197,8 +197,22 @@ func (s *Store) Ready(ctx context.Context) error {
 	if err := s.lock(ctx); err != nil {
 		return err
 	}
-	defer s.unlock()
-	err := s.recoverToWrite(ctx)
+	// A recovery goes on after ctx, which may be shorter than each attempt.
+	ready := make(chan error, 1)
+	go func() {
+		defer s.unlock()
+		ready <- s.ready()
+	}()
+	select {
+	case err := <-ready:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s *Store) ready() error {
+	err := s.recoverToWrite(s.closing)
 	if err == nil {
 		err = s.verifyFile(nil)
 	}
@@ -214,7 +228,7 @@ func (s *Store) Ready(ctx context.Context) error {
 // nil: a write needs only the store's own file.
 func probeDisk(path string) error {
 	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+tempSuffix+"*")
-	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) && !isReadOnly(path) {
 		return nil
 	}
 	if err == nil {

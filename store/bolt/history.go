@@ -122,11 +122,16 @@ func (s *Store) History(ctx context.Context, query relayer.HistoryQuery) ([]rela
 	return found, err
 }
 
+// maxOld is how many changes that are not retained any more a read passes.
+const maxOld = 1024
+
 func (s *Store) readHistory(ctx context.Context, file *pages.File, query relayer.HistoryQuery) (found []relayer.RecordChange, err error) {
 	oldest := s.opts.oldest(time.Now())
 	// A commit in doubt can have added later entries to the file.
 	before := min(cmp.Or(query.Before, math.MaxUint64), s.history.newest+1)
-	// visit returns false after the last change to return. Older changes are not retained either.
+	// visit returns false after the last change to return. A clock that was set back then can have
+	// given a change an older time than those before it.
+	old := 0
 	visit := func(key, value []byte) (bool, error) {
 		e, p, _ := decodePast(key, value)
 		c, at, ok := s.history.entry(e, p)
@@ -135,7 +140,8 @@ func (s *Store) readHistory(ctx context.Context, file *pages.File, query relayer
 		case !ok:
 			return false, errContent
 		case !isDamaged && p.time < oldest:
-			return false, nil
+			old++
+			return old < maxOld, ctx.Err()
 		case !isDamaged && at >= len(c.pasts)-s.opts.historyChanges:
 			found = append(found, changeOf(e.Record))
 		}
@@ -151,7 +157,7 @@ func (s *Store) readHistory(ctx context.Context, file *pages.File, query relayer
 			continue // its key may be damaged too
 		}
 		if p.time < oldest {
-			break // a commit in doubt can have deleted it
+			continue // a commit in doubt can have deleted it
 		}
 		key, more, problem := entryKey(p.revision, c.id), false, errContent
 		err := file.Ascend(historyBucket, key, func(_, value []byte) (bool, error) {
@@ -342,7 +348,10 @@ func (s *Store) copyHistory(ctx context.Context, before uint64, put func([]entry
 				more, next = read == historyStep, append(bytes.Clone(key), 0)
 				return !more, nil
 			})
-			if err != nil {
+			switch {
+			case errors.Is(err, pages.ErrDamaged):
+				err = s.foundDamage(err)
+			case err != nil:
 				err = readError(err)
 			}
 		}

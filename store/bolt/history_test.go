@@ -609,6 +609,41 @@ func TestHistory_DamagedWhileOpen(t *testing.T) {
 	}
 }
 
+// A backup leaves out what is behind the damage, and nothing hides that it is incomplete.
+func TestBackup_DamagedHistory(t *testing.T) {
+	whole, _ := changedFile(t)
+	leaves := historyPages(t, whole)[1:]
+	path := writeTemp(t, whole)
+	store := open(t, path)
+	flipBits(t, path, whole, leaves[len(leaves)/2]+16+5, 1) // a position in the table of elements
+	must(t, store.Backup(t.Context(), filepath.Join(t.TempDir(), "backup.db")))
+	wantError(t, errorOf(store.Create(t.Context(), changed("other", 1))), relayer.ErrCorrupt)
+	wantError(t, store.Ready(t.Context()), relayer.ErrUnavailable)
+}
+
+// A change that was made while the clock was years behind does not hide the ones before it.
+func TestHistory_ClockWasBehind(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "relayers.db")
+	store := open(t, path)
+	changes := writeChanges(t, store, 5)
+	must(t, store.Close())
+	synctest.Test(t, func(t *testing.T) { // its clock begins in 2000
+		store := open(t, path)
+		rec, err := store.Get(t.Context(), "id")
+		must(t, err)
+		must(t, errorOf(store.Update(t.Context(), rec)))
+		must(t, store.Close())
+	})
+	store = open(t, path)
+	must(t, errorOf(store.Create(t.Context(), changed("other", 1))))
+	for id, want := range map[string]int{"": len(changes) + 1, "id": len(changes)} {
+		found, err := store.History(t.Context(), relayer.HistoryQuery{ID: id, Limit: 100})
+		if err != nil || len(found) != want {
+			t.Errorf("the history of %q has %d changes, want %d, error %v", id, len(found), want, err)
+		}
+	}
+}
+
 func TestHistory_Context(t *testing.T) {
 	store, _ := openTemp(t)
 	writeChanges(t, store, 3)

@@ -3,8 +3,11 @@ package bolt_test
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/bolt"
@@ -63,4 +66,18 @@ func TestOpen_FileReplacedBeforeLock(t *testing.T) {
 		t.Errorf("error %v, want %v, after which Open tries again", err, bolt.ErrLocked)
 	}
 	must(t, bolt.OpenAndCloseEngine(path, func() {}, func() {}))
+}
+
+// The file stays open for writes, like on a disk that the kernel has made read-only.
+func TestReady_ReadOnlyFileSystem(t *testing.T) {
+	directory := t.TempDir()
+	store := open(t, filepath.Join(directory, "relayers.db"))
+	err := unix.Mount(directory, directory, "", unix.MS_BIND, "")
+	if errors.Is(err, unix.EPERM) {
+		t.Skip("a mount needs root")
+	}
+	must(t, err)
+	t.Cleanup(func() { must(t, unix.Unmount(directory, unix.MNT_DETACH)) })
+	must(t, unix.Mount("", directory, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""))
+	wantError(t, store.Ready(t.Context()), relayer.ErrUnavailable)
 }

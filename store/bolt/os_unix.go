@@ -28,6 +28,9 @@ func duplicate(file *os.File) (*os.File, error) {
 	return os.NewFile(uintptr(fd), file.Name()), nil
 }
 
+// isReadOnly reports whether the file system of the file permits no writes.
+func isReadOnly(path string) bool { return errors.Is(unix.Access(path, unix.W_OK), unix.EROFS) }
+
 // closeLocked releases the lock before it closes the file: a file that stays
 // mapped stays locked otherwise.
 func closeLocked(file *os.File) error {

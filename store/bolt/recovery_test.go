@@ -270,6 +270,22 @@ func TestRecovery_ContextEnds(t *testing.T) {
 	wantIDs(t, store, []string{"before", "after"})
 }
 
+// A recovery may take longer than each of the probes that ask for it.
+func TestRecovery_LongerThanProbes(t *testing.T) {
+	store, _ := openTemp(t)
+	createAll(t, store, 0, 50)
+	failCommit(store, 1, func(func() error) error { return errDisk })
+	wantError(t, create(t, store, relayer.Record{ID: "failed"})(), relayer.ErrUnavailable)
+	err := store.Ready(newEndingContext(t, 10))
+	for range 20 {
+		if err == nil {
+			break
+		}
+		err = store.Ready(newEndingContext(t, 10))
+	}
+	must(t, err)
+}
+
 // While recoveries fail, no other process can open the file.
 func TestRecovery_FileStaysLocked(t *testing.T) {
 	store, path, repair := failedRecovery(t)
