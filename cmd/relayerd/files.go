@@ -37,8 +37,8 @@ func versionOf(paths []string) (version string, isRegular bool) {
 
 // reloading returns what load reads from the files of a flag. It is loaded again after SIGHUP and when
 // a file has changed: in a container nothing may be able to send a signal. If that fails, the log has a
-// line, and what was loaded stays in use. If the store is unavailable, or the user may not read a file,
-// it is tried again. Pipes are read once.
+// line, and what was loaded stays in use. If the store is unavailable, or a file cannot be read, it is
+// tried again. Pipes are read once.
 func reloading[T any](ctx context.Context, s *server, flag string, load func(context.Context) (T, error), paths ...string) (*atomic.Pointer[T], error) {
 	var current atomic.Pointer[T]
 	used, isRegular := versionOf(paths)
@@ -49,7 +49,8 @@ func reloading[T any](ctx context.Context, s *server, flag string, load func(con
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGHUP)
 	s.onClose(func() { signal.Stop(signals) })
-	s.inBackground(ctx, func(ctx context.Context) {
+	// While the server stops, its requests go on.
+	s.inBackground(context.WithoutCancel(ctx), func(ctx context.Context) {
 		ticker := time.NewTicker(checkInterval)
 		defer ticker.Stop()
 		for failure := ""; ; {
@@ -66,8 +67,9 @@ func reloading[T any](ctx context.Context, s *server, flag string, load func(con
 				continue
 			}
 			next, err := load(ctx)
-			// A new owner does not change the version.
-			if !errors.Is(err, relayer.ErrUnavailable) && !errors.Is(err, fs.ErrPermission) {
+			// The cause can pass without another version: another owner, too many open files.
+			failed, isUnread := errors.AsType[*fs.PathError](err)
+			if !errors.Is(err, relayer.ErrUnavailable) && (!isUnread || errors.Is(failed, fs.ErrNotExist)) {
 				used = version
 			}
 			if err == nil {

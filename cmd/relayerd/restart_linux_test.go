@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 var restarts = flag.Int("restarts", 3, "restarts behind each proxy")
@@ -169,4 +171,21 @@ func (s *requests) end(t *testing.T) {
 	t.Helper()
 	s.stop()
 	t.Logf("%d of %d requests failed in %d restarts", s.failed.Load(), s.sent.Load(), *restarts)
+}
+
+// A changed file is read as soon as the server has descriptors again.
+func TestReload_TooManyOpenFiles(t *testing.T) {
+	t.Parallel()
+	tokens := filepath.Join(t.TempDir(), "tokens")
+	writeTokens(t, tokens, "alice "+oldToken+" write")
+	server := start(t, "", "--db", "memory", "--tokens-file", tokens)
+	pid := server.command.Process.Pid
+	var before unix.Rlimit
+	must(t, unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &before))
+	must(t, unix.Prlimit(pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 1, Max: before.Max}, nil))
+	writeTokens(t, tokens, "alice "+newToken+" write")
+	server.output.awaitText(t, "too many open files", 1)
+	must(t, unix.Prlimit(pid, unix.RLIMIT_NOFILE, &before, nil))
+	server.output.awaitText(t, `file reloaded" flag=--tokens-file`, 1)
+	server.expect("GET", collection, oldToken, "", http.StatusUnauthorized)
 }

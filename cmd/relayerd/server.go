@@ -67,7 +67,11 @@ func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Write
 	defer s.close()
 	// The ports are opened before the database, so that a failed start creates no file.
 	for _, open := range []func(context.Context) error{s.openOptions, s.openAccess, s.openPorts, s.openStore, s.openManager} {
-		if err := open(ctx); err != nil {
+		err := open(ctx)
+		if ctx.Err() != nil {
+			return nil // a signal during the start
+		}
+		if err != nil {
 			return err
 		}
 	}

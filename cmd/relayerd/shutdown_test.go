@@ -23,7 +23,9 @@ import (
 // still works. A second signal ends the process.
 func TestShutdown_DrainDelay(t *testing.T) {
 	t.Parallel()
-	server := startMemory(t, "--drain-delay", "1h")
+	tokens := filepath.Join(t.TempDir(), "tokens")
+	writeTokens(t, tokens, "alice "+token+" write", "bob "+oldToken+" write")
+	server := start(t, "", "--db", "memory", "--tokens-file", tokens, "--drain-delay", "1h")
 	keptAlive := &http.Client{Transport: new(http.Transport)}
 	if response, _, err := server.try(keptAlive, "GET", collection, token, ""); err != nil || response.StatusCode != http.StatusOK || response.Close {
 		t.Fatalf("response %v, error %v", response, err)
@@ -37,6 +39,9 @@ func TestShutdown_DrainDelay(t *testing.T) {
 		}
 	}
 	server.expect("POST", collection, token, definition, http.StatusCreated)
+	writeTokens(t, tokens, "alice "+token+" write")
+	server.output.awaitText(t, `file reloaded" flag=--tokens-file`, 1)
+	server.expect("GET", collection, oldToken, "", http.StatusUnauthorized)
 	server.signal(syscall.SIGTERM)
 	if err := server.command.Wait(); err == nil || !strings.Contains(err.Error(), "terminated") {
 		t.Errorf("after the second signal: error %v", err)
