@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -50,8 +52,26 @@ func newServer(handler http.Handler, logger *slog.Logger) *http.Server {
 		// The handler responds to "OPTIONS *" as to any other request.
 		DisableGeneralOptionsHandler: true,
 
-		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
+		ErrorLog: log.New(&errorLog{logger: logger}, "", 0),
 	}
+}
+
+// errorLog logs the errors of a [http.Server]. Clients without a token could fill the log with errors of
+// TLS and HTTP/2. So there is one line a second, with the number of errors since the line before.
+type errorLog struct {
+	logger *slog.Logger
+	logged time.Time
+	count  int
+}
+
+// Write logs one error. A [log.Logger] calls it from one goroutine at a time.
+func (l *errorLog) Write(line []byte) (int, error) {
+	l.count++
+	if time.Since(l.logged) >= time.Second || bytes.Contains(line, []byte(": panic serving ")) {
+		l.logger.Warn(strings.TrimSuffix(string(line), "\n"), "count", l.count)
+		l.logged, l.count = time.Now(), 0
+	}
+	return len(line), nil
 }
 
 // withTLS returns a listener for HTTPS with the current certificate of --tls-cert, or the listener

@@ -15,6 +15,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -140,6 +141,30 @@ func TestShutdown_ClientGone(t *testing.T) {
 			<-ended
 		})
 	}
+}
+
+// Clients that fail to connect cannot fill the log: their errors have one line a second, with their
+// number. A panic always has a line.
+func TestErrorLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := new(output)
+		errorLog := newServer(nil, slog.New(slog.NewTextHandler(log, nil))).ErrorLog
+		for range 50 {
+			errorLog.Printf("http: TLS handshake error from %s: EOF", "192.0.2.7:4000")
+			time.Sleep(time.Second / 40)
+		}
+		errorLog.Printf("http: panic serving %s: fault\nstack", "192.0.2.7:4000")
+		var got []string
+		for line := range strings.Lines(log.String()) {
+			_, line, _ = strings.Cut(line, "level=WARN msg=")
+			got = append(got, line)
+		}
+		const handshake = `"http: TLS handshake error from 192.0.2.7:4000: EOF" count=`
+		want := []string{handshake + "1\n", handshake + "40\n", `"http: panic serving 192.0.2.7:4000: fault\nstack" count=10` + "\n"}
+		if !slices.Equal(got, want) {
+			t.Errorf("lines %q, want %q", got, want)
+		}
+	})
 }
 
 // A command trusts the authority of --ca-file, and no other private one.
