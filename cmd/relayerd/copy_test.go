@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -282,15 +283,66 @@ func (w waiting) Done() <-chan struct{} {
 	return w.Context.Done()
 }
 
+// newBackups returns a handler of backups and a function that sets the lines of its tokens file.
+func newBackups(t *testing.T, logger *slog.Logger) (handler http.Handler, permit func(lines string)) {
+	t.Helper()
+	path := makeFile(t, 3)
+	store := mustGet(bolt.Open(t.Context(), path))(t)
+	t.Cleanup(func() { store.Close() })
+	s := &server{config: config{database: path}, logger: logger, store: store, tokens: tokensFile{new(atomic.Pointer[tokenTable])}}
+	return s.backups(http.NotFoundHandler()), func(lines string) { s.tokens.Store(new(mustGet(parseTokens(lines))(t))) }
+}
+
+// abortedDownload is a response whose client has closed the connection.
+type abortedDownload struct {
+	*httptest.ResponseRecorder
+	began func()
+}
+
+func (d abortedDownload) Write([]byte) (int, error) {
+	d.began()
+	return 0, net.ErrClosed
+}
+
+// The log has who requests a backup before the first byte is sent, and then the result. HEAD sends none.
+func TestBackup_Log(t *testing.T) {
+	t.Parallel()
+	log := new(output)
+	lines := func() string {
+		return regexp.MustCompile(`(?m)^time=\S+ | principal=saver address=192\.0\.2\.1`).ReplaceAllString(log.String(), "")
+	}
+	handler, permit := newBackups(t, slog.New(slog.NewTextHandler(log, nil)))
+	permit("saver " + token + " backup\n")
+	const requested, sent = "level=INFO msg=\"backup requested\"\n", "level=INFO msg=\"backup sent\"\n"
+	want := ""
+	for _, c := range []struct{ method, result string }{
+		{http.MethodHead, ""},
+		{http.MethodGet, sent},
+		{http.MethodGet, "level=ERROR msg=\"backup failed\" error=\"use of closed network connection\"\n"},
+	} {
+		want += requested
+		response := http.ResponseWriter(httptest.NewRecorder())
+		if strings.Contains(c.result, "failed") {
+			response = abortedDownload{httptest.NewRecorder(), func() {
+				if got := lines(); got != want {
+					t.Errorf("before the first byte the log is\n%s\nwant\n%s", got, want)
+				}
+			}}
+		}
+		request := httptest.NewRequest(c.method, backupPath, nil)
+		request.Header.Set("Authorization", "Bearer "+token)
+		handler.ServeHTTP(response, request)
+		want += c.result
+	}
+	if got := lines(); got != want || strings.Count(log.String(), " principal=saver address=192.0.2.1") != 5 {
+		t.Errorf("the log is\n%s\nwant\n%s", log, want)
+	}
+}
+
 // A token that is revoked while its request waits for another backup gets none.
 func TestBackup_TokenRevoked(t *testing.T) {
 	t.Parallel()
-	path := makeFile(t, 3)
-	store := mustGet(bolt.Open(t.Context(), path))(t)
-	defer store.Close()
-	s := &server{config: config{database: path}, logger: slog.New(slog.DiscardHandler), store: store, tokens: tokensFile{new(atomic.Pointer[tokenTable])}}
-	permit := func(lines string) { s.tokens.Store(new(mustGet(parseTokens(lines))(t))) }
-	handler := s.backups(http.NotFoundHandler())
+	handler, permit := newBackups(t, slog.New(slog.DiscardHandler))
 	permit("saver " + token + " backup\n")
 	request := httptest.NewRequest("GET", backupPath, nil)
 	request.Header.Set("Authorization", "Bearer "+token)

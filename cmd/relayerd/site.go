@@ -165,11 +165,13 @@ func (s *server) backups(api http.Handler) http.Handler {
 			api.ServeHTTP(w, r)
 			return
 		}
+		logger := s.logger.With("principal", actor.ID, "address", s.trusted.clientAddress(r))
+		logger.Info("backup requested") // the audit has each read of full RPC URLs before its response
 		if err := s.sendBackup(w, r, file); err != nil {
-			s.logger.Error("backup failed", "principal", actor.ID, "error", err.Error())
-			return
+			logger.Error("backup failed", "error", err.Error())
+		} else if r.Method != http.MethodHead {
+			logger.Info("backup sent")
 		}
-		s.logger.Info("backup sent", "principal", actor.ID, "address", s.trusted.clientAddress(r))
 	})
 }
 
