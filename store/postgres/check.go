@@ -122,10 +122,10 @@ func (s *Store) corrupt(what string) error {
 	return fmt.Errorf("postgres: schema %s: %w: %s", s.opts.schema, relayer.ErrCorrupt, what)
 }
 
-// needed are the privileges without which writes fail. Row-level security drops rows silently.
+// needed are the privileges without which writes or the pruning fail. Row-level security drops rows silently.
 const needed = `
 	SELECT string_agg(DISTINCT CASE WHEN isHidden THEN 'an exemption from row-level security' ELSE privilege END || ' on ' || name, ', ')
-	FROM (VALUES ('SELECT', 'pruning'), ('INSERT', 'relayers'), ('UPDATE', 'relayers'), ('DELETE', 'relayers'), ('INSERT', 'changes'), ('INSERT', 'postings'),
+	FROM (VALUES ('SELECT', 'pruning'), ('UPDATE', 'pruning'), ('INSERT', 'relayers'), ('UPDATE', 'relayers'), ('DELETE', 'relayers'), ('INSERT', 'changes'), ('DELETE', 'changes'), ('INSERT', 'postings'),
 		('UPDATE', 'postings'), ('DELETE', 'postings'), ('UPDATE', 'state')) AS needed (privilege, name),
 		LATERAL row_security_active(('$schema.' || name)::regclass) AS isHidden
 	WHERE isHidden OR NOT has_table_privilege(('$schema.' || name)::regclass, privilege)`

@@ -250,3 +250,18 @@ func TestReady_RowLevelSecurity(t *testing.T) {
 		})
 	}
 }
+
+func TestReady_MissingPrivileges(t *testing.T) {
+	t.Parallel()
+	admin, schema := newAdmin(t)
+	openOn(t, admin, postgres.WithSchema(schema))
+	store := openAt(t, limitedTo(t, schema, "GRANT ALL ON ALL TABLES"), postgres.WithSchema(schema))
+	must(t, store.Ready(t.Context()))
+	for _, missing := range []string{"UPDATE on state", "UPDATE on pruning", "DELETE on changes"} {
+		privilege, table, _ := strings.Cut(missing, " on ")
+		execute(t, admin, fmt.Sprintf("REVOKE %s ON %s.%s FROM %[2]s", privilege, schema, table))
+		if err := store.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), missing) {
+			t.Errorf("without %s: error %v", missing, err)
+		}
+	}
+}

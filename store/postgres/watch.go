@@ -94,6 +94,7 @@ func (w *watcher) run(ctx context.Context, yield func(relayer.RecordChange, erro
 			w.seen, w.last, w.yielded = change.Position, change, time.Now()
 		}
 		if len(found.changes) > 0 {
+			w.failing = time.Time{} // meanwhile the consumer took its time
 			continue
 		}
 		if ctx.Err() == nil && !w.failing.IsZero() && time.Since(w.failing) >= unreachableLimit {

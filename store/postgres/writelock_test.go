@@ -148,6 +148,40 @@ func TestWriteLock_StalledMessage(t *testing.T) {
 	wantConsistent(t, other)
 }
 
+// TestWriteLock_StalledInMessage holds up a part of the first message, which has the write lock.
+func TestWriteLock_StalledInMessage(t *testing.T) {
+	t.Parallel()
+	schema := schemaName()
+	other := open(t, postgres.WithSchema(schema))
+	admin := newPool(t, server.ConnString())
+	if queryOne[int](t, admin, `SELECT current_setting('server_version_num')::int`) < 170000 {
+		t.Skip("only PostgreSQL 17 and later limit a transaction")
+	}
+	p := newProxy(t, server.Socket())
+	stalled := openAt(t, p.connString(), postgres.WithSchema(schema), postgres.WithTimeout(2*time.Second))
+	createSettled(t, stalled, record("prepares its statements"))
+	arrived, goOn := make(chan struct{}), make(chan struct{})
+	resume := sync.OnceFunc(func() { close(goOn) })
+	t.Cleanup(resume)
+	p.obey(func(sql string) fault {
+		if strings.Contains(sql, "INSERT INTO") && strings.Contains(sql, ".relayers") {
+			close(arrived)
+			<-goOn
+		}
+		return none
+	})
+	created := inBackground(func() error { return errorOf(stalled.Create(t.Context(), record("stalled"))) })
+	<-arrived
+	p.obey(func(string) fault { return none })
+	eventually(t, "it has the write lock", func() bool {
+		return queryOne[int](t, admin, `SELECT count(*) FROM pg_locks WHERE granted AND `+isWriteLock, schema) > 0
+	})
+	create(t, other, record("one"))
+	resume()
+	<-created
+	wantConsistent(t, other)
+}
+
 // addTrigger creates a trigger function and a sequence that it can count with.
 func addTrigger(t *testing.T, admin *pgxpool.Pool, schema, body string) {
 	t.Helper()

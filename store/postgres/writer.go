@@ -176,6 +176,10 @@ const settings = `
 		set_config('enable_tidscan', 'on', true),
 		set_config('jit', 'off', true)`
 
+// transactionLimit ends a transaction whose client stalls in the middle of a message, while the
+// server does not count it as idle. Versions before 17 do not have this limit.
+const transactionLimit = `SELECT CASE WHEN current_setting('server_version_num')::int >= 170000 THEN set_config('transaction_timeout', $1::text, true) END`
+
 // milliseconds returns a duration within the range of a setting.
 func milliseconds(d time.Duration) string {
 	return strconv.FormatInt(max(1, min(d.Milliseconds(), math.MaxInt32)), 10)
@@ -231,6 +235,7 @@ func (s *Store) sendWrites(conn *conn, taken []*write) (stored counters, outcome
 	message := new(pgx.Batch)
 	message.Queue(`BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE`)
 	message.Queue(settings, s.opts.parameters(s.opts.stallTimeout())...)
+	message.Queue(transactionLimit, milliseconds(2*s.opts.timeout))
 	message.Queue(s.in(sqlLock))
 	preamble := message.Len()
 	message.Queue(s.in(sqlState))
