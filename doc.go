@@ -68,7 +68,7 @@
 // # Validation
 //
 // Invalid input is rejected with a [*ValidationError]. It lists the problems of all fields at once,
-// each with the JSON path of the field and a message for the sender; size and hooks are checked
+// each with the JSON path of the field and a message for the sender; size and admission are checked
 // last. JSON is decoded strictly: unknown, misspelled and duplicate names are problems, null means
 // not set, and an integer may be written in any notation that [ParseAmount] accepts, such as 1e21.
 //

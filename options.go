@@ -211,9 +211,10 @@ func PausedBy(requestID string) WriteOption {
 	return option
 }
 
-// Reason stores the text with the change, with every URL masked like an [RPCURL]. The text has at
-// most 256 characters on one line; otherwise the write returns a [*ValidationError]. If masking
-// makes it longer, it is cut off. The last of several reasons counts.
+// Reason stores the text with the change, with every URL masked like an [RPCURL], and what looks
+// like a key in a path. The text has at most 256 characters on one line; otherwise the write
+// returns a [*ValidationError]. If masking makes it longer, it is cut off. The last of several
+// reasons counts.
 func Reason(text string) WriteOption {
 	isControl := problemIf(strings.ContainsFunc(text, unicode.IsControl), "must be one line without control characters")
 	if problem := cmp.Or(isControl, textProblem(text, maxReasonLength)); problem != "" {

@@ -55,7 +55,7 @@ func canonicalURL(text string) string {
 	return strings.TrimSuffix(text, ":443")
 }
 
-// Format prints the masked form, also for %#v and for verbs that do not fit a string.
+// Format prints the masked form for every verb except %p and %w.
 func (u RPCURL) Format(state fmt.State, verb rune) {
 	fmt.Fprintf(state, fmt.FormatString(state, verb), u.String())
 }

@@ -65,9 +65,9 @@ type WatchQuery struct {
 // Any error ends the sequence, the error of ctx too. Writers never wait for a consumer. A consumer
 // gets [ErrGap] if it falls too far behind, or resumes after a position that the store no longer
 // has, or that is of another selector. It falls too far behind after 1,024 changes or 16 MiB. A
-// watch can resume after what the store retains. The consumer then reads all relayers again. If the
-// store has been unreachable for 15 seconds, the sequence ends with [ErrUnavailable]. The sequence
-// can be ranged over once; a second range gets an error.
+// watch can resume after any position that the store retains. After ErrGap, the consumer reads all
+// relayers again. If the store has been unreachable for 15 seconds, the sequence ends with
+// [ErrUnavailable]. The sequence can be ranged over once; a second range gets an error.
 //
 // To follow all relayers without a gap, read them by cursors, keep the [Page.Position] of the first
 // page, and begin the watch after it: it has exactly the changes since, in order. Package

@@ -188,6 +188,9 @@ func (m *Manager) setAll(ctx context.Context, action Action, selector Selector, 
 	if b.panicked != nil {
 		panic(b.panicked)
 	}
+	if b.err == nil && len(b.result.Failed) > 0 {
+		b.err = ctx.Err() // hooks can have failed because of it
+	}
 	if b.err != nil && b.result.Changed > 0 && !settings.DryRun {
 		b.err = fmt.Errorf("%w: %d relayers were changed, and then: %w", ErrOutcomeUnknown, b.result.Changed, b.err)
 	}

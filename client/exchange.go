@@ -340,7 +340,7 @@ func (p *response) cause() error {
 			invalid.Fields = []relayer.FieldError{{Message: p.text()}}
 		}
 		for i, problem := range invalid.Fields {
-			invalid.Fields[i].Field, invalid.Fields[i].Message = shown(mask.Field(p.request.withoutToken(problem.Field))), p.request.sanitize(problem.Message)
+			invalid.Fields[i].Field, invalid.Fields[i].Message = shown(mask.Field(mask.Shortened(p.request.withoutToken(problem.Field), mask.MaxText))), p.request.sanitize(problem.Message)
 		}
 		return invalid
 	}

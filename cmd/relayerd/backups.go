@@ -13,6 +13,7 @@ import (
 	promclient "github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/bolt"
 )
 
@@ -75,7 +76,12 @@ func (b *backups) backUp(ctx context.Context, began time.Time) {
 	b.succeeded.Inc()
 	b.lastSuccess.Set(float64(began.UnixMilli()) / 1000)
 	b.logger.Info("backup written", "path", path, "took", time.Since(began))
-	if _, err := b.prune(began); err != nil {
+	// A new backup of a damaged file may lack history, which the old ones have.
+	err = b.source.Ready(ctx)
+	if !errors.Is(err, relayer.ErrCorrupt) {
+		_, err = b.prune(began)
+	}
+	if err != nil {
 		b.logger.Error("old backups not removed", "error", err.Error())
 	}
 }

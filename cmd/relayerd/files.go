@@ -68,8 +68,8 @@ func reloading[T any](ctx context.Context, s *server, flag string, load func(con
 			}
 			next, err := load(ctx)
 			// The cause can pass without another version: another owner, too many open files.
-			failed, isUnread := errors.AsType[*fs.PathError](err)
-			if !errors.Is(err, relayer.ErrUnavailable) && (!isUnread || errors.Is(failed, fs.ErrNotExist)) {
+			_, isUnread := errors.AsType[*fs.PathError](err)
+			if !errors.Is(err, relayer.ErrUnavailable) && !isUnread {
 				used = version
 			}
 			if err == nil {

@@ -57,7 +57,8 @@ func newServer(handler http.Handler, logger *slog.Logger) *http.Server {
 }
 
 // errorLog logs the errors of a [http.Server]. Clients without a token could fill the log with errors of
-// TLS and HTTP/2. So there is one line a second, with the number of errors since the line before.
+// TLS and HTTP/2. So they have at most one line a second, with the number of errors since the line
+// before. A panic and an error of Accept always have a line.
 type errorLog struct {
 	logger *slog.Logger
 	logged time.Time
@@ -67,7 +68,8 @@ type errorLog struct {
 // Write logs one error. A [log.Logger] calls it from one goroutine at a time.
 func (l *errorLog) Write(line []byte) (int, error) {
 	l.count++
-	if time.Since(l.logged) >= time.Second || bytes.Contains(line, []byte(": panic serving ")) {
+	isOwn := bytes.Contains(line, []byte(": panic serving ")) || bytes.HasPrefix(line, []byte("http: Accept error"))
+	if isOwn || time.Since(l.logged) >= time.Second {
 		l.logger.Warn(strings.TrimSuffix(string(line), "\n"), "count", l.count)
 		l.logged, l.count = time.Now(), 0
 	}
@@ -131,11 +133,12 @@ func serveUntil(ctx context.Context, s *http.Server, listener net.Listener, dela
 	logger.Info("stopping", "timeout", drainTimeout.String())
 	draining, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
-	_ = s.Shutdown(draining)
-	// Shutdown does not wait for a request over HTTP/2 whose client is gone, such as a pause of many.
-	go func() { running.Wait(); cancel() }()
-	if <-draining.Done(); errors.Is(draining.Err(), context.DeadlineExceeded) {
-		logger.Warn("connections closed: their requests were still running", "timeout", drainTimeout.String(), "error", draining.Err().Error())
+	if s.Shutdown(draining) == nil {
+		// It does not wait for a request over HTTP/2 whose client is gone, such as a pause of many.
+		go func() { running.Wait(); cancel() }()
+	}
+	if <-draining.Done(); draining.Err() == context.DeadlineExceeded {
+		logger.Warn("connections closed: their requests were still running", "timeout", drainTimeout.String())
 		_ = s.Close() // the listener is closed already
 	}
 	logger.Info("stopped")

@@ -68,8 +68,9 @@ func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Write
 	// The ports are opened before the database, so that a failed start creates no file.
 	for _, open := range []func(context.Context) error{s.openOptions, s.openAccess, s.openPorts, s.openStore, s.openManager} {
 		err := open(ctx)
-		if ctx.Err() != nil {
-			return nil // a signal during the start
+		if ctx.Err() != nil { // a signal during the start
+			s.logger.Info("stopped during the start")
+			return nil
 		}
 		if err != nil {
 			return err

@@ -196,3 +196,22 @@ func TestServer_HeaderLimits(t *testing.T) {
 	}
 	server.stop()
 }
+
+// A signal ends a start that waits for a database.
+func TestShutdown_DuringStart(t *testing.T) {
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer silent.Close()
+	command := serverCommand(token, "--db", "postgres://u@"+silent.Addr().String()+"/d?sslmode=disable")
+	log := new(output)
+	command.Stderr = log
+	must(t, command.Start())
+	connection, err := silent.Accept()
+	must(t, err)
+	defer connection.Close()
+	must(t, command.Process.Signal(syscall.SIGTERM))
+	if err := command.Wait(); err != nil || !strings.Contains(log.String(), "stopped during the start") {
+		t.Errorf("error %v: %s", err, log)
+	}
+}

@@ -2,6 +2,7 @@ package mask
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -32,7 +33,9 @@ func Text(text string) string {
 	}
 	masked := replaceAll(hostName, out.String(), Host)
 	return replaceAll(pathKey, masked, func(part string) string {
-		if start := pathKey.FindStringSubmatch(part)[1]; hasDigitAndLetter(part[len(start):]) {
+		start := pathKey.FindStringSubmatch(part)[1]
+		runs := strings.FieldsFunc(part[len(start):], func(r rune) bool { return r == '-' || r == '_' })
+		if slices.ContainsFunc(runs, func(run string) bool { return len(run) >= 10 && hasDigitAndLetter(run) }) {
 			return start + Hidden
 		}
 		return part
@@ -48,12 +51,13 @@ func replaceAll(pattern *regexp.Regexp, text string, replace func(string) string
 }
 
 // pathKey matches a part of a path or a query that may be a key: clients quote it without the host.
+// Unlike the words and dates of other names, a key has a long run of letters and digits.
 var pathKey = regexp.MustCompile(`(/|[?&][\pL\pN_.-]+=)[A-Za-z0-9_-]{20,}`)
 
 // Field returns the path of a field with its URLs masked. A label key such as
 // app.kubernetes.io/name is not a URL.
 func Field(path string) string {
-	if strings.Contains(path, "://") || strings.Contains(path, "@") {
+	if strings.Contains(path, "://") || scheme.MatchString(path) || at.MatchString(path) {
 		return Text(path)
 	}
 	return path

@@ -65,9 +65,10 @@ func TestText(t *testing.T) {
 		"https://h.example/*** stays":                                           "https://h.example/*** stays",
 
 		"HTTPSConnectionPool(host='h.example', port=443): Max retries exceeded with url: /v2/0123456789abcdef-ABCDEF (EOF)": "HTTPSConnectionPool(host='h.example', port=443): Max retries exceeded with url: /v2/*** (EOF)",
-		"Cannot POST /v2/0123456789abcdefabcd":                    "Cannot POST /v2/***",
-		"GET /rpc?chain=1&key=0123456789abcdefabcd: 403":          "GET /rpc?chain=1&key=***: 403",
-		"open /var/lib/relayers-of-the-whole-company.db: is full": "open /var/lib/relayers-of-the-whole-company.db: is full",
+		"see incidents/2026-11-27-rpc-outage-of-sepolia":                                                                    "see incidents/2026-11-27-rpc-outage-of-sepolia",
+		"Cannot POST /v2/0123456789abcdefabcd":                                                                              "Cannot POST /v2/***",
+		"GET /rpc?chain=1&key=0123456789abcdefabcd: 403":                                                                    "GET /rpc?chain=1&key=***: 403",
+		"open /var/lib/relayers-of-the-whole-company.db: is full":                                                           "open /var/lib/relayers-of-the-whole-company.db: is full",
 	} {
 		if got := mask.Text(text); got != want {
 			t.Errorf("%s\ngot  %s\nwant %s", text, got, want)
@@ -143,6 +144,7 @@ func TestField(t *testing.T) {
 		"custom_rpc_urls[0].url":        "custom_rpc_urls[0].url",
 		"https://u:KEY@h.example/KEY":   "https://h.example/***",
 		"u:KEY@h.example":               "h.example",
+		`https:\/\/h.example\/KEY`:      `https:\/\/h.example/***`,
 	} {
 		if got := mask.Field(path); got != want {
 			t.Errorf("%s is shown as %s, want %s", path, got, want)

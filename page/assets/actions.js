@@ -134,7 +134,7 @@ export function openBulk({ action: name, filters, about, text, rows, count }) {
         write('act-title', data.failed.length + ' not ' + done);
         showNames(data.failed.map(({ id, message }) => id + ': ' + message));
       }
-      fail(this, notice + ', ' + data.failed.length + ' not ' + done + '. Confirm to try again.');
+      fail(this, notice + ', ' + data.failed.length + ' not ' + done + (isOpen(this) ? '. Confirm to try again.' : ''));
       return false;
     },
   });

@@ -177,7 +177,10 @@ async function refresh() {
     setOne(current);
     await showHistory('one-history', { id: current.data.id }, signal);
   }, ({ status }) => {
-    if (status === 404 && isShown('one')) showGone(shown.data.id);
+    if (status === 404 && isShown('one')) {
+      showGone(shown.data.id);
+      return;
+    }
     position = undefined; // refreshes again
     hasFailed = true;
   });

@@ -192,7 +192,8 @@ const (
 // otherwise [relayer.ErrUnavailable] with the reason. The reason can be that the file was
 // deleted, replaced, truncated or overwritten, that damage was found, that a failed commit
 // cannot be recovered, or that the disk has no room. At most once a second it writes and removes
-// a small file next to the store's own, if it has the permission. It waits for a running check.
+// a small file next to the store's own, if it has the permission. It waits for a running check. A
+// recovery that it begins goes on after ctx, and writes wait for it.
 func (s *Store) Ready(ctx context.Context) error {
 	if err := s.lock(ctx); err != nil {
 		return err
@@ -213,6 +214,9 @@ func (s *Store) Ready(ctx context.Context) error {
 
 func (s *Store) ready() error {
 	err := s.recoverToWrite(s.closing)
+	if s.closing.Err() != nil {
+		return errClosed
+	}
 	if err == nil {
 		err = s.verifyFile(nil)
 	}

@@ -171,7 +171,11 @@ func TestWriteLock_StalledInMessage(t *testing.T) {
 		return none
 	})
 	created := inBackground(func() error { return errorOf(stalled.Create(t.Context(), record("stalled"))) })
-	<-arrived
+	select {
+	case <-arrived:
+	case err := <-created:
+		t.Fatalf("the create ended early: %v", err)
+	}
 	p.obey(func(string) fault { return none })
 	eventually(t, "it has the write lock", func() bool {
 		return queryOne[int](t, admin, `SELECT count(*) FROM pg_locks WHERE granted AND `+isWriteLock, schema) > 0

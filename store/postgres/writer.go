@@ -235,7 +235,7 @@ func (s *Store) sendWrites(conn *conn, taken []*write) (stored counters, outcome
 	message := new(pgx.Batch)
 	message.Queue(`BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE`)
 	message.Queue(settings, s.opts.parameters(s.opts.stallTimeout())...)
-	message.Queue(transactionLimit, milliseconds(2*s.opts.timeout))
+	message.Queue(transactionLimit, milliseconds(2*min(s.opts.timeout, math.MaxInt64/2)))
 	message.Queue(s.in(sqlLock))
 	preamble := message.Len()
 	message.Queue(s.in(sqlState))

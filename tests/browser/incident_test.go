@@ -182,7 +182,7 @@ func TestIncident_Offers(t *testing.T) {
 	b.goTo("relayer=r1", "Relayer 1")
 	b.press("Resume")
 	b.release()
-	b.expectStatus("3 relayers resumed, 1 not resumed. Confirm to try again.")
+	b.expectStatus("3 relayers resumed, 1 not resumed")
 	b.expectDialog("Resume Relayer 1?")
 	b.press("Cancel")
 	b.goTo("page=1", "Relayers")
