@@ -131,8 +131,8 @@ func TestNew_OptionTwice(t *testing.T) {
 	wantFields(t, fieldErrors(t, second(m.Create(t.Context(), withURLs("b", "http://10.0.0.1/")))), "custom_rpc_urls[0].url")
 }
 
-// selectedDamage is a store whose selections have a damaged record, like those of store/bolt: its
-// terms are unknown.
+// selectedDamage is a store whose selections have a damaged record, because its terms are unknown.
+// So do the selections of store/bolt.
 type selectedDamage struct{ relayer.Store }
 
 func (s selectedDamage) List(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {

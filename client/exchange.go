@@ -121,19 +121,15 @@ const maxMessageLength = 300
 // sanitize makes text of a server fit for errors and logs: without RPC URLs, the token and
 // control characters, and not too long.
 func (r *request) sanitize(text string) string {
-	return shown(mask.Text(mask.Shortened(r.withoutToken(text), mask.MaxText)))
+	return r.sanitizeWith(mask.Text, text)
 }
 
-func (r *request) withoutToken(text string) string {
-	if r.token == "" {
-		return text
+// sanitizeWith is sanitize with another function that hides RPC URLs.
+func (r *request) sanitizeWith(hide func(string) string, text string) string {
+	if r.token != "" {
+		text = strings.ReplaceAll(text, r.token, mask.Hidden)
 	}
-	return strings.ReplaceAll(text, r.token, mask.Hidden)
-}
-
-// shown makes a masked text fit for errors and logs.
-func shown(text string) string {
-	text = wire.Printable(strings.ToValidUTF8(text, "?"), ' ')
+	text = wire.Printable(strings.ToValidUTF8(hide(mask.Shortened(text, mask.MaxText)), "?"), ' ')
 	if len(text) > maxMessageLength {
 		text = mask.Shortened(text, maxMessageLength) + "…"
 	}
@@ -340,7 +336,7 @@ func (p *response) cause() error {
 			invalid.Fields = []relayer.FieldError{{Message: p.text()}}
 		}
 		for i, problem := range invalid.Fields {
-			invalid.Fields[i].Field, invalid.Fields[i].Message = shown(mask.Field(mask.Shortened(p.request.withoutToken(problem.Field), mask.MaxText))), p.request.sanitize(problem.Message)
+			invalid.Fields[i].Field, invalid.Fields[i].Message = p.request.sanitizeWith(mask.Field, problem.Field), p.request.sanitize(problem.Message)
 		}
 		return invalid
 	}

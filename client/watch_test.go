@@ -271,7 +271,7 @@ func TestWatch_Time(t *testing.T) {
 }
 
 // A machine and its clocks can be paused while a stream goes on: its times are then in the future,
-// and those of a new stream are not.
+// and the times of a new stream are not.
 func TestWatch_TimeInFuture(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &feed{scripts: scripts(sends(timedEvent(0, 1), timedEvent(60_000, 2)), sends(timedEvent(1<<62, 2)), sends(timedEvent(0, 2)))}

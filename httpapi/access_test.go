@@ -466,7 +466,7 @@ func TestReveal(t *testing.T) {
 	}
 	w.want("created", "r-2")
 	tag := s.do("GET", one, "").header.Get("ETag")
-	s.expect(http.StatusOK, "GET", one+"?rpc_urls=full", "", with("If-None-Match", tag)) // the tag is that of the masked URLs too
+	s.expect(http.StatusOK, "GET", one+"?rpc_urls=full", "", with("If-None-Match", tag)) // masked URLs have this tag too
 	wantFailure(t, s.do("GET", collection+"/nobody?rpc_urls=full", ""), http.StatusNotFound, "Relayer with ID nobody not found")
 }
 

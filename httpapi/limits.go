@@ -122,15 +122,15 @@ func (a *API) withinPendingBytes(x *exchange, p response) response {
 	switch {
 	case more <= 0:
 		a.pending.add(x.caller, more)
-		x.pendingBytes = size
 	case a.pending.tryAcquire(x.caller, more):
-		x.pendingBytes = size
 	case isRead:
 		*x.buffer = nil // frees the memory before the response is written
 		return a.refuse(x, a.pending)
 	default:
 		x.isHeld = true
+		return p
 	}
+	x.pendingBytes = size
 	return p
 }
 

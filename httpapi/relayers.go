@@ -148,8 +148,8 @@ func (a *API) getHistory(x *exchange) response {
 // hiddenStep is longer than the work for a history of which the caller may see nothing.
 const hiddenStep = 100 * time.Millisecond
 
-// waitForStep waits after hidden work until a multiple of hiddenStep from its beginning, so that
-// the time of the response does not show how many changes were read.
+// waitForStep waits after hidden work until a multiple of hiddenStep from its beginning. So the time
+// of the response does not show how many changes were read.
 func (x *exchange) waitForStep() {
 	if x.hiddenSince.IsZero() {
 		return

@@ -528,14 +528,13 @@ func callerStalls(t *testing.T, primary, standby *pgserver.Server) {
 	t.Cleanup(resume)
 	created := inBackground(func() error { return errorOf(store.Create(caller, record("one"))) })
 	admin := newPool(t, primary.ConnString())
-	eventually(t, "the commit waits for the standby", func() bool {
-		return queryOne[int](t, admin, `SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`) > 0
-	})
+	waiting := func() int {
+		return queryOne[int](t, admin, `SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`)
+	}
+	eventually(t, "the commit waits for the standby", func() bool { return waiting() > 0 })
 	caller.stalls.Store(true)
 	cancelCommits(t, admin)
-	eventually(t, "the commit has ended", func() bool {
-		return queryOne[int](t, admin, `SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`) == 0
-	})
+	eventually(t, "the commit has ended", func() bool { return waiting() == 0 })
 	repeated := inBackground(func() error { return errorOf(store.Create(context.Background(), record("one"))) })
 	cancelCommits(t, admin)
 	wantError(t, <-repeated, relayer.ErrOutcomeUnknown)

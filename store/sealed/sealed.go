@@ -59,7 +59,7 @@ func (k Key) String() string {
 
 // Store seals what it stores, and returns records without opening them: [Store.Open] returns one
 // with its private part in clear. Create and Update seal a private part that is a JSON object. Any
-// other part, such as that of a record that was read, is stored as it was. Records have a mark
+// other part, such as the part of a record that was read, is stored as it was. Records have a mark
 // before parts in clear, which only a Store knows: backups, copies, imports and checks use the inner
 // store, whose other optional interfaces are hidden. All methods are safe for concurrent use.
 type Store struct {
