@@ -1,7 +1,7 @@
 // Requests to the API, the token, and what the user may do.
 
 import { write } from './dom.js';
-import { tryJSON } from './json.js';
+import { isSame, tryJSON } from './json.js';
 import { lost, now, reached } from './live.js';
 import { expired } from './main.js';
 
@@ -117,10 +117,14 @@ export const callOne = (id, more, below = '') => call(pathOf(id) + below + '?cha
 
 let access = { actions: [], principal: '', selector: '' };
 
+// Returns whether it has changed.
 export async function readAccess() {
+  const before = access;
   access = (await callAPI('/access', { patience: pollTimeout })).data;
-  return access;
+  return !isSame(before, access);
 }
+
+export const principal = () => access.principal;
 
 export const may = (action) => access.actions.includes(action);
 

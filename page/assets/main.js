@@ -1,10 +1,9 @@
 import { actions } from './actions.js';
-import { attempt, call, callOne, explain, hasToken, host, isTrusted, may, pollTimeout, readAccess, restoreToken, scope, setToken } from './api.js';
+import { attempt, call, callOne, explain, hasToken, host, isTrusted, may, pollTimeout, principal, readAccess, restoreToken, scope, setToken } from './api.js';
 import { byId, make, onSubmit, say, update, write } from './dom.js';
 import { drop, dropAll, hasUnsaved, noteChange, noticeOfLeaving, openWith, showEditor } from './editor.js';
 import { loadFields } from './fields.js';
 import { showHistory } from './history.js';
-import { isSame } from './json.js';
 import { fragmentOf, showList } from './list.js';
 import { sleep } from './live.js';
 import { forgetSuggestions, historyKeys, parse, suggestions } from './search.js';
@@ -245,16 +244,12 @@ function refuseToken(why) {
   byId('token').focus();
 }
 
-let access; // what the user may do
-
 // Shows what the user may do. If that has changed, the view may have to offer something else.
 async function showAccess() {
-  const before = access;
-  access = await readAccess();
-  if (!isSame(before, access)) refreshSoon();
+  if (await readAccess()) refreshSoon();
   for (const element of document.querySelectorAll('[data-needs]')) element.hidden = !may(element.dataset.needs);
   byId('leave').hidden = isTrusted;
-  write('principal', inSentence(access.principal));
+  write('principal', inSentence(principal()));
   write('access', 'On ' + (host.name ? host.name + ', ' : '') + location.host + '. ' + (scope() && 'Only relayers with ' + inSentence(scope())));
 }
 
