@@ -18,8 +18,7 @@ import (
 )
 
 // Keys encrypt and authenticate texts under a primary key, and open what other keys have
-// sealed. Package keyring has the keys of a file; docs/security.md says what those of a key
-// management service need.
+// sealed. Package keyring has the keys of a file.
 //
 // All methods must be safe for concurrent use. Seal and Open must return when ctx is done, and
 // must not change their arguments. Their errors must contain no secret. An error of a [Store] has
@@ -72,38 +71,33 @@ type Store struct {
 var _ relayer.Opener = (*Store)(nil)
 
 // Option configures a [Store]. The zero Option is invalid.
-type Option struct{ apply func(*Store) }
+type Option struct{ name string }
 
 // Only treats private parts in clear as damage: somebody without the keys may have written
 // them. Open returns a [*relayer.CorruptError] for them, and Reseal does not seal them. A change
 // that replaces all URLs of a relayer, by the same or by others, repairs it. Use it when
 // [Store.Count] counts no private parts in clear.
-func Only() Option { return Option{func(s *Store) { s.only = true }} }
+func Only() Option { return Option{"Only"} }
 
 // Off turns sealing off: new private parts are stored in clear, and Reseal stores all of them
 // in clear. What is sealed can still be opened. It excludes [Only].
-func Off() Option { return Option{func(s *Store) { s.off = true }} }
+func Off() Option { return Option{"Off"} }
 
 // New returns a Store around db, which the host opens and closes. Keys without a key, such as the
 // zero keyring.Keyring, open and seal nothing: URLs are masked, and new ones are refused.
 func New(db relayer.Store, keys Keys, options ...Option) (*Store, error) {
-	if db == nil {
+	only, off := slices.Contains(options, Only()), slices.Contains(options, Off())
+	switch value := reflect.ValueOf(keys); {
+	case db == nil:
 		return nil, errors.New("sealed: store is nil")
-	}
-	if value := reflect.ValueOf(keys); keys == nil || value.Kind() == reflect.Pointer && value.IsNil() {
+	case keys == nil || value.Kind() == reflect.Pointer && value.IsNil():
 		return nil, errors.New("sealed: keys are nil")
-	}
-	s := &Store{Store: db, keys: keys}
-	for _, option := range options {
-		if option.apply == nil {
-			return nil, errors.New("sealed: option is empty")
-		}
-		option.apply(s)
-	}
-	if s.only && s.off {
+	case slices.Contains(options, Option{}):
+		return nil, errors.New("sealed: option is empty")
+	case only && off:
 		return nil, errors.New("sealed: Only and Off exclude each other")
 	}
-	return s, nil
+	return &Store{Store: db, keys: keys, only: only, off: off}, nil
 }
 
 const (
@@ -159,33 +153,19 @@ func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record,
 func (s *Store) store(ctx context.Context, rec relayer.Record, put func(context.Context, relayer.Record) (relayer.Record, error)) (relayer.Record, error) {
 	private, isKept := bytes.CutPrefix(rec.Private, []byte{clearMark})
 	rec.Private = private
-	if isKept || len(private) == 0 || isSealed(private) || s.off {
-		stored, err := put(ctx, rec)
-		return s.withClearMark(stored), err
-	}
-	ended := make(chan struct{})
-	s.writes.Store(ended, nil)
-	defer close(ended)
-	defer s.writes.Delete(ended)
-	sealed, err := s.keys.Seal(ctx, rec.Private, associatedData(rec.ID))
-	if err != nil {
-		return relayer.Record{}, sealError{"sealing", rec.ID, err}
-	}
-	rec.Private = append([]byte{mark}, sealed...)
-	return put(ctx, rec)
-}
-
-// awaitWrites waits until the writes that have begun have ended, or ctx is done.
-func (s *Store) awaitWrites(ctx context.Context) (err error) {
-	s.writes.Range(func(ended, _ any) bool {
-		select {
-		case <-ended.(chan struct{}):
-		case <-ctx.Done():
-			err = ctx.Err()
+	if !isKept && len(private) > 0 && !isSealed(private) && !s.off {
+		ended := make(chan struct{})
+		s.writes.Store(ended, nil)
+		defer close(ended)
+		defer s.writes.Delete(ended)
+		sealed, err := s.keys.Seal(ctx, private, associatedData(rec.ID))
+		if err != nil {
+			return relayer.Record{}, sealError{"sealing", rec.ID, err}
 		}
-		return err == nil
-	})
-	return err
+		rec.Private = append([]byte{mark}, sealed...)
+	}
+	stored, err := put(ctx, rec)
+	return s.withClearMark(stored), err
 }
 
 // Open returns the record with its private part in clear. It returns an error that matches
@@ -193,17 +173,15 @@ func (s *Store) awaitWrites(ctx context.Context) (err error) {
 // [errors.ErrUnsupported] too if there are no keys. With [Only] it returns a
 // [*relayer.CorruptError] if the private part is in clear.
 func (s *Store) Open(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-	private, isMarked := bytes.CutPrefix(rec.Private, []byte{clearMark})
-	switch isClear := isMarked || !isSealed(rec.Private); {
-	case len(rec.Private) == 0:
-		return rec, nil
-	case isClear && !s.only:
+	private := bytes.TrimPrefix(rec.Private, []byte{clearMark})
+	switch {
+	case len(private) == 0 || !isSealed(private) && !s.only:
 		rec.Private = private
 		return rec, nil
-	case isClear:
+	case !isSealed(private):
 		return relayer.Record{}, &relayer.CorruptError{ID: rec.ID, Sequence: rec.Sequence, Err: fmt.Errorf(
 			"relayer: the private part of %s is in clear and must be sealed: replace all RPC URLs of the relayer, or restore a backup", rec.ID)}
-	case rec.Private[0] != mark:
+	case private[0] != mark:
 		return relayer.Record{}, sealError{"opening", rec.ID, errFormat}
 	}
 	var err error
@@ -239,10 +217,11 @@ func (e sealError) Is(target error) bool {
 
 // Reseal stores every private part as the options require: sealed under the primary key, or in
 // clear with [Off]. It yields the ID of each relayer that it has stored, and the ID and an
-// error for each that it cannot open or store, and continues with the next one. An error with
-// an empty ID is the last: [errors.ErrUnsupported] without keys, the error of [Store.Count]
-// before any is stored, a failed read, or damaged records after all others are sealed. To bound
-// the rate, wait in the loop body. To resume an interrupted Reseal, call it again.
+// error for each that it cannot open or store, and continues with the next one. An error with an
+// empty ID is of a damaged record, if it matches [relayer.ErrCorrupt], or the last:
+// [errors.ErrUnsupported] without keys, the error of [Store.Count] before any is stored, or a
+// failed read. To bound the rate, wait in the loop body. To resume an interrupted Reseal, call it
+// again.
 //
 // A rotation first changes the primary key and then calls Reseal, on every instance. Reseal
 // waits for the writes of this Store that began before the call, so do not call it from a hook of a
@@ -256,20 +235,20 @@ func (s *Store) Reseal(ctx context.Context) iter.Seq2[string, error] {
 			yield("", fmt.Errorf("relayer: resealing needs keys: %w", errors.ErrUnsupported))
 			return
 		}
-		err := s.awaitWrites(ctx)
-		if err == nil {
-			_, err = s.Count(ctx)
-		}
+		s.writes.Range(func(ended, _ any) bool {
+			select {
+			case <-ended.(chan struct{}):
+			case <-ctx.Done():
+			}
+			return true
+		})
+		_, err := s.Count(ctx)
+		err = cmp.Or(ctx.Err(), err)
 		if err != nil && (!errors.Is(err, relayer.ErrCorrupt) || errors.Is(err, relayer.ErrSealed)) {
 			yield("", err)
 			return
 		}
-		var damage error
 		for rec, err := range s.records(ctx) {
-			if errors.Is(err, relayer.ErrCorrupt) {
-				damage = cmp.Or(damage, err)
-				continue
-			}
 			isStored := false
 			if err == nil {
 				isStored, err = s.reseal(ctx, rec)
@@ -278,29 +257,23 @@ func (s *Store) Reseal(ctx context.Context) iter.Seq2[string, error] {
 				return
 			}
 		}
-		if damage != nil {
-			yield("", damage)
-		}
 	}
 }
 
 // reseal stores a private part as the options require, and reports whether it has. It begins
 // again if another writer was faster.
 func (s *Store) reseal(ctx context.Context, rec relayer.Record) (isStored bool, err error) {
-	for err == nil && !s.isAsRequired(rec.Private) {
-		var opened relayer.Record
-		if opened, err = s.Open(ctx, rec); err != nil {
-			break
+	for ; err == nil && !s.isAsRequired(rec.Private); rec, err = s.Store.Get(ctx, rec.ID) {
+		opened, failure := s.Open(ctx, rec)
+		if failure == nil {
+			_, failure = s.Update(ctx, opened)
 		}
-		if _, err = s.store(ctx, opened, s.Store.Update); err == nil {
-			return true, nil
-		}
-		if errors.Is(err, relayer.ErrConflict) {
-			rec, err = s.Store.Get(ctx, rec.ID)
+		if !errors.Is(failure, relayer.ErrConflict) && !errors.Is(failure, relayer.ErrNotFound) {
+			return failure == nil, failure
 		}
 	}
 	if errors.Is(err, relayer.ErrNotFound) { // another writer has deleted it
-		return false, nil
+		err = nil
 	}
 	return false, err
 }
@@ -354,12 +327,12 @@ func (s *Store) Count(ctx context.Context) (Counts, error) {
 // checkKeys returns an error if parts are under another key than the one of the same ID.
 func (s *Store) checkKeys(counts Counts) error {
 	keys := s.keys.Keys()
-	for sealedUnder, count := range counts.Keys {
-		isIt := func(key Key) bool { return key.Fingerprint == sealedUnder.Fingerprint }
-		isNamesake := func(key Key) bool { return key.ID == sealedUnder.ID }
-		if i := slices.IndexFunc(keys, isNamesake); i >= 0 && sealedUnder.Fingerprint != "" && !slices.ContainsFunc(keys, isIt) {
-			return fmt.Errorf("relayer: %w under another key of the same name: key %s has the fingerprint %s, and the URLs of %d are under one with the fingerprint %s: use the right keys, or add that key under another name",
-				relayer.ErrSealed, keys[i].ID, keys[i].Fingerprint, count, sealedUnder.Fingerprint)
+	for used, count := range counts.Keys {
+		hasKey := slices.ContainsFunc(keys, func(key Key) bool { return key.Fingerprint == used.Fingerprint })
+		i := slices.IndexFunc(keys, func(key Key) bool { return key.ID == used.ID })
+		if i >= 0 && !hasKey && used.Fingerprint != "" {
+			return fmt.Errorf("relayer: %w under another key of the same name: the keys have %s, and the URLs of %d relayers are under %s: use the right keys, or add that key under another name",
+				relayer.ErrSealed, keys[i], count, used)
 		}
 	}
 	return nil
