@@ -146,7 +146,7 @@ func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record,
 // [relayer.ErrNotFound], or [relayer.ErrConflict] if the current revision is another.
 func (s *Store) Delete(ctx context.Context, id string, revision uint64, note []byte) error {
 	if checkLimits(relayer.Record{ID: id}) != nil {
-		return s.notFound(ctx)
+		return cmp.Or(s.stopped(ctx), relayer.ErrNotFound)
 	}
 	if err := checkLimits(relayer.Record{ID: id, Note: note}); err != nil {
 		return err

@@ -125,7 +125,7 @@ func (s *Store) corrupt(what string) error {
 // needed are the privileges without which writes or the pruning fail. Row-level security drops rows silently.
 const needed = `
 	SELECT string_agg(DISTINCT CASE WHEN isHidden THEN 'an exemption from row-level security' ELSE privilege END || ' on ' || name, ', ')
-	FROM (VALUES ('SELECT', 'pruning'), ('UPDATE', 'pruning'), ('INSERT', 'relayers'), ('UPDATE', 'relayers'), ('DELETE', 'relayers'), ('INSERT', 'changes'), ('DELETE', 'changes'), ('INSERT', 'postings'),
+	FROM (VALUES ('SELECT', 'pruning'), ('UPDATE', 'pruning'), ('SELECT', 'relayers'), ('SELECT', 'changes'), ('SELECT', 'postings'), ('INSERT', 'relayers'), ('UPDATE', 'relayers'), ('DELETE', 'relayers'), ('INSERT', 'changes'), ('DELETE', 'changes'), ('INSERT', 'postings'),
 		('UPDATE', 'postings'), ('DELETE', 'postings'), ('UPDATE', 'state')) AS needed (privilege, name),
 		LATERAL row_security_active(('$schema.' || name)::regclass) AS isHidden
 	WHERE isHidden OR NOT has_table_privilege(('$schema.' || name)::regclass, privilege)`

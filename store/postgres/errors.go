@@ -44,6 +44,7 @@ const (
 	duplicateObject      = "42710"
 	undefinedObject      = "42704"
 	invalidParameter     = "22023"
+	divisionByZero       = "22012"
 	syntaxError          = "42601"
 	cannotChangeNow      = "55P02"
 

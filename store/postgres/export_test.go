@@ -36,7 +36,14 @@ func (s *Store) PruneAll() error {
 // PruneEach makes the Store prune at an interval too.
 func (s *Store) PruneEach(interval time.Duration) {
 	s.background.Go(func() { s.pruneChanges(interval) })
+	s.background.Go(func() { s.checkServers(interval) })
 }
+
+// SetQueueFull sets what is known of the queue of notifications until the servers are checked.
+func (s *Store) SetQueueFull() { s.isQueueFull.Store(true) }
+
+// IsQueueFull reports whether no notifications are sent.
+func (s *Store) IsQueueFull() bool { return s.isQueueFull.Load() }
 
 // PruneSoon makes the feed lose changes after a tenth of a second, and the Store prune as often.
 func (s *Store) PruneSoon() error {

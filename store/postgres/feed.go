@@ -295,7 +295,7 @@ func (f *feed) readOnce(ctx context.Context) bool {
 		close(f.updated)
 		f.updated = nil
 	}
-	return err == nil || isGap
+	return err == nil
 }
 
 // last returns the position of the last change, or nothing if it is unknown.
@@ -332,19 +332,11 @@ func (f *feed) add(found batch) {
 
 // lastPosition returns the position of the last change.
 func (s *Store) lastPosition(ctx context.Context) (string, error) {
-	var last mark
-	seen := s.seen.Load()
-	err := s.tryRead(ctx, s.in(sqlLastChange), nil, func(rows pgx.Rows) (err error) {
-		last, err = pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (at mark, err error) {
-			return at, row.Scan(&at.number, &at.at)
-		})
-		return err
-	})
+	found, err := s.List(ctx, relayer.StoreQuery{})
 	if err != nil {
 		return "", err
 	}
-	s.see(seen, last.number)
-	return last.position(), nil
+	return found.Position, nil
 }
 
 // changesAfter returns the next changes, or ErrGap if there is a gap before them. They are

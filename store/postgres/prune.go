@@ -21,9 +21,16 @@ const (
 // feed loses them, then the history. It holds no lock that a writer or a reader waits for.
 func (s *Store) pruneChanges(interval time.Duration) {
 	for s.sleep(interval) {
+		s.pruneOldChanges()
+	}
+}
+
+// checkServers finds out at an interval, until the Store is closed, whether another server is the
+// primary now, and whether the queue of notifications still is full.
+func (s *Store) checkServers(interval time.Duration) {
+	for s.sleep(interval) {
 		s.survey(s.ended)
 		s.isQueueFull.Store(false)
-		s.pruneOldChanges()
 	}
 }
 

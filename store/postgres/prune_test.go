@@ -47,6 +47,18 @@ func blockedPruner(t *testing.T, admin *pgxpool.Pool, schema string) (pruner *po
 	return pruner, release
 }
 
+// The servers are checked even if each step of the pruning finds a change that is old now.
+func TestPruning_ChecksServers(t *testing.T) {
+	t.Parallel()
+	store, admin, schema := openWithAdmin(t)
+	must(t, store.PruneSoon())
+	rec := create(t, store, record("one"))
+	pruned := func() int { return queryOne[int](t, admin, fmt.Sprintf("SELECT pruned FROM %s.pruning", schema)) }
+	eventually(t, "the pruning has begun", func() bool { rec = update(t, store, rec); return pruned() > 0 })
+	store.SetQueueFull()
+	eventually(t, "a check of the servers", func() bool { rec = update(t, store, rec); return !store.IsQueueFull() })
+}
+
 func TestPruning_DoesNotBlockWrites(t *testing.T) {
 	t.Parallel()
 	store, admin, schema := openWithAdmin(t)

@@ -11,10 +11,10 @@ import (
 )
 
 // read runs one statement and passes its rows to use. It returns the error of the
-// context or one of package relayer: ErrNotFound and ErrCorrupt of use unchanged.
+// context or one of package relayer: ErrNotFound of use unchanged.
 func (s *Store) read(ctx context.Context, sql string, args []any, use func(pgx.Rows) error) error {
 	err := s.tryRead(ctx, sql, args, use)
-	if err == nil || err == ctx.Err() || errors.Is(err, relayer.ErrNotFound) || errors.Is(err, relayer.ErrCorrupt) {
+	if err == nil || err == ctx.Err() || errors.Is(err, relayer.ErrNotFound) {
 		return err
 	}
 	if hasCode(err, noHistory) {
@@ -32,7 +32,7 @@ func (s *Store) tryRead(ctx context.Context, sql string, args []any, use func(pg
 			return err
 		}
 		err = s.readOnce(ctx, sql, args, use)
-		if err == nil || errors.Is(err, relayer.ErrNotFound) || errors.Is(err, relayer.ErrCorrupt) {
+		if err == nil || errors.Is(err, relayer.ErrNotFound) {
 			return err
 		}
 		if ctx.Err() != nil {

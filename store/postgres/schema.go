@@ -125,15 +125,6 @@ BEGIN
 END
 $body$;
 
-CREATE FUNCTION $schema.last_change()
-RETURNS TABLE (number bigint, changed_at bigint)
-LANGUAGE plpgsql STABLE $settings AS $body$
-BEGIN
-	$primaryOnly
-	RETURN QUERY SELECT s.last_revision, s.last_changed_at FROM $schema.state s ORDER BY s.last_revision DESC LIMIT 1;
-END
-$body$;
-
 CREATE FUNCTION $schema.changes_after(seen bigint, seen_at bigint)
 RETURNS TABLE (is_cut boolean, is_last boolean, number bigint, changed_at bigint, kind text, old_terms text[], old_text text, $record)
 LANGUAGE plpgsql STABLE $joining AS $body$
@@ -384,15 +375,28 @@ func openSchema(ctx context.Context, conn *conn, opts options) error {
 	return err
 }
 
-// checkSession checks the settings that the Store cannot set for a transaction. Those
-// that Open sets are reported by the server without a query.
+// checkSession returns an error if the server is an engine that cannot order writes as PostgreSQL
+// does, or if the session or the database does not support all texts. The server reports the
+// settings that Open sets without a query.
 func checkSession(ctx context.Context, conn *conn) error {
 	for name, want := range sessionSettings {
 		if is := conn.Conn().PgConn().ParameterStatus(name); is != want {
 			return fmt.Errorf("%w setting of the session: %s must be %s, and is %s", errUnsupported, name, want, is)
 		}
 	}
-	return checkEngine(ctx, conn)
+	var version, encoding string
+	if err := conn.QueryRow(ctx, `SELECT version(), current_setting('server_encoding')`).Scan(&version, &encoding); err != nil {
+		return err
+	}
+	for mark, engine := range unsupportedEngines {
+		if strings.Contains(version, mark) {
+			return fmt.Errorf("%w database: %s has no advisory locks, which order writes, and no LISTEN/NOTIFY, or not by default; use PostgreSQL", errUnsupported, engine)
+		}
+	}
+	if encoding != "UTF8" {
+		return fmt.Errorf("%w database: its encoding is %s and must be UTF8: create another with CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0", errUnsupported, encoding)
+	}
+	return nil
 }
 
 // shape fails if tables or functions are missing, or if the tables belong to something else that
@@ -403,8 +407,7 @@ const shape = `
 		(SELECT nth FROM $schema.changes WHERE false),
 		EXISTS (SELECT FROM $schema.relayer('') WHERE false), EXISTS (SELECT FROM $schema.page(0, 0, 0) WHERE false),
 		EXISTS (SELECT FROM $schema.selection('{}', '{}', '{}', 0, NULL, 0, 0, 0) WHERE false),
-		EXISTS (SELECT FROM $schema.last_change() WHERE false), EXISTS (SELECT FROM $schema.changes_after(0, 0) WHERE false),
-		EXISTS (SELECT FROM $schema.history('', 0, 0) WHERE false)`
+		EXISTS (SELECT FROM $schema.changes_after(0, 0) WHERE false), EXISTS (SELECT FROM $schema.history('', 0, 0) WHERE false)`
 
 type querier interface {
 	QueryRow(ctx context.Context, sql string, arguments ...any) pgx.Row
@@ -480,24 +483,6 @@ var errUnsupported = errors.New("unsupported")
 
 // unsupportedEngines speak PostgreSQL's protocol. Each is recognized by a part of version().
 var unsupportedEngines = map[string]string{"CockroachDB": "CockroachDB", "-YB-": "YugabyteDB"}
-
-// checkEngine returns an error if the server is not PostgreSQL but an engine that
-// cannot order writes as PostgreSQL does, or if the database lacks characters.
-func checkEngine(ctx context.Context, conn *conn) error {
-	var version, encoding string
-	if err := conn.QueryRow(ctx, `SELECT version(), current_setting('server_encoding')`).Scan(&version, &encoding); err != nil {
-		return err
-	}
-	for mark, engine := range unsupportedEngines {
-		if strings.Contains(version, mark) {
-			return fmt.Errorf("%w database: %s has no advisory locks, which order writes, and no LISTEN/NOTIFY, or not by default; use PostgreSQL", errUnsupported, engine)
-		}
-	}
-	if encoding != "UTF8" {
-		return fmt.Errorf("%w database: its encoding is %s and must be UTF8: create another with CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0", errUnsupported, encoding)
-	}
-	return nil
-}
 
 // format is the version of the schema and the minimum version of its writers. A later
 // version of this package may change the schema under the write lock while instances of

@@ -154,7 +154,6 @@ func TestSchema_UnknownFormat(t *testing.T) {
 		"ours, without relayer":  `DROP FUNCTION $.relayer`,
 		"ours, without page":     `DROP FUNCTION $.page`,
 		"ours, without a feed":   `DROP FUNCTION $.changes_after`,
-		"ours, without its end":  `DROP FUNCTION $.last_change`,
 		"ours, without history":  `DROP FUNCTION $.history`,
 	} {
 		t.Run(name, func(t *testing.T) {

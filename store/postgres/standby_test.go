@@ -144,7 +144,7 @@ func functionsOnStandby(t *testing.T, primary, standby *pgserver.Server) {
 	eventually(t, "the standby has the schema", func() bool {
 		return queryOne[bool](t, onStandby, "SELECT to_regclass('reads.relayers') IS NOT NULL")
 	})
-	for _, call := range []string{"relayer('one')", "page(0, 0, 10)", "last_change()", "changes_after(0, 0)", "history('', 10, 10)",
+	for _, call := range []string{"relayer('one')", "page(0, 0, 10)", "changes_after(0, 0)", "history('', 10, 10)",
 		"selection('{id=one}', '{1}', '{}', 1, NULL, 0, 0, 10)"} {
 		sql := "SELECT count(*) FROM reads." + call
 		if rows := queryOne[int](t, onPrimary, sql); rows != 1 {

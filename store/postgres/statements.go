@@ -111,7 +111,8 @@ const (
 		RETURNING pruned`
 
 	// The statement timeout of the server must not end the commit: the server would report
-	// success without having waited for the synchronous standby. While the queue of notifications
+	// success without having waited for the synchronous standby. A trigger or row-level security that
+	// drops the row of state is a division by zero. While the queue of notifications
 	// is full, the server would refuse the commit, so no notification is sent, and watchers poll.
 	sqlFinish = `
 		WITH flipped AS (
@@ -124,8 +125,10 @@ const (
 			UPDATE $schema.state SET total = total + $3::bigint, last_sequence = $4::bigint, last_revision = $5::bigint,
 				last_changed_at = coalesce((SELECT changed_at FROM $schema.changes WHERE number = $5::bigint), last_changed_at)
 			WHERE last_revision = $6::bigint
+			RETURNING 1
 		)
-		SELECT CASE WHEN $8::boolean THEN pg_notify($7::text, '') END, set_config('statement_timeout', '0', true)`
+		SELECT CASE WHEN $8::boolean THEN pg_notify($7::text, '') END, set_config('statement_timeout', '0', true),
+			1 / (SELECT count(*) FROM advanced)`
 
 	// A join could read the whole index, if the statistics say that a table is empty.
 	// No row moves under the write lock.
@@ -148,8 +151,6 @@ const (
 	sqlList          = `SELECT total, last_number, last_changed_at, ` + recordColumns + fromPage
 	sqlListDocuments = `SELECT total, last_number, last_changed_at, id, revision, sequence, note, document` + fromPage
 	sqlSelection     = `SELECT total, last_number, last_changed_at, ` + recordColumns + ` FROM $schema.selection($1::text[], $2::integer[], $3::text[], $4::integer, $5::text[], $6::bigint, $7::bigint, $8::bigint)`
-
-	sqlLastChange = `SELECT number, changed_at FROM $schema.last_change()`
 
 	sqlChanges = `
 		SELECT is_cut, is_last, number, changed_at, kind, old_terms, old_text, ` + recordColumns + `

@@ -29,7 +29,7 @@ type Store struct {
 	opts        options
 	writer      *connections // of the writes: one connection, which readers leave to them
 	queue       *storeutil.Queue[change]
-	unconfirmed unconfirmed
+	unconfirmed sync.Map // the IDs of writes of unknown outcome: see hasUnconfirmed
 	feed        *feed
 
 	// seen is the highest revision that this Store has seen in the database.
@@ -160,6 +160,7 @@ func newStore(ctx context.Context, pool *pgxpool.Pool, known *timelines, opts op
 	s.ended, s.end = context.WithCancel(context.Background())
 	s.feed = &feed{store: s}
 	s.background.Go(func() { s.pruneChanges(pruneInterval) })
+	s.background.Go(func() { s.checkServers(pruneInterval) })
 	return s, nil
 }
 
@@ -184,10 +185,10 @@ func (s *Store) Close() error {
 // commit has succeeded.
 func (s *Store) Get(ctx context.Context, id string) (relayer.Record, error) {
 	if checkLimits(relayer.Record{ID: id}) != nil {
-		return relayer.Record{}, s.notFound(ctx)
+		return relayer.Record{}, cmp.Or(s.stopped(ctx), relayer.ErrNotFound)
 	}
 	// A change that finds nothing left to do reads the record and writes nothing.
-	if _, found := s.unconfirmed.ids.Load(id); found {
+	if _, found := s.unconfirmed.Load(id); found {
 		if err := s.confirm(ctx); err != nil {
 			return relayer.Record{}, err
 		}
@@ -279,11 +280,6 @@ var patternEscaper = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
 // storable returns the texts that a record can have.
 func storable(texts []string) []string {
 	return slices.DeleteFunc(notNull(slices.Clone(texts)), func(text string) bool { return !isStorable(text) })
-}
-
-// notFound is the result for an ID that cannot be stored.
-func (s *Store) notFound(ctx context.Context) error {
-	return cmp.Or(s.stopped(ctx), relayer.ErrNotFound)
 }
 
 // stopped returns the error of ctx, or errClosed after Close.

@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -115,7 +114,9 @@ func (s *Store) finishFailed(taken []*write, err error) {
 	}
 	// Before the next write, which can be a repetition of one of these.
 	for _, w := range taken {
-		s.unconfirmed.add(w.Value.ids)
+		for _, id := range w.Value.ids {
+			s.unconfirmed.Store(id, true)
+		}
 	}
 	finishAll(taken, err)
 }
@@ -146,7 +147,7 @@ func (s *Store) tryTransactions(conn *conn, taken []*write) error {
 // than [relayer.ErrOutcomeUnknown] means that nothing was written.
 func (s *Store) tryTransaction(conn *conn, taken []*write) error {
 	stored, outcomes, err := s.sendWrites(conn, taken)
-	if err == nil && (s.unconfirmed.any() || slices.ContainsFunc(outcomes, func(o outcome) bool { return o.number > 0 })) {
+	if err == nil && (s.hasUnconfirmed() || slices.ContainsFunc(outcomes, func(o outcome) bool { return o.number > 0 })) {
 		err = s.sendCommit(conn, stored, outcomes)
 	} else {
 		s.rollBack(conn)
@@ -185,13 +186,9 @@ func milliseconds(d time.Duration) string {
 	return strconv.FormatInt(max(1, min(d.Milliseconds(), math.MaxInt32)), 10)
 }
 
-// stallTimeout is how long a client may stall in a transaction, and after which a slow
-// server is suspected.
-func (o options) stallTimeout() time.Duration { return max(o.timeout/10, minIdleTimeout) }
-
-// minIdleTimeout is far above the microseconds that a client needs between two
-// messages of a transaction.
-const minIdleTimeout = 250 * time.Millisecond
+// stallTimeout is how long a client may stall in a transaction, and after which a slow server is
+// suspected. It is far above the microseconds that a client needs between two messages.
+func (o options) stallTimeout() time.Duration { return max(o.timeout/10, 250*time.Millisecond) }
 
 // parameters returns those of settings. The server ends the transaction after the client was
 // idle for so long.
@@ -215,15 +212,6 @@ func transact(ctx context.Context, conn *conn, opts options, do func(pgx.Tx) err
 type counters struct {
 	sequence int64 // the last sequence number
 	revision int64 // the last revision, which is the number of the last change
-}
-
-// after returns the counters raised by what the outcomes have taken.
-func (c counters) after(outcomes []outcome) counters {
-	for _, o := range outcomes {
-		c.sequence = max(c.sequence, o.sequence)
-		c.revision = max(c.revision, o.number)
-	}
-	return c
 }
 
 // sendWrites sends the first message. It returns the stored counters and the results
@@ -279,10 +267,10 @@ func (s *Store) sendCommit(conn *conn, stored counters, outcomes []outcome) erro
 	message := new(pgx.Batch)
 	// The counters are written also if nothing has changed: a commit waits for the
 	// disk and the standby only if it has written.
-	raised := stored.after(outcomes)
+	raised, total := stored, 0
 	var flipped, lost entries
-	total := 0
 	for _, o := range outcomes {
+		raised.sequence, raised.revision = max(raised.sequence, o.sequence), max(raised.revision, o.number)
 		total += o.total
 		flipped.add(o.gained)
 		flipped.add(o.lost)
@@ -303,12 +291,15 @@ func (s *Store) sendCommit(conn *conn, stored counters, outcomes []outcome) erro
 		return outcomeUnknown(errors.New("the commit did not wait for the standby"))
 	}
 	if err == nil {
-		s.unconfirmed.ids.Clear()
+		s.unconfirmed.Clear()
 		s.see(stored.revision, raised.revision)
 		s.feed.written()
 		return nil
 	}
 	s.rollBack(conn)
+	if hasCode(err, divisionByZero) { // by the number of rows of state that were changed
+		return errDropped
+	}
 	// The driver reports if not a byte of the message was sent, and prepares its statements
 	// before it sends it. A session that ended because it was idle has not read the message.
 	_, isUnsent := errors.AsType[pgx.ErrPreprocessingBatch](err)
@@ -339,29 +330,21 @@ func (s *Store) rollBack(conn *conn) {
 	_, _ = conn.Exec(ctx, `ROLLBACK`)
 }
 
-// unconfirmed are the ids of writes of unknown outcome. Such a write may be visible
+// hasUnconfirmed reports whether there are writes of unknown outcome. Such a write may be visible
 // and yet be lost in a failover, because its commit did not wait for the synchronous
 // standby. The next commit that succeeds confirms all of them: it waits for the
 // write-ahead log up to its own record, which comes after theirs.
 //
 // Until then a write does not return without a commit, even if it is refused. Otherwise a
 // client that repeats a write would take for done what a failover can undo.
-type unconfirmed struct{ ids sync.Map }
-
-func (u *unconfirmed) any() (found bool) {
-	u.ids.Range(func(any, any) bool { found = true; return false })
+func (s *Store) hasUnconfirmed() (found bool) {
+	s.unconfirmed.Range(func(any, any) bool { found = true; return false })
 	return found
-}
-
-func (u *unconfirmed) add(ids []string) {
-	for _, id := range ids {
-		u.ids.Store(id, true)
-	}
 }
 
 // confirm waits until all unconfirmed writes are confirmed.
 func (s *Store) confirm(ctx context.Context) error {
-	if !s.unconfirmed.any() {
+	if !s.hasUnconfirmed() {
 		return nil
 	}
 	err := s.do(ctx, 0, change{
