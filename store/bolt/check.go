@@ -47,6 +47,9 @@ func (s *Store) Check(ctx context.Context) error {
 	err := s.verifyFile(nil)
 	if err == nil {
 		err = c.compareFile(pages.NewFile(s.file, s.header))
+		if err != nil && c.ended() == nil {
+			err = readError(err)
+		}
 	}
 	if c.damage != nil {
 		_ = s.foundDamage(c.damage)
@@ -213,6 +216,9 @@ func (s *Store) Ready(ctx context.Context) error {
 }
 
 func (s *Store) ready() error {
+	if s.damage != nil { // a full disk does not hide it
+		return corruptData(s.damage)
+	}
 	err := s.recoverToWrite(s.closing)
 	if s.closing.Err() != nil {
 		return errClosed
@@ -231,6 +237,9 @@ func (s *Store) ready() error {
 // probeDisk writes a file next to the store's own. Without the permission to create one it returns
 // nil: a write needs only the store's own file.
 func probeDisk(path string) error {
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
+	}
 	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+tempSuffix+"*")
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) && !isReadOnly(path) {
 		return nil

@@ -20,6 +20,17 @@ func (s *Store) InterceptCommits(through func(commit func() error) error) {
 // Waiting returns the number of writes in the queue.
 func (s *Store) Waiting() int { return s.queue.Len() }
 
+// MakeUnreadable lets reads of the file fail, as on a disk with an unreadable sector, until the
+// returned function is called.
+func (s *Store) MakeUnreadable(directory string) (restore func()) {
+	file := s.file
+	s.file, _ = os.Open(directory)
+	return func() {
+		_ = s.file.Close()
+		s.file = file
+	}
+}
+
 // OpenAndCloseEngine opens a file as Open does and closes it. It calls opened before it locks
 // the file, and verified before the engine reads the file.
 func OpenAndCloseEngine(path string, opened, verified func()) error {

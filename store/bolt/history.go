@@ -308,10 +308,10 @@ func (h *historyChange) apply(all *history) {
 const historyStep = 256
 
 // copyReadable is copyHistory for a backup, which is sound without the history: it logs a damaged
-// page, and passes no entries behind it.
+// page, and passes no entries behind it. What only cannot be read now is an error.
 func (s *Store) copyReadable(ctx context.Context, before uint64, put func([]entry) error) error {
 	err := s.copyHistory(ctx, before, put)
-	if unread, ok := errors.AsType[errUnread](err); ok {
+	if unread, ok := errors.AsType[errUnread](err); ok && errors.Is(unread, relayer.ErrCorrupt) {
 		s.opts.log(slog.LevelError, "the rest of the history is damaged: it is not copied", "path", s.path, "error", unread.error)
 		return nil
 	}
@@ -340,6 +340,9 @@ func (s *Store) copyHistory(ctx context.Context, before uint64, put func([]entry
 				e, p, _ := decodePast(key, value)
 				if p.revision >= before {
 					return false, nil
+				}
+				if _, _, ok := s.history.entry(e, p); !ok {
+					return false, errContent
 				}
 				if p.time > 0 {
 					some = append(some, entry{p, strings.Clone(e.ID), bytes.Clone(value)})

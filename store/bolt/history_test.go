@@ -621,6 +621,28 @@ func TestBackup_DamagedHistory(t *testing.T) {
 	wantError(t, store.Ready(t.Context()), relayer.ErrUnavailable)
 }
 
+// A backup does not leave out a change that was damaged since without an error, and neither what cannot
+// be read. So it does not take the place of one that has them.
+func TestBackup_DamagedChange(t *testing.T) {
+	whole, _ := changedFile(t)
+	leaf := historyPages(t, whole)[1]
+	path := writeTemp(t, whole)
+	store := open(t, path)
+	flipBits(t, path, whole, leaf+bytes.Index(whole[leaf:], []byte(`{"document":`))+12, 1)
+	must(t, store.Backup(t.Context(), filepath.Join(t.TempDir(), "backup.db")))
+	wantError(t, store.Ready(t.Context()), relayer.ErrCorrupt)
+	wantError(t, errorOf(store.Create(t.Context(), changed("other", 1))), relayer.ErrCorrupt)
+
+	store = open(t, writeTemp(t, whole))
+	restore := store.MakeUnreadable(t.TempDir())
+	backup := filepath.Join(t.TempDir(), "backup.db")
+	wantError(t, store.Backup(t.Context(), backup), relayer.ErrUnavailable)
+	wantError(t, store.Check(t.Context()), relayer.ErrUnavailable)
+	restore()
+	must(t, store.Backup(t.Context(), backup))
+	wantSound(t, open(t, backup))
+}
+
 // A change that was made while the clock was years behind does not hide the ones before it.
 func TestHistory_ClockWasBehind(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "relayers.db")
