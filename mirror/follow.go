@@ -75,8 +75,9 @@ func (s *session) watch(ctx context.Context, after string) error {
 	return errEnded
 }
 
-// maxPage is the size of the pages that a session requests. Sources have lower limits.
-const maxPage = 1000
+// maxPage is the size of the pages that a session requests: 100 relayers of 256 KiB fit into the
+// 32 MiB that a client reads.
+const maxPage = 100
 
 func (s *session) page(ctx context.Context, after relayer.Cursor, perPage int) (*relayer.Page, error) {
 	s.began = time.Now()

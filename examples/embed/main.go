@@ -58,7 +58,10 @@ func run(ctx context.Context) error {
 	go func() { defer stop(); served <- server.ListenAndServe() }()
 	err = superviseWorkers(ctx, manager, logWork)
 	_ = server.Close()
-	return cmp.Or(err, <-served)
+	if failure := <-served; !errors.Is(failure, http.ErrServerClosed) {
+		return failure
+	}
+	return cmp.Or(err, http.ErrServerClosed)
 }
 
 // newService returns the mux of the service, with the registry mounted.

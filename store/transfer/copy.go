@@ -39,8 +39,8 @@ var ErrDiffers = errors.New("destination differs from source")
 //
 // If dst is a [HistoryImporter] too, and has no relayers, the history is copied first, as much
 // of it as src can read, so that the revisions of deleted relayers are not assigned again either.
-// What dst retains of it is up to dst. Copy does not compare histories at the end. A dst that
-// has another history than src differs from it.
+// What dst retains of it is up to dst. Copy does not compare histories at the end. A dst whose last
+// change src does not have, or no longer has, differs from it.
 //
 // Errors of the stores are wrapped, so that [relayer.ErrUnavailable] and
 // [relayer.ErrOutcomeUnknown] match; after either, call Copy again. If ctx is done, the copy
@@ -273,11 +273,18 @@ func (c *copier) knownHistory(ctx context.Context) (uint64, error) {
 		return 0, nil
 	}
 	known := have[0].Record
-	same, err := c.sourceHistory(ctx, known.Revision+1, 0)
-	if err == nil && len(same) > 0 && (same[0].Record.Revision != known.Revision || same[0].Record.ID != known.ID) {
-		err = errUsed
+	same, err := c.src.History(ctx, relayer.HistoryQuery{Before: known.Revision + 1, Limit: 1})
+	switch {
+	case errors.Is(err, relayer.ErrCorrupt): // copyHistory ends at this change too
+		return known.Revision, nil
+	case errors.Is(err, errors.ErrUnsupported):
+		return 0, errUsed
+	case err != nil:
+		return 0, fmt.Errorf("read the history of the source: %w", err)
+	case len(same) == 0 || same[0].Record.Revision != known.Revision || same[0].Record.ID != known.ID:
+		return 0, errUsed
 	}
-	return known.Revision, err
+	return known.Revision, nil
 }
 
 // historyPages returns before which revisions the pages of the source are, the newest first. A

@@ -285,9 +285,12 @@ func TestCopy_History(t *testing.T) {
 
 // A destination whose relayers were all deleted has a history that the source does not have.
 func TestCopy_HistoryOfDestination(t *testing.T) {
-	src := memory.New()
-	fillHistory(t, src)
-	for _, writes := range []int{1, 500} {
+	complete, pruned := memory.New(), memory.New()
+	fillHistory(t, complete)
+	for i := range 1_100 { // more than the store retains
+		put(t, pruned, copySample(fmt.Sprint("r-", i)))
+	}
+	for writes, src := range map[int]relayer.Store{1: complete, 500: complete, 2: pruned} {
 		dst := memory.New()
 		for i := range writes {
 			made := put(t, dst, copySample(fmt.Sprint("own-", i)))
