@@ -125,7 +125,9 @@ func New(baseURL string, options ...Option) (*Client, error) {
 	copied := *c.http
 	copied.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	copied.Timeout = 0 // it would end a stream
-	c.timeout = min(c.timeout, cmp.Or(c.http.Timeout, c.timeout))
+	if c.http.Timeout > 0 {
+		c.timeout = min(c.timeout, c.http.Timeout)
+	}
 	c.base, c.http = base, &copied
 	return c, nil
 }

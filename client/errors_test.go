@@ -202,6 +202,64 @@ func TestWithMaxResponseBytes_LargerResponse(t *testing.T) {
 	}
 }
 
+// A walk by cursors asks for fewer relayers if a page is too large, until one relayer is.
+func TestAll_LargePages(t *testing.T) {
+	m := newManager(t)
+	for i := range 10 {
+		req := evm(fmt.Sprint("r", i))
+		req.Labels = map[string]string{}
+		for name := range 10 {
+			req.Labels[fmt.Sprint("label-", name)] = strings.Repeat("x", 100)
+		}
+		must(m.Create(t.Context(), req))(t)
+	}
+	read := 0
+	for _, err := range serve(t, m, client.WithMaxResponseBytes(6000)).All(t.Context(), relayer.Selector{}) {
+		must(read, err)(t)
+		read++
+	}
+	if read != 10 {
+		t.Errorf("%d relayers, want 10", read)
+	}
+	for _, c := range []struct {
+		limit int64
+		query relayer.ListQuery
+	}{{500, relayer.ListQuery{After: new(relayer.Cursor)}}, {6000, relayer.ListQuery{}}} {
+		_, err := serve(t, m, client.WithMaxResponseBytes(c.limit)).List(t.Context(), c.query)
+		if err == nil || !strings.Contains(err.Error(), "larger than the limit") {
+			t.Errorf("limit %d: error %v", c.limit, err)
+		}
+	}
+}
+
+// A timeout of the transport is named as such, and not as the one of the client.
+func TestErrors_TransportTimeout(t *testing.T) {
+	c, _ := scripted(t, once, func(*http.Request) (*http.Response, error) {
+		return nil, fmt.Errorf("dial tcp 192.0.2.1:443: %w", context.DeadlineExceeded)
+	})
+	if _, err := c.Get(t.Context(), "a"); !errors.Is(err, relayer.ErrUnavailable) || !strings.Contains(err.Error(), "dial tcp 192.0.2.1:443") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// Like net/http, a client takes a timeout that is not positive for none.
+func TestWithHTTPClient_NoTimeout(t *testing.T) {
+	server := httptest.NewServer(handlerOf(t, newManager(t)))
+	defer server.Close()
+	c := newClient(t, server.URL, client.WithHTTPClient(&http.Client{Timeout: -1}))
+	must(c.List(t.Context(), relayer.ListQuery{}))(t)
+}
+
+// Details of any length are cut off before they are sent: an engine must not fail to disable.
+func TestDisable_LongDetails(t *testing.T) {
+	m := newManager(t)
+	createAll(t, m, 1)
+	reason := relayer.DisabledReason{Type: relayer.RPCValidationFailed, Details: strings.Repeat("x", 2<<20) + "\x00"}
+	if r := must(serveEngine(t, m).Disable(t.Context(), "r0", reason))(t); !r.SystemDisabled || len(r.DisabledReason.Details) > 16<<10 {
+		t.Errorf("disabled: %t, with %d bytes", r.SystemDisabled, len(r.DisabledReason.Details))
+	}
+}
+
 // The body of a 101 is a connection that ignores the context, even if it has a type.
 func TestErrors_SwitchedProtocol(t *testing.T) {
 	for _, contentType := range []string{"", "application/json"} {

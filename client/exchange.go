@@ -83,7 +83,11 @@ func (r *request) errorf(format string, values ...any) error {
 // setOptions adds the conditions, the reason and the dry run of a write.
 func (r *request) setOptions(settings relayer.WriteSettings) {
 	if settings.Revisions != nil {
-		r.header.Set("If-Match", ifMatch(settings.Revisions))
+		var tags []string
+		for _, revision := range slices.Compact(slices.Sorted(slices.Values(settings.Revisions))) {
+			tags = append(tags, `"`+strconv.FormatUint(revision, 10)+`"`)
+		}
+		r.header.Set("If-Match", cmp.Or(strings.Join(tags, ", "), `"0"`)) // an empty list is revision 0, which no relayer has
 	}
 	if settings.Reason != "" {
 		r.header.Set("X-Change-Reason", settings.Reason)
@@ -118,14 +122,9 @@ func (r *request) http(ctx context.Context, c *Client) (*http.Request, error) {
 
 const maxMessageLength = 300
 
-// sanitize makes text of a server fit for errors and logs: without RPC URLs, the token and
-// control characters, and not too long.
-func (r *request) sanitize(text string) string {
-	return r.sanitizeWith(mask.Text, text)
-}
-
-// sanitizeWith is sanitize with another function that hides RPC URLs.
-func (r *request) sanitizeWith(hide func(string) string, text string) string {
+// sanitize makes text of a server fit for errors and logs: without the RPC URLs that hide
+// recognizes, the token and control characters, and not too long.
+func (r *request) sanitize(hide func(string) string, text string) string {
 	if r.token != "" {
 		text = strings.ReplaceAll(text, r.token, mask.Hidden)
 	}
@@ -134,16 +133,6 @@ func (r *request) sanitizeWith(hide func(string) string, text string) string {
 		text = mask.Shortened(text, maxMessageLength) + "…"
 	}
 	return text
-}
-
-// ifMatch returns the value of If-Match for the revisions. An empty list is
-// revision 0, which no relayer has.
-func ifMatch(revisions []uint64) string {
-	var tags []string
-	for _, revision := range slices.Compact(slices.Sorted(slices.Values(revisions))) {
-		tags = append(tags, `"`+strconv.FormatUint(revision, 10)+`"`)
-	}
-	return cmp.Or(strings.Join(tags, ", "), `"0"`)
 }
 
 // failure describes why a request, or its last attempt, failed.
@@ -251,10 +240,10 @@ func (c *Client) send(ctx, limited context.Context, req *request) (*http.Respons
 		failed.err, failed.isTemporary = ctx.Err(), false
 	case isUntrusted:
 		failed.err, failed.isTemporary = req.errorf("%w", err), false
-	case errors.Is(err, context.DeadlineExceeded):
+	case context.Cause(limited) == context.DeadlineExceeded: // and not a timeout of the transport
 		failed.err = req.errorf("%w: no response within %s", relayer.ErrUnavailable, c.timeout)
 	default:
-		failed.err = req.errorf("%w: %s", relayer.ErrUnavailable, req.sanitize(err.Error()))
+		failed.err = req.errorf("%w: %s", relayer.ErrUnavailable, req.sanitize(mask.Text, err.Error()))
 	}
 	return nil, failed
 }
@@ -303,7 +292,7 @@ func (p *response) failure() *failure {
 	isOfServer := p.envelope != nil && !p.envelope.Success
 	isRejection := p.status/100 == 3 || p.status/100 == 4 || p.status == http.StatusServiceUnavailable && isOfServer
 	id := p.header.Get("X-Request-Id")
-	if !wire.IsToken(id) || len(id) > 128 || p.request.sanitize(id) != id {
+	if !wire.IsToken(id) || len(id) > 128 || p.request.sanitize(mask.Text, id) != id {
 		id = p.request.requestID
 	}
 	return &failure{
@@ -336,7 +325,7 @@ func (p *response) cause() error {
 			invalid.Fields = []relayer.FieldError{{Message: p.text()}}
 		}
 		for i, problem := range invalid.Fields {
-			invalid.Fields[i].Field, invalid.Fields[i].Message = p.request.sanitizeWith(mask.Field, problem.Field), p.request.sanitize(problem.Message)
+			invalid.Fields[i].Field, invalid.Fields[i].Message = p.request.sanitize(mask.Field, problem.Field), p.request.sanitize(mask.Text, problem.Message)
 		}
 		return invalid
 	}
@@ -351,10 +340,10 @@ func (p *response) isUnsupported() bool {
 
 // describe returns the message of the response, or what the response is.
 func (p *response) describe() string {
-	if message := p.request.sanitize(p.text()); message != "" {
+	if message := p.request.sanitize(mask.Text, p.text()); message != "" {
 		return message
 	}
-	return fmt.Sprintf("the body is not one of the API, and its Content-Type is %q", p.request.sanitize(p.header.Get("Content-Type")))
+	return fmt.Sprintf("the body is not one of the API, and its Content-Type is %q", p.request.sanitize(mask.Text, p.header.Get("Content-Type")))
 }
 
 // text returns the text of a failure, or "".

@@ -52,7 +52,8 @@ func (c *Client) RPCURLs(ctx context.Context, id string) ([]relayer.RPCConfig, e
 
 // List returns one page of the relayers that the query selects, in the order of the
 // server, which is the order of creation for package httpapi. Pagination.PerPage is the
-// number that the server used. A page of more than 32 MiB is an error.
+// number that the server used. A page of more than 32 MiB is an error, but with After it has fewer
+// relayers.
 //
 // The server selects the relayers. If it does not support that, or cursors, as OpenZeppelin
 // Relayer, the error matches [errors.ErrUnsupported]: use [Client.All].
@@ -90,15 +91,20 @@ func (c *Client) list(ctx context.Context, query relayer.ListQuery) (listing, er
 	}
 	req := newRequest(http.MethodGet, "", "", nil)
 	req.set(rpcURLsParameter, "full", c.fullURLs)
-	req.set("per_page", number(cmp.Or(query.PerPage, relayer.DefaultPerPage)), true)
 	addFilters(req.query, query.Selector)
 	if query.After != nil {
 		req.query.Set("after", string(*query.After))
 	} else {
 		req.query.Set("page", number(max(query.Page, 1)))
 	}
-	listed, failed := do(ctx, c, req, c.newAttempts(), (*response).listing)
-	return listed, failed.cause()
+	for perPage := cmp.Or(query.PerPage, relayer.DefaultPerPage); ; perPage /= 2 {
+		req.query.Set("per_page", number(perPage))
+		listed, failed := do(ctx, c, req, c.newAttempts(), (*response).listing)
+		isTooLarge := failed != nil && errors.Is(failed.err, errTooLarge)
+		if !isTooLarge || query.After == nil || perPage == 1 {
+			return listed, failed.cause()
+		}
+	}
 }
 
 // number returns a number as a server accepts it.

@@ -128,7 +128,8 @@ func (w *watcher) next(ctx context.Context) (change *relayer.Change, failed *fai
 
 func (w *watcher) disconnect() {
 	if w.stream != nil {
-		w.stream.close()
+		w.stream.cancel(nil)
+		_ = w.stream.body.Close()
 		w.stream = nil
 	}
 }
@@ -306,16 +307,12 @@ func (s *eventStream) Read(p []byte) (int, error) {
 // hasClockStep reports whether the times of a stream since a time are wrong.
 func hasClockStep(since time.Time) bool { return wire.ClockStep(since).Abs() > time.Second }
 
-func (s *eventStream) close() {
-	s.cancel(nil)
-	_ = s.body.Close()
-}
-
 // next returns the next event. It returns an error if the stream ends, is silent for too long, or
 // sends an event that is too large. The time between two calls does not count as silence.
 func (s *eventStream) next() (event, error) {
 	s.silence.Reset(maxSilence)
 	defer s.silence.Stop()
+	begun := time.Now()
 	var e event
 	for size := 0; s.lines.Scan(); {
 		line := s.lines.Bytes()
@@ -327,6 +324,8 @@ func (s *eventStream) next() (event, error) {
 			e.add(line)
 		case e.data != nil:
 			return e, nil
+		case time.Since(begun) > maxSilence: // a proxy sends comments, and the server nothing
+			return event{}, errSilence
 		default:
 			e, size = event{}, 0 // an event without data is ignored
 		}

@@ -532,7 +532,13 @@ func TestWatch_SilentConnection(t *testing.T) {
 			time.Sleep(5 * time.Second)
 			c.send(heartbeat)
 		}
-	}, sends(changeEvent(2)), sends(changeEvent(3)))
+	}, func(c *connection) {
+		c.change(2)
+		for c.ctx.Err() == nil { // a proxy that has lost the server
+			time.Sleep(10 * time.Second)
+			c.send(":\n\n")
+		}
+	}, sends(changeEvent(3)))
 }
 
 func TestWatch_EventFormat(t *testing.T) {

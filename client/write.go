@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/mask"
 	"github.com/go-relayer/relayer/internal/strictjson"
 	"github.com/go-relayer/relayer/internal/wire"
 )
@@ -212,14 +213,15 @@ func (p *response) bulk() (result relayer.BulkResult, err error) {
 		if result.Failed == nil {
 			result.Failed = make(map[string]error)
 		}
-		result.Failed[failure.ID] = errors.New(p.request.sanitize(failure.Message))
+		result.Failed[failure.ID] = errors.New(p.request.sanitize(mask.Text, failure.Message))
 	}
 	return result, nil
 }
 
 // Disable sets SystemDisabled and DisabledReason like [relayer.Manager.Disable], if the host has
-// enabled it (see httpapi.WithEngineOperations). Details must not contain NUL.
+// enabled it (see httpapi.WithEngineOperations).
 func (c *Client) Disable(ctx context.Context, id string, reason relayer.DisabledReason, options ...relayer.WriteOption) (*relayer.Relayer, error) {
+	reason.Details = mask.Details(reason.Details) // as the server does, which limits the body
 	body, err := strictjson.Encode(reason)
 	if err != nil {
 		return named[*relayer.Relayer](relayer.ActionDisable, id, nil, err)
