@@ -206,7 +206,7 @@ func (a *API) authorized(x *exchange, route route) (rejection response) {
 	if isReveal {
 		x.actions = append(x.actions, relayer.ActionReveal)
 	}
-	permission, err := a.permission(x, x.actor)
+	permission, err := a.permission(x, x, x.actor)
 	if err != nil {
 		a.logFault(x, err)
 		return overloaded()
@@ -232,10 +232,10 @@ func (a *API) authorized(x *exchange, route route) (rejection response) {
 
 // permission returns whether the actor may do all actions of the request, and for which
 // relayers. It logs a refusal.
-func (a *API) permission(x *exchange, actor relayer.Actor) (all Decision, err error) {
+func (a *API) permission(ctx context.Context, x *exchange, actor relayer.Actor) (all Decision, err error) {
 	all.isAllowed = true
 	for _, action := range x.actions {
-		decision, err := a.decide(x, Access{Actor: actor, Action: action, ID: x.relayerID})
+		decision, err := a.decide(ctx, Access{Actor: actor, Action: action, ID: x.relayerID})
 		if err != nil {
 			return Decision{}, err
 		}

@@ -37,6 +37,8 @@ func TestMaxBodyBytes(t *testing.T) {
 	wantRejected(t, s.do("POST", collection, fits+" "), http.StatusRequestEntityTooLarge, "", "the body must be at most 200 bytes")
 	check()
 	s.expect(http.StatusCreated, "POST", collection, fits)
+	byHost := serveHandler(t, s.manager, http.MaxBytesHandler(apiOn(t, s.manager, validTokens), 200))
+	wantRejected(t, byHost.do("POST", collection, fits+" "), http.StatusRequestEntityTooLarge, "", "the body must be at most 200 bytes")
 	s = serve(t)
 	fits = minimal("") + strings.Repeat(" ", 1<<20-len(minimal("")))
 	s.expect(http.StatusCreated, "POST", collection, fits)

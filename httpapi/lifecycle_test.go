@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -380,6 +382,49 @@ func TestContext_Ended(t *testing.T) {
 				t.Errorf("%s: log %q", name, log.String())
 			}
 		})
+	}
+}
+
+// A refused body closes an HTTP/1 connection only: an HTTP/2 connection carries other requests too.
+func TestRefusal_KeepsConnectionOfHTTP2(t *testing.T) {
+	api, _ := newAPI(t, validTokens)
+	server := httptest.NewUnstartedServer(api)
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	var connections []bool // whether the connection was used before
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) { connections = append(connections, info.Reused) }})
+	for range 5 {
+		request := must(http.NewRequestWithContext(ctx, "POST", server.URL+collection, strings.NewReader("{}")))(t)
+		got := must(server.Client().Do(request))(t)
+		if _ = got.Body.Close(); got.StatusCode != http.StatusUnauthorized || got.ProtoMajor != 2 {
+			t.Errorf("returned %d over %s", got.StatusCode, got.Proto)
+		}
+	}
+	if !slices.Equal(connections, []bool{false, true, true, true, true}) {
+		t.Errorf("connections were used again: %v", connections)
+	}
+}
+
+// What fails after the client has gone, but not because of it, is a fault in the log.
+func TestLog_FaultAfterEnd(t *testing.T) {
+	for target, body := range map[string]string{collection: minimal(`,"id":"other"`), resume + "?all=true": ""} {
+		var log bytes.Buffer
+		db := memory.New()
+		createIn(t, managerOn(t, db), "made", "n")
+		must(managerOn(t, db).Pause(t.Context(), "made"))(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		manager := managerOn(t, db, relayer.WithAdmission(func(context.Context, relayer.Operation, *relayer.Relayer, *relayer.Relayer) error {
+			cancel()
+			return errors.New("directory broke")
+		}))
+		got := serveHTTP(ctx, apiOn(t, manager, validTokens, httpapi.WithLogger(newLogger(&log))), "POST", target, body)
+		if !strings.Contains(log.String(), `level=ERROR msg="request failed"`) || !strings.Contains(log.String(), "directory broke") {
+			t.Errorf("%s: %d %s, log %q", target, got.Code, got.Body, log.String())
+		}
+		if target != collection && !strings.Contains(got.Body.String(), `"message":"Internal Server Error"`) {
+			t.Errorf("%s: %s", target, got.Body)
+		}
 	}
 }
 

@@ -71,7 +71,7 @@ func (l *limit) use(by caller, n int64) bool {
 	if l.usedBy[by] >= max(1, l.total/8) {
 		most /= 2
 	}
-	if l.used+n > most {
+	if n > most-l.used { // the sum can overflow
 		return false
 	}
 	l.change(by, n)

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -202,6 +204,30 @@ func TestMaxPendingBytes_LargeRelayer(t *testing.T) {
 	}
 	s.do("PATCH", collection+"/r-1", `{"name":"small"}`)
 	s.expect(http.StatusOK, "GET", collection+"/r-1", "")
+}
+
+// TestMaxPendingBytes_Overflow: the largest maximum of a body does not switch the limit off while
+// another request holds bytes.
+func TestMaxPendingBytes_Overflow(t *testing.T) {
+	api, _ := newAPI(t, validTokens, httpapi.WithMaxBodyBytes(math.MaxInt64))
+	content, sender := io.Pipe()
+	held := newRequest(t.Context(), "POST", collection, "")
+	held.Body, held.ContentLength = content, 10
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		api.ServeHTTP(httptest.NewRecorder(), held)
+		_ = content.Close()
+	}()
+	_, _ = sender.Write([]byte("{")) // returns when it is read
+	unknown := newRequest(t.Context(), "POST", collection, minimal(""))
+	unknown.ContentLength = -1
+	recorder := httptest.NewRecorder()
+	if api.ServeHTTP(recorder, unknown); recorder.Code != http.StatusServiceUnavailable {
+		t.Errorf("a body of unknown length returned %d %s", recorder.Code, recorder.Body)
+	}
+	_ = sender.Close()
+	<-done
 }
 
 // TestMaxPendingBytes_Followers: of many followers that do not read, the limit has room for one

@@ -54,11 +54,11 @@ func loggedID(id string) string {
 }
 
 // logFault logs the cause of an error response, with all URLs masked: an error of a host's
-// hook may quote an RPC URL. The level is debug if the context is done, because then the
+// hook may quote an RPC URL. The level is debug if the cause is the end of the context: the
 // client is gone or a deadline of the host has passed.
 func (a *API) logFault(x *exchange, err error, more ...slog.Attr) {
 	level := slog.LevelError
-	if x.Err() != nil {
+	if ended := x.Err(); ended != nil && errors.Is(err, ended) {
 		level = slog.LevelDebug
 	}
 	a.log(x, level, "request failed", append([]slog.Attr{slog.String("error", mask.Text(err.Error()))}, more...)...)

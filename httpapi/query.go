@@ -69,8 +69,8 @@ func isActor(value string) bool {
 }
 
 func isTime(value string) bool {
-	_, err := time.Parse(time.RFC3339, value)
-	return err == nil
+	at, err := time.Parse(time.RFC3339, value)
+	return err == nil && !at.IsZero() // the zero time means not given
 }
 
 // input is what a request asks for.

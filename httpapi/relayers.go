@@ -43,6 +43,16 @@ func (a *API) listRelayers(x *exchange) response {
 		q.After = new(relayer.Cursor(x.input.values.Get("after")))
 	}
 	page, err := x.documents().List(x, q)
+	if perPage == 0 && errors.Is(err, relayer.ErrCorrupt) {
+		// A page past the end has no relayer that could be damaged.
+		current := max(1, q.Page)
+		if q.Page = math.MaxInt32; q.After != nil {
+			q.After, q.Page, current = new(relayer.Cursor(strconv.Itoa(math.MaxInt64))), 0, 0
+		}
+		if page, err = x.documents().List(x, q); err == nil {
+			page.Pagination.CurrentPage = current
+		}
+	}
 	if err != nil {
 		return a.errorResponse(x, err)
 	}
@@ -218,7 +228,8 @@ func (a *API) setAll(x *exchange, set func(context.Context, relayer.Selector, ..
 	// It may take longer than the server gives a response. Without the method, its timeout applies.
 	control := http.NewResponseController(x.ResponseWriter)
 	_ = control.SetWriteDeadline(time.Time{})
-	result, err := set(context.WithoutCancel(x.Context), x.input.selector, x.input.options...)
+	x.Context = context.WithoutCancel(x.Context)
+	result, err := set(x, x.input.selector, x.input.options...)
 	_ = control.SetWriteDeadline(time.Now().Add(sendTimeout))
 	if err != nil {
 		return a.errorResponse(x, err)
@@ -271,7 +282,9 @@ func (a *API) withBody(x *exchange, types []string) (rejection response) {
 	invalid := func(status int, problem string) response {
 		return failure(status, relayer.FieldError{Message: problem})
 	}
-	tooLarge := fmt.Sprintf("the body must be at most %d bytes", a.maxBodyBytes)
+	tooLarge := func(most int64) response {
+		return invalid(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body must be at most %d bytes", most))
+	}
 	header, size := x.request.Header, x.request.ContentLength
 	if size < 0 { // unknown
 		size = a.maxBodyBytes
@@ -284,14 +297,14 @@ func (a *API) withBody(x *exchange, types []string) (rejection response) {
 	case slices.ContainsFunc(header["Content-Encoding"], isEncoded):
 		return invalid(http.StatusUnsupportedMediaType, "the Content-Encoding must be identity")
 	case size > a.maxBodyBytes:
-		return invalid(http.StatusRequestEntityTooLarge, tooLarge)
+		return tooLarge(a.maxBodyBytes)
 	case !a.pending.tryAcquire(x.caller, size):
 		return a.refuse(x, a.pending)
 	}
 	x.pendingBytes = size
 	body, err := io.ReadAll(http.MaxBytesReader(x.ResponseWriter, x.request.Body, a.maxBodyBytes))
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return invalid(http.StatusRequestEntityTooLarge, tooLarge)
+	if exceeded, ok := errors.AsType[*http.MaxBytesError](err); ok { // the host can have a lower limit
+		return tooLarge(exceeded.Limit)
 	}
 	if err != nil {
 		return invalid(http.StatusBadRequest, "the body could not be read to its end")

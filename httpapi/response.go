@@ -52,8 +52,10 @@ func (x *exchange) respond(p response) {
 		return
 	}
 	header.Set("Content-Length", strconv.Itoa(len(p.body)))
-	if x.request.ContentLength != 0 && x.input.body == nil {
-		header.Set("Connection", "close") // otherwise net/http reads the rest of the body before it sends the response
+	if x.request.ProtoMajor == 1 && x.request.ContentLength != 0 && x.input.body == nil {
+		// Otherwise net/http reads the rest of the body before it sends the response. HTTP/2 ends only
+		// the stream.
+		header.Set("Connection", "close")
 	}
 	x.WriteHeader(p.status)
 	if x.request.Method != http.MethodHead {

@@ -134,7 +134,7 @@ func (s *eventStream) isPermitted() bool {
 		s.api.authFailure(s.x, err)
 		return false
 	}
-	now, err := s.api.permission(s.x, actor)
+	now, err := s.api.permission(relayer.WithActor(s.x, actor), s.x, actor)
 	if err != nil {
 		s.api.logFault(s.x, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
@@ -528,9 +529,14 @@ func TestWatch_PermissionEnds(t *testing.T) {
 					if isLater() && c.token != nil {
 						return relayer.Actor{}, c.token
 					}
-					return validTokens(r)
+					actor, err := validTokens(r)
+					actor.Attributes = map[string][]string{"later": {strconv.FormatBool(isLater())}}
+					return actor, err
 				}
-				authorize := func(_ context.Context, access httpapi.Access) (httpapi.Decision, error) {
+				authorize := func(ctx context.Context, access httpapi.Access) (httpapi.Decision, error) {
+					if actor, _ := relayer.ActorFrom(ctx); !reflect.DeepEqual(actor.Attributes, access.Actor.Attributes) {
+						t.Errorf("the actor of the context has %v, want %v", actor.Attributes, access.Actor.Attributes)
+					}
 					if access.Actor.ID != "alice" || access.Action != relayer.ActionWatch && access.Action != c.action || access.ID != "" {
 						t.Errorf("access %+v", access)
 					}
