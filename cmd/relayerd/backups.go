@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -43,7 +44,8 @@ func (s *server) startBackups(ctx context.Context, source *bolt.Store) error {
 	total := factory.NewCounterVec(promclient.CounterOpts{Name: "relayerd_backups_total", Help: "Backups by outcome: success or failure."}, []string{"outcome"})
 	b := &backups{s.backup, source, filepath.Base(s.database) + ".", s.logger, total.WithLabelValues("success"), total.WithLabelValues("failure"),
 		factory.NewGauge(promclient.GaugeOpts{Name: "relayerd_backup_last_success_timestamp_seconds", Help: "Unix time of the last successful backup, or 0."})}
-	last, err := b.prune(time.Now())
+	// The start removes none: backUp does, if the file is sound.
+	last, err := b.prune(time.Now(), math.MaxInt)
 	if err != nil {
 		return fmt.Errorf("--backup: %w", err)
 	}
@@ -79,7 +81,7 @@ func (b *backups) backUp(ctx context.Context, began time.Time) {
 	// A new backup of a damaged file may lack history, which the old ones have.
 	err = b.source.Ready(ctx)
 	if !errors.Is(err, relayer.ErrCorrupt) {
-		_, err = b.prune(began)
+		_, err = b.prune(began, b.keep)
 	}
 	if err != nil {
 		b.logger.Error("old backups not removed", "error", err.Error())
@@ -90,9 +92,9 @@ func (b *backups) backUp(ctx context.Context, began time.Time) {
 // the order of the times.
 const backupTime = "20060102T150405.000Z"
 
-// prune removes all but the newest backups, and returns the time of the newest. Backups with a
-// later time than now, of a clock that was wrong, are neither counted nor removed.
-func (b *backups) prune(now time.Time) (newest time.Time, err error) {
+// prune removes all but the newest keep backups, and returns the time of the newest. Backups with
+// a later time than now, of a clock that was wrong, are neither counted nor removed.
+func (b *backups) prune(now time.Time, keep int) (newest time.Time, err error) {
 	entries, err := os.ReadDir(b.directory)
 	var names []string
 	for _, entry := range entries {
@@ -102,7 +104,7 @@ func (b *backups) prune(now time.Time) (newest time.Time, err error) {
 			names, newest = append(names, entry.Name()), written
 		}
 	}
-	for _, name := range names[:max(0, len(names)-b.keep)] {
+	for _, name := range names[:max(0, len(names)-keep)] {
 		err = errors.Join(err, os.Remove(filepath.Join(b.directory, name)))
 	}
 	return newest, err

@@ -138,10 +138,12 @@ func TestBackups_Restart(t *testing.T) {
 		t.Fatalf("backups %q, want 1: the next is due in an hour: %s", paths, server.output)
 	}
 
-	// An old backup is followed at once.
-	must(t, os.Rename(paths[0], filepath.Join(directory, "source.db.20200101T000000.000Z")))
-	server = start(t, token, "--db", database, "--backup", directory)
+	// An old backup is followed at once. One that cannot be removed hinders neither the start nor the next.
+	must(t, os.Rename(paths[0], filepath.Join(directory, "source.db.20200102T000000.000Z")))
+	must(t, os.MkdirAll(filepath.Join(directory, "source.db.20200101T000000.000Z", "kept"), 0o700))
+	server = start(t, token, "--db", database, "--backup", directory, "--backup-keep", "1")
 	server.output.awaitText(t, written, 1)
+	server.output.awaitText(t, `msg="old backups not removed"`, 1)
 	server.stop()
 }
 

@@ -64,6 +64,7 @@ func reloading[T any](ctx context.Context, s *server, flag string, load func(con
 			}
 			version, _ := versionOf(paths)
 			if version == used && !isSignaled {
+				failure = "" // the file is back: its next failure is another one
 				continue
 			}
 			next, err := load(ctx)

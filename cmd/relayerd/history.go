@@ -30,6 +30,9 @@ deleted keeps its history for as long as the database retains it.`}
 		if query.Since, err = parseSince(since, time.Now()); err != nil {
 			return err
 		}
+		if limit < 1 {
+			return errors.New("--limit must be 1 or more")
+		}
 		registry, closeRegistry, err := from.orDatabase(command.Context(), db)
 		if err != nil {
 			return err

@@ -68,7 +68,8 @@ type errorLog struct {
 // Write logs one error. A [log.Logger] calls it from one goroutine at a time.
 func (l *errorLog) Write(line []byte) (int, error) {
 	l.count++
-	isOwn := bytes.Contains(line, []byte(": panic serving ")) || bytes.HasPrefix(line, []byte("http: Accept error"))
+	begins := func(text string) bool { return bytes.HasPrefix(line, []byte(text)) } // a client can choose the rest
+	isOwn := begins("http: panic serving ") || begins("http2: panic serving ") || begins("http: Accept error")
 	if isOwn || time.Since(l.logged) >= time.Second {
 		l.logger.Warn(strings.TrimSuffix(string(line), "\n"), "count", l.count)
 		l.logged, l.count = time.Now(), 0
@@ -177,7 +178,11 @@ func parseNetwork(text string) (netip.Prefix, error) {
 	if address, err := netip.ParseAddr(text); err == nil {
 		return address.Unmap().Prefix(address.Unmap().BitLen())
 	}
-	return netip.ParsePrefix(text)
+	network, err := netip.ParsePrefix(text)
+	if err == nil && network.Addr().Is4In6() {
+		return network, errors.New("write it as an IPv4 network") // it would match no address
+	}
+	return network, err
 }
 
 // clientAddress is a function for [httpapi.WithClientAddress]. Each proxy appends

@@ -75,7 +75,7 @@ var mistakes = []struct{ line, want string }{
 	{"serve --keys {keys} --unseal --require-sealed", "[require-sealed unseal] were all set"},
 	{"serve --signers {missing}", `{missing}: no such file or directory: create it as a JSON object, such as {"treasury":{"evm":"0x…"}}`},
 	{"serve --signers {text}", `{text}: must be a JSON object, such as {"treasury":{"evm":"0x…"}}: invalid character`},
-	{"serve --signers {null}", `{null}: must be a JSON object, such as`},
+	{"serve --signers {null}", `{null}: must be a JSON object, such as {"treasury":{"evm":"0x…"}}: it is null`},
 	{"serve --signers {fictional}", `{fictional}: signer "a": 1 is not an address of the network type "fictional"`},
 	{"serve --signers {checksum}", `{checksum}: signer "a": 0xD8dA6BF26964aF9D7eEd9e03E53415D37aA96045 is not an address of the network type "evm"`},
 	{"serve --tls-cert {missing} --tls-key {missing}", "no such file or directory: name PEM files of a certificate and its key"},
@@ -84,6 +84,8 @@ var mistakes = []struct{ line, want string }{
 	{"serve --rpc-hosts https://u:{secret}@h", "--rpc-hosts must be a comma-separated list of host names and networks"},
 	{"serve --rpc-hosts a..b", "must be a name such as rpc.example.com"},
 	{"serve --trusted-proxies localhost", "--trusted-proxies must be a comma-separated list of networks, such as 10.0.0.0/8,::1"},
+	{"serve --trusted-proxies ::ffff:10.0.0.0/104", "--trusted-proxies must be a comma-separated list of networks, such as 10.0.0.0/8,::1"},
+	{"history --db {file} --limit 0", "--limit must be 1 or more"},
 	{"serve --db {vacant} --backup-every 2h", "--backup-every and --backup-keep require --backup"},
 	{"serve --backup {directory}", "--backup requires a file in --db: use pg_dump for PostgreSQL"},
 	{"serve --db {vacant} --backup {missing}", "--backup: open {missing}: no such file or directory"},
@@ -346,6 +348,11 @@ func TestSettingsSchema(t *testing.T) {
 				}
 			}
 		}
+	}
+	// The problems of one request are limited, and so is the length of a path.
+	many := server.expect("POST", collection, token, with(`{"contracts":[{}`+strings.Repeat(`,{}`, 2000)+`],"`+strings.Repeat("é", 500)+`":1}`), http.StatusBadRequest)
+	if !strings.Contains(many, `{"message":"only the first 1000 problems are listed"}]`) || strings.Count(many, `"message"`) != 1002 || strings.Contains(many, strings.Repeat("é", 130)) {
+		t.Errorf("%d bytes with %d messages: %.1000s", len(many), strings.Count(many, `"message"`), many)
 	}
 	// A patch is checked with what it is merged into, and other changes are not.
 	for _, patch := range []string{`{"settings":{"mode":null,"max_in_flight":7}}`, `{"paused":true}`, `{"settings":null}`} {

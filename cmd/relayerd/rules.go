@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -83,7 +84,7 @@ func readSigners(file string) (known signers, err error) {
 		return nil, err
 	}
 	if err := json.Unmarshal(data, &known); err != nil || known == nil {
-		return nil, fmt.Errorf("--signers: %s: must be %s: %w", file, form, err)
+		return nil, fmt.Errorf("--signers: %s: must be %s: %w", file, form, cmp.Or(err, errors.New("it is null")))
 	}
 	for _, id := range slices.Sorted(maps.Keys(known)) {
 		for networkType, address := range known[id] {
@@ -146,12 +147,24 @@ func settingsRule(file string) (option relayer.Option, err error) {
 	}), nil
 }
 
+// The limits of the problems of a request, and of their paths in bytes, bound its response.
+const (
+	maxSchemaProblems = 1000
+	maxSchemaPath     = 256
+)
+
 // addSchemaProblems adds what the schema refuses, with the causes in place of what they cause.
 func addSchemaProblems(found *relayer.ValidationError, value any, invalid *jsonschema.ValidationError) {
 	path := settingsPath(value, invalid.InstanceLocation)
 	add := func(field, text string) {
 		problem := relayer.FieldError{Field: field, Message: text}
-		if !slices.Contains(found.Fields, problem) {
+		if len(field) > maxSchemaPath {
+			problem.Field = strings.ToValidUTF8(field[:maxSchemaPath], "") + "…"
+		}
+		if len(found.Fields) == maxSchemaProblems {
+			problem = relayer.FieldError{Message: fmt.Sprintf("only the first %d problems are listed", maxSchemaProblems)}
+		}
+		if len(found.Fields) <= maxSchemaProblems && !slices.Contains(found.Fields, problem) {
 			found.Fields = append(found.Fields, problem)
 		}
 	}

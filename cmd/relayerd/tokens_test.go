@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func writeTokens(t *testing.T, path string, lines ...string) {
@@ -125,6 +126,16 @@ func TestServe_ReloadsChangedFiles(t *testing.T) {
 	reloads := strings.Count(server.output.String(), `file reloaded" flag=--tokens-file`)
 	must(t, os.Chmod(tokens, 0o600))
 	server.output.awaitText(t, `file reloaded" flag=--tokens-file`, reloads+1)
+	// A file that is away again, after it was back unchanged, has another line.
+	lines := func() int { return strings.Count(server.output.String(), tokens+": no such file") }
+	for first, begun := lines(), time.Now(); lines() < first+2 && time.Since(begun) < 30*time.Second; time.Sleep(checkInterval * 3 / 2) {
+		must(t, os.Rename(tokens, tokens+".away"))
+		time.Sleep(checkInterval * 3 / 2)
+		must(t, os.Rename(tokens+".away", tokens))
+	}
+	if lines() < 3 {
+		t.Errorf("%d lines of a missing file: %s", lines(), server.output.String())
+	}
 	server.stop()
 	expectNoSecret(t, server.output.String())
 	must(t, os.Chmod(tokens, 0o666))
