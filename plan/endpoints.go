@@ -62,9 +62,14 @@ func (v *variables) expand(list []relayer.RPCConfig) error {
 	var found wire.Problems
 	for i := range list {
 		endpoint, path := &list[i], fmt.Sprintf("%s[%d]", urlsPath, i)
+		host := hostOf(endpoint.URL.Unmasked())
 		url, problem := v.expandText(endpoint.URL.Unmasked())
-		if v.lookup != nil && reference.MatchString(hostOf(endpoint.URL)) {
+		switch {
+		case v.lookup == nil:
+		case reference.MatchString(host):
 			problem = "must have no variable in the host, which responses show"
+		case problem == "" && host != "" && hostOf(url) != host:
+			problem = "has a variable before the host whose value changes the host: percent-encode / ? and # in the value"
 		}
 		if endpoint.URL = relayer.RPCURL(url); problem != "" {
 			found.Add(path+".url", problem)
@@ -80,8 +85,8 @@ func (v *variables) expand(list []relayer.RPCConfig) error {
 }
 
 // hostOf returns the host and port of a URL that may have references.
-func hostOf(url relayer.RPCURL) string {
-	_, afterScheme, _ := strings.Cut(url.Unmasked(), "://")
+func hostOf(url string) string {
+	_, afterScheme, _ := strings.Cut(url, "://")
 	authority, _ := mask.Authority(afterScheme)
 	return authority[strings.LastIndex(authority, "@")+1:]
 }

@@ -171,11 +171,23 @@ func TestParse_LookupInHost(t *testing.T) {
 	env := func(string) (string, bool) { return "https://SECRET.example", true }
 	for url, isRefused := range map[string]bool{
 		"https://${A}": true, "https://${A}/path": true, "https://x.${A}.example?k=1": true, "https://user:pw@${A}:8545": true,
-		"${A}": false, "https://user:${A}@x.example": false, "https://x.example/${A}": false, "https://x.example?k=${A}": false,
+		"${A}": false, "https://x.example/${A}": false, "https://x.example?k=${A}": false,
 	} {
 		_, err := plan.Parse([]byte(`{"relayers":[`+relayerWith("a", `"custom_rpc_urls":["`+url+`"]`)+`]}`), env)
 		if got := err != nil && strings.Contains(err.Error(), "no variable in the host"); got != isRefused || err != nil && strings.Contains(err.Error(), "SECRET") {
 			t.Errorf("%s: error %v, refused %t", url, err, isRefused)
+		}
+	}
+}
+
+// The value of a variable before the host does not become the host.
+func TestParse_ValueBecomesHost(t *testing.T) {
+	for value, isRefused := range map[string]bool{"SECRET/x": true, "8545?SECRET": true, "SECRET#": true, "http://SECRET/": true, "SE:CR@ET": false, "SECRET%2Fx": false} {
+		for _, url := range []string{"https://${A}@x.example/", "https://user:${A}@x.example:8545"} {
+			_, err := plan.Parse([]byte(`{"relayers":[`+relayerWith("a", `"custom_rpc_urls":["`+url+`"]`)+`]}`), func(string) (string, bool) { return value, true })
+			if got := err != nil && strings.Contains(err.Error(), "changes the host"); got != isRefused || err != nil && strings.Contains(err.Error(), "SE") {
+				t.Errorf("%s with %s: error %v, refused %t", url, value, err, isRefused)
+			}
 		}
 	}
 }

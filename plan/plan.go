@@ -196,9 +196,11 @@ func isRefused(err error) bool {
 }
 
 func blocked(id string, err error) Entry {
-	var problems wire.Problems
-	problems.AddBelow("", err)
-	return Entry{ID: id, Action: Blocked, Problems: problems.Fields()}
+	invalid, ok := errors.AsType[*relayer.ValidationError](err)
+	if !ok {
+		invalid = &relayer.ValidationError{Fields: []relayer.FieldError{{Message: err.Error()}}}
+	}
+	return Entry{ID: id, Action: Blocked, Problems: slices.Clone(invalid.Fields)}
 }
 
 // builder makes a plan.

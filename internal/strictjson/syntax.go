@@ -61,10 +61,7 @@ func stringLength(data []byte) int {
 
 // IsNumber reports whether text is a JSON number and nothing else.
 func IsNumber(text string) bool {
-	if text == "" || !isNumberStart(text[0]) {
-		return false
-	}
-	return strings.TrimRight(text, space) == text && json.Valid([]byte(text))
+	return text != "" && isNumberStart(text[0]) && strings.TrimRight(text, space) == text && json.Valid([]byte(text))
 }
 
 func isNumberStart(c byte) bool { return c == '-' || c >= '0' && c <= '9' }
@@ -239,16 +236,13 @@ const (
 	maxNumberMessage = "must be a number of at most 400 characters, with an exponent from -400 to 400"
 )
 
-// The limits of a number. Exact arithmetic with a larger exponent could take minutes.
-const (
-	maxNumberLength = 400
-	maxExponent     = 400
-)
+// maxNumber limits the length and the exponent of a number: exact arithmetic could take minutes.
+const maxNumber = 400
 
 // Whole returns the value of a JSON number literal, or a message if the value has a fraction or is
 // negative, or the literal is too long. Only the value counts: 5, 5.0 and 50e-1 are the same.
 func Whole(literal string) (value *big.Int, problem string) {
-	if len(literal) > maxNumberLength || !hasSmallExponent(literal) {
+	if len(literal) > maxNumber || !hasSmallExponent(literal) {
 		return nil, maxNumberMessage
 	}
 	number, _ := new(big.Rat).SetString(literal)
@@ -266,7 +260,7 @@ func Whole(literal string) (value *big.Int, problem string) {
 func hasSmallExponent(literal string) bool {
 	_, exponent, _ := strings.Cut(strings.ToLower(literal), "e")
 	size, err := strconv.Atoi(exponent)
-	return exponent == "" || err == nil && -maxExponent <= size && size <= maxExponent
+	return exponent == "" || err == nil && -maxNumber <= size && size <= maxNumber
 }
 
 // unsigned returns the value of a literal from 0 to limit, or a message.

@@ -6,13 +6,11 @@ import (
 	"time"
 )
 
-const longestBackOff = 5 * time.Second
-
 // BackOff returns the wait before another attempt after a number of failures: exponential
 // backoff with full jitter.
 func BackOff(failures int) time.Duration {
-	const first = 100 * time.Millisecond
-	return rand.N(min(longestBackOff, first<<min(failures, 10)))
+	const first, longest = 100 * time.Millisecond, 5 * time.Second
+	return rand.N(min(longest, first<<min(failures, 10)))
 }
 
 // Sleep reports false if ctx is done before the end.

@@ -10,11 +10,8 @@ import (
 // Problems collects what is wrong with an input.
 type Problems struct{ strictjson.Problems }
 
-// AddBelow adds the problems of the value at a path.
+// AddBelow adds the problems of an error, which is not nil, of the value at a path.
 func (p *Problems) AddBelow(path string, err error) {
-	if err == nil {
-		return
-	}
 	invalid, ok := errors.AsType[*relayer.ValidationError](err)
 	if !ok {
 		p.Add(path, err.Error())
@@ -25,19 +22,20 @@ func (p *Problems) AddBelow(path string, err error) {
 	}
 }
 
-// Fields returns the problems as those of an error.
-func (p *Problems) Fields() []relayer.FieldError {
+// Err returns a [*relayer.ValidationError], or nil if there are no problems.
+func (p *Problems) Err() error {
 	var fields []relayer.FieldError
 	for _, problem := range p.All() {
 		fields = append(fields, relayer.FieldError(problem))
 	}
-	return fields
+	if fields == nil {
+		return nil
+	}
+	return &relayer.ValidationError{Fields: fields}
 }
 
-// Err returns a [*relayer.ValidationError], or nil if there are no problems.
-func (p *Problems) Err() error {
-	if fields := p.Fields(); fields != nil {
-		return &relayer.ValidationError{Fields: fields}
-	}
-	return nil
+// RequestOf returns the request that creates a relayer.
+func RequestOf(r *relayer.Relayer) (req relayer.CreateRequest) {
+	strictjson.CopyFields(&req, r)
+	return req
 }
