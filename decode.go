@@ -30,11 +30,9 @@ func applyPatch(r *Relayer, patch []byte, found *problems) {
 		return
 	}
 	policy := newPolicy(r.NetworkType)
-	if policy == nil {
-		found.Add("policies", unknownTypeMessage)
-		return
+	if policy != nil { // checkChanged refuses a change of an unknown policy
+		strictjson.CopyFields(policy, r.Policy)
 	}
-	strictjson.CopyFields(policy, r.Policy)
 	r.Policy = d.decodePolicies(policy)
 }
 
@@ -102,16 +100,11 @@ func decodeAmount(v strictjson.Value, target *Amount) {
 }
 
 func decodeTokenKind(v strictjson.Value, kind *StellarTokenKind) {
-	const message = `must be "native", {"classic":…} or {"contract":…}`
 	if v.First() == '{' {
 		v.Object(kind)
-		if (kind.Classic == nil) == (kind.Contract == nil) {
-			v.Report(message)
-		}
-		return
 	}
-	if text, _ := v.Text(); text != nativeKind {
-		v.Report(message)
+	if text, _ := v.Text(); text != nativeKind && (kind.Classic == nil) == (kind.Contract == nil) {
+		v.Report(`must be "native", {"classic":…} or {"contract":…}`)
 	}
 }
 
@@ -132,17 +125,7 @@ func (r CreateRequest) MarshalUnmasked() ([]byte, error) {
 		// The error of the encoder may quote a URL.
 		return nil, cmp.Or(r.Validate(context.Background()), errors.New("relayer: the request has a value that cannot be encoded as JSON"))
 	}
-	if err := r.checkUTF8(); err != nil {
-		return nil, err
-	}
-	urls, err := strictjson.Encode(fullOf(r.CustomRPCURLs))
-	return strictjson.ReplaceMember(masked, urlsMember, urls), err
-}
-
-// checkUTF8 returns a [*ValidationError] with the texts that are not UTF-8: the encoder replaces
-// their bytes without an error.
-func (r CreateRequest) checkUTF8() error {
-	all, found := new(problems), new(problems)
+	all, found := new(problems), new(problems) // the encoder replaces what is not UTF-8 without an error
 	checkRules(structRules(), newRelayer(r), "", ruleMessage, all)
 	checkLabels(r.Labels, all)
 	for _, problem := range all.All() {
@@ -150,7 +133,11 @@ func (r CreateRequest) checkUTF8() error {
 			found.Report(problem.Field, problem.Code, problem.Message)
 		}
 	}
-	return found.err()
+	urls, err := strictjson.Encode(fullOf(r.CustomRPCURLs))
+	if err = cmp.Or(found.err(), err); err != nil {
+		return nil, err
+	}
+	return strictjson.ReplaceMember(masked, urlsMember, urls), nil
 }
 
 // UnmarshalJSON reads a request, which must be strict JSON like that of
@@ -166,11 +153,16 @@ func (r *CreateRequest) UnmarshalJSON(data []byte) error {
 	}
 	d := newDecoder(found)
 	d.Hook = func(v strictjson.Value, target any) bool {
-		if endpoint, ok := target.(*RPCConfig); ok {
-			decodeEndpoint(v, endpoint)
-			return true
+		endpoint, isEndpoint := target.(*RPCConfig)
+		if !isEndpoint || v.First() != '"' {
+			return d.hook(v, target)
 		}
-		return d.hook(v, target)
+		url, problem := v.Text()
+		if problem != "" {
+			v.Report(problem)
+		}
+		endpoint.URL = RPCURL(url)
+		return true
 	}
 	var decoded Relayer
 	d.decodeRelayer(data, &decoded)
@@ -179,17 +171,6 @@ func (r *CreateRequest) UnmarshalJSON(data []byte) error {
 		return nil
 	}
 	defaults, _ := newSettings(nil) // only an option can be invalid
-	return defaults.validate(context.Background(), &decoded, found)
-}
-
-func decodeEndpoint(v strictjson.Value, endpoint *RPCConfig) {
-	if v.First() != '"' {
-		v.Object(endpoint)
-		return
-	}
-	url, problem := v.Text()
-	if problem != "" {
-		v.Report(problem)
-	}
-	endpoint.URL = RPCURL(url)
+	_, err := defaults.prepare(context.Background(), &decoded, found)
+	return err
 }

@@ -16,9 +16,9 @@
 // copies all relayers from one store to another.
 //
 // [Manager.Create] and [Documents.Create] add a relayer: from a [CreateRequest] in
-// Go, or from JSON. Both apply the same rules and store the same result. [Manager.Get],
-// [Manager.List] and [Manager.All] read. Every store lists relayers in creation order,
-// oldest first, so pages do not shift when relayers are added.
+// Go, or from JSON. Both apply the same rules and store the same result; in JSON a text that is
+// optional must not be empty. [Manager.Get], [Manager.List] and [Manager.All] read. Every store
+// lists relayers in creation order, oldest first, so pages do not shift when relayers are added.
 //
 // [Manager.Update], [Manager.Patch] and [Manager.Delete] change and remove a relayer.
 // [Manager.Pause] is the switch of the operator, and [Manager.Disable] is the switch of the
@@ -57,8 +57,8 @@
 // version, such as another kind of token, only a pause, resume, disable, enable, delete or the
 // replacement of the value succeeds.
 //
-// Every field of a policy is optional. Nil means not set, which is different from zero,
-// false and an empty list. In a literal, new takes the value:
+// Every field of a policy is optional: nil means not set ([Policy]). In a literal, new takes the
+// value:
 //
 //	&relayer.EVMPolicy{MinBalance: new(relayer.Ether(20))}
 //
@@ -70,7 +70,8 @@
 // Invalid input is rejected with a [*ValidationError]. It lists the problems of all fields at once,
 // each with the JSON path of the field and a message for the sender; size and admission are checked
 // last. JSON is decoded strictly: unknown, misspelled and duplicate names are problems, null means
-// not set, and an integer may be written in any notation that [ParseAmount] accepts, such as 1e21.
+// not set, except in labels, and an integer, except in settings, may be written in any notation
+// that [ParseAmount] accepts, such as 1e21.
 //
 // By default only the shape of a policy is checked. [WithNetworkRules] also checks that
 // addresses, assets, percentages and schedules are possible on their network. With
@@ -80,10 +81,10 @@
 //
 // RPC URLs often contain API keys. An [RPCURL] that is printed, logged or encoded as JSON
 // shows only scheme, host and port. [RPCURL.Unmasked] is the full URL, for host code that
-// connects to it. A masked URL is never stored. A [Record] has the full URLs in a separate
-// part; the response form of a relayer has only the masked ones. No error of a Manager contains a
-// full URL: URLs in the errors of hooks, and in a [DisabledReason], are masked. The only exception
-// is the error of the function passed to [Manager.Update], which is not masked. Package
+// connects to it. A URL with *** in place of a hidden part is never stored. A [Record] has the full
+// URLs in a separate part; the response form of a relayer has only the masked ones. URLs in the
+// errors of hooks, and in a [DisabledReason], are masked. The error of the function passed to
+// [Manager.Update] is not, and an error can quote an ID or an unknown name of the caller. Package
 // store/sealed encrypts the full URLs in the store.
 //
 // # Errors

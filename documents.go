@@ -1,6 +1,7 @@
 package relayer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -9,30 +10,22 @@ import (
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
-// Documents is a view of a [Manager] on JSON, for servers: relayers as they were encoded
-// when they were stored, which is the form of responses, without decoding. RPC URLs are
-// masked, except in a view of [Documents.WithFullURLs]. It is safe for concurrent use.
+// Documents reads and writes relayers as JSON, for servers. A read returns the stored JSON, the
+// form of responses, without decoding or checking it. RPC URLs are masked, except after
+// [Documents.WithFullURLs]. It is safe for concurrent use.
 type Documents struct {
-	manager     *Manager
-	hasFullURLs bool
+	manager *Manager
+	reveal  Action // ActionReveal if reads have full RPC URLs
 }
 
-// Documents returns the view of the Manager on JSON.
+// Documents returns the operations of the Manager on JSON.
 func (m *Manager) Documents() Documents { return Documents{manager: m} }
 
 // WithFullURLs returns a view whose gets, lists and watches have full RPC URLs. Gets and lists are
 // observed as [ActionReveal].
 func (d Documents) WithFullURLs() Documents {
-	d.hasFullURLs = true
+	d.reveal = ActionReveal
 	return d
-}
-
-// readAction returns the action of a read.
-func (d Documents) readAction(action Action) Action {
-	if d.hasFullURLs {
-		return ActionReveal
-	}
-	return action
 }
 
 // Document is a relayer in JSON. Its bytes are shared with the store and must not be
@@ -102,17 +95,12 @@ func (d Documents) Delete(ctx context.Context, id string, options ...WriteOption
 
 // Get is [Manager.Get] without decoding.
 func (d Documents) Get(ctx context.Context, id string) (Document, error) {
-	return get(ctx, d.manager, d.readAction(ActionGet), id, d.read)
+	return get(ctx, d.manager, cmp.Or(d.reveal, ActionGet), id, d.read)
 }
 
 // List is [Manager.List] without decoding. The page has [Page.Documents] in place of relayers.
 func (d Documents) List(ctx context.Context, query ListQuery) (*Page, error) {
-	page, documents, err := list(ctx, d.manager, d.readAction(ActionList), query, !d.hasFullURLs, d.read)
-	if err != nil {
-		return nil, err
-	}
-	page.Documents = documents
-	return page, nil
+	return list(ctx, d.manager, cmp.Or(d.reveal, ActionList), query, d.reveal == "", d.read, func(p *Page) *[]Document { return &p.Documents })
 }
 
 // Watch is [Manager.Watch] without decoding. A change has [Change.Document] in place of the relayer
@@ -153,7 +141,7 @@ func pastDocument(c RecordChange, past *Change) error {
 // one such relayer must not make a list fail.
 func (d Documents) read(ctx context.Context, rec Record) (Document, error) {
 	document := documentOf(rec)
-	if !d.hasFullURLs || rec.Document == nil {
+	if d.reveal == "" || rec.Document == nil {
 		return document, nil
 	}
 	opened, err := d.manager.opened(ctx, rec)

@@ -20,7 +20,8 @@ var (
 	// ErrExists reports that a relayer with the ID exists.
 	ErrExists = errors.New("relayer already exists")
 
-	// ErrClaimed reports that another relayer holds the [Record.Claim].
+	// ErrClaimed is returned by a [Store] if another record holds the [Record.Claim]. A [Manager]
+	// returns a problem of signer_id instead.
 	ErrClaimed = errors.New("claim is held by another relayer")
 
 	// ErrConflict reports that the current revision of the relayer is not the one on
@@ -39,13 +40,14 @@ var (
 	// the host does not have.
 	ErrUnknownSigner = errors.New("unknown signer")
 
-	// ErrUnavailable reports that the store is closed, full or not reachable. The operation had
-	// no effect, unless the error matches [ErrOutcomeUnknown] too.
+	// ErrUnavailable reports that the store is closed, full or not reachable. The operation had no
+	// effect, unless the error matches [ErrOutcomeUnknown] too. A retry does not help if it matches
+	// [ErrCorrupt].
 	ErrUnavailable = errors.New("store unavailable")
 
 	// ErrOutcomeUnknown reports that a write may have taken effect, in whole or in part: the
-	// store failed during the commit, a response was lost, or a [Manager.PauseAll] ended early.
-	// Only a later read shows the outcome.
+	// store failed during the commit, a response was lost, or a [Manager.PauseAll] ended early. A
+	// read shows the outcome for certain only after another write to the store has succeeded.
 	ErrOutcomeUnknown = errors.New("outcome of the write is unknown")
 
 	// ErrCorrupt reports that stored data is damaged: a part of it is missing,
@@ -104,8 +106,9 @@ func (e *CorruptError) Unwrap() []error { return []error{ErrCorrupt, e.Err} }
 
 // FieldError is one problem of one field.
 type FieldError struct {
-	// Field is the JSON path of the field as the client wrote it, such as
-	// custom_rpc_urls[1].url. It is empty if the problem is not one of a field.
+	// Field is the JSON path of the field as the client wrote it, such as custom_rpc_urls[1].url,
+	// or the name of a parameter of the query, such as per_page. It is empty if the problem is not
+	// one of a field.
 	Field string `json:"field,omitempty"`
 
 	// Message says what the field must be, for the sender of the request.

@@ -9,16 +9,14 @@ import (
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
-// defaultHistoryLimit is the [HistoryQuery.Limit] of a [Manager] if it is 0.
-const defaultHistoryLimit = 20
-
 // History returns changes of the past, newest first, as far as the store retains them. A deleted
 // relayer keeps its history. Next is the [HistoryQuery.Before] of the next page, or 0 if no
 // changes follow. Limit is lowered to the maximum of a page (see [WithMaxPerPage]). A page ends
-// before a change that cannot be decoded; the page that begins with it is a [*CorruptError]. It
-// returns [ErrNotFound] if the ID has no history and the query has neither Before nor a filter, an
-// error that matches [errors.ErrUnsupported] if the store retains no history, and a
-// [*ValidationError] if Limit is negative.
+// before a change that cannot be decoded, and the next call returns a [*CorruptError].
+//
+// History returns [ErrNotFound] if the ID has no history and the query has neither Before nor a
+// filter. It returns an error that matches [errors.ErrUnsupported] if the store retains no history,
+// and a [*ValidationError] if Limit is negative.
 //
 // The relayer of a change is nil if the change deleted it, or if a view does not select it
 // afterwards. Its RPC URLs are masked. A view of [Manager.Within] has the changes of relayers
@@ -69,10 +67,10 @@ func (m *Manager) pastChanges(ctx context.Context, query HistoryQuery) (page []R
 	if query.Limit < 0 {
 		return nil, 0, invalidAs("per_page", strictjson.OutOfRange, "must be 0 or more")
 	}
-	limit := min(cmp.Or(query.Limit, defaultHistoryLimit), m.maxPerPage)
+	limit := min(cmp.Or(query.Limit, 20), m.maxPerPage)
 	isFirst := query.Before == 0
 	query.Limit = limit + 1 // shows whether more follow
-	for scanned, isLast := 0, false; !isLast; query.Limit = max(query.Limit, 100) {
+	for scanned, past, isLast := 0, 0, false; !isLast; query.Limit = max(query.Limit, 100) {
 		found, err := m.store.History(ctx, query)
 		if err != nil {
 			return nil, 0, err
@@ -84,8 +82,12 @@ func (m *Manager) pastChanges(ctx context.Context, query HistoryQuery) (page []R
 				continue
 			}
 			if query.isPast(c) {
-				return page, 0, nil
+				if past++; past > maxPast {
+					return page, 0, nil
+				}
+				continue
 			}
+			past = 0
 			if !query.selects(changeInfoOf(c.Record)) {
 				continue
 			}
@@ -113,13 +115,14 @@ func (q HistoryQuery) selects(info ChangeInfo) bool {
 		!info.Time.Before(q.Since) && (q.Until.IsZero() || info.Time.Before(q.Until))
 }
 
-// clockMargin bounds how much the clocks of the store and of the instances may differ.
-const clockMargin = time.Minute
+// maxPast is the number of successive changes before [HistoryQuery.Since] that end a search: fewer
+// can have the times of a clock that was behind.
+const maxPast = 100
 
-// isPast reports whether a change, and so all older ones, were made before the query begins. The
-// time in the note does not show it: resealing repeats old notes.
+// isPast reports whether a change was made before the query begins, on clocks that differ by up to a
+// minute. The time in the note does not show it: resealing repeats old notes.
 func (q HistoryQuery) isPast(c RecordChange) bool {
-	return !c.Time.IsZero() && c.Time.Before(q.Since.Add(-clockMargin))
+	return !c.Time.IsZero() && c.Time.Before(q.Since.Add(-time.Minute))
 }
 
 func pastRelayer(c RecordChange, past *Change) (err error) {

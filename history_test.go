@@ -145,6 +145,33 @@ func TestHistory_Filters(t *testing.T) {
 	})
 }
 
+// pastStore has a history with the given times, newest first.
+type pastStore struct {
+	relayer.Store
+	times []time.Time
+}
+
+func (s pastStore) History(_ context.Context, query relayer.HistoryQuery) (page []relayer.RecordChange, err error) {
+	for i, at := range s.times {
+		revision := uint64(len(s.times) - i)
+		if len(page) < query.Limit && (query.Before == 0 || revision < query.Before) {
+			note := fmt.Appendf(nil, `{"revision":%d,"time":%q}`, revision, at.Format(time.RFC3339))
+			page = append(page, relayer.RecordChange{Kind: relayer.ChangeDeleted, Record: relayer.Record{ID: "r", Revision: revision, Note: note}, Time: at})
+		}
+	}
+	return page, nil
+}
+
+// A change that was made while the clock was behind does not hide the ones before it.
+func TestHistory_ClockWasBehind(t *testing.T) {
+	now := time.Now().UTC().Truncate(time.Second)
+	manager := must(relayer.New(pastStore{memory.New(), []time.Time{now, now.AddDate(0, 0, -1), now.Add(-time.Minute), now.AddDate(0, 0, -2)}}))(t)
+	changes, next, err := manager.History(t.Context(), relayer.HistoryQuery{Since: now.Add(-time.Hour)})
+	if err != nil || next != 0 || len(changes) != 2 || changes[1].Info.Revision != 2 {
+		t.Errorf("changes %+v, next %d, error %v", changes, next, err)
+	}
+}
+
 func TestHistory_Errors(t *testing.T) {
 	m := newManager(t)
 	for _, id := range []string{"unknown", "no id", strings.Repeat("a", 65)} {

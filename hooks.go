@@ -37,16 +37,13 @@ type actorKey struct{}
 // WithActor returns a context for operations of the actor. Package httpapi sets it for each
 // request.
 func WithActor(ctx context.Context, actor Actor) context.Context {
-	return context.WithValue(ctx, actorKey{}, &actor)
+	return context.WithValue(ctx, actorKey{}, actor)
 }
 
 // ActorFrom returns the actor of the context, and false if it has none.
 func ActorFrom(ctx context.Context) (Actor, bool) {
-	actor, ok := ctx.Value(actorKey{}).(*Actor)
-	if !ok {
-		return Actor{}, false
-	}
-	return *actor, true
+	actor, ok := ctx.Value(actorKey{}).(Actor)
+	return actor, ok
 }
 
 // Operation is a call of a [Manager].
@@ -72,8 +69,8 @@ type Operation struct {
 	// OldRevision and Revision are the revisions of the relayer before and after a write.
 	// They are set when the operation ends. After a write that stored nothing they are equal: it
 	// changed nothing, was a dry run, or failed. Otherwise OldRevision is 0 for a create, and
-	// Revision is 0 for a delete. Both are 0 for a write that failed before it read the relayer,
-	// or for which [IfRevision] does not hold.
+	// Revision is 0 for a delete. Both are 0 for the delete of a damaged relayer, and for a write
+	// that failed before it read the relayer, or for which [IfRevision] does not hold.
 	OldRevision, Revision uint64
 
 	// Changed is the [ChangeInfo.Changed] of the write. It is set when the operation ends, and
@@ -88,7 +85,7 @@ type Operation struct {
 // Observer is called at the start of every operation, on the goroutine that runs it. The operation
 // uses the returned context, so traces of the store are children of the trace of the operation. The
 // returned function, unless it is nil, is called with the error of the operation, before the call
-// returns. The operation then has the result. An Observer must not keep it.
+// returns. The [Operation] then has the result. An Observer must not keep the Operation.
 //
 // An Observer delays the caller for as long as it runs, and must be safe for concurrent use. A
 // panic in it reaches the caller: a write that was made before is durable.

@@ -59,7 +59,7 @@ func newSettings(options []Option) (settings, error) {
 // The function gets the request, of which only NetworkType, Network and SignerID are checked.
 // It must not modify the request, and must be safe for concurrent use. It returns an error
 // that matches [ErrUnknownSigner] for a signer that the host does not have, which rejects the
-// request. Any other error is returned by the operation as a server error, and so is an address that
+// request. Any other error is a fault of the host, as in [WithAdmission], and so is an address that
 // cannot be stored. An address must have at most 256 characters of A-Z a-z 0-9 _ . : and -. With
 // [WithNetworkRules] it must also be valid on the network.
 func WithAddressResolver(resolve func(ctx context.Context, req CreateRequest) (address string, err error)) Option {
@@ -68,8 +68,8 @@ func WithAddressResolver(resolve func(ctx context.Context, req CreateRequest) (a
 
 // WithNetworkRules checks that addresses (a resolver's too), accounts, assets, percentages and
 // schedules are possible on their network. The network and the signer of a new relayer must not
-// begin or end with a space. It is off by default, as in OpenZeppelin Relayer, whose clients use
-// the same API.
+// begin or end with a space. Stored relayers are not checked until they are changed, but then as a
+// whole. It is off by default, as in OpenZeppelin Relayer.
 func WithNetworkRules() Option {
 	return Option{set: func(s *settings) { s.networkRules = true }}
 }
@@ -78,8 +78,7 @@ func WithNetworkRules() Option {
 const DefaultPerPage = 10
 
 // WithMaxPerPage sets the maximum number of relayers of a page, from 1 to 2147483647.
-// The default is 100. A larger request is lowered to it, and the [Pagination] shows the number
-// used.
+// The default is 100. See [ListQuery.PerPage].
 func WithMaxPerPage(most int) Option {
 	problem := fmt.Sprintf("the maximum number of relayers of a page must be from 1 to %d", math.MaxInt32)
 	return Option{func(s *settings) { s.maxPerPage = most }, errorIf(most < 1 || most > math.MaxInt32, problem)}
@@ -103,9 +102,9 @@ func WithMaxRelayerSize(bytes int) Option {
 // with the relayer. Create returns a problem of signer_id if another relayer uses the
 // signer. A delete frees it.
 //
-// It is off by default. A relayer that was stored without it has no claim. The next update or patch
-// that stores a change sets it, unless another relayer has it by then. Pause, resume, disable and
-// enable do not.
+// It is off by default. A relayer that was stored without it has no claim, so a create can use its
+// signer. The next update or patch that stores a change sets it, unless another relayer has it by
+// then. Pause, resume, disable and enable do not.
 func WithExclusiveSigners() Option {
 	return Option{set: func(s *settings) { s.exclusiveSigners = true }}
 }
@@ -142,13 +141,13 @@ func WithObserver(observe Observer) Option {
 // sealed or damaged. The hook may read from the Manager: its reads are separate operations.
 //
 // A [Manager.Update], or a patch with other members, is an update even if it pauses or disables
-// too: to permit every pause, permit an update if changed.Paused && !old.Paused. If admit returns
-// an error, nothing is stored. The sender of an HTTP request sees the error only if it is a
-// [*ValidationError], such as [Refuse] returns. Any other error is a fault of the server: it
-// matches the errors that it wraps, except the errors of this package and [errors.ErrUnsupported].
-// Admit is not called if the write changes nothing. It is called again if another writer changes
-// the relayer before it is stored. It must be safe for concurrent use. If the option is given more
-// than once, every function must admit the write.
+// too: to permit every pause, permit an [ActionUpdate] if changed.Paused && !old.Paused, with its
+// other changes. If admit returns an error, nothing is stored. The sender of an HTTP request sees
+// the error only if it is a [*ValidationError], such as [Refuse] returns. Any other error is a
+// fault of the server: it matches the errors that it wraps, except the errors of this package and
+// [errors.ErrUnsupported]. Admit is not called if the write changes nothing. It is called again if
+// another writer changes the relayer before it is stored. It must be safe for concurrent use. If
+// the option is given more than once, every function must admit the write.
 func WithAdmission(admit func(ctx context.Context, operation Operation, old, changed *Relayer) error) Option {
 	return Option{func(s *settings) { s.admissions = append(s.admissions, admit) }, errorIf(admit == nil, "admission is nil")}
 }
@@ -211,8 +210,8 @@ func PausedBy(requestID string) WriteOption {
 	return option
 }
 
-// Reason stores the text with the change, with every URL masked like an [RPCURL], and what looks
-// like a key in a path. The text has at most 256 characters on one line; otherwise the write
+// Reason stores the text with the change. URLs in it are masked like an [RPCURL], and so is what
+// looks like a key in a path. The text has at most 256 characters on one line; otherwise the write
 // returns a [*ValidationError]. If masking makes it longer, it is cut off. The last of several
 // reasons counts.
 func Reason(text string) WriteOption {
@@ -248,7 +247,3 @@ func NewWriteSettings(options ...WriteOption) (s WriteSettings, err error) {
 	}
 	return s, err
 }
-
-// maxReasonLength is in characters. With the other parts of a note it is below the limit of
-// [Record.Note].
-const maxReasonLength = 256

@@ -24,13 +24,13 @@ const (
 // relayer. A type switch over policies therefore needs a default.
 //
 // The registry checks and stores policies. The relaying engine enforces them: before it signs
-// a transaction, it compares the transaction with every field that is set and restricts
-// transactions. Package enforce does that. Limits are inclusive: a value equal to a limit is
-// permitted.
+// a transaction, it compares the transaction with every set field that limits transactions. Package
+// enforce does that. Limits are inclusive: a value equal to a limit is permitted.
 //
 // Every field of a policy is optional. Nil means not set, which is different from zero,
 // false and an empty list. A field that is not set limits nothing, and leaves a choice to the
-// engine. A literal for a pointer field is new(value), as in EIP1559Pricing: new(false).
+// engine, except that on [Solana] users pay the fees. A literal for a pointer field is new(value),
+// as in EIP1559Pricing: new(false).
 //
 // Other packages must not implement it: later versions may add methods.
 type Policy interface {
@@ -134,14 +134,14 @@ const (
 // SolanaPolicy is the policy of a relayer on a [Solana] network. Amounts are in
 // lamports.
 type SolanaPolicy struct {
-	// AllowedAccounts are the only accounts that a transaction may name, also as its fee payer, a
-	// signer or a program, or in a lookup table. Empty permits none. With [WithNetworkRules] each
-	// is base58 of 32 bytes.
+	// AllowedAccounts are the only accounts that a transaction may name: its fee payer, signers,
+	// programs and the accounts of lookup tables too. Empty permits none. With [WithNetworkRules]
+	// each is base58 of 32 bytes.
 	AllowedAccounts []string `json:"allowed_accounts,omitzero" validate:"list,dive,text" network:"list,dive,solana_address"`
 
 	// AllowedPrograms are the only programs that a transaction may call. Empty permits none.
-	// The engine compares the programs of inner instructions too if it has simulated. With
-	// [WithNetworkRules] each is base58 of 32 bytes.
+	// The engine compares the programs of inner instructions too if it has simulated the
+	// transaction. With [WithNetworkRules] each is base58 of 32 bytes.
 	AllowedPrograms []string `json:"allowed_programs,omitzero" validate:"list,dive,text" network:"list,dive,solana_address"`
 
 	// AllowedTokens are the only tokens that a transaction may transfer, and pay the relayer
@@ -241,15 +241,15 @@ type SolanaSwapConfig struct {
 	Strategy *SolanaSwapStrategy `json:"strategy,omitempty" validate:"omitnil,oneof=jupiter-swap jupiter-ultra noop"`
 
 	// CronSchedule is the cron expression of the swaps. With [WithNetworkRules] it has at most
-	// 256 characters and 5, 6 or 7 fields (without the operators L, W and #), or is @yearly,
-	// @monthly, @weekly, @daily or @hourly.
+	// 256 characters and 5, 6 (seconds first) or 7 fields (then years last), without the operators
+	// L, W and #, or is @yearly, @monthly, @weekly, @daily or @hourly.
 	CronSchedule *string `json:"cron_schedule,omitempty" validate:"omitnil,text" network:"omitnil,cron_schedule"`
 
 	// MinBalanceThreshold is the balance in lamports below which the engine swaps.
 	MinBalanceThreshold *uint64 `json:"min_balance_threshold,omitempty"`
 
-	// JupiterSwapOptions are options of [SwapJupiter]. With [WithNetworkRules] no other
-	// strategy may have them.
+	// JupiterSwapOptions are options of [SwapJupiter]. With [WithNetworkRules] they are set only
+	// with this Strategy.
 	JupiterSwapOptions *JupiterSwapOptions `json:"jupiter_swap_options,omitempty" network:"omitnil,jupiter"`
 }
 
@@ -403,8 +403,8 @@ type StellarSwapConfig struct {
 	Strategies []StellarSwapStrategy `json:"strategies,omitzero" validate:"list,dive,oneof=order-book soroswap" network:"min=1"`
 
 	// CronSchedule is the cron expression of the swaps. With [WithNetworkRules] it has at most
-	// 256 characters and 5, 6 or 7 fields (without the operators L, W and #), or is @yearly,
-	// @monthly, @weekly, @daily or @hourly.
+	// 256 characters and 5, 6 (seconds first) or 7 fields (then years last), without the operators
+	// L, W and #, or is @yearly, @monthly, @weekly, @daily or @hourly.
 	CronSchedule *string `json:"cron_schedule,omitempty" validate:"omitnil,text" network:"omitnil,cron_schedule"`
 
 	// MinBalanceThreshold is the balance in stroops below which the engine swaps.

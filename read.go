@@ -36,13 +36,11 @@ func get[T any](ctx context.Context, m *Manager, action Action, id string, form 
 // [errors.ErrUnsupported] too if the store has no keys to open them. It returns a
 // [*CorruptError] if they are damaged.
 func (m *Manager) RPCURLs(ctx context.Context, id string) ([]RPCConfig, error) {
-	return get(ctx, m, ActionReveal, id, func(ctx context.Context, rec Record) ([]RPCConfig, error) {
-		r, err := m.fullRelayerOf(ctx, rec)
-		if err != nil {
-			return nil, err
-		}
-		return r.CustomRPCURLs, nil
-	})
+	r, err := get(ctx, m, ActionReveal, id, m.fullRelayerOf)
+	if err != nil {
+		return nil, err
+	}
+	return r.CustomRPCURLs, nil
 }
 
 // get returns the record of a relayer of the view.
@@ -95,7 +93,7 @@ func (q ListQuery) Validate() error {
 
 // Cursor is a position in the list of a [Reader]. It is opaque, and valid with any selector as
 // long as the store exists. The empty cursor is the beginning.
-type Cursor string // of a Manager: the sequence number of the record before it
+type Cursor string
 
 // Pagination describes a page of a selection of relayers.
 type Pagination struct {
@@ -121,32 +119,27 @@ type Page struct {
 
 	// Position is the point of the change feed at which the page was read: a watch with
 	// the same selector that begins after it ([WatchQuery.After]) has exactly the changes
-	// after this page. A [Manager] sets it for every query, a client only for one with After.
+	// after this page. A [Manager] sets it for every query, a client only for one with After, and a
+	// mirror for none.
 	Position string
 }
 
 // List returns one page of the relayers that the query selects, in creation order, oldest
 // first, their total, and the position of the change feed, all in one snapshot. A page past
 // the end is empty and has the correct total. It returns a [*ValidationError] if the query
-// is invalid, and a [*CorruptError] if a record of the page (with After, also the next record) is
-// damaged.
+// is invalid, and a [*CorruptError] if a record of the page (with After, also the next record) or
+// its RPC URLs are damaged.
 //
 // Every page is a separate snapshot. If a relayer of an earlier page is deleted, or changed
 // so that the query does not select it, the later pages shift, and the next page lacks a
 // relayer. A walk by cursors ([ListQuery.After]) and [Manager.All] lack none.
 func (m *Manager) List(ctx context.Context, query ListQuery) (*Page, error) {
-	page, relayers, err := list(ctx, m, ActionList, query, false, m.relayerOf)
-	if err != nil {
-		return nil, err
-	}
-	page.Relayers = relayers
-	return page, nil
+	return list(ctx, m, ActionList, query, false, m.relayerOf, func(p *Page) *[]*Relayer { return &p.Relayers })
 }
 
-// list returns a page, and its relayers in the form of the caller.
-func list[T any](ctx context.Context, m *Manager, action Action, query ListQuery, documentsOnly bool, form form[T]) (*Page, []T, error) {
-	page := new(Page)
-	items, err := observe(ctx, m.observers, action, "", nil, func(ctx context.Context) ([]T, error) {
+// list returns a page with items, its relayers in the form of the caller.
+func list[T any](ctx context.Context, m *Manager, action Action, query ListQuery, documentsOnly bool, form form[T], items func(*Page) *[]T) (*Page, error) {
+	return observe(ctx, m.observers, action, "", nil, func(ctx context.Context) (*Page, error) {
 		pagination, asked, err := m.paginate(query)
 		if err != nil {
 			return nil, err
@@ -159,23 +152,22 @@ func list[T any](ctx context.Context, m *Manager, action Action, query ListQuery
 		if err != nil {
 			return nil, err
 		}
+		page := new(Page)
 		if query.After != nil && len(listing.Records) > pagination.PerPage {
 			listing.Records = listing.Records[:pagination.PerPage]
 			page.Next = Cursor(strconv.FormatUint(listing.Records[pagination.PerPage-1].Sequence, 10))
 		}
 		pagination.TotalItems = listing.Total
 		page.Pagination, page.Position = pagination, listing.Position
-		items := make([]T, 0, len(listing.Records))
-		for i := range listing.Records {
-			item, err := form(ctx, listing.Records[i])
-			if err != nil {
+		found := make([]T, len(listing.Records))
+		for i := range found {
+			if found[i], err = form(ctx, listing.Records[i]); err != nil {
 				return nil, err
 			}
-			items = append(items, item)
 		}
-		return items, nil
+		*items(page) = found
+		return page, nil
 	})
-	return page, items, err
 }
 
 // paginate returns the page to read, without its total, and the query for it.
@@ -185,7 +177,7 @@ func (s *settings) paginate(query ListQuery) (Pagination, StoreQuery, error) {
 	}
 	perPage := min(cmp.Or(query.PerPage, DefaultPerPage), s.maxPerPage)
 	if query.After != nil {
-		after, err := strconv.ParseUint(cmp.Or(string(*query.After), "0"), 10, 63)
+		after, err := strconv.ParseUint(cmp.Or(string(*query.After), "0"), 10, 63) // the sequence number of the record before it
 		if err != nil {
 			err = invalid("after", "must be empty, or the cursor of an earlier page")
 		}
@@ -197,10 +189,10 @@ func (s *settings) paginate(query ListQuery) (Pagination, StoreQuery, error) {
 }
 
 // All returns every relayer that the selector selects, in creation order, oldest first. It
-// reads in pages and blocks no writer: the loop body may change and delete relayers, even so
-// that the selector no longer selects them. A relayer that exists and is selected during the
-// whole iteration is returned exactly once, despite concurrent writes. A relayer that is deleted
-// and created again meanwhile may be returned twice.
+// reads in pages and blocks no writer: the loop body may delete relayers, or change them until the
+// selector no longer selects them. A relayer that exists and is selected during the whole iteration
+// is returned exactly once, despite concurrent writes. A relayer that is deleted and created again
+// meanwhile may be returned twice.
 //
 // For each damaged record All yields nil and an error that is a [*CorruptError], and
 // continues behind it. Any other error is the last. If ctx is done, the read of the next page ends

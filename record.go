@@ -341,6 +341,7 @@ func appendChanged(paths []string, path string, old, changed []byte) []string {
 // The limits of a note, the JSON of a [ChangeInfo] in a [Record]. With every character escaped it is
 // below the limit of [Record.Note].
 const (
+	maxReasonLength    = 256 // characters
 	maxActorLength     = 256 // bytes
 	maxRequestIDLength = 128 // bytes
 	maxPathsLength     = 600 // bytes

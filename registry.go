@@ -27,9 +27,9 @@ type Reader interface {
 	All(ctx context.Context, selector Selector) iter.Seq2[*Relayer, error]
 }
 
-// Registry is the interface of a [*Manager] and of the client of package client. A
-// program that accepts a Registry works on a store in its own process and on a
-// server alike. The RPC URLs that a client returns are masked unless it asks for full ones.
+// Registry is the interface of a [*Manager] and of the client of package client. A program that
+// accepts a Registry works on a store in its own process and on a server; package client lists the
+// differences. The RPC URLs that a client returns are masked unless it asks for full ones.
 //
 // An operation that a server does not offer returns an error that matches
 // [errors.ErrUnsupported]. All methods are safe for concurrent use. [Manager] documents

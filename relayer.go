@@ -95,7 +95,7 @@ type Relayer struct {
 
 // SettingsOf decodes the settings of a relayer, or returns an error if they do not fit T. They
 // are the zero value of T if the relayer has none. Members that T does not have are ignored:
-// another version may have stored them.
+// another version may have stored them. Names match in any letter case, as in encoding/json.
 func SettingsOf[T any](r *Relayer) (value T, err error) {
 	if len(r.Settings) == 0 {
 		return value, nil
@@ -106,7 +106,7 @@ func SettingsOf[T any](r *Relayer) (value T, err error) {
 	return value, nil
 }
 
-// Format prints the JSON form of the relayer and its revision, for every verb. URLs
+// Format prints the JSON form of the relayer and its revision for every verb except %p and %w. URLs
 // are masked.
 func (r Relayer) Format(state fmt.State, _ rune) {
 	type plain Relayer // without this method
@@ -116,7 +116,7 @@ func (r Relayer) Format(state fmt.State, _ rune) {
 	}{plain(r), r.Revision})
 }
 
-// Format prints the JSON form of the request, for every verb. URLs are masked.
+// Format prints the JSON form of the request for every verb except %p and %w. URLs are masked.
 func (r CreateRequest) Format(state fmt.State, _ rune) { strictjson.Print(state, r) }
 
 // DisabledReason is the reason for which the host disabled a relayer. Every URL in it is
@@ -124,7 +124,7 @@ func (r CreateRequest) Format(state fmt.State, _ rune) { strictjson.Print(state,
 // that quotes a URL with a key.
 type DisabledReason struct {
 	// Type is the kind of reason: [NonceSyncFailed], [RPCValidationFailed],
-	// [BalanceCheckFailed], [SequenceSyncFailed], or another text of the host application.
+	// [BalanceCheckFailed], [SequenceSyncFailed], or another text of at most 256 characters.
 	Type DisabledReasonType `json:"type" wire:"nonempty" validate:"required,max=256,text"`
 
 	// Details is free text. A disable cuts it off at 16 KiB.
@@ -194,12 +194,12 @@ type ChangeInfo struct {
 	// object are fields of their own, and a list is one field. If the paths have more than 600
 	// bytes, only the members at the top are listed. It is empty for a create and a delete, and in
 	// a view if the change may have moved the relayer into or out of the view. For a dry run it is
-	// never nil and has what would change: for a create or a delete, all fields that are set.
+	// never nil and has what would change: for a create or a delete, every field of the JSON form.
 	Changed []string `json:"changed,omitzero"`
 
 	// PausedBy is the change that paused the relayer, without Action and Changed. Later changes
 	// do not replace it. The create of a paused relayer counts as a pause. It is nil if the relayer
-	// is not paused, or if that change is unknown. [Manager.History] omits it.
+	// is not paused, or if that change is unknown. The changes of [Manager.History] do not have it.
 	PausedBy *ChangeInfo `json:"paused_by,omitempty"`
 }
 
@@ -221,7 +221,8 @@ const (
 	ActionEnable  Action = "enable"
 	ActionDelete  Action = "delete"
 
-	// ActionReveal reads full RPC URLs. See [Manager.RPCURLs].
+	// ActionReveal is [Manager.RPCURLs], or a read with [Documents.WithFullURLs]. A [Manager.Get]
+	// is ActionGet.
 	ActionReveal Action = "reveal"
 )
 

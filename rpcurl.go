@@ -16,8 +16,10 @@ import (
 // masked if it is printed by package fmt, logged by log/slog, or encoded as JSON or text
 // (see [RPCURL.String]). [RPCURL.Unmasked] is the full URL.
 //
-// The following bypass the mask: the verbs %p and %w, package fmt on an unexported field, or below
-// a pointer in a struct, encoding/gob, arguments of database/sql, and map keys in JSON.
+// The following bypass the mask:
+//   - the verbs %p and %w;
+//   - package fmt on an unexported field, or below a pointer in a struct;
+//   - encoding/gob, arguments of database/sql, and map keys in JSON.
 type RPCURL string
 
 // String returns the masked form: scheme, host and port are kept, user information is
@@ -74,7 +76,7 @@ func (s Secret) Unmasked() string { return string(s) }
 // Manager never stores it.
 func (s Secret) IsMasked() bool { return s == mask.Hidden }
 
-// Format prints ***, for every verb.
+// Format prints *** for every verb except %p and %w.
 func (s Secret) Format(state fmt.State, verb rune) {
 	fmt.Fprintf(state, fmt.FormatString(state, verb), mask.Hidden)
 }
@@ -84,8 +86,8 @@ func (s Secret) MarshalText() ([]byte, error) { return []byte(mask.Hidden), nil 
 
 // RPCConfig is one custom RPC endpoint.
 type RPCConfig struct {
-	// URL is an absolute http, https, ws or wss URL with a host, which is not a known cloud
-	// metadata service. Responses have it masked.
+	// URL is an absolute http, https, ws or wss URL. Its host is neither an unspecified address nor
+	// a known cloud metadata service. Responses have it masked.
 	URL RPCURL `json:"url" validate:"rpc_url"`
 
 	// Weight is the relative weight with which the engine chooses the endpoint, from 0 to 100.
@@ -102,7 +104,8 @@ type RPCConfig struct {
 // DefaultRPCWeight is the weight of an [RPCConfig] without one.
 const DefaultRPCWeight = 100.0
 
-// Format prints the JSON form of the endpoint, for every verb. The URL and headers are masked.
+// Format prints the JSON form of the endpoint for every verb except %p and %w. The URL and headers
+// are masked.
 func (c RPCConfig) Format(state fmt.State, _ rune) { strictjson.Print(state, c) }
 
 // IsMasked reports whether the URL or the value of a header is masked ([RPCURL.IsMasked]).

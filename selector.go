@@ -179,7 +179,7 @@ func ParseSelector(text string) (Selector, error) {
 
 // Where returns a selector that selects the relayers that s selects and that have one of the
 // values. A second term of a key leaves the values that both have. A second search is an error,
-// unless it has the same values. Without values it selects nothing.
+// unless it has the same values. Without values it selects nothing. An empty search adds no term.
 func (s Selector) Where(key string, values ...string) Selector {
 	if s.err != nil {
 		return s
@@ -200,7 +200,7 @@ func (s Selector) Where(key string, values ...string) Selector {
 	return s.with(newTerm(named, values))
 }
 
-// And returns a selector that selects what both select.
+// And returns a selector that selects what both select. Two searches that differ are an error.
 func (s Selector) And(other Selector) Selector {
 	if s.err != nil {
 		return s
@@ -243,8 +243,8 @@ func (s Selector) Err() error { return s.err }
 // IsZero reports whether the selector has no terms, so that it selects all relayers.
 func (s Selector) IsZero() bool { return len(s.terms) == 0 && s.err == nil }
 
-// Terms returns the keys with their values, in the order of the keys. A term without
-// values selects nothing.
+// Terms returns the keys with their values, in the order of the keys. A term without values selects
+// nothing. An invalid selector has no terms: see [Selector.Err].
 func (s Selector) Terms() iter.Seq2[string, []string] {
 	return func(yield func(string, []string) bool) {
 		for _, t := range s.terms {
@@ -256,7 +256,8 @@ func (s Selector) Terms() iter.Seq2[string, []string] {
 }
 
 // String returns the notation that [ParseSelector] parses, with values encoded by
-// [url.PathEscape]. Selectors with the same terms have the same notation.
+// [url.PathEscape]. Selectors with the same terms have the same notation. An invalid one has that
+// of a selector that selects nothing.
 func (s Selector) String() string {
 	if s.selectsNothing() {
 		return noneSelected
@@ -385,9 +386,6 @@ func (s Selector) narrow(q StoreQuery) StoreQuery {
 	return q
 }
 
-// positionMark separates the position of a store from the digest of a selection.
-const positionMark = "~"
-
 // bind returns a position that resumes only a watch of the same selection: changes that the
 // selection skips would otherwise be missing in another one.
 func (s Selector) bind(position string) string {
@@ -397,17 +395,9 @@ func (s Selector) bind(position string) string {
 	return position + s.mark()
 }
 
-// unbind returns the position of the store, or false if it is of another selection.
-func (s Selector) unbind(position string) (string, bool) {
-	if position == "" {
-		return position, true
-	}
-	return strings.CutSuffix(position, s.mark())
-}
-
 func (s Selector) mark() string {
 	digest := sha256.Sum256([]byte(s.String()))
-	return positionMark + hex.EncodeToString(digest[:8])
+	return "~" + hex.EncodeToString(digest[:8])
 }
 
 const (

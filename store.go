@@ -11,9 +11,10 @@ import (
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
-// Record is one stored relayer. A [Store] must accept records up to the limits of the fields,
-// and the [Manager] never exceeds them. Only the Manager interprets Document, Private and
-// Note; to a Store they are opaque.
+// Record is one stored relayer. A [Store] must accept records up to the limits of the fields, and
+// the [Manager] never exceeds them. Document and Private have no limit of their own: see
+// [WithMaxRelayerSize]. Only the Manager interprets Document, Private and Note; to a Store they are
+// opaque.
 //
 // The bytes, terms and text of a Record are read-only: a store may share them with its callers,
 // and callers with the store.
@@ -64,7 +65,7 @@ type Record struct {
 	Note []byte
 }
 
-// Format prints the JSON form of the record, with Private masked, for every verb.
+// Format prints the JSON form of the record, with Private masked, for every verb except %p and %w.
 func (r Record) Format(state fmt.State, _ rune) { strictjson.Print(state, r) }
 
 // MarshalJSON encodes the record with Private masked. The result is for logs and
@@ -109,10 +110,11 @@ type StoreQuery struct {
 
 // Listing is a page of records and what was read together with it, in one snapshot.
 type Listing struct {
-	// Records are the records of the page, in the order of their Sequence.
+	// Records are the records of the page, in the order of their Sequence. The slice belongs to
+	// the caller.
 	Records []Record
 
-	// Total is the number of all selected records, of the page and of others.
+	// Total is the number of selected records, on all pages.
 	Total int
 
 	// Position is the point of the change feed at which the page was read:
@@ -151,9 +153,6 @@ type HistoryQuery struct {
 // [ErrOutcomeUnknown]; the methods that may return one say so. Callers ignore the other
 // results of a method that returns an error, unless the method says otherwise.
 //
-// The bytes, terms and text of a [Record] are read-only for both sides: a store may keep
-// what it is given, and return what it keeps.
-//
 // It is an interface for implementations: later versions add no methods to it. A new
 // capability is an optional interface.
 //
@@ -167,7 +166,7 @@ type Store interface {
 	// exactly one succeeds. Its error may match [ErrOutcomeUnknown].
 	Create(ctx context.Context, rec Record) (Record, error)
 
-	// Get returns the record, or [ErrNotFound].
+	// Get returns the record, [ErrNotFound], or a [*CorruptError] if it is damaged.
 	Get(ctx context.Context, id string) (Record, error)
 
 	// List returns the selected records of the page in the order of their Sequence, the
@@ -175,7 +174,8 @@ type Store interface {
 	// offset past the end, or a limit of 0, returns no records and the correct total.
 	//
 	// If a record of the page is damaged, List returns the records before it and a
-	// [*CorruptError] with its sequence, so that a caller can continue behind it.
+	// [*CorruptError] with its sequence, so that a caller can continue behind it. A record whose
+	// terms cannot be read is in every selection.
 	List(ctx context.Context, query StoreQuery) (Listing, error)
 
 	// Update is a compare-and-swap: it replaces Claim, Terms, Text, Document, Private and
@@ -217,11 +217,12 @@ type Store interface {
 // Opener is an optional interface of a [Store] that seals private parts, such as a store of package
 // store/sealed. The [Manager] detects it with a type assertion.
 //
-// [Manager.RPCURLs], [Manager.Get] and [Documents.WithFullURLs] open the URLs, as do
-// [Manager.Update] and a patch of the URLs. All other results, including the result of Update,
-// have masked URLs ([RPCURL.IsMasked]), whether or not they are sealed yet. Other changes need
-// no keys. A Manager on a store that is no Opener reads sealed relayers with masked URLs too. It
-// can remove their URLs; to read or replace them is an error that matches [ErrSealed].
+// [Manager.RPCURLs], [Manager.Get], [Manager.Check] and [Documents.WithFullURLs] open the URLs, as
+// do [Manager.Update] and a patch of the URLs. All other results, including the result of Update,
+// have masked URLs ([RPCURL.IsMasked]), whether or not they are sealed yet. Other changes need no
+// keys. A Manager on a store that is no Opener reads sealed relayers with masked URLs too. It can
+// remove their URLs; RPCURLs and a change that replaces them return an error that matches
+// [ErrSealed].
 type Opener interface {
 	// Open returns the record with its private part in clear. It returns an error that
 	// matches [ErrSealed] if it cannot be opened, and [errors.ErrUnsupported] too if there
@@ -272,9 +273,9 @@ type RecordChange struct {
 }
 
 // Format prints the change with [Record.Private] masked, as [Record.Format] does.
-// Without it, fmt prints Private in full for a pointer to a change in a struct or slice, if the
-// verb is wrong for pointers, such as %s.
 func (c RecordChange) Format(state fmt.State, verb rune) {
-	type plain RecordChange // without this method
+	// Without this method, fmt prints Private in full for a pointer to a change in a struct or
+	// slice, if the verb is wrong for pointers, such as %s.
+	type plain RecordChange
 	fmt.Fprintf(state, fmt.FormatString(state, verb), plain(c))
 }

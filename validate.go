@@ -67,9 +67,14 @@ func newRules(tagName string) *validator.Validate {
 	for tag, problem := range textRules {
 		rules[tag] = func(f validator.FieldLevel) bool { return problem(f.Field().String()) == "" }
 	}
-	v := validator.New(validator.WithRequiredStructEnabled())
+	v := validator.New(validator.WithRequiredStructEnabled(), validator.WithTagNameFuncBlankOmit())
 	v.SetTagName(tagName)
-	v.RegisterTagNameFunc(jsonName)
+	v.RegisterTagNameFunc(func(f reflect.StructField) string {
+		if f.Anonymous {
+			return jsonName(f) // without a name in JSON its fields are those of the outer struct
+		}
+		return cmp.Or(jsonName(f), f.Name)
+	})
 	for tag, rule := range rules {
 		if err := v.RegisterValidation(tag, rule, true); err != nil {
 			panic(err) // the tag is empty or reserved, which is an error in the table
@@ -115,7 +120,7 @@ func checkRules(rules *validator.Validate, input any, prefix string, message fun
 	}
 	violations, _ := errors.AsType[validator.ValidationErrors](rules.Struct(input))
 	for _, violation := range violations {
-		_, path, _ := strings.Cut(violation.Namespace(), ".")
+		path := strings.TrimPrefix(violation.Namespace(), reflect.TypeOf(input).Elem().Name()+".")
 		// A field without a name in JSON is a problem of the object that has it.
 		found.Report(prefix+strings.TrimSuffix(withKeys(path), ".-"), ruleTexts[violation.Tag()].code, message(violation))
 	}
@@ -385,7 +390,7 @@ func canonicalSettings(raw json.RawMessage) json.RawMessage {
 	if isOmitted(raw) {
 		return nil
 	}
-	return strictjson.MergePatch(nil, raw)
+	return strictjson.Canonical(strictjson.MergePatch(nil, raw))
 }
 
 // checkSettings reports why settings cannot be stored.
@@ -411,11 +416,11 @@ func (s *settings) checkSettings(raw json.RawMessage, found *problems) {
 
 // userInformation matches a URL with user information. An unescaped password with a slash ends the
 // authority early: then what seems to be a port is no number below 70000, and an @ follows.
-var userInformation = regexp.MustCompile(`(?s)://(?:` +
-	`[^/?#]*@|` +
-	`(?:[^[/?#:][^/?#:]*)?:` + // a user, or a host other than an IPv6 address
-	`(?:[0-9]*[^0-9/?#]|[7-9][0-9]{4}|[0-9]{6})` + // no port
-	`.*@)`)
+var userInformation = regexp.MustCompile(`://(?:` +
+	`[^/?#\s]*@|` +
+	`(?:[^[/?#:\s][^/?#:\s]*)?:` + // a user, or a host other than an IPv6 address
+	`(?:[0-9]*[^0-9/?#\s]|[7-9][0-9]{4}|[0-9]{6})` + // no port
+	`\S*@)`)
 
 // settingsTextProblem returns why a text cannot be in settings, or "".
 func settingsTextProblem(text string) string {
@@ -498,16 +503,23 @@ func memberType(t reflect.Type, name string) reflect.Type {
 	if t.Kind() == reflect.Map {
 		return t.Elem()
 	}
-	for _, field := range reflect.VisibleFields(t) {
-		tagged := jsonName(field)
-		switch isField := field.IsExported() && tagged != "-" && cmp.Or(tagged, field.Name) == name && (tagged != "" || !field.Anonymous); {
-		case isField && strings.Contains(field.Tag.Get("json")+",", ",string,"):
+	var promoted reflect.Type
+	for field := range t.Fields() {
+		embedded, tagged := field.Type, jsonName(field)
+		if embedded.Kind() == reflect.Pointer {
+			embedded = embedded.Elem()
+		}
+		switch {
+		case field.Anonymous && tagged == "" && embedded.Kind() == reflect.Struct:
+			promoted = cmp.Or(promoted, memberType(embedded, name))
+		case !field.IsExported() && !field.Anonymous || tagged == "-" || cmp.Or(tagged, field.Name) != name:
+		case strings.Contains(field.Tag.Get("json")+",", ",string,"):
 			return reflect.TypeFor[any]() // checked when the whole is decoded
-		case isField:
+		default:
 			return field.Type
 		}
 	}
-	return nil
+	return promoted
 }
 
 // shapes has what a value of a kind must be.
@@ -530,16 +542,13 @@ func shapeProblem(t reflect.Type, err error) string {
 	return cmp.Or(shapes[t.Kind()], "has a form that is not supported")
 }
 
-// networkTypeList has the network types that this version of the package supports.
-const networkTypeList = string(EVM + ", " + Solana + ", " + Stellar)
-
 // NetworkTypes returns the network types that this version of the package has. Later versions
 // may have more.
 func NetworkTypes() []NetworkType { return []NetworkType{EVM, Solana, Stellar} }
 
 // networkTypeProblem returns why the text is no known network type, or "".
 func networkTypeProblem(text string) string {
-	return problemIf(newPolicy(NetworkType(text)) == nil, "must be one of "+networkTypeList)
+	return problemIf(newPolicy(NetworkType(text)) == nil, "must be one of "+string(EVM+", "+Solana+", "+Stellar))
 }
 
 // newPolicy returns an empty policy of the network type, or nil if the type is unknown.
@@ -567,22 +576,15 @@ func policyProblem(policy Policy, networkType NetworkType) string {
 // options would reject the request. Its size is checked only if there is no other problem. An
 // invalid option or a fault of the address resolver is returned as another error. Limits of pages
 // have no effect, and neither have hooks except [WithAddressResolver]. It does not detect a taken
-// ID or an exclusive signer. It accepts masked RPC URLs: a program may replace them by the stored
-// ones before it sends the request.
+// ID or signer. It accepts masked RPC URLs: a program may replace them by the stored ones before it
+// sends the request.
 func (r CreateRequest) Validate(ctx context.Context, options ...Option) error {
 	s, err := newSettings(options)
 	if err != nil {
 		return err
 	}
-	return s.validate(ctx, newRelayer(r), new(problems))
-}
-
-func (s *settings) validate(ctx context.Context, r *Relayer, found *problems) error {
-	rec, err := s.prepare(ctx, r, found)
-	if err != nil {
-		return err
-	}
-	return s.checkSize(rec, Record{})
+	_, err = s.prepare(ctx, newRelayer(r), new(problems))
+	return err
 }
 
 // prepare returns the record to store for a new relayer, and sets its ID and address.
@@ -610,7 +612,8 @@ func (s *settings) prepare(ctx context.Context, r *Relayer, found *problems) (Re
 		}
 		r.ID = generated.String()
 	}
-	return s.newRecord(r)
+	rec, err := s.newRecord(r)
+	return rec, cmp.Or(err, s.checkSize(rec, Record{}))
 }
 
 // addressOf resolves the address of a relayer, unless its signer or network is
@@ -627,7 +630,11 @@ func (s *settings) addressOf(ctx context.Context, r *Relayer, found *problems) (
 	if err != nil {
 		return "", fmt.Errorf("relayer: resolving the address of a signer: %w", faultError{err})
 	}
-	if problem := s.addressProblem(address, r.NetworkType); problem != "" {
+	problem := problemIf(!addressForm.MatchString(address), "must be at most 256 characters of A-Z a-z 0-9 _ . : and -")
+	if check := addressProblems[r.NetworkType]; s.networkRules && check != nil {
+		problem = cmp.Or(problem, check(address))
+	}
+	if problem != "" {
 		// It is not a ValidationError, because the client cannot correct it, and
 		// does not quote the address, because a wrong one may be a secret.
 		return "", errors.New("relayer: the address from the address resolver " + problem)
@@ -640,15 +647,4 @@ var addressForm = regexp.MustCompile(`^[\w.:-]{0,256}$`)
 
 var addressProblems = map[NetworkType]func(address string) (problem string){
 	EVM: chain.EVMAddressProblem, Solana: chain.SolanaAddressProblem, Stellar: chain.StellarAccountProblem,
-}
-
-// addressProblem returns why an address from the resolver cannot be stored, or "".
-func (s *settings) addressProblem(address string, networkType NetworkType) string {
-	if !addressForm.MatchString(address) {
-		return "must be at most 256 characters of A-Z a-z 0-9 _ . : and -"
-	}
-	if problem := addressProblems[networkType]; s.networkRules && problem != nil {
-		return problem(address)
-	}
-	return ""
 }

@@ -470,7 +470,7 @@ type engineSettings struct {
 }
 
 type common struct {
-	Owner string `json:"owner"`
+	Owner string `json:"owner" validate:"max=3"`
 	Nonce int64  `json:"nonce,string,omitempty"`
 }
 
@@ -493,12 +493,12 @@ func TestSettings_EveryWrite(t *testing.T) {
 	ctx := t.Context()
 	m := newManager(t)
 	document := mustCreateDocument(t, m, evmBody(`"settings":{"b":{"y":1.50,"x":null,"w":[ null, {"b":1,"a":2} ]},"a":"é"},"labels":{"team":"a"},"id":"r"`))
-	const stored = `,"labels":{"team":"a"},"settings":{"a":"é","b":{"w":[null,{"b":1,"a":2}],"y":1.50}}}`
+	const stored = `,"labels":{"team":"a"},"settings":{"a":"é","b":{"w":[null,{"a":2,"b":1}],"y":1.50}}}`
 	if !strings.HasSuffix(string(document.JSON), stored) {
 		t.Errorf("stored %s", document.JSON)
 	}
 	same := updating(func(r *relayer.Relayer) {
-		r.Settings = json.RawMessage(` {"b":{"y":1.50,"w":[null,{"b":1,"a":2}]},"a":"é"}`)
+		r.Settings = json.RawMessage(` {"b":{"y":1.50,"w":[null,{"b":1,"a":2}]},"a":"\u00e9"}`)
 	})
 	if r := must(same(m, ctx, "r"))(t); r.Revision != document.Revision {
 		t.Errorf("the same settings made revision %d", r.Revision)
@@ -551,6 +551,7 @@ func TestSettings_Refused(t *testing.T) {
 	for _, settings := range []string{
 		`{}`, `{"":1}`, `{"a":"` + text + `"}`, `{"a":` + strings.Repeat("[", 31) + strings.Repeat("]", 31) + `}`,
 		`{"a":"mail me@h.example, or https://h.example/a@b?c=d@e"}`, `{"a":"https://h.example:8545/a@b wss://[::1]:1/a@b"}`,
+		`{"a":"see https://wiki.example, ask ops@example.com"}`,
 	} {
 		document := mustCreateDocument(t, newManager(t), evmBody(`"settings":`+settings))
 		if !strings.HasSuffix(string(document.JSON), `,"settings":`+settings+`}`) {
@@ -593,6 +594,7 @@ func TestWithSettings(t *testing.T) {
 		`{"contracts":[{"address":"a","addres":""},{"address":"a","key":"%"}]}`: {"settings.contracts[0].addres", "settings.contracts[1].key"},
 		`{"contracts":[{},{"address":"a"},{"address":""}]}`:                     {"settings.contracts"},
 		`{"contracts":[{"address":""}],"timeouts":[],"owner":{}}`:               {"settings.timeouts", "settings.owner", "settings.contracts[0].address"},
+		`{"owner":"four","max_in_flight":0,"contracts":[{}]}`:                   {"settings.contracts[0].address", "settings.owner"},
 		`{"max_in_flight":101,"unknown":1,"started":"today"}`:                   {"settings.unknown", "settings.started"},
 		`{"max_in_flight":101,"unknown":1,"contracts":[{"addres":"a"}]}`:        {"settings.unknown", "settings.max_in_flight", "settings.contracts[0].addres", "settings.contracts[0].address"},
 		`{"timeouts":{"send":"x","get":0}}`:                                     {"settings.timeouts.send", "settings.timeouts.get"},
@@ -621,6 +623,14 @@ func TestWithSettings(t *testing.T) {
 			t.Errorf("%s: problems %q, want %q", settings, problems, want)
 		}
 	}
+	// A type without a name, and an embedded one that has a name in JSON.
+	unnamed := relayer.WithSettings[struct {
+		contract `json:"contract"`
+		Max      int `json:"max" validate:"gte=1"`
+		Min      int `json:"min" validate:"gte=1"`
+	}]()
+	wantFields(t, fieldErrors(t, withSettings("r", `{"address":"a"}`).Validate(ctx, unnamed)),
+		"settings.address", "settings.contract.address", "settings.max", "settings.min")
 	other := mustCreate(t, newManager(t), withSettings("r", `{"old":1}`))
 	must(relayer.SettingsOf[engineSettings](other))(t)
 	if _, err := relayer.SettingsOf[struct{ Old string }](other); err == nil || errors.Is(err, relayer.ErrInvalid) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -98,9 +99,9 @@ func (v view) Update(ctx context.Context, rec Record) (Record, error) {
 
 // Watch binds positions to the selection: changes that it skips would be missing in another one.
 func (v view) Watch(ctx context.Context, after string) iter.Seq2[RecordChange, error] {
-	position, isOfSelection := v.selector.unbind(after)
+	position, isOfSelection := strings.CutSuffix(after, v.selector.mark())
 	err := v.selector.Err()
-	if err == nil && !isOfSelection {
+	if err == nil && after != "" && !isOfSelection {
 		err = ErrGap
 	}
 	if err != nil {

@@ -17,10 +17,10 @@ type Change struct {
 
 	// Relayer is a copy of the relayer after the change or, for a delete, of its last state with
 	// the revision of the delete. A relayer that the query of the watch ceases to select is
-	// reported as deleted, with only ID and Revision. The RPC URLs can be masked
-	// ([RPCURL.IsMasked]) after a delete, and if a later change follows: a store need not retain
-	// the URLs of earlier revisions. Relayer is nil in a heartbeat. For a history see
-	// [Manager.History].
+	// reported as deleted, with only ID and Revision. The RPC URLs are masked ([RPCURL.IsMasked])
+	// if the store is an [Opener], and can be masked after a delete, and if a later change follows:
+	// a store need not retain the URLs of earlier revisions. Relayer is nil in a heartbeat. For a
+	// history see [Manager.History].
 	Relayer *Relayer
 
 	// Document is the relayer in JSON, of [Documents.Watch] and [Documents.History]. It has no
@@ -62,12 +62,12 @@ type WatchQuery struct {
 // A relayer that begins to match the selector is reported as created, and one that ceases to
 // match it as deleted. So a consumer has exactly the selection.
 //
-// Any error ends the sequence, the error of ctx too. Writers never wait for a consumer. A consumer
-// gets [ErrGap] if it falls too far behind, or resumes after a position that the store no longer
-// has, or that is of another selector. It falls too far behind after 1,024 changes or 16 MiB. A
-// watch can resume after any position that the store retains. After ErrGap, the consumer reads all
-// relayers again. If the store has been unreachable for 15 seconds, the sequence ends with
-// [ErrUnavailable]. The sequence can be ranged over once; a second range gets an error.
+// Any error ends the sequence: the error of ctx too, and a [*CorruptError] for a relayer that
+// cannot be decoded. Writers never wait for a consumer. A consumer gets [ErrGap] if the store no
+// longer has its next change, or if its position is of another selector. After ErrGap or a
+// CorruptError, it reads all relayers again. If the store has been unreachable for 15 seconds, the
+// sequence ends with [ErrUnavailable]. The sequence can be ranged over once; a second range gets an
+// error.
 //
 // To follow all relayers without a gap, read them by cursors, keep the [Page.Position] of the first
 // page, and begin the watch after it: it has exactly the changes since, in order. Package
@@ -87,7 +87,7 @@ func watch(ctx context.Context, m *Manager, query WatchQuery, complete func(Reco
 	var isRanged atomic.Bool
 	return func(yield func(Change, error) bool) {
 		if isRanged.Swap(true) {
-			yield(Change{}, operationError(ActionWatch, "", errRangedTwice))
+			yield(Change{}, operationError(ActionWatch, "", errors.New("relayer: the changes can be ranged over once: call Watch again")))
 			return
 		}
 		for c, err := range changes {
@@ -100,10 +100,9 @@ func watch(ctx context.Context, m *Manager, query WatchQuery, complete func(Reco
 				continue
 			}
 			if err != nil {
-				yield(Change{}, operationError(ActionWatch, "", err))
-				return
+				change = Change{}
 			}
-			if !yield(change, nil) {
+			if !yield(change, operationError(ActionWatch, "", err)) || err != nil {
 				return
 			}
 		}
@@ -112,8 +111,6 @@ func watch(ctx context.Context, m *Manager, query WatchQuery, complete func(Reco
 		}
 	}
 }
-
-var errRangedTwice = errors.New("relayer: the changes can be ranged over once: call Watch again")
 
 func (m *Manager) decodeChange(ctx context.Context, c RecordChange, change *Change) (err error) {
 	change.Info = changeInfoOf(c.Record)

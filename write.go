@@ -63,8 +63,8 @@ func (m *Manager) Patch(ctx context.Context, id string, patch []byte, options ..
 	return write(ctx, m, action, id, options, orMasked(m.relayerOf), edit)
 }
 
-// Pause sets Paused. If it is set already, nothing changes. Errors are those of
-// [Manager.Update].
+// Pause sets Paused. If it is set already, nothing changes. Errors are those of [Manager.Update];
+// after [ErrCorrupt], Paused can be set.
 func (m *Manager) Pause(ctx context.Context, id string, options ...WriteOption) (*Relayer, error) {
 	return write(ctx, m, ActionPause, id, options, orMasked(m.relayerOf), setPaused(true))
 }
@@ -118,7 +118,7 @@ type BulkResult struct {
 
 	// Failed has the error of each relayer that could not be changed, by its ID. The empty ID has
 	// one error for all damaged relayers whose ID is unknown, or which may be outside of the view.
-	// The errors of a client have the message of the server.
+	// In a client, an error is only the message of the server.
 	Failed map[string]error
 }
 
@@ -129,10 +129,10 @@ type BulkResult struct {
 // or not. Other writes go on meanwhile.
 //
 // The zero Selector is a [*ValidationError] unless [AllRelayers] is given. [IfRevision] is always
-// an error. A relayer that cannot be changed is in [BulkResult.Failed], and the others are
-// changed. If the store fails, ctx ends, or more than 10,000 relayers fail, PauseAll returns the
-// result until then and an error, which matches [ErrOutcomeUnknown] if relayers have been changed.
-// A repetition completes it.
+// an error. A relayer that cannot be changed is only in [BulkResult.Failed], with a nil error, and
+// the others are changed. If the store fails, ctx ends, or more than 10,000 relayers fail, PauseAll
+// returns the result until then and an error, which matches [ErrOutcomeUnknown] if relayers have
+// been changed. To complete it, repeat it with [BulkResult.RequestID] as the [Actor.RequestID].
 //
 // Observers get a list for each page that is read, and a pause for each relayer that is to be
 // changed.
@@ -140,8 +140,8 @@ func (m *Manager) PauseAll(ctx context.Context, selector Selector, options ...Wr
 	return m.setAll(ctx, ActionPause, selector, options)
 }
 
-// ResumeAll is [Manager.PauseAll] for [Manager.Resume]. With [PausedBy] it resumes only those
-// that a request has paused.
+// ResumeAll is [Manager.PauseAll] for [Manager.Resume]. With [PausedBy] it resumes only those that
+// a request has paused; the zero Selector needs [AllRelayers] then too.
 func (m *Manager) ResumeAll(ctx context.Context, selector Selector, options ...WriteOption) (BulkResult, error) {
 	return m.setAll(ctx, ActionResume, selector, options)
 }
@@ -493,9 +493,6 @@ func (m *Manager) creation(read func(found *problems) *Relayer) edit {
 		}
 		checkMasks(r, new(Relayer), found)
 		rec, err := m.prepare(ctx, r, found)
-		if err == nil {
-			err = m.checkSize(rec, Record{})
-		}
 		rec.ID = r.ID
 		return rec, err
 	}
@@ -542,15 +539,15 @@ func setMembers(members map[string][]byte) edit {
 		}
 		rec, document, hasFlag := current, new(strictjson.Object), false
 		for name, value := range strictjson.InOrder(current.Document) {
-			replacement, isSet := members[name]
-			if isSet {
-				value, hasFlag = replacement, hasFlag || name != reasonMember
+			switch replacement, isSet := members[name]; {
+			case isSet && name == reasonMember: // it follows system_disabled
+				continue
+			case isSet:
+				value, hasFlag = replacement, true
 			}
-			if !isSet || name != reasonMember {
-				document.Add(name, value)
-			}
+			document.Add(name, value)
 			if reason := members[reasonMember]; name == "system_disabled" && reason != nil {
-				document.Add(reasonMember, reason) // it follows system_disabled
+				document.Add(reasonMember, reason)
 			}
 		}
 		if !hasFlag {
@@ -579,7 +576,7 @@ func (m *Manager) checkChanged(r, stored *Relayer, found *problems) {
 	keep("address", r.Address == stored.Address)
 	if _, isUnknown := stored.Policy.(*UnknownPolicy); isUnknown {
 		if !reflect.DeepEqual(r.Policy, stored.Policy) {
-			found.Add("policies", unknownTypeMessage)
+			found.Add("policies", "cannot be changed: this version does not support the network type")
 		}
 		known := *r // the other rules do not depend on the network type
 		known.NetworkType, known.Policy = EVM, nil
@@ -589,8 +586,6 @@ func (m *Manager) checkChanged(r, stored *Relayer, found *problems) {
 	checkDisabled(r, found)
 	checkMasks(r, stored, found)
 }
-
-const unknownTypeMessage = "cannot be changed: this version does not support the network type"
 
 // decoded returns an edit that decodes the relayer, with its full RPC URLs if it opens them, and
 // changes it by a function or, if that is nil, by a merge patch. A changed private part is in clear.
@@ -626,7 +621,9 @@ func (m *Manager) decoded(change func(*Relayer) error, patch []byte, opens bool)
 		keepsURLs := slices.EqualFunc(r.CustomRPCURLs, stored.CustomRPCURLs, RPCConfig.equals)
 		before := *stored
 		if opening != nil && !keepsURLs {
-			if ctx.Err() != nil || !canReplace(r.CustomRPCURLs, opening) {
+			// A list in full can replace them: the key may be lost. Without keys it could not be sealed.
+			keeps := slices.ContainsFunc(r.CustomRPCURLs, RPCConfig.IsMasked)
+			if ctx.Err() != nil || keeps || len(r.CustomRPCURLs) > 0 && errors.Is(opening, errors.ErrUnsupported) {
 				return Record{}, opening
 			}
 			before.CustomRPCURLs = nil
@@ -648,13 +645,6 @@ func (m *Manager) decoded(change func(*Relayer) error, patch []byte, opens bool)
 		}
 		return rec, m.checkSize(rec, current)
 	}
-}
-
-// canReplace reports whether a list can replace stored RPC URLs that cannot be opened: the key
-// may be lost. Without keys the new URLs could not be sealed.
-func canReplace(urls []RPCConfig, opening error) bool {
-	keeps := slices.ContainsFunc(urls, RPCConfig.IsMasked)
-	return !keeps && (len(urls) == 0 || !errors.Is(opening, errors.ErrUnsupported))
 }
 
 // patched returns the action of a JSON Merge Patch (RFC 7396), and its edit. It is a pause or a resume

@@ -713,6 +713,16 @@ func TestNew_UserInformationRemoved(t *testing.T) {
 
 // For all pairs of URLs: an exported file has no changes, and without one of its endpoints it
 // removes exactly that one or is blocked.
+// An exported file has escapes in place of characters that a terminal does not show.
+func TestNew_EscapedSettings(t *testing.T) {
+	m := newManager(t)
+	req := minimal("a")
+	req.Settings = []byte(`{"note":"10` + "\u00a0" + `€","list":[{"b":1.0,"a":2}]}`)
+	create(t, m, req)
+	expectNoChanges(t, m, parse(t, strings.ReplaceAll(exported(t, m), "\u00a0", `\u00a0`)).Relayers)
+	expectNoChanges(t, m, []relayer.CreateRequest{req})
+}
+
 func TestExport_EveryPair(t *testing.T) {
 	urls := []relayer.RPCURL{
 		"https://h.example", "https://v@h.example", "https://h.example/1", "https://h.example/2", "https://u:p@h.example/3", "HTTPS://h.example/",

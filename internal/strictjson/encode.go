@@ -64,18 +64,16 @@ func KeepUnknown(stored, known, changed []byte, replaced ...string) []byte {
 	case !isObject(stored) || !isObject(known) || !isObject(changed):
 		return changed
 	}
-	before, of := maps.Collect(InOrder(stored)), maps.Collect(InOrder(known))
+	before, of, after := maps.Collect(InOrder(stored)), maps.Collect(InOrder(known)), maps.Collect(InOrder(changed))
 	merged := new(Object)
-	names := make(map[string]bool)
 	for name, value := range InOrder(changed) {
-		names[name] = true
 		if !slices.Contains(replaced, name) {
 			value = KeepUnknown(before[name], of[name], value)
 		}
 		merged.Add(name, value)
 	}
 	for name, value := range InOrder(stored) {
-		if !names[name] && of[name] == nil && !slices.Contains(replaced, name) {
+		if after[name] == nil && of[name] == nil && !slices.Contains(replaced, name) {
 			merged.Add(name, value)
 		}
 	}
@@ -144,6 +142,17 @@ func MergePatch(target, patch json.RawMessage) json.RawMessage {
 		}
 	}
 	encoded, _ := Encode(merged)
+	return encoded
+}
+
+// Canonical returns the same bytes for equal values: with sorted members, and with the escapes of
+// [Encode].
+func Canonical(value json.RawMessage) json.RawMessage {
+	decoder := json.NewDecoder(bytes.NewReader(value))
+	decoder.UseNumber()
+	var decoded any
+	_ = decoder.Decode(&decoded) // it is valid JSON
+	encoded, _ := Encode(decoded)
 	return encoded
 }
 
