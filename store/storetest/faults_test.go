@@ -255,6 +255,7 @@ var faults = map[string]map[string]fault{
 			_, isGap := resumeRight(after, last)
 			return last, isGap
 		}),
+		"changes have no position": changedElements(func(change *relayer.RecordChange) { change.Position = "" }),
 		"a position has a line break": func(_ *faulty, right *watched) {
 			right.position = func(number int) string { return positionOf(number) + "\n" }
 		},
@@ -765,6 +766,7 @@ var faults = map[string]map[string]fault{
 				last = change.Time
 			})
 		},
+		"they have no position":                       changedHeartbeats(func(beat *relayer.RecordChange) { beat.Position = "" }),
 		"they have an unknown position":               changedHeartbeats(func(beat *relayer.RecordChange) { beat.Position += "0" }),
 		"they have the position of an earlier change": changedHeartbeats(func(beat *relayer.RecordChange) { beat.Position = positionOf(0) }),
 		"they take the place of a change": func(f *faulty, right *watched) {

@@ -91,7 +91,6 @@ type watched struct {
 	fromTheStart bool
 	goesOn       bool // after a gap
 	position     func(number int) string
-	noPositions  bool // of changes and heartbeats
 	resume       func(after string, last int) (seen int, isGap bool)
 	heartbeat    time.Duration
 
@@ -202,7 +201,7 @@ func (w *watched) Watch(ctx context.Context, after string) iter.Seq2[relayer.Rec
 			seen += len(unseen)
 			for _, change := range unseen {
 				number++
-				change.Position = w.changePosition(number)
+				change.Position = w.position(number)
 				if !yield(change, nil) {
 					return
 				}
@@ -213,7 +212,7 @@ func (w *watched) Watch(ctx context.Context, after string) iter.Seq2[relayer.Rec
 			case <-time.After(w.heartbeat):
 				w.mu.Lock()
 				isIdle := seen == len(w.log)
-				beat := relayer.RecordChange{Kind: relayer.ChangeHeartbeat, Position: w.changePosition(seen), Time: time.Now()}
+				beat := relayer.RecordChange{Kind: relayer.ChangeHeartbeat, Position: w.position(seen), Time: time.Now()}
 				w.mu.Unlock()
 				if isIdle && !yield(beat, nil) {
 					return
@@ -221,13 +220,6 @@ func (w *watched) Watch(ctx context.Context, after string) iter.Seq2[relayer.Rec
 			}
 		}
 	}
-}
-
-func (w *watched) changePosition(number int) string {
-	if w.noPositions {
-		return ""
-	}
-	return w.position(number)
 }
 
 // Import logs each record as created.

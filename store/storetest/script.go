@@ -442,9 +442,6 @@ func (s *script) query() (query relayer.StoreQuery) {
 // keep keeps the position behind the changes before an index. The oldest ones stay.
 func (s *script) keep(p place) {
 	const most = 24
-	if p.position == "" {
-		return // the feed has no positions of changes
-	}
 	if len(s.places) == most {
 		s.places[most/2+s.random.IntN(most/2)] = p
 		return
@@ -501,10 +498,8 @@ func (s *script) follow(w watcher, from place) bool {
 		if from.position == "" {
 			s.seen.add(change.Record)
 		}
-		if change.Position != "" {
-			wantPositionForm(s.T, change.Position)
-			s.keep(place{change.Position, at + 1, s.reopened, true})
-		}
+		wantPositionForm(s.T, change.Position)
+		s.keep(place{change.Position, at + 1, s.reopened, true})
 	}
 	return true
 }

@@ -29,7 +29,6 @@ func TestRun_RightStores(t *testing.T) {
 				}
 			})
 		}).apply,
-		"without positions": fault(func(_ *faulty, right *watched) { right.noPositions = true }).apply,
 		"counting for itself": miscounting(func(counted uint64, records []relayer.Record) uint64 {
 			return max(counted, greatestRevision(records))
 		}).apply,

@@ -140,9 +140,6 @@ func watchAfterUnknown(t *testing.T, store relayer.Store) {
 	}
 	changes := w.readUntil(t, mustCreate(t, store, sample("last")))
 	last := changes[len(changes)-1].Position
-	if last == "" {
-		t.Skip("the feed has no positions")
-	}
 	positions := []string{"x", " ", "0", "-1", ".", "1.", ".1", "\x00", "\xff", "é", "9223372036854775808",
 		last + "0", last + ".", last + " ", " " + last, "0" + last, "+" + last, strings.Replace(last, ".", ".0", 1), last[1:], last[:len(last)-1], last + last, strings.Repeat("9", 10_000)}
 	for range 20 {
