@@ -397,6 +397,14 @@ var faults = map[string]map[string]fault{
 		}, nil),
 		"history: the limit is ignored": changedHistory(func(query *relayer.HistoryQuery) { query.Limit = math.MaxInt }, nil),
 		"history: the ID is ignored":    changedHistory(func(query *relayer.HistoryQuery) { query.ID = "" }, nil),
+		"history: the actor selects":    selectingHistory(func(query relayer.HistoryQuery, _ relayer.RecordChange) bool { return query.Actor == "" }),
+		"history: the action selects":   selectingHistory(func(query relayer.HistoryQuery, _ relayer.RecordChange) bool { return query.Action == "" }),
+		"history: since selects": selectingHistory(func(query relayer.HistoryQuery, change relayer.RecordChange) bool {
+			return !change.Time.Before(query.Since)
+		}),
+		"history: until selects": selectingHistory(func(query relayer.HistoryQuery, change relayer.RecordChange) bool {
+			return query.Until.IsZero() || change.Time.Before(query.Until)
+		}),
 		"history: the ID is a prefix": changedHistory(func(query *relayer.HistoryQuery) {
 			if query.ID == "id-" {
 				query.ID = "id-1"

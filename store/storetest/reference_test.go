@@ -414,6 +414,12 @@ func changedHistory(ask func(*relayer.HistoryQuery), change func(relayer.History
 	}
 }
 
+func selectingHistory(isSelected func(relayer.HistoryQuery, relayer.RecordChange) bool) fault {
+	return changedHistory(nil, func(query relayer.HistoryQuery, past []relayer.RecordChange) []relayer.RecordChange {
+		return slices.DeleteFunc(past, func(change relayer.RecordChange) bool { return !isSelected(query, change) })
+	})
+}
+
 func changedPast(change func(*relayer.RecordChange)) fault {
 	return changedHistory(nil, func(_ relayer.HistoryQuery, past []relayer.RecordChange) []relayer.RecordChange {
 		for i := range past {

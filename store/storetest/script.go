@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/transfer"
@@ -546,6 +547,9 @@ func (s *script) history() {
 	query.Before = []uint64{0, 0, 0, 1, math.MaxUint64}[s.random.IntN(5)]
 	if len(s.log) > 0 && s.random.IntN(3) == 0 {
 		query.Before = s.log[max(0, len(s.log)-1-s.random.IntN(60))].Record.Revision
+	}
+	if s.random.IntN(2) == 0 { // conditions that no change matches: a store ignores them
+		query.Actor, query.Action, query.Since, query.Until = "nobody", "none", time.Now().Add(time.Hour), time.Unix(1, 0)
 	}
 	if _, err := s.store.History(s.Context(), query); errors.Is(err, errors.ErrUnsupported) {
 		return
