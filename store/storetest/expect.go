@@ -149,7 +149,11 @@ func wantSelected(t *testing.T, store relayer.Store, query relayer.StoreQuery, a
 	want := slices.DeleteFunc(slices.Clone(selected), func(rec relayer.Record) bool { return rec.Sequence <= query.After })
 	want = want[min(query.Offset, len(want)):]
 	want = want[:min(query.Limit, len(want))]
+	given := fmt.Sprintf("%#v", query)
 	page, err := store.List(t.Context(), query)
+	if left := fmt.Sprintf("%#v", query); left != given {
+		t.Fatalf("List(%s) has changed the query to %s", given, left)
+	}
 	got := page.Records
 	if err != nil || page.Total != len(selected) || len(got) != len(want) {
 		t.Fatalf("List(%+v): %d records of %d, want %d of %d; error %v", query, len(got), page.Total, len(want), len(selected), err)

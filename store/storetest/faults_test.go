@@ -127,6 +127,17 @@ var faults = map[string]map[string]fault{
 		}),
 		"terms are ignored": changedQuery(func(query *relayer.StoreQuery) { query.Terms = nil }),
 		"IDs are ignored":   changedQuery(func(query *relayer.StoreQuery) { query.IDs = nil }),
+		"the terms of the query are sorted": changedQuery(func(query *relayer.StoreQuery) {
+			for _, terms := range query.Terms {
+				slices.Sort(terms)
+			}
+		}),
+		"the texts of the query are cleared": changedQuery(func(query *relayer.StoreQuery) {
+			texts := query.Contains
+			query.Contains = slices.Clone(texts)
+			clear(texts)
+		}),
+		"the IDs of the query are sorted": changedQuery(func(query *relayer.StoreQuery) { slices.Sort(query.IDs) }),
 		"an element without terms is ignored": changedQuery(func(query *relayer.StoreQuery) {
 			query.Terms = slices.DeleteFunc(slices.Clone(query.Terms), func(terms []string) bool { return len(terms) == 0 })
 		}),
