@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"math"
 	"regexp"
@@ -494,6 +495,18 @@ var faults = map[string]map[string]fault{
 			return w.position(last)
 		}),
 		"list: the position is not visible ASCII": withPosition(func(last int, _ relayer.StoreQuery, w *watched) string { return w.position(last) + " " }),
+		"list: a page is returned again": func(f *faulty, right *watched) {
+			pages := make(map[string]relayer.Listing)
+			f.list = func(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
+				key := fmt.Sprint(query, len(right.log))
+				if page, ok := pages[key]; ok {
+					return page, nil
+				}
+				page, err := right.List(ctx, query)
+				pages[key] = page
+				return page, err
+			}
+		},
 		"list: it has no notes": changedList(func(_ context.Context, _ relayer.Store, _ relayer.StoreQuery, page *relayer.Listing) {
 			for i := range page.Records {
 				page.Records[i].Note = nil

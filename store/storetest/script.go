@@ -378,9 +378,12 @@ func (s *script) get() {
 // list compares a random page, and keeps its position.
 func (s *script) list() place {
 	s.Helper()
-	page := wantSelected(s.T, s.store, s.query(), s.records)
+	query := s.query()
+	page := wantSelected(s.T, s.store, query, s.records)
 	wantPositionForm(s.T, page.Position)
 	s.seen.add(page.Records[:min(3, len(page.Records))]...)
+	clear(page.Records) // the slice belongs to the caller
+	wantSelected(s.T, s.store, query, s.records)
 	behind := place{page.Position, len(s.log), s.reopened, false}
 	s.keep(behind)
 	return behind
