@@ -735,6 +735,26 @@ var faults = map[string]map[string]fault{
 			return page
 		}),
 	},
+	"watch ends with its context": {
+		"it goes on": func(f *faulty, right *watched) {
+			f.watch = func(ctx context.Context, after string) iter.Seq2[relayer.RecordChange, error] {
+				return right.Watch(context.WithoutCancel(ctx), after)
+			}
+		},
+		"it returns the error of the context": func(f *faulty, right *watched) {
+			f.watch = func(ctx context.Context, after string) iter.Seq2[relayer.RecordChange, error] {
+				changes := right.Watch(ctx, after)
+				return func(yield func(relayer.RecordChange, error) bool) {
+					for change, err := range changes {
+						if !yield(change, err) {
+							return
+						}
+					}
+					yield(relayer.RecordChange{}, ctx.Err())
+				}
+			}
+		},
+	},
 	"watch has times": {
 		"the time is that of the delivery": changedElements(func(change *relayer.RecordChange) { change.Time = time.Now() }),
 		"there is no time":                 changedElements(func(change *relayer.RecordChange) { change.Time = time.Time{} }),

@@ -92,22 +92,31 @@ func (w watcher) wantNoMore(t *testing.T, last error) {
 	}
 }
 
+// lastError ranges over a watch, calls a function that ends it while it waits, and returns its last
+// error.
+func lastError(changes iter.Seq2[relayer.RecordChange, error], end func()) error {
+	ended := make(chan error, 1)
+	go func() {
+		var last error
+		for _, last = range changes {
+		}
+		ended <- last
+	}()
+	time.Sleep(50 * time.Millisecond)
+	end()
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(patience):
+		return errors.New("the watch goes on")
+	}
+}
+
 func watchEndsWithContext(t *testing.T, store relayer.Store) {
 	ctx, cancel := context.WithCancel(t.Context())
 	changes := store.Watch(ctx, "")
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		for range changes {
-		}
-	}()
 	mustCreate(t, store, sample("one"))
-	cancel()
-	select {
-	case <-ended:
-	case <-time.After(patience):
-		t.Fatal("Watch goes on after its context has ended")
-	}
+	wantError(t, "Watch whose context ends", lastError(changes, cancel), nil)
 }
 
 func wantPositionForm(t *testing.T, position string) {
