@@ -218,12 +218,14 @@ func canceledContext(t *testing.T, store relayer.Store) {
 }
 
 func useAfterClose(t *testing.T, store relayer.Store) {
+	waiting := store.Watch(t.Context(), "")
 	one := mustCreate(t, store, sample("one"))
 	w := watch(t, store)
 	if _, ok := store.(io.Closer); !ok {
 		t.Skip("the store has no Close")
 	}
-	closeStore(t, store) // and again at the end of the case
+	ended := lastError(waiting, func() { closeStore(t, store) }) // and again at the end of the case
+	wantError(t, "Watch of a store that is closed meanwhile", ended, relayer.ErrUnavailable)
 	errs := errorsOf(t.Context(), store, one)
 	_, errs["Get"] = store.Get(t.Context(), "one")
 	_, errs["List"] = store.List(t.Context(), relayer.StoreQuery{Limit: 10})

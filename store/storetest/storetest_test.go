@@ -4,15 +4,18 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"iter"
 	"math"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/store/bolt"
 	"github.com/go-relayer/relayer/store/storetest"
 )
 
@@ -85,6 +88,7 @@ func TestRun_Faults(t *testing.T) {
 			}
 		}
 		t.Run("reopened", func(t *testing.T) { storetest.RunReopened(t, forgetfulPlace) })
+		t.Run("not woken", func(t *testing.T) { storetest.RunCase(t, "use after close", openUnwoken) })
 		return
 	}
 	t.Parallel()
@@ -103,6 +107,7 @@ func TestRun_Faults(t *testing.T) {
 		}
 	}
 	wantFailed("reopened")
+	wantFailed("not woken")
 	if t.Failed() || bytes.Contains(output, []byte("panic:")) {
 		t.Errorf("%s", output)
 	}
@@ -134,4 +139,31 @@ func (f *forgetful) Close() error {
 	page, err := f.List(context.Background(), relayer.StoreQuery{Limit: math.MaxInt})
 	*f.stored = page.Records
 	return err
+}
+
+// openUnwoken returns a store whose watches do not notice that it is closed while they wait.
+func openUnwoken(t *testing.T) relayer.Store {
+	store, err := bolt.Open(t.Context(), filepath.Join(t.TempDir(), "relayers.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return unwoken{store}
+}
+
+type unwoken struct{ *bolt.Store }
+
+func (u unwoken) Watch(ctx context.Context, after string) iter.Seq2[relayer.RecordChange, error] {
+	changes := u.Store.Watch(ctx, after)
+	return func(yield func(relayer.RecordChange, error) bool) {
+		hasWaited := false
+		for change, err := range changes {
+			if err != nil && hasWaited {
+				<-ctx.Done()
+				return
+			}
+			if hasWaited = true; !yield(change, err) {
+				return
+			}
+		}
+	}
 }
