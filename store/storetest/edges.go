@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/internal/limits"
@@ -215,6 +216,15 @@ func canceledContext(t *testing.T, store relayer.Store) {
 	wantAbsent(t, store, "new")
 	wantPage(t, store, 0, 10, all)
 	mustCreate(t, store, sample("new"))
+	for i := range 200 { // their contexts end at any time
+		ctx, cancel := context.WithTimeout(t.Context(), rand.N(200*time.Microsecond))
+		_, created := store.Create(ctx, sample(fmt.Sprint("new-", i)))
+		cancel()
+		_, err := store.Get(t.Context(), fmt.Sprint("new-", i))
+		if (err == nil) != (created == nil) && !errors.Is(created, relayer.ErrOutcomeUnknown) {
+			t.Fatalf("Create: error %v, and then Get: error %v", created, err)
+		}
+	}
 }
 
 func useAfterClose(t *testing.T, store relayer.Store) {

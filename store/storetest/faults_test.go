@@ -581,6 +581,14 @@ var faults = map[string]map[string]fault{
 		"contexts are ignored": creating(func(_ context.Context, right *watched, rec relayer.Record) (relayer.Record, error) {
 			return right.Create(context.Background(), rec)
 		}),
+		"a create that has started returns the error of its context": creating(func(ctx context.Context, right *watched, rec relayer.Record) (relayer.Record, error) {
+			if err := ctx.Err(); err != nil {
+				return relayer.Record{}, err
+			}
+			made, err := right.Create(context.WithoutCancel(ctx), rec)
+			time.Sleep(100 * time.Microsecond)
+			return made, cmp.Or(err, ctx.Err())
+		}),
 		"import ignores its context": importing(func(_ context.Context, right *watched, records []relayer.Record) error {
 			return right.Import(context.Background(), records)
 		}),

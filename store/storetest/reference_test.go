@@ -230,7 +230,7 @@ func (w *watched) Import(ctx context.Context, records []relayer.Record) error {
 		return err
 	}
 	for _, rec := range records {
-		imported, _ := w.Store.Get(ctx, rec.ID)
+		imported, _ := w.Store.Get(context.WithoutCancel(ctx), rec.ID)
 		w.add(relayer.ChangeCreated, imported, relayer.Record{})
 	}
 	return nil
@@ -486,7 +486,7 @@ func miscounting(count func(counted uint64, records []relayer.Record) uint64) fa
 				return relayer.Record{}, err
 			}
 			counted++
-			return right.Get(ctx, rec.ID)
+			return right.Get(context.WithoutCancel(ctx), rec.ID)
 		}
 		f.update = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
 			mu.Lock()
