@@ -605,6 +605,18 @@ var faults = map[string]map[string]fault{
 			}
 			return made, err
 		}),
+		"many updates to one claim win": updating(func(ctx context.Context, right *watched, rec relayer.Record) (relayer.Record, error) {
+			page, _ := right.List(ctx, relayer.StoreQuery{Limit: math.MaxInt})
+			isHeld := slices.ContainsFunc(page.Records, func(other relayer.Record) bool { return other.Claim == rec.Claim })
+			time.Sleep(time.Millisecond)
+			made, err := right.Update(ctx, rec)
+			if errors.Is(err, relayer.ErrClaimed) && !isHeld {
+				rec.Claim = ""
+				made, err = right.Update(ctx, rec)
+				made.Claim = "one"
+			}
+			return made, err
+		}),
 	},
 	"readers see complete imports": {
 		"import removes records that were visible": importing(func(ctx context.Context, right *watched, records []relayer.Record) error {

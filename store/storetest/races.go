@@ -117,6 +117,17 @@ func racingWrites(t *testing.T, store relayer.Store) {
 		}, relayer.ErrNotFound)
 		wantPage(t, store, 0, 10, nil)
 	}
+	rivals := createMany(t, store, racers)
+	for range rounds {
+		winner, rec := attempt(func(i int) (relayer.Record, error) {
+			rec := rivals[i]
+			rec.Claim = "one"
+			return store.Update(t.Context(), rec)
+		}, relayer.ErrClaimed)
+		rec.Claim = ""
+		rivals[winner] = mustUpdate(t, store, rec)
+	}
+	wantPage(t, store, 0, racers, rivals)
 }
 
 // repeatUntilStopped calls a function in several goroutines until stop is called. A
