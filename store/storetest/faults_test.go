@@ -775,6 +775,28 @@ var faults = map[string]map[string]fault{
 			}
 		},
 	},
+	"watch is not read": {
+		"a write waits for the consumer": func(f *faulty, right *watched) {
+			unread := make(chan struct{}, 1100)
+			f.watch = elements(right, func(*relayer.RecordChange) {
+				select {
+				case <-unread:
+				default:
+				}
+			})
+			f.create = func(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
+				select {
+				case unread <- struct{}{}:
+					return right.Create(ctx, rec)
+				case <-ctx.Done():
+					return relayer.Record{}, ctx.Err()
+				}
+			}
+		},
+		"it skips changes": logging(func(log []relayer.RecordChange, change relayer.RecordChange) []relayer.RecordChange {
+			return append(log, change)[:min(2000, len(log)+1)]
+		}),
+	},
 	"watch has times": {
 		"the time is that of the delivery": changedElements(func(change *relayer.RecordChange) { change.Time = time.Now() }),
 		"there is no time":                 changedElements(func(change *relayer.RecordChange) { change.Time = time.Time{} }),

@@ -84,6 +84,7 @@ var cases = []testCase{
 	{"history of another store", historyImported},
 	{"a rejected history stores nothing", historyRejected},
 	{"watch ends with its context", watchEndsWithContext},
+	{"watch is not read", watchUnread},
 	{"watch after an unknown position", watchAfterUnknown},
 	{"watch has times", watchTimes},
 	// Last, because these take the longest, also for a store that fails another case.

@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -124,6 +125,34 @@ func wantPositionForm(t *testing.T, position string) {
 	isOther := func(r rune) bool { return r <= ' ' || r > '~' }
 	if position == "" || len(position) > limits.Position || strings.ContainsFunc(position, isOther) {
 		t.Fatalf("the position is %q", position)
+	}
+}
+
+// watchUnread makes many writes while a watch is not read. They do not wait for its consumer, which
+// then gets all changes, or ErrGap.
+func watchUnread(t *testing.T, store relayer.Store) {
+	w := watch(t, store)
+	w.want(t, relayer.ChangeCreated, mustCreate(t, store, sample("first")), relayer.Record{})
+	written := startWriters(t, store, racers, func(writer int) (err error) {
+		for i := 0; i < 100 && err == nil; i++ {
+			_, err = store.Create(t.Context(), sample(fmt.Sprint(writer, "-", i)))
+		}
+		return err
+	})
+	select {
+	case err := <-written:
+		must(t, err)
+	case <-time.After(6 * patience):
+		t.Fatal("writes wait for the consumer of a watch")
+	}
+	for range racers * 100 {
+		_, err, ok := w.next()
+		if errors.Is(err, relayer.ErrGap) {
+			return
+		}
+		if err != nil || !ok {
+			t.Fatalf("Watch: error %v, ended is %t, want all changes or %v", err, !ok, relayer.ErrGap)
+		}
 	}
 }
 
