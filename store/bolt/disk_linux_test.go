@@ -31,6 +31,20 @@ func smallDisk(t *testing.T, size string) string {
 	return dir
 }
 
+// The disk of the file is probed, and not the one of a link to it.
+func TestReady_LinkedFile(t *testing.T) {
+	small, target := smallDisk(t, "64k"), filepath.Join(t.TempDir(), "relayers.db")
+	must(t, open(t, target).Close())
+	link := filepath.Join(small, "relayers.db")
+	must(t, os.Symlink(target, link))
+	store := open(t, link)
+	fill(t, filepath.Join(small, "ballast"), 60<<10)
+	failCommit(store, 1, func(func() error) error { return errDisk })
+	wantCreateUnavailable(t, store)
+	must(t, store.Ready(t.Context()))
+	must(t, create(t, store, relayer.Record{ID: "after"})())
+}
+
 // While the disk is full, a write fails before the file is verified: with a large file, writes and
 // checks would wait for seconds otherwise.
 func TestWrite_FullDiskIsNotVerified(t *testing.T) {
