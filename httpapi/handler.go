@@ -67,8 +67,6 @@ type progress struct {
 	received time.Time
 	status   int // of the response; 0 before it begins
 	bytes    int // of its body
-
-	hiddenSince time.Time // the beginning of a read of which the caller may see nothing
 }
 
 // Unwrap lets [http.ResponseController] reach the connection.

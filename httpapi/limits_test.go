@@ -546,29 +546,6 @@ func TestShares_WriteResponses(t *testing.T) {
 	})
 }
 
-// TestShares_HiddenHistory: a history of which the caller may see nothing waits without the place of
-// a page.
-func TestShares_HiddenHistory(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		scope := func(context.Context, httpapi.Access) (httpapi.Decision, error) {
-			return httpapi.Allow(relayer.Selector{}.Where("label.team", "payments")), nil
-		}
-		o := &occupation{t: t, api: apiOn(t, managerOn(t, nil), anyToken, httpapi.WithAuthorizer(scope)), release: make(chan struct{})}
-		close(o.release)
-		o.method, o.path = "GET", one+"/history"
-		for i := range 8 {
-			if status := o.begin(fmt.Sprint("scoped-", i)).get(); status != 0 {
-				t.Errorf("a history got %d at once", status)
-			}
-		}
-		o.path = collection
-		if status := o.begin("late").get(); status != http.StatusOK {
-			t.Errorf("a list got %d at once", status)
-		}
-		o.running.Wait()
-	})
-}
-
 // TestShares_PageWaiters: a page slot goes to the first waiter that may have it, and a waiter
 // gives up with its context.
 func TestShares_PageWaiters(t *testing.T) {

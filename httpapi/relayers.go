@@ -114,15 +114,11 @@ func sealedOf(documents ...relayer.Document) (ids []string) {
 // getHistory returns the changes of one relayer or of all, newest first.
 func (a *API) getHistory(x *exchange) response {
 	q := x.input
-	begun := time.Now()
 	perPage := intOf(q.number("per_page", 20))
 	changes, next, err := x.manager.Documents().History(x, relayer.HistoryQuery{
 		ID: x.relayerID, Before: q.number("before", 0), Limit: max(perPage, 1),
 		Actor: q.values.Get("actor"), Action: relayer.Action(q.values.Get("action")), Since: q.time("since"), Until: q.time("until"),
 	})
-	if x.relayerID != "" && !x.within.IsZero() && len(changes) == 0 {
-		x.hiddenSince = begun
-	}
 	if errors.Is(err, errors.ErrUnsupported) {
 		return failure(http.StatusNotFound) // as an unknown path
 	}
@@ -153,21 +149,6 @@ func (a *API) getHistory(x *exchange) response {
 		envelope.Next = relayer.Cursor(strconv.FormatUint(next, 10))
 	}
 	return x.success(http.StatusOK, append(body, ']'), envelope)
-}
-
-// hiddenStep is longer than the work for a history of which the caller may see nothing.
-const hiddenStep = 100 * time.Millisecond
-
-// waitForStep waits after hidden work until a multiple of hiddenStep from its beginning. So the time
-// of the response does not show how many changes were read.
-func (x *exchange) waitForStep() {
-	if x.hiddenSince.IsZero() {
-		return
-	}
-	select {
-	case <-time.After(hiddenStep - time.Since(x.hiddenSince)%hiddenStep):
-	case <-x.Done():
-	}
 }
 
 func (a *API) createRelayer(x *exchange) response {

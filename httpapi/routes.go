@@ -149,9 +149,7 @@ func (a *API) newMux() *http.ServeMux {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			x := w.(*exchange)
 			x.relayerID, x.route = r.PathValue("relayer_id"), r.Pattern
-			p := handle(x)
-			x.waitForStep() // without a place in a limit of the route
-			if x.status == 0 {
+			if p := handle(x); x.status == 0 {
 				x.respond(p)
 			}
 		})

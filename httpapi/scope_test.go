@@ -6,12 +6,9 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/httpapi"
-	"github.com/go-relayer/relayer/store/memory"
 )
 
 // The callers of a registry with two teams. The ID of an actor is its token.
@@ -223,63 +220,6 @@ func TestScope_MovedIn(t *testing.T) {
 	if later := w.want("updated", "out-1"); !strings.Contains(later.data, `"changed":["labels.owner"]`) {
 		t.Errorf("the event is %s", later.data)
 	}
-}
-
-// slowHistory is a store that takes a time for each change that it reads.
-type slowHistory struct{ relayer.Store }
-
-func (s slowHistory) History(ctx context.Context, query relayer.HistoryQuery) ([]relayer.RecordChange, error) {
-	found, err := s.Store.History(ctx, query)
-	time.Sleep(time.Duration(len(found)) * 20 * time.Microsecond)
-	return found, err
-}
-
-// TestScope_HistoryTime: the time of a response does not show that there is a relayer outside of the
-// scope, nor how many changes it has.
-func TestScope_HistoryTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // the times are exact
-		store := slowHistory{memory.New()}
-		manager := managerOn(t, store)
-		api := apiOn(t, manager, anyToken, httpapi.WithAuthorizer(scopes), httpapi.WithRateLimit(0, 0))
-		do := func(ctx context.Context, caller, method, path, body string) (status int, took time.Duration) {
-			start := time.Now()
-			status = serveHTTP(ctx, api, method, path, body, as(caller)).Code
-			return status, time.Since(start)
-		}
-		do(t.Context(), writer, "POST", collection, scopedBody("in", "payments"))
-		do(t.Context(), writer, "POST", collection, scopedBody("few", "risk"))
-		do(t.Context(), writer, "POST", collection, scopedBody("many", "risk"))
-		for i := range 900 {
-			if status, _ := do(t.Context(), writer, "PATCH", collection+"/many", fmt.Sprintf(`{"name":"n-%d"}`, i)); status != http.StatusOK {
-				t.Fatal(status)
-			}
-		}
-		get := func(caller, id, query string) (int, time.Duration) {
-			return do(t.Context(), caller, "GET", collection+"/"+id+"/history"+query, "")
-		}
-		for _, query := range []string{"", "?per_page=1", "?per_page=0", "?before=500"} {
-			wantStatus, want := get(teamReader, "unknown", query)
-			for _, id := range []string{"few", "many"} {
-				if status, took := get(teamReader, id, query); status != wantStatus || took != want {
-					t.Errorf("the history of %s%s returned %d after %v, and that of an unknown ID %d after %v", id, query, status, took, wantStatus, want)
-				}
-			}
-		}
-		// The time would show it: the store takes longer for more changes.
-		_, few := get(reader, "few", "?per_page=100")
-		_, many := get(reader, "many", "?per_page=100")
-		if many-few < time.Millisecond {
-			t.Errorf("without a scope, %v and %v: the store shows no difference", few, many)
-		}
-		if status, took := get(teamReader, "in", ""); status != http.StatusOK || took > 5*time.Millisecond {
-			t.Errorf("the history of a relayer inside returned %d after %v", status, took)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		defer cancel()
-		if _, took := do(ctx, teamReader, "GET", collection+"/unknown/history", ""); took > 5*time.Millisecond {
-			t.Errorf("a client that went away was answered after %v", took)
-		}
-	})
 }
 
 // TestScope_Stream: a stream has only relayers inside. One that leaves the scope is deleted,
