@@ -10,7 +10,7 @@ export const isObject = (value) => value !== null && typeof value === 'object' &
 // A member may have the name __proto__.
 const newObject = () => Object.create(null);
 
-export const readJSON = (text) => JSON.parse(text, (_, value, { source }) => {
+const readJSON = (text) => JSON.parse(text, (_, value, { source }) => {
   if (typeof value === 'number') return new Literal(source);
   return isObject(value) ? Object.assign(newObject(), value) : value;
 });

@@ -37,13 +37,14 @@ function showName() {
 async function openList(asked, signal) {
   listHash = location.hash || '#page=1';
   byId('search').value = asked.get('q') ?? ''; // before the request: the user may enter the next one meanwhile
-  showSearchProblem('search', await showList(asked, signal));
+  showWrong('search', await showList(asked, signal));
   show('list');
   if (byId('search').ariaInvalid) byId('search').focus();
   if (byId('status').textContent === '') say(byId('range').textContent, true);
 }
 
-function showSearchProblem(box, text) {
+// Shows what is wrong with the text in an input.
+function showWrong(box, text) {
   write(box + '-wrong', text);
   byId(box).ariaInvalid = text ? 'true' : null;
 }
@@ -76,7 +77,7 @@ function openChanges(asked, signal) {
   const text = asked.get('q') ?? '';
   const { filters, problem = '' } = parse(text, historyKeys);
   byId('changes-search').value = text;
-  showSearchProblem('changes-search', problem);
+  showWrong('changes-search', problem);
   byId('changes-rows').replaceChildren();
   show('changes');
   return problem || showHistory('changes-rows', { filters }, signal);
@@ -238,12 +239,6 @@ document.addEventListener('visibilitychange', () => {
 
 let isSigningIn = false; // the token was not accepted yet
 
-function refuseToken(why) {
-  write('token-wrong', why);
-  byId('token').ariaInvalid = why ? 'true' : null;
-  byId('token').focus();
-}
-
 // Shows what the user may do. If that has changed, the view may have to offer something else.
 async function showAccess() {
   if (await readAccess()) refreshSoon();
@@ -278,7 +273,8 @@ function signOut(why) {
     return;
   }
   show('enter');
-  refuseToken(why);
+  showWrong('token', why);
+  byId('token').focus();
 }
 
 export function expired() {
@@ -306,11 +302,9 @@ async function start() {
 function signIn() {
   const given = byId('token').value.trim();
   byId('token').value = '';
-  refuseToken('');
-  if (given === '') {
-    refuseToken('Enter the bearer token');
-    return;
-  }
+  showWrong('token', given ? '' : 'Enter the bearer token');
+  byId('token').focus();
+  if (!given) return;
   isSigningIn = true;
   setToken(given, byId('keep').checked);
   start();
