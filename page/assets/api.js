@@ -39,12 +39,9 @@ export class Refusal extends Error {
     Object.assign(this, { status, errors: errors ?? [], wait, requestID, isWrite });
   }
 
-  // Reports whether a write may have taken effect.
-  isUnknown() { return this.isWrite && [0, 500, ...proxyFailures].includes(this.status); }
+  // Reports whether a write may have taken effect. A rejection is a 3xx, a 4xx or a 503.
+  isUnknown() { return this.isWrite && (this.status < 300 || this.status >= 500) && this.status !== 503; }
 }
-
-// A proxy returns these if it cannot reach the server.
-const proxyFailures = [502, 504];
 
 // A server or a network that is gone may not close the connection.
 const timeout = 30000;
@@ -68,27 +65,26 @@ async function callAPI(path, { method = 'GET', body, etag, reason, signal, patie
   const sent = now();
   const waiting = isSilent ? 0 : setTimeout(() => write('waiting', 'Waiting for the server'), 1000);
   const signals = [AbortSignal.timeout(patience), ...(signal ? [signal] : [])];
-  let response, text, failure;
+  let response, envelope, failure;
   try {
     response = await fetch(host.api + path, {
       method, body, signal: AbortSignal.any(signals),
       headers: isTrusted ? headers : { ...headers, Authorization: 'Bearer ' + bytesOf(used) },
       cache: 'no-store', credentials: isTrusted ? 'same-origin' : 'omit', redirect: 'error', referrerPolicy: 'no-referrer',
     });
-    text = await response.text();
+    envelope = tryJSON(await response.text()) ?? {}; // a proxy in front of the API may respond in another format
+    if (response.status >= 500 && envelope.success !== false) throw new Error('a proxy has lost the server');
   } catch (error) {
     failure = error.name === 'AbortError' ? error : new Refusal({ status: 0, isWrite });
   }
   clearTimeout(waiting);
   if (!isSilent) write('waiting', '');
-  const isLost = failure instanceof Refusal || proxyFailures.includes(response?.status);
-  if (isLost) lost();
+  if (failure instanceof Refusal) lost();
   const isExpired = token === used && response?.status === 401;
   if (isExpired) expired();
   if (isExpired || token !== used) throw new DOMException('The user has signed out', 'AbortError');
   if (failure) throw failure;
-  const envelope = tryJSON(text) ?? {}; // a proxy in front of the API may respond in another format
-  if (!isLost) reached(sent);
+  reached(sent);
   if (response.ok && envelope.success === true) return { ...envelope, etag: response.headers.get('ETag') };
   throw new Refusal({
     status: response.status, message: envelope.message, errors: envelope.errors, isWrite,

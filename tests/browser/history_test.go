@@ -116,7 +116,7 @@ func TestHistory_Page(t *testing.T) {
 	b.press("Create the relayer")
 	b.expectTitle("Full evm")
 
-	b.intercept(`return window.failure && url.includes('/history') ? new Response('{}', { status: window.failure }) : send(url, request);`)
+	b.intercept(`return window.failure && url.includes('/history') ? new Response('{"success":false}', { status: window.failure }) : send(url, request);`)
 	b.do(`window.failure = 503`)
 	b.goTo("relayer=solana", "Full solana")
 	b.expectText("The server is not available now. Try again later.")

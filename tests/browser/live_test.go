@@ -165,7 +165,7 @@ func TestLive_Outage(t *testing.T) {
 		expect(b, "", staleNote)
 		expect(b, false, pillColor+` === getComputedStyle(document.querySelector('#rows .mono')).color`)
 	}
-	b.intercept(`return window.isBack ? send(url, request) : new Response('', { status: 502 });`)
+	b.intercept(`return window.isBack ? send(url, request) : new Response('', { status: 503 });`)
 	b.expectStale()
 	b.do(`window.RealDate = Date, Date = class extends Date { constructor(...given) { super(...(given.length > 0 ? given : [0])); } static now() { return 0; } }`)
 	b.do(`window.isBack = true`) // and the clock steps back

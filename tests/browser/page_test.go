@@ -171,12 +171,14 @@ func (b *tab) replaceInResponses(old, replacement string) {
 		return new Response(text, { status: response.status, headers: response.headers });`, old, replacement)
 }
 
-// respond makes every request of the page fail with a status.
+// respond makes every request of the page fail with a status: a response of the API, or with the header Via
+// that of a proxy.
 func (b *tab) respond(status int, headers map[string]string) {
 	b.t.Helper()
 	b.intercept(`
 		if (%s === 0) throw new TypeError('Failed to fetch');
-		return new Response('{"success":false,"data":null,"message":"Some Message"}', { status: %[1]s, headers: %[2]s ?? {} });`, status, headers)
+		const body = %[2]s?.Via ? '<h1>Bad Gateway</h1>' : '{"success":false,"data":null,"message":"Some Message"}';
+		return new Response(body, { status: %[1]s, headers: %[2]s ?? {} });`, status, headers)
 }
 
 func TestFailure_Texts(t *testing.T) {
@@ -184,7 +186,8 @@ func TestFailure_Texts(t *testing.T) {
 	b.server.create("long", "Full long")
 	b.enter("Relayers")
 	b.goTo("relayer=long", "Full long")
-	const unknown = "It is not known whether this took effect: "
+	const unreachable, unknown = "The server cannot be reached.", "It is not known whether this took effect: "
+	proxy := map[string]string{"Via": "1.1 proxy", "Retry-After": "2"}
 	for _, c := range []struct {
 		status  int
 		headers map[string]string
@@ -192,12 +195,14 @@ func TestFailure_Texts(t *testing.T) {
 		outcome string // of a write, before the text
 		retry   bool
 	}{
-		{0, nil, "The server cannot be reached.", unknown, true},
+		{0, nil, unreachable, unknown, true},
 		{429, map[string]string{"Retry-After": "7"}, "Too many requests. Try again in 7 s.", "Not paused: ", true},
 		{503, map[string]string{"Retry-After": "2"}, "The server is not available now. Try again in 2 s.", "Not paused: ", true},
 		{503, nil, "The server is not available now. Try again later.", "Not paused: ", true},
 		{500, map[string]string{"X-Request-Id": "abc"}, "The server had an internal error. Its log has the cause under the request ID abc.", unknown, true},
-		{502, nil, "Some Message.", unknown, true},
+		{500, proxy, unreachable, unknown, true},
+		{503, proxy, unreachable, unknown, true},
+		{520, proxy, unreachable, unknown, true},
 		{403, nil, "This token may not read this relayer.", "Not paused: ", false},
 	} {
 		b.respond(c.status, c.headers)
