@@ -3,7 +3,7 @@
 // emergency switches without a condition. A resume and a delete send the ETag of the revision
 // that the user saw.
 
-import { attempt, call, callOne, explain } from './api.js';
+import { attempt, call, callOne, explain, newRequestID } from './api.js';
 import { byId, make, onSubmit, say, write } from './dom.js';
 import { writeJSON } from './json.js';
 import { noteChanged, noteDeleted, noteGone, refreshSoon } from './main.js';
@@ -13,9 +13,10 @@ const dialog = byId('act-dialog');
 let action; // what the dialog does
 export const lineOf = (id) => byId(id).value.replace(/\p{Cc}/gu, ' ').trim();
 
-// Opens the dialog. begin has what differs between actions; send returns whether all is done.
+// Opens the dialog. begin has what differs between actions; send returns whether all is done. Each attempt
+// to do it has the same request ID.
 function open(begin) {
-  action = { text: '', names: [], label: '', list: '', ...begin };
+  action = { requestID: newRequestID(), text: '', names: [], label: '', list: '', ...begin };
   write('act-title', action.title);
   write('act-text', action.text);
   showNames(action.names);
@@ -92,7 +93,7 @@ function openOne({ data, etag }, begin, request) {
     title: begin.verb + ' ' + nameInSentence(data) + '?',
     async send(reason, fault) {
       const { below, ...rest } = request(this.etag, fault, reason);
-      const result = await callOne(data.id, { ...rest, reason }, below);
+      const result = await callOne(data.id, { ...rest, reason, requestID: this.requestID }, below);
       if (this.isDanger) noteDeleted(data.id, nameInSentence(data) + ' was deleted');
       else noteChanged(result, nameInSentence(result.data) + ' is ' + this.done);
       return true;
@@ -122,7 +123,7 @@ export function openBulk({ action: name, filters, about, text, rows, count }) {
     async send(reason) {
       const query = new URLSearchParams(filters);
       if (!about) query.set('all', 'true');
-      const { data } = await call(':' + name + '?' + query, { method: 'POST', reason, patience: 300000 });
+      const { data } = await call(':' + name + '?' + query, { method: 'POST', reason, requestID: this.requestID, patience: 300000 });
       const [changed, unchanged] = [data.changed, data.unchanged].map((literal) => Number(literal.text));
       const notice = countOf(changed) + ' ' + done + (unchanged > 0 && !query.has('paused_by') ? ', ' + unchanged + ' already' : '');
       refreshSoon();

@@ -50,17 +50,21 @@ export const pollTimeout = 8000; // of what shows whether the page is live
 // A header has bytes. The server reads those of UTF-8.
 const bytesOf = (text) => String.fromCharCode(...new TextEncoder().encode(text));
 
+// Returns the ID of a write and of its repetitions: crypto.randomUUID needs HTTPS.
+export const newRequestID = () => crypto.getRandomValues(new Uint32Array(4)).join('-');
+
 // Sends a request and returns the members of its response, and its ETag. It throws a
 // Refusal if the request fails, and an AbortError if it is canceled or the user has signed
 // out. A silent request does not show that the page waits for the server.
 export const call = (path, more) => callAPI('/relayers' + path, more);
 
-async function callAPI(path, { method = 'GET', body, etag, reason, signal, patience = timeout, isSilent = false } = {}) {
+async function callAPI(path, { method = 'GET', body, etag, reason, requestID, signal, patience = timeout, isSilent = false } = {}) {
   const isWrite = method !== 'GET';
   const headers = {};
   if (body !== undefined) headers['Content-Type'] = 'application/json';
   if (etag) headers['If-Match'] = etag;
   if (reason) headers['X-Change-Reason'] = bytesOf(reason);
+  if (requestID) headers['X-Request-Id'] = requestID;
   const used = token;
   const sent = now();
   const waiting = isSilent ? 0 : setTimeout(() => write('waiting', 'Waiting for the server'), 1000);

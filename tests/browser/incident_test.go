@@ -146,7 +146,10 @@ func TestIncident_Offers(t *testing.T) {
 	b.press("All 6")
 	b.pressOffer("Pause these 4…")
 	b.expectText("Nothing is filtered: these are all that you can see.")
+	b.loseResponse()
 	b.press("Pause")
+	b.expectText("It is not known whether this took effect: The server cannot be reached.")
+	b.press("Pause") // repeats the same request
 	b.expectStatus("4 relayers paused, 2 already")
 	b.server.expectPaused("r1", "r2", "r3", "r4", "r5", "r6")
 	expect(b, []string{"Resume what was paused at TIME by alice (4)…"}, offers)
