@@ -75,9 +75,17 @@ async function explainFailure(mine, refusal) {
   return refusal.isUnknown() && refreshSoon();
 }
 
-// Shows who has changed the relayer meanwhile. The next confirmation is for its current revision.
+const noteDone = (mine, result) => noteChanged(result, nameInSentence(result.data) + ' is ' + mine.done);
+
+// Shows who has changed the relayer meanwhile. The next confirmation is for its current revision. The
+// change may be that of an earlier attempt, whose response was lost.
 async function showConflict(mine) {
   const current = await callOne(mine.base.id);
+  if (current.change.request_id === mine.requestID) {
+    if (isOpen(mine)) dialog.close();
+    noteDone(mine, current);
+    return;
+  }
   mine.etag = current.etag;
   noteChanged(current);
   fail(mine, 'Another client changed this relayer since you saw it: ' + sentenceOf(current.change) + '. Not ' + mine.done + '. Confirm again for the current revision.');
@@ -95,7 +103,7 @@ function openOne({ data, etag }, begin, request) {
       const { below, ...rest } = request(this.etag, fault, reason);
       const result = await callOne(data.id, { ...rest, reason, requestID: this.requestID }, below);
       if (this.isDanger) noteDeleted(data.id, nameInSentence(data) + ' was deleted');
-      else noteChanged(result, nameInSentence(result.data) + ' is ' + this.done);
+      else noteDone(this, result);
       return true;
     },
   });

@@ -1,7 +1,7 @@
 // The form of a new relayer, and that of a stored one. What is entered is kept until it is saved or
 // canceled, also while other views are shown. An edit sends the ETag of the revision that the user
-// saw. If another client has changed the relayer since, it shows what has changed, and saves again
-// for the current revision: fields that the user did not change keep their current value.
+// saw. If the relayer was changed since, it shows what has changed, and saves again for the
+// current revision: fields that the user did not change keep their current value.
 
 import { lineOf } from './actions.js';
 import { attempt, call, callOne, explain, may, Refusal, scope, textOfProblems } from './api.js';
@@ -118,7 +118,7 @@ function refuse(mine, refusal) {
 async function showConflict(mine) {
   const { data, etag, change } = await callOne(mine.id);
   const what = shortened(differences(mine.stored, data).map((text) => shortened(text, 100)).join('; '), 300) || 'no visible field';
-  const note = 'Another client changed this relayer: ' + sentenceOf(change) + ' (' + what + '). Your changes are not saved. Save again to apply them to the current revision.';
+  const note = 'This relayer was changed since you opened the form: ' + sentenceOf(change) + ' (' + what + '). Save again to apply your changes to the current revision.';
   Object.assign(mine, { stored: data, etag, note });
   if (isShown(mine)) write('edit-note', note);
   else say(note);

@@ -81,7 +81,7 @@ func (b *tab) visit(check func(view string)) {
 	b.fill("Renamed here", "Name *")
 	b.server.do("PATCH", collection+"/evm", `{"name":"Renamed elsewhere","paused":true,"policies":{"min_balance":7,"whitelist_receivers":["`+strings.Repeat("0x1", 60)+`"]}}`, http.StatusOK)
 	b.press("Save")
-	b.expectText("Another client changed this relayer")
+	b.expectText("This relayer was changed since you opened the form: update by")
 	check("conflict of an edit")
 	b.press("Cancel")
 	b.goTo("changes=", "History")

@@ -230,7 +230,8 @@ func (b *tab) loseResponse() {
 }
 
 // TestFailure_NoResponse checks that the page says that an outcome is not known, and reads the relayer
-// again, and that it does not wait forever for a server that keeps the connection open.
+// again, that a second attempt finds the change of the first one, and that it does not wait forever for a
+// server that keeps the connection open.
 func TestFailure_NoResponse(t *testing.T) {
 	b := openFull(t, "evm")
 	b.loseResponse()
@@ -238,6 +239,12 @@ func TestFailure_NoResponse(t *testing.T) {
 	b.expectText("It is not known whether this took effect: The server cannot be reached.")
 	expect(b, "Paused", `document.querySelector('#one-state .pill').textContent`)
 	b.press("Cancel")
+	b.loseResponse()
+	b.act("Resume")
+	b.expectText("It is not known whether this took effect: The server cannot be reached.")
+	b.press("Resume")
+	b.expectDialog("")
+	b.expectStatus("Full evm is resumed")
 	b.loseResponse()
 	b.more("Delete")
 	b.fill("evm", "Type the ID to confirm *")

@@ -303,10 +303,10 @@ func TestEdit_UnusualValues(t *testing.T) {
 	b.expectTitle("New relayer")
 }
 
-// expectConflict waits for the note that another client has changed the relayer in the form.
+// expectConflict waits for the note that the relayer in the form was changed.
 func (b *tab) expectConflict(differences string) {
 	b.t.Helper()
-	expect(b, true, `document.getElementById('edit-note').textContent.includes(%s)`, "("+differences+"). Your changes are not saved. Save again to apply them to the current revision.")
+	expect(b, true, `document.getElementById('edit-note').textContent.includes(%s)`, "("+differences+"). Save again to apply your changes to the current revision.")
 }
 
 // TestConflict changes the same relayer in two tabs. A second save keeps what others have changed
