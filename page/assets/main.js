@@ -160,9 +160,10 @@ export function noteGone(id) {
 // Changes by other clients.
 
 let position; // the point of the change feed that the page has seen
-let isBehind = false; // the last refresh has failed
+let isBehind = false; // the last refresh has not succeeded, or not yet
 
 async function refresh() {
+  isBehind = true;
   await routing;
   const { signal } = waiting;
   const before = shown;

@@ -110,7 +110,7 @@ func TestLive_Access(t *testing.T) {
 
 // TestLive_BetweenReads checks that a relayer does not vanish from the list if it is resumed after the
 // page has read the active relayers, and before it reads the paused ones. A read that fails is repeated, and
-// the page does not say "Live" until it succeeds.
+// the page does not say "Live" until it succeeds. The same applies to a read that hangs.
 func TestLive_BetweenReads(t *testing.T) {
 	b := follow(open(t), "page=1", "Relayers")
 	b.server.do("PATCH", collection+"/relayer-2", `{"paused":true}`, http.StatusOK)
@@ -133,6 +133,11 @@ func TestLive_BetweenReads(t *testing.T) {
 	expect(b, "Reconnecting", `document.getElementById('live').textContent`)
 	b.do(`window.isBack = true`)
 	expect(b, "Found", `document.querySelector('[data-id=relayer-3] a').textContent`)
+	expect(b, "Live", `document.getElementById('live').textContent`)
+	b.holdResponse("GET")
+	b.server.do("PATCH", collection+"/relayer-3", `{"name":"Late"}`, http.StatusOK)
+	expect(b, "Reconnecting", `document.getElementById('live').textContent`)
+	b.release()
 	expect(b, "Live", `document.getElementById('live').textContent`)
 }
 
