@@ -26,6 +26,12 @@ function whatOf(texts) {
   return make('details', { class: 'what' }, [summary, make('ul', {}, texts.map((part) => make('li', {}, part)))]);
 }
 
+// Returns a function that begins act only if the previous one has ended.
+function oneAtATime(act) {
+  let running;
+  return (...given) => (running ??= act(...given).finally(() => { running = undefined; }));
+}
+
 // Opens the form of a relayer with a version, or that of a new one if it was deleted.
 const openVersion = (id, version, revision) => attempt(async () => {
   const current = await callOne(id);
@@ -104,7 +110,7 @@ export function showHistory(holder, { id, filters = [] }, signal) {
     await Promise.all(entries.map(findBefore));
     show(entries.length > 0 ? '' : (next ? 'No change found yet.' : 'No change matches.'), next && { title: 'Older changes', act: readMore });
   };
-  const readOrExplain = () => attempt(read, (refusal) => (refusal.status === 404 ? show('No history is stored.') : show(explain(refusal, 'read the history'), { title: 'Try again', act: readOrExplain })));
+  const readOrExplain = oneAtATime(() => attempt(read, (refusal) => (refusal.status === 404 ? show('No history is stored.') : show(explain(refusal, 'read the history'), { title: 'Try again', act: readOrExplain }))));
   const readMore = () => {
     latest.get(holder).wanted += pageSize;
     return readOrExplain();

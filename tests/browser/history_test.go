@@ -130,7 +130,8 @@ func TestHistory_Page(t *testing.T) {
 }
 
 // TestHistory_Late checks that the response to an earlier read does not replace a newer history, and that
-// the newer one has as many changes as the user has asked for. The history of all does not say "Live".
+// the newer one has as many changes as the user has asked for. A second press of a button waits for the first
+// one. The history of all does not say "Live".
 func TestHistory_Late(t *testing.T) {
 	b := open(t)
 	b.server.create("one", "Name 0")
@@ -151,6 +152,15 @@ func TestHistory_Late(t *testing.T) {
 	expect(b, true, `document.getElementById('live').checkVisibility()`)
 	b.goTo("changes=", "History")
 	expect(b, false, `document.getElementById('live').checkVisibility()`)
+	expect(b, 20, historyRows+`.length`)
+	b.holdResponse("GET")
+	b.press("Older changes")
+	b.expectHeld()
+	b.intercept(`window.isRepeated ||= url.includes('before='); return send(url, request);`)
+	b.press("Older changes")
+	expect(b, false, `window.isRepeated === true`)
+	b.release()
+	expect(b, 24, historyRows+`.length`)
 }
 
 // TestHistory_Filter selects changes by actor, action and time. A long change unfolds.
