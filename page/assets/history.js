@@ -33,32 +33,32 @@ function oneAtATime(act) {
 }
 
 // Opens the form of a relayer with a version, or that of a new one if it was deleted.
-const openVersion = (id, version, revision) => attempt(async () => {
-  const current = await callOne(id);
+const openVersion = oneAtATime((id, version, revision, signal) => attempt(async () => {
+  const current = await callOne(id, { signal });
   const note = 'The form has the values of revision ' + revision + '. RPC URLs and states stay as they are now. Save to restore the values.';
   if (current.data.network_type !== version.network_type) say('This version has another network type, which cannot be changed');
   else openWith(version, current, { note, reason: 'Restore revision ' + revision });
 }, (refusal) => {
   if (refusal.status !== 404) say(explain(refusal, 'read this relayer'));
   else openWith(version, undefined, { note: 'The form has the last values of ' + inSentence(id) + '. Enter its RPC URLs and their headers again.' });
-});
+}));
 
 // Returns the buttons of a change: the version after it can be restored, and a deleted relayer
 // can be created again.
-function buttonsOf(id, { action, relayer, revision }, before, isLatest) {
+function buttonsOf(id, { action, relayer, revision, before }, isLatest, signal) {
   const version = action === 'delete' ? before : relayer;
   if (!version || (isLatest && action !== 'delete') || !(may('update') || may('create'))) return [];
   const title = action === 'delete' ? 'Create it again' : 'Restore';
-  return [make('button', { type: 'button', class: 'plain', 'aria-label': title + (relayer ? ' revision ' + revision.text : ''), onclick: () => openVersion(id, version, revision.text) }, title)];
+  return [make('button', { type: 'button', class: 'plain', 'aria-label': title + (relayer ? ' revision ' + revision.text : ''), onclick: () => openVersion(id, version, revision.text, signal) }, title)];
 }
 
-function rowOf(entry, id, hasNames, before, isLatest) {
+function rowOf(entry, id, hasNames, isLatest, signal) {
   const { time, actor, reason, revision, action } = entry;
   const link = hasNames ? [make('a', { href: linkTo(id) }, id), ' '] : [];
   const outside = entry.relayer || action === 'delete' ? '' : ', after which this token may not see it';
   return make('li', { 'data-id': id + ' ' + revision.text }, [
-    make('span', { class: 'text' }, [...link, whatOf(textsOf(entry, before)), ' ' + (actor ? 'by ' + inSentence(actor) : '') + outside + (reason ? ': ' + reason : '')]),
-    make('span', { class: 'quiet' }, [...(hasNames ? [] : buttonsOf(id, entry, before, isLatest)), ' ', time ? timeOf(time) : 'Time unknown']),
+    make('span', { class: 'text' }, [...link, whatOf(textsOf(entry, entry.before)), ' ' + (actor ? 'by ' + inSentence(actor) : '') + outside + (reason ? ': ' + reason : '')]),
+    make('span', { class: 'quiet' }, [...(hasNames ? [] : buttonsOf(id, entry, isLatest, signal)), ' ', time ? timeOf(time) : 'Time unknown']),
   ]);
 }
 
@@ -86,7 +86,7 @@ export function showHistory(holder, { id, filters = [] }, signal) {
   const mine = { wanted: document.querySelector('#' + holder + ' [data-id]') ? latest.get(holder).wanted : pageSize };
   latest.set(holder, mine);
   const show = (text, more) => latest.get(holder) === mine && update(holder, [
-    make('ol', { class: 'history', 'aria-label': 'Changes' }, entries.slice(0, mine.wanted).map((entry, index) => rowOf(entry, entry.id ?? id, hasNames, entry.before, index === 0))),
+    make('ol', { class: 'history', 'aria-label': 'Changes' }, entries.slice(0, mine.wanted).map((entry, index) => rowOf(entry, entry.id ?? id, hasNames, index === 0, signal))),
     make('p', { class: 'quiet', role: 'status' }, text),
     ...(more ? [make('button', { type: 'button', onclick: more.act }, more.title)] : []),
   ]);

@@ -42,7 +42,8 @@ func (b *tab) blockFeed() {
 }
 
 // holdResponse keeps the response of the next request with the method, except for a look for changes,
-// until the script calls release. isHandled becomes true after the page has handled it.
+// until the script calls release. isHandled becomes true after the page has handled it. As in a browser, the
+// response of a canceled request is lost.
 func (b *tab) holdResponse(method string) {
 	b.t.Helper()
 	b.do(`window.release = window.isHandled = undefined; window.holding = %s`, method)
@@ -54,6 +55,7 @@ func (b *tab) holdResponse(method string) {
 		await new Promise((resolve) => { window.release = resolve; });
 		response.text = async () => {
 			setTimeout(() => { window.isHandled = true; });
+			request.signal.throwIfAborted();
 			return text;
 		};
 		return response;`)
