@@ -3,7 +3,7 @@
 // emergency switches without a condition. A resume and a delete send the ETag of the revision
 // that the user saw.
 
-import { attempt, call, callOne, explain, newRequestID } from './api.js';
+import { attempt, call, callOne, explain, newRequestID, scope } from './api.js';
 import { byId, make, onSubmit, say, write } from './dom.js';
 import { writeJSON } from './json.js';
 import { noteChanged, noteDeleted, noteGone, refreshSoon } from './main.js';
@@ -97,7 +97,7 @@ byId('act-cancel').addEventListener('click', () => dialog.close());
 
 function openOne({ data, etag }, begin, request) {
   open({
-    base: data, etag, doing: 'change relayers', ...begin,
+    base: data, etag, doing: 'change this relayer', ...begin,
     title: begin.verb + ' ' + nameInSentence(data) + '?',
     async send(reason, fault) {
       const { below, ...rest } = request(this.etag, fault, reason);
@@ -115,7 +115,7 @@ export const actions = {
   enable: (one) => openOne(one, { verb: 'Enable', done: 'enabled' }, () => ({ method: 'DELETE', below: '/disabled_reason' })),
   disable: (one) => openOne(one, { verb: 'Disable', done: 'disabled', label: 'Fault *', list: 'known-faults', check: (fault) => fault === '' && 'Enter a fault, such as BalanceCheckFailed', text: 'It stays disabled until it is enabled, even if it is resumed.' },
     (_, type, details) => ({ method: 'PUT', below: '/disabled_reason', body: writeJSON(details ? { type, details } : { type }) })),
-  delete: (one) => openOne(one, { verb: 'Delete', done: 'deleted', doing: 'delete relayers', label: 'Type the ID to confirm *', check: (id) => id !== one.data.id && 'This is not the ID of the relayer', isDanger: true, text: 'It can be created again from its history, but without its RPC URLs and their headers. Its ID is ' + one.data.id + '.' },
+  delete: (one) => openOne(one, { verb: 'Delete', done: 'deleted', doing: 'delete this relayer', label: 'Type the ID to confirm *', check: (id) => id !== one.data.id && 'This is not the ID of the relayer', isDanger: true, text: 'It can be created again from its history, but without its RPC URLs and their headers. Its ID is ' + one.data.id + '.' },
     (etag) => ({ method: 'DELETE', etag })),
 };
 
@@ -125,9 +125,11 @@ export function openBulk({ action: name, filters, about, text, rows, count }) {
   const [verb, done] = name === 'pause' ? ['Pause', 'paused'] : ['Resume', 'resumed'];
   const names = rows.slice(0, count).map(({ relayer }) => nameInSentence(relayer) + ' (' + relayer.id + ')');
   if (count > names.length) names.push('and ' + (count - names.length) + ' more');
+  const within = scope(name);
+  const limit = within && within !== scope('list') ? ' Only relayers with ' + inSentence(within) + ' are changed.' : '';
   open({
     verb, done, names, title: verb + ' ' + countOf(count) + '?', doing: name + ' relayers',
-    text: text ?? (about ? 'Selected by ' + inSentence(about) + '.' : 'Nothing is filtered: these are all that you can see.'),
+    text: (text ?? (about ? 'Selected by ' + inSentence(about) + '.' : 'Nothing is filtered: these are all that you can see.')) + limit,
     async send(reason) {
       const query = new URLSearchParams(filters);
       if (!about) query.set('all', 'true');

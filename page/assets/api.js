@@ -110,12 +110,22 @@ export async function attempt(act, refused) {
 
 export const pathOf = (id) => '/' + encodeURIComponent(id);
 
-// Sends a request about one relayer, or below it, and returns its last change too.
-export const callOne = (id, more, below = '') => call(pathOf(id) + below + '?changes=true', more);
+// Sends a request about one relayer, or below it, and returns its last change too. A relayer that a write
+// does not find, and a read does, is one that the user may not change.
+export async function callOne(id, more, below = '') {
+  const send = (path, given) => call(pathOf(id) + path + '?changes=true', given);
+  try {
+    return await send(below, more);
+  } catch (error) {
+    if (error.status !== 404 || !error.isWrite) throw error;
+    await send('');
+    throw new Refusal({ status: 403, isWrite: true });
+  }
+}
 
 // What the user may do. The API decides: the page only hides what it would refuse.
 
-let access = { actions: [], principal: '', selector: '' };
+let access = { actions: [], principal: '', selector: '', selectors: {} };
 
 // Returns whether it has changed.
 export async function readAccess() {
@@ -128,8 +138,8 @@ export const principal = () => access.principal;
 
 export const may = (action) => access.actions.includes(action);
 
-// The relayers that the user may see, as a selector; empty if these are all.
-export const scope = () => access.selector;
+// The relayers of an action that the user may do, as a selector; empty if these are all.
+export const scope = (action) => access.selectors?.[action] ?? access.selector;
 
 // Texts of refusals.
 

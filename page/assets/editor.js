@@ -40,7 +40,7 @@ export async function showEditor(id, signal) {
   const { data: stored, etag } = current;
   if (id && !isUnsaved(id)) drafts.delete(id);
   const isKept = drafts.has(id);
-  if (!isKept) drafts.set(id, { id, stored, etag, form: relayerForm(stored ?? {}, stored), note: id || !scope() ? '' : 'This token may create only relayers with ' + inSentence(scope()) + '.' });
+  if (!isKept) drafts.set(id, { id, stored, etag, form: relayerForm(stored ?? {}, stored), note: id || !scope('create') ? '' : 'This token may create only relayers with ' + inSentence(scope('create')) + '.' });
   shown = drafts.get(id);
   write('edit-title', id ? 'Edit ' + nameInSentence(shown.stored) : 'New relayer');
   write('edit-note', shown.etag === etag ? shown.note || (id && isKept ? unsaved : '') : changed);
@@ -109,7 +109,7 @@ function refuse(mine, refusal) {
   if (refusal.status === 412) return attempt(() => showConflict(mine), (problem) => refuse(mine, problem));
   const done = id ? 'changed' : 'created';
   const title = refusal.isUnknown() ? 'It is not known whether the relayer was ' + done : 'The relayer was not ' + done;
-  const problems = problemsOf(refusal, (id ? 'change' : 'create') + ' relayers');
+  const problems = problemsOf(refusal, id ? 'change this relayer' : 'create relayers');
   const others = form.showErrors(problems);
   if (isShown(mine)) write('edit-note', title + (others.length > 0 ? ': ' + textOfProblems(others) : '. The fields show why.'));
   else say(title + ': ' + textOfProblems(problems));

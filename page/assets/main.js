@@ -93,7 +93,7 @@ function showProblem(title, text, canRetry = false) {
 
 function showGone(id) {
   const lost = drop(id) ? ' Your changes are not saved.' : '';
-  const outside = scope() ? ' Or it is outside of what this token may see: ' + inSentence(scope()) + '.' : '';
+  const outside = scope('get') ? ' Or it is outside of what this token may see: ' + inSentence(scope('get')) + '.' : '';
   showProblem('There is no relayer ' + inSentence(id), 'It was deleted, or the ID in the address is wrong.' + outside + lost);
   showHistory('problem-history', { id }, waiting.signal);
 }
@@ -246,7 +246,7 @@ async function showAccess() {
   for (const element of document.querySelectorAll('[data-needs]')) element.hidden = !may(element.dataset.needs);
   byId('leave').hidden = isTrusted;
   write('principal', inSentence(principal()));
-  write('access', 'On ' + (host.name ? host.name + ', ' : '') + location.host + '. ' + (scope() && 'Only relayers with ' + inSentence(scope())));
+  write('access', 'On ' + (host.name ? host.name + ', ' : '') + location.host + '. ' + (scope('list') && 'Only relayers with ' + inSentence(scope('list'))));
 }
 
 // Each element of the document with its attributes and children before anybody has signed in.

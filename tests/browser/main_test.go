@@ -270,14 +270,21 @@ func (s *server) createMany(count int) {
 }
 
 // TestTrustHost mounts the page and the API at prefixes of a host that authenticates requests with
-// a cookie: the page asks for no token, and says so if the host signs the user out.
+// a cookie: the page asks for no token, and says so if the host signs the user out. It says which relayers
+// a user who may read all may change.
 func TestTrustHost(t *testing.T) {
 	t.Parallel()
 	manager, err := relayer.New(memory.New())
 	if err != nil {
 		t.Fatal(err)
 	}
-	api, err := httpapi.New(manager, httpapi.TrustHost())
+	api, err := httpapi.New(manager, httpapi.TrustHost(), httpapi.WithAuthorizer(func(_ context.Context, access httpapi.Access) (httpapi.Decision, error) {
+		if access.Actor.ID == "carol" || access.Action == relayer.ActionGet || access.Action == relayer.ActionList {
+			return httpapi.Allow(relayer.Selector{}), nil
+		}
+		payments, err := relayer.ParseSelector("label.team=payments")
+		return httpapi.Allow(payments), err
+	}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -308,6 +315,23 @@ func TestTrustHost(t *testing.T) {
 	b.expectTitle("Relayer one")
 	expect(b, []any{"carol", true}, `[document.getElementById('principal').textContent, document.getElementById('leave').hidden]`)
 	expect(b, []string{"created by carol"}, historyRows)
+	b.do(`document.cookie = 'user=dave; Path=/'`)
+	b.run(chromedp.Reload())
+	b.expectTitle("Relayer one")
+	b.act("Pause")
+	b.expectText("Not paused: This token may not change this relayer.")
+	b.press("Cancel")
+	b.edit()
+	b.fill("Renamed", "Name *")
+	b.press("Save")
+	b.expectText("The relayer was not changed: This token may not change this relayer.")
+	b.goTo("new", "New relayer")
+	b.expectText("This token may create only relayers with label.team=payments.")
+	b.goTo("page=1", "Relayers")
+	b.pressOffer("Pause these 1…")
+	b.expectText("these are all that you can see. Only relayers with label.team=payments are changed.")
+	b.press("Pause")
+	b.expectStatus("0 relayers paused")
 	isSignedOut.Store(true)
 	b.do(`dispatchEvent(new HashChangeEvent('hashchange'))`)
 	b.expectTitle("Signed out")
