@@ -148,6 +148,7 @@ export function noteChanged(relayer, text = '') {
 }
 
 export function noteDeleted(id, text) {
+  drop(id);
   if (isAt(id)) goTo(listHash, text);
   else say(text);
 }

@@ -388,8 +388,8 @@ const (
 )
 
 // TestUnsaved checks that the browser asks before what was entered is lost, and that the form is kept
-// while the user opens another view. The edits of two relayers survive the back button, and are
-// compared with what other clients have stored meanwhile.
+// while the user opens another view. The edits of several relayers survive the back button, are
+// compared with what other clients have stored meanwhile, and go with a relayer that is deleted.
 func TestUnsaved(t *testing.T) {
 	b := openFull(t, "evm")
 	b.goTo("new", "New relayer")
@@ -411,7 +411,7 @@ func TestUnsaved(t *testing.T) {
 	expect(b, "", findControl+`.value`, []string{"Name *"})
 	expect(b, false, asksToLeave)
 
-	for _, id := range []string{"evm", "stellar"} {
+	for _, id := range []string{"evm", "stellar", "solana"} {
 		b.goTo("relayer="+id, "Full "+id)
 		b.edit()
 		b.fill("Full "+id+"!", "Name *")
@@ -419,6 +419,10 @@ func TestUnsaved(t *testing.T) {
 		b.expectTitle("Full " + id)
 		b.expectStatus("Your changes to Full " + id + " are not saved. Open it again to save or discard them.")
 	}
+	b.more("Delete")
+	b.fill("solana", "Type the ID to confirm *")
+	b.press("Delete")
+	b.expectTitle("Relayers")
 	expect(b, true, asksToLeave)
 	b.server.do("PATCH", collection+"/evm", `{"paused":true}`, http.StatusOK)
 	b.goTo("edit=stellar", "Edit Full stellar")
