@@ -44,8 +44,10 @@ export function withTerm(text, name, value) {
   return print(filters);
 }
 
-// A relayer has one state: what the system has disabled is not also counted as paused.
+// A relayer has one state: what the system has disabled is not also counted as paused. Without a prototype
+// no other text is a key.
 export const states = {
+  __proto__: null,
   disabled: [['system_disabled', 'true']],
   paused: [['system_disabled', 'false'], ['paused', 'true']],
   active: [['system_disabled', 'false'], ['paused', 'false']],

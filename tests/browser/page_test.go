@@ -316,7 +316,7 @@ func TestList_Paging(t *testing.T) {
 	b.expectText("Page 2 is empty. There are 34 relayers.")
 	b.press("Previous")
 	expect(b, want["disabled"], rowIDs)
-	b.goTo("page=many", "Relayers")
+	b.goTo("page=many&state=constructor", "Relayers")
 	expect(b, all[:50], rowIDs)
 }
 
