@@ -16,9 +16,10 @@
 // copies all relayers from one store to another.
 //
 // [Manager.Create] and [Documents.Create] add a relayer: from a [CreateRequest] in
-// Go, or from JSON. Both apply the same rules and store the same result; in JSON a text that is
-// optional must not be empty. [Manager.Get], [Manager.List] and [Manager.All] read. Every store
-// lists relayers in creation order, oldest first, so pages do not shift when relayers are added.
+// Go, or from JSON. Both apply the same rules and store the same result; in JSON an id and a
+// notification_id must not be empty. [Manager.Get], [Manager.List] and [Manager.All] read. Every
+// store lists relayers in creation order, oldest first, so pages do not shift when relayers are
+// added.
 //
 // [Manager.Update], [Manager.Patch] and [Manager.Delete] change and remove a relayer.
 // [Manager.Pause] is the switch of the operator, and [Manager.Disable] is the switch of the
@@ -52,10 +53,10 @@
 // always has a policy.
 //
 // Instances of a host can be upgraded one after the other: a change keeps the members of a
-// stored relayer that a newer version added. If a change removes or replaces a whole object, the
-// members of the object go too. A list is replaced whole. If a policy has a value of a newer
-// version, such as another kind of token, only a pause, resume, disable, enable, delete or the
-// replacement of the value succeeds.
+// stored relayer that a newer version added. If a change removes an object, or replaces a
+// [DisabledReason], its members go too; another policy in Go keeps them. A list is replaced whole.
+// If a policy has a value of a newer version, such as another kind of token, only a pause, resume,
+// disable, enable, delete or the replacement of the value succeeds.
 //
 // Every field of a policy is optional: nil means not set ([Policy]). In a literal, new takes the
 // value:
@@ -70,8 +71,8 @@
 // Invalid input is rejected with a [*ValidationError]. It lists the problems of all fields at once,
 // each with the JSON path of the field and a message for the sender; size and admission are checked
 // last. JSON is decoded strictly: unknown, misspelled and duplicate names are problems, null means
-// not set, except in labels, and an integer, except in settings, may be written in any notation
-// that [ParseAmount] accepts, such as 1e21.
+// not set, except in labels, headers and lists, and an integer, except in settings, may be written
+// in any notation that [ParseAmount] accepts, such as 1e21.
 //
 // By default only the shape of a policy is checked. [WithNetworkRules] also checks that
 // addresses, assets, percentages and schedules are possible on their network. With

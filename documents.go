@@ -131,7 +131,7 @@ func pastDocument(c RecordChange, past *Change) error {
 		c.Record.Document = nil
 	}
 	if c.Record.Document != nil && !isObject(c.Record.Document) {
-		return errors.New("it is not a JSON object")
+		return errNoObject
 	}
 	past.Document = documentOf(c.Record)
 	return nil

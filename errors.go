@@ -64,7 +64,7 @@ var (
 
 	// ErrSealed reports that RPC URLs cannot be opened or sealed: their key is missing or not
 	// reachable, or what is sealed was changed or has an unknown format. The operation had no
-	// effect. An error that matches it matches [ErrUnavailable] too.
+	// effect. An error of a Manager that matches it matches [ErrUnavailable] too.
 	ErrSealed = errors.New("RPC URLs are sealed")
 
 	// ErrGap ends [Manager.Watch] if changes were dropped: the consumer was too slow or

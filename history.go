@@ -76,25 +76,25 @@ func (m *Manager) pastChanges(ctx context.Context, query HistoryQuery) (page []R
 			return nil, 0, err
 		}
 		isLast = len(found) < query.Limit
+		// A store may date only the oldest change of a page.
+		if past += len(found); isLast || !query.isPast(found[len(found)-1]) {
+			past = 0
+		}
 		for _, c := range found {
 			query.Before = c.Record.Revision
 			if c.Kind == ChangeHeartbeat {
 				continue
 			}
-			if query.isPast(c) {
-				if past++; past > maxPast {
-					return page, 0, nil
-				}
-				continue
-			}
-			past = 0
-			if !query.selects(changeInfoOf(c.Record)) {
+			if query.isPast(c) || !query.selects(changeInfoOf(c.Record)) {
 				continue
 			}
 			if len(page) == limit {
 				return page, page[limit-1].Record.Revision, nil
 			}
 			page = append(page, c)
+		}
+		if past > maxPast {
+			return page, 0, nil
 		}
 		if scanned += len(found); !isLast && query.ID == "" && scanned >= maxHistoryScan {
 			return page, query.Before, nil
@@ -115,8 +115,8 @@ func (q HistoryQuery) selects(info ChangeInfo) bool {
 		!info.Time.Before(q.Since) && (q.Until.IsZero() || info.Time.Before(q.Until))
 }
 
-// maxPast is the number of successive changes before [HistoryQuery.Since] that end a search: fewer
-// can have the times of a clock that was behind.
+// maxPast is the number of changes, in pages that end before [HistoryQuery.Since], that end a search:
+// fewer can have the times of a clock that was behind.
 const maxPast = 100
 
 // isPast reports whether a change was made before the query begins, on clocks that differ by up to a

@@ -145,30 +145,47 @@ func TestHistory_Filters(t *testing.T) {
 	})
 }
 
-// pastStore has a history with the given times, newest first.
+// pastStore has a history with the given times, newest first. Like a store that looks up few times,
+// it dates only the last change of a page.
 type pastStore struct {
 	relayer.Store
 	times []time.Time
+	calls int
 }
 
-func (s pastStore) History(_ context.Context, query relayer.HistoryQuery) (page []relayer.RecordChange, err error) {
+func (s *pastStore) History(_ context.Context, query relayer.HistoryQuery) (page []relayer.RecordChange, err error) {
+	s.calls++
 	for i, at := range s.times {
 		revision := uint64(len(s.times) - i)
 		if len(page) < query.Limit && (query.Before == 0 || revision < query.Before) {
 			note := fmt.Appendf(nil, `{"revision":%d,"time":%q}`, revision, at.Format(time.RFC3339))
-			page = append(page, relayer.RecordChange{Kind: relayer.ChangeDeleted, Record: relayer.Record{ID: "r", Revision: revision, Note: note}, Time: at})
+			page = append(page, relayer.RecordChange{Kind: relayer.ChangeDeleted, Record: relayer.Record{ID: "r", Revision: revision, Note: note}})
+			page[len(page)-1].Time = at
+			if len(page) > 1 {
+				page[len(page)-2].Time = time.Time{}
+			}
 		}
 	}
 	return page, nil
 }
 
-// A change that was made while the clock was behind does not hide the ones before it.
+// A change that was made while the clock was behind does not hide the ones before it, even at the end of
+// a page. A search by time does not read all that is older.
 func TestHistory_ClockWasBehind(t *testing.T) {
 	now := time.Now().UTC().Truncate(time.Second)
-	manager := must(relayer.New(pastStore{memory.New(), []time.Time{now, now.AddDate(0, 0, -1), now.Add(-time.Minute), now.AddDate(0, 0, -2)}}))(t)
-	changes, next, err := manager.History(t.Context(), relayer.HistoryQuery{Since: now.Add(-time.Hour)})
-	if err != nil || next != 0 || len(changes) != 2 || changes[1].Info.Revision != 2 {
-		t.Errorf("changes %+v, next %d, error %v", changes, next, err)
+	store := &pastStore{Store: memory.New(), times: []time.Time{now, now.AddDate(0, 0, -1), now.Add(-time.Minute)}}
+	for range 5000 {
+		store.times = append(store.times, now.AddDate(0, 0, -2))
+	}
+	manager := must(relayer.New(store))(t)
+	for _, limit := range []int{1, 20} {
+		changes, next, err := manager.History(t.Context(), relayer.HistoryQuery{Since: now.Add(-time.Hour), Limit: limit + 1})
+		if err != nil || next != 0 || len(changes) != 2 || changes[1].Info.Revision != 5001 {
+			t.Errorf("limit %d: changes %+v, next %d, error %v", limit+1, changes, next, err)
+		}
+	}
+	if store.calls > 6 {
+		t.Errorf("%d calls of the store", store.calls)
 	}
 }
 

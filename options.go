@@ -98,9 +98,9 @@ func WithMaxRelayerSize(bytes int) Option {
 
 // WithExclusiveSigners allows only one relayer for each signer and network: two
 // relayers would use the same nonces. Spaces around both, and the letter case of the
-// network, make no difference. The store enforces it atomically, by a claim that is stored
-// with the relayer. Create returns a problem of signer_id if another relayer uses the
-// signer. A delete frees it.
+// network, make no difference. The store enforces it atomically, by a claim that is stored with the
+// relayer. An update or patch of a Manager without the option removes it. Create returns a problem
+// of signer_id if another relayer uses the signer. A delete frees it.
 //
 // It is off by default. A relayer that was stored without it has no claim, so a create can use its
 // signer. The next update or patch that stores a change sets it, unless another relayer has it by

@@ -29,8 +29,8 @@ const (
 //
 // Every field of a policy is optional. Nil means not set, which is different from zero,
 // false and an empty list. A field that is not set limits nothing, and leaves a choice to the
-// engine, except that on [Solana] users pay the fees. A literal for a pointer field is new(value),
-// as in EIP1559Pricing: new(false).
+// engine, except that on [Solana] users pay the fees. A literal for a pointer field is new(value)
+// with a value of its type, as in new(false) and new(int64(5)).
 //
 // Other packages must not implement it: later versions may add methods.
 type Policy interface {
@@ -85,7 +85,7 @@ type EVMPolicy struct {
 // NetworkType returns [EVM].
 func (*EVMPolicy) NetworkType() NetworkType { return EVM }
 
-// Format prints the JSON form of the policy, for every verb.
+// Format prints the JSON form of the policy for every verb except %p and %w.
 func (p EVMPolicy) Format(state fmt.State, _ rune) { strictjson.Print(state, p) }
 
 // UnknownPolicy is the policy of a relayer whose network type this version of the package
@@ -111,7 +111,7 @@ func (p UnknownPolicy) MarshalJSON() ([]byte, error) {
 	return p.Raw, nil
 }
 
-// Format prints Raw, for every verb.
+// Format prints Raw for every verb except %p and %w.
 func (p UnknownPolicy) Format(state fmt.State, _ rune) { strictjson.Print(state, p) }
 
 func (*UnknownPolicy) isPolicy() {}
@@ -185,7 +185,7 @@ type SolanaPolicy struct {
 // NetworkType returns [Solana].
 func (*SolanaPolicy) NetworkType() NetworkType { return Solana }
 
-// Format prints the JSON form of the policy, for every verb.
+// Format prints the JSON form of the policy for every verb except %p and %w.
 func (p SolanaPolicy) Format(state fmt.State, _ rune) { strictjson.Print(state, p) }
 
 // SolanaAllowedToken is one token of [SolanaPolicy.AllowedTokens].
@@ -321,7 +321,7 @@ type StellarPolicy struct {
 // NetworkType returns [Stellar].
 func (*StellarPolicy) NetworkType() NetworkType { return Stellar }
 
-// Format prints the JSON form of the policy, for every verb.
+// Format prints the JSON form of the policy for every verb except %p and %w.
 func (p StellarPolicy) Format(state fmt.State, _ rune) { strictjson.Print(state, p) }
 
 // StellarAllowedToken is one asset of [StellarPolicy.AllowedTokens].

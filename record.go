@@ -92,7 +92,7 @@ func isObject(document []byte) bool {
 func documentRelayer(rec Record) (*Relayer, error) {
 	r := new(Relayer)
 	if err := r.UnmarshalJSON(rec.Document); err != nil {
-		return nil, &CorruptError{ID: rec.ID, Sequence: rec.Sequence, Err: fmt.Errorf("relayer: stored document of %s: %w", rec.ID, err)}
+		return nil, corruptDocument(rec, err)
 	}
 	r.Revision, r.LastChange = rec.Revision, changeInfoOf(rec)
 	return r, nil
@@ -131,6 +131,12 @@ func fullEndpoints(rec Record, shown []RPCConfig) (full []RPCConfig, err error) 
 }
 
 const mismatch = "does not match its document"
+
+var errNoObject = errors.New("it is not a JSON object")
+
+func corruptDocument(rec Record, err error) error {
+	return &CorruptError{ID: rec.ID, Sequence: rec.Sequence, Err: fmt.Errorf("relayer: stored document of %s: %w", rec.ID, err)}
+}
 
 func corruptPart(rec Record, problem string) error {
 	return &CorruptError{ID: rec.ID, Sequence: rec.Sequence, Err: fmt.Errorf("relayer: the private part of %s %s: replace all RPC URLs, or restore a backup", rec.ID, problem)}

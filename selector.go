@@ -144,7 +144,7 @@ const noneSelected = "none"
 // The characters % , | are percent-encoded in values, and others can be. The empty text selects
 // all relayers, and "none" selects nothing. A term "search=" without a text is an error: a variable
 // of a configuration that is not set would select all relayers. The error is a [*ValidationError],
-// whose fields are keys.
+// whose fields are keys, or terms without =.
 func ParseSelector(text string) (Selector, error) {
 	var s Selector
 	switch text {
@@ -256,8 +256,8 @@ func (s Selector) Terms() iter.Seq2[string, []string] {
 }
 
 // String returns the notation that [ParseSelector] parses, with values encoded by
-// [url.PathEscape]. Selectors with the same terms have the same notation. An invalid one has that
-// of a selector that selects nothing.
+// [url.PathEscape]. Selectors with the same terms have the same notation. An invalid one is written
+// as one that selects nothing.
 func (s Selector) String() string {
 	if s.selectsNothing() {
 		return noneSelected

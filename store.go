@@ -224,9 +224,9 @@ type Store interface {
 // remove their URLs; RPCURLs and a change that replaces them return an error that matches
 // [ErrSealed].
 type Opener interface {
-	// Open returns the record with its private part in clear. It returns an error that
-	// matches [ErrSealed] if it cannot be opened, and [errors.ErrUnsupported] too if there
-	// are no keys, or a [*CorruptError].
+	// Open returns the record with its private part in clear. It returns an error that matches
+	// [ErrSealed] and [ErrUnavailable] if it cannot be opened, and [errors.ErrUnsupported] too if
+	// there are no keys, or a [*CorruptError].
 	Open(ctx context.Context, rec Record) (Record, error)
 }
 

@@ -416,11 +416,11 @@ func (s *settings) checkSettings(raw json.RawMessage, found *problems) {
 
 // userInformation matches a URL with user information. An unescaped password with a slash ends the
 // authority early: then what seems to be a port is no number below 70000, and an @ follows.
-var userInformation = regexp.MustCompile(`://(?:` +
+var userInformation = regexp.MustCompile(`(?s)://(?:` +
 	`[^/?#\s]*@|` +
 	`(?:[^[/?#:\s][^/?#:\s]*)?:` + // a user, or a host other than an IPv6 address
 	`(?:[0-9]*[^0-9/?#\s]|[7-9][0-9]{4}|[0-9]{6})` + // no port
-	`\S*@)`)
+	`.*@)`)
 
 // settingsTextProblem returns why a text cannot be in settings, or "".
 func settingsTextProblem(text string) string {
@@ -503,23 +503,28 @@ func memberType(t reflect.Type, name string) reflect.Type {
 	if t.Kind() == reflect.Map {
 		return t.Elem()
 	}
-	var promoted reflect.Type
-	for field := range t.Fields() {
-		embedded, tagged := field.Type, jsonName(field)
-		if embedded.Kind() == reflect.Pointer {
-			embedded = embedded.Elem()
-		}
-		switch {
-		case field.Anonymous && tagged == "" && embedded.Kind() == reflect.Struct:
-			promoted = cmp.Or(promoted, memberType(embedded, name))
-		case !field.IsExported() && !field.Anonymous || tagged == "-" || cmp.Or(tagged, field.Name) != name:
-		case strings.Contains(field.Tag.Get("json")+",", ",string,"):
-			return reflect.TypeFor[any]() // checked when the whole is decoded
-		default:
-			return field.Type
+	var found reflect.StructField // the one that is embedded least
+	for _, field := range reflect.VisibleFields(t) {
+		tagged, depth := jsonName(field), len(field.Index)
+		isMember := tagged == name && tagged != "-" || tagged == "" && field.Name == name && field.IsExported() && !field.Anonymous
+		if isMember && (found.Type == nil || depth < len(found.Index)) && !isBelowMember(t, field) {
+			found = field
 		}
 	}
-	return promoted
+	if strings.Contains(found.Tag.Get("json")+",", ",string,") {
+		return reflect.TypeFor[any]() // checked when the whole is decoded
+	}
+	return found.Type
+}
+
+// isBelowMember reports whether an embedded struct that has the field is a member with a name itself.
+func isBelowMember(t reflect.Type, field reflect.StructField) bool {
+	for depth := range field.Index[1:] {
+		if jsonName(t.FieldByIndex(field.Index[:1+depth])) != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // shapes has what a value of a kind must be.

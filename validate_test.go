@@ -537,6 +537,7 @@ func TestSettings_Refused(t *testing.T) {
 		`{"a":"x https://a.example/ https://u:KEY@b/"}`:                     "settings.a",
 		`{"a":"postgres://u:KEY/w@h/db"}`:                                   "settings.a",
 		`{"a":"postgres://u:KEY?w@h/db"}`:                                   "settings.a",
+		`{"a":"https://u:my KEY@h.example"}`:                                "settings.a",
 		`{"a":"postgres://u:77777/KEY@h/db"}`:                               "settings.a",
 		`{"` + text[:300] + `":{"b":1,"b":1}}`:                              "settings.….b",
 		`{"a":"` + text + `x"}`:                                             "settings",

@@ -29,8 +29,8 @@ func (m *Manager) Create(ctx context.Context, req CreateRequest, options ...Writ
 // Update reads the relayer, calls change to modify it, checks the result like a
 // create, and stores it with a compare-and-swap on the revision. If another writer
 // was faster, Update begins again: change may be called several times and must have
-// no side effects. It returns the relayer as stored. If change modifies nothing,
-// nothing is stored and the revision stays.
+// no side effects. It returns the relayer as stored. If change modifies nothing, nothing is stored
+// and the revision stays, but the relayer is checked.
 //
 // A change that replaces the relayer by a copy that was read before, such as the form of an
 // edit, overwrites what others have changed since. [IfRevision] with the Revision of the
@@ -535,7 +535,7 @@ const reasonMember = "disabled_reason"
 func setMembers(members map[string][]byte) edit {
 	return func(_ context.Context, current Record) (Record, error) {
 		if !isObject(current.Document) {
-			return Record{}, fmt.Errorf("relayer: stored document of %s is not a JSON object", current.ID)
+			return Record{}, corruptDocument(current, errNoObject)
 		}
 		rec, document, hasFlag := current, new(strictjson.Object), false
 		for name, value := range strictjson.InOrder(current.Document) {
@@ -551,7 +551,7 @@ func setMembers(members map[string][]byte) edit {
 			}
 		}
 		if !hasFlag {
-			return Record{}, fmt.Errorf("relayer: stored document of %s has no such member: restore a backup, or delete the relayer", current.ID)
+			return Record{}, corruptDocument(current, errors.New("it has no such member: restore a backup, or delete the relayer"))
 		}
 		rec.Document, rec.Terms = document.Bytes(), slices.Clone(current.Terms)
 		for i, term := range rec.Terms { // in order: a flag has one term

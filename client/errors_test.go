@@ -232,7 +232,7 @@ func TestAll_LargePages(t *testing.T) {
 	}
 }
 
-// A timeout of the transport is named as such, and not as the one of the client.
+// The error has the timeout of the transport, and not that the client had no response.
 func TestErrors_TransportTimeout(t *testing.T) {
 	c, _ := scripted(t, once, func(*http.Request) (*http.Response, error) {
 		return nil, fmt.Errorf("dial tcp 192.0.2.1:443: %w", context.DeadlineExceeded)
@@ -242,7 +242,7 @@ func TestErrors_TransportTimeout(t *testing.T) {
 	}
 }
 
-// Like net/http, a client takes a timeout that is not positive for none.
+// A timeout that is not positive is none, as in net/http.
 func TestWithHTTPClient_NoTimeout(t *testing.T) {
 	server := httptest.NewServer(handlerOf(t, newManager(t)))
 	defer server.Close()

@@ -52,8 +52,8 @@ func (c *Client) RPCURLs(ctx context.Context, id string) ([]relayer.RPCConfig, e
 
 // List returns one page of the relayers that the query selects, in the order of the
 // server, which is the order of creation for package httpapi. Pagination.PerPage is the
-// number that the server used. A page of more than 32 MiB is an error, but with After it has fewer
-// relayers.
+// number that the server used. A page of more than 32 MiB is an error; with After, List returns fewer
+// relayers instead.
 //
 // The server selects the relayers. If it does not support that, or cursors, as OpenZeppelin
 // Relayer, the error matches [errors.ErrUnsupported]: use [Client.All].
@@ -97,7 +97,7 @@ func (c *Client) list(ctx context.Context, query relayer.ListQuery) (listing, er
 	} else {
 		req.query.Set("page", number(max(query.Page, 1)))
 	}
-	for perPage := cmp.Or(query.PerPage, relayer.DefaultPerPage); ; perPage /= 2 {
+	for perPage := cmp.Or(query.PerPage, relayer.DefaultPerPage); ; perPage = min(perPage, allPage) / 2 {
 		req.query.Set("per_page", number(perPage))
 		listed, failed := do(ctx, c, req, c.newAttempts(), (*response).listing)
 		isTooLarge := failed != nil && errors.Is(failed.err, errTooLarge)

@@ -319,13 +319,14 @@ func (s *eventStream) next() (event, error) {
 		if size += len(line) + 1; int64(size) > s.maxSize {
 			return event{}, errTooLarge
 		}
+		isNothing := e.data == nil && (len(line) == 0 || line[0] == ':')
 		switch {
+		case isNothing && time.Since(begun) > maxSilence: // a proxy sends comments, and the server nothing
+			return event{}, errSilence
 		case len(line) > 0:
 			e.add(line)
 		case e.data != nil:
 			return e, nil
-		case time.Since(begun) > maxSilence: // a proxy sends comments, and the server nothing
-			return event{}, errSilence
 		default:
 			e, size = event{}, 0 // an event without data is ignored
 		}

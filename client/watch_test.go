@@ -536,7 +536,7 @@ func TestWatch_SilentConnection(t *testing.T) {
 		c.change(2)
 		for c.ctx.Err() == nil { // a proxy that has lost the server
 			time.Sleep(10 * time.Second)
-			c.send(":\n\n")
+			c.send(":\n")
 		}
 	}, sends(changeEvent(3)))
 }

@@ -47,7 +47,7 @@ func (a *API) listRelayers(x *exchange) response {
 		// A page past the end has no relayer that could be damaged.
 		current := max(1, q.Page)
 		if q.Page = math.MaxInt32; q.After != nil {
-			q.After, q.Page, current = new(relayer.Cursor(strconv.Itoa(math.MaxInt64))), 0, 0
+			q.After, q.Page, current = new(relayer.Cursor(strconv.FormatInt(math.MaxInt64, 10))), 0, 0
 		}
 		if page, err = x.documents().List(x, q); err == nil {
 			page.Pagination.CurrentPage = current

@@ -711,8 +711,6 @@ func TestNew_UserInformationRemoved(t *testing.T) {
 	}
 }
 
-// For all pairs of URLs: an exported file has no changes, and without one of its endpoints it
-// removes exactly that one or is blocked.
 // An exported file has escapes in place of characters that a terminal does not show.
 func TestNew_EscapedSettings(t *testing.T) {
 	m := newManager(t)
@@ -723,6 +721,8 @@ func TestNew_EscapedSettings(t *testing.T) {
 	expectNoChanges(t, m, []relayer.CreateRequest{req})
 }
 
+// For all pairs of URLs: an exported file has no changes, and without one of its endpoints it
+// removes exactly that one or is blocked.
 func TestExport_EveryPair(t *testing.T) {
 	urls := []relayer.RPCURL{
 		"https://h.example", "https://v@h.example", "https://h.example/1", "https://h.example/2", "https://u:p@h.example/3", "HTTPS://h.example/",

@@ -44,7 +44,7 @@ func (s *server) startBackups(ctx context.Context, source *bolt.Store) error {
 	total := factory.NewCounterVec(promclient.CounterOpts{Name: "relayerd_backups_total", Help: "Backups by outcome: success or failure."}, []string{"outcome"})
 	b := &backups{s.backup, source, filepath.Base(s.database) + ".", s.logger, total.WithLabelValues("success"), total.WithLabelValues("failure"),
 		factory.NewGauge(promclient.GaugeOpts{Name: "relayerd_backup_last_success_timestamp_seconds", Help: "Unix time of the last successful backup, or 0."})}
-	// The start removes none: backUp does, if the file is sound.
+	// It removes none: after a restore, only they may have the history that the file has lost.
 	last, err := b.prune(time.Now(), math.MaxInt)
 	if err != nil {
 		return fmt.Errorf("--backup: %w", err)

@@ -180,7 +180,7 @@ func parseNetwork(text string) (netip.Prefix, error) {
 	}
 	network, err := netip.ParsePrefix(text)
 	if err == nil && network.Addr().Is4In6() {
-		return network, errors.New("write it as an IPv4 network") // it would match no address
+		return network, errors.New("a mapped network matches no address")
 	}
 	return network, err
 }

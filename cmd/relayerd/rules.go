@@ -161,12 +161,13 @@ func addSchemaProblems(found *relayer.ValidationError, value any, invalid *jsons
 		if len(field) > maxSchemaPath {
 			problem.Field = strings.ToValidUTF8(field[:maxSchemaPath], "") + "…"
 		}
+		if len(found.Fields) > maxSchemaProblems || slices.Contains(found.Fields, problem) {
+			return
+		}
 		if len(found.Fields) == maxSchemaProblems {
 			problem = relayer.FieldError{Message: fmt.Sprintf("only the first %d problems are listed", maxSchemaProblems)}
 		}
-		if len(found.Fields) <= maxSchemaProblems && !slices.Contains(found.Fields, problem) {
-			found.Fields = append(found.Fields, problem)
-		}
+		found.Fields = append(found.Fields, problem)
 	}
 	switch refused := invalid.ErrorKind.(type) {
 	case *kind.AdditionalProperties:

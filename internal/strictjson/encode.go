@@ -145,8 +145,8 @@ func MergePatch(target, patch json.RawMessage) json.RawMessage {
 	return encoded
 }
 
-// Canonical returns the same bytes for equal values: with sorted members, and with the escapes of
-// [Encode].
+// Canonical returns the same bytes for values that differ only in the order of members, in white space
+// and in escapes.
 func Canonical(value json.RawMessage) json.RawMessage {
 	decoder := json.NewDecoder(bytes.NewReader(value))
 	decoder.UseNumber()

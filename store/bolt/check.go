@@ -234,12 +234,18 @@ func (s *Store) ready() error {
 	return err
 }
 
+// resolved returns the path of the file that a link leads to.
+func resolved(path string) string {
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		return target
+	}
+	return path
+}
+
 // probeDisk writes a file next to the store's own. Without the permission to create one it returns
 // nil: a write needs only the store's own file.
 func probeDisk(path string) error {
-	if target, err := filepath.EvalSymlinks(path); err == nil {
-		path = target
-	}
+	path = resolved(path)
 	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+tempSuffix+"*")
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) && !isReadOnly(path) {
 		return nil

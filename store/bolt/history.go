@@ -308,7 +308,7 @@ func (h *historyChange) apply(all *history) {
 const historyStep = 256
 
 // copyReadable is copyHistory for a backup, which is sound without the history: it logs a damaged
-// page, and passes no entries behind it. What only cannot be read now is an error.
+// page, and passes no entries behind it. A read that fails for another reason is an error.
 func (s *Store) copyReadable(ctx context.Context, before uint64, put func([]entry) error) error {
 	err := s.copyHistory(ctx, before, put)
 	if unread, ok := errors.AsType[errUnread](err); ok && errors.Is(unread, relayer.ErrCorrupt) {

@@ -621,8 +621,7 @@ func TestBackup_DamagedHistory(t *testing.T) {
 	wantError(t, store.Ready(t.Context()), relayer.ErrUnavailable)
 }
 
-// A backup does not leave out a change that was damaged since without an error, and neither what cannot
-// be read. So it does not take the place of one that has them.
+// A backup reports a change that was damaged since the open. It fails if the history cannot be read.
 func TestBackup_DamagedChange(t *testing.T) {
 	whole, _ := changedFile(t)
 	leaf := historyPages(t, whole)[1]

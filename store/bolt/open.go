@@ -90,7 +90,7 @@ func openStore(ctx context.Context, path string, opts options) (*Store, error) {
 	if err != nil && !errors.Is(err, fs.ErrPermission) {
 		return nil, errors.Join(err, s.engine.close(), closeLocked(s.file))
 	}
-	removeTempFiles(path)
+	removeTempFiles(resolved(path))
 	s.closing, s.cancelWork = context.WithCancel(context.Background())
 	return s, nil
 }

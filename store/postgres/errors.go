@@ -18,7 +18,7 @@ import (
 var errNoSchema = errors.New("no relayer schema")
 
 // errDropped is the error of a write that the server accepted but did not carry out. Its
-// transaction must be rolled back: the counters have advanced.
+// transaction must be rolled back: it has a part of the write.
 var errDropped = errors.New("PostgreSQL did not store the row: a trigger or row-level security dropped it")
 
 var errClosed = fmt.Errorf("%w: the store is closed", relayer.ErrUnavailable)

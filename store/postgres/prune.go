@@ -25,8 +25,8 @@ func (s *Store) pruneChanges(interval time.Duration) {
 	}
 }
 
-// checkServers finds out at an interval, until the Store is closed, whether another server is the
-// primary now, and whether the queue of notifications still is full.
+// checkServers checks at an interval, until the Store is closed, whether another server is the primary
+// now. It lets the next commit try whether the queue of notifications is still full.
 func (s *Store) checkServers(interval time.Duration) {
 	for s.sleep(interval) {
 		s.survey(s.ended)

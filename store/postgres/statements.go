@@ -111,8 +111,8 @@ const (
 		RETURNING pruned`
 
 	// The statement timeout of the server must not end the commit: the server would report
-	// success without having waited for the synchronous standby. A trigger or row-level security that
-	// drops the row of state is a division by zero. While the queue of notifications
+	// success without having waited for the synchronous standby. If a trigger or row-level security
+	// drops the update of state, the division by zero fails the statement. While the queue of notifications
 	// is full, the server would refuse the commit, so no notification is sent, and watchers poll.
 	sqlFinish = `
 		WITH flipped AS (

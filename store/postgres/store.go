@@ -36,7 +36,7 @@ type Store struct {
 	seen atomic.Int64
 
 	// isQueueFull is true after the queue of notifications of the server has refused a commit,
-	// until the next pruning.
+	// until the next check of the servers.
 	isQueueFull atomic.Bool
 
 	// ended is done when Close has begun.

@@ -130,7 +130,7 @@ func (s *Store) tryTransactions(conn *conn, taken []*write) error {
 		if err == nil || errors.Is(err, relayer.ErrOutcomeUnknown) || !isTransient(err) || attempt == s.attempts {
 			return err
 		}
-		// If no notification was sent, it is another limit. The next pruning tries it again.
+		// If no notification was sent, it is another limit. The next check of the servers resets it.
 		if hasCode(err, programLimitExceeded) && s.isQueueFull.Swap(true) {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -93,17 +94,20 @@ func (w watcher) wantNoMore(t *testing.T, last error) {
 	}
 }
 
-// lastError ranges over a watch, calls a function that ends it while it waits, and returns its last
-// error.
+// lastError ranges over a watch, calls a function that ends it after its first change, and returns its
+// last error.
 func lastError(changes iter.Seq2[relayer.RecordChange, error], end func()) error {
-	ended := make(chan error, 1)
+	begun, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
 		var last error
+		begin := sync.OnceFunc(func() { close(begun) })
 		for _, last = range changes {
+			begin()
 		}
+		begin()
 		ended <- last
 	}()
-	time.Sleep(50 * time.Millisecond)
+	<-begun
 	end()
 	select {
 	case err := <-ended:
