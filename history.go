@@ -82,10 +82,7 @@ func (m *Manager) pastChanges(ctx context.Context, query HistoryQuery) (page []R
 		}
 		for _, c := range found {
 			query.Before = c.Record.Revision
-			if c.Kind == ChangeHeartbeat {
-				continue
-			}
-			if query.isPast(c) || !query.selects(changeInfoOf(c.Record)) {
+			if c.Kind == ChangeHeartbeat || query.isPast(c) || !query.selects(changeInfoOf(c.Record)) {
 				continue
 			}
 			if len(page) == limit {

@@ -151,7 +151,7 @@ type SolanaPolicy struct {
 	// DisallowedAccounts are accounts that no transaction may name, even if they are in
 	// AllowedAccounts. With [WithNetworkRules] each is base58 of 32 bytes, and AllowedAccounts has
 	// no entries if this list has some.
-	DisallowedAccounts []string `json:"disallowed_accounts,omitzero" validate:"list,dive,text" network:"list,excludes=allowed_accounts,dive,solana_address"`
+	DisallowedAccounts []string `json:"disallowed_accounts,omitzero" validate:"list,dive,text" network:"list,excludes=AllowedAccounts,dive,solana_address"`
 
 	// FeeMarginPercentage is what the engine adds to an estimated fee, in percent of it. With
 	// [WithNetworkRules] it is 0 or more.
@@ -267,10 +267,10 @@ const (
 type JupiterSwapOptions struct {
 	// PriorityFeeMaxLamports is the maximum priority fee of a swap, in lamports. With
 	// [WithNetworkRules] it and PriorityLevel are set together.
-	PriorityFeeMaxLamports *uint64 `json:"priority_fee_max_lamports,omitempty" network:"set_with=priority_level"`
+	PriorityFeeMaxLamports *uint64 `json:"priority_fee_max_lamports,omitempty" network:"with_level"`
 
 	// PriorityLevel is the level of the priority fee of a swap.
-	PriorityLevel *JupiterPriorityLevel `json:"priority_level,omitempty" validate:"omitnil,oneof=medium high veryHigh" network:"set_with=priority_fee_max_lamports"`
+	PriorityLevel *JupiterPriorityLevel `json:"priority_level,omitempty" validate:"omitnil,oneof=medium high veryHigh" network:"with_fee"`
 
 	// DynamicComputeUnitLimit lets the exchange estimate the compute unit limit of a swap.
 	DynamicComputeUnitLimit *bool `json:"dynamic_compute_unit_limit,omitempty"`

@@ -61,8 +61,10 @@ func newRules(tagName string) *validator.Validate {
 	rules := map[string]validator.Func{
 		"finite":     isFinite,
 		"percentage": func(f validator.FieldLevel) bool { return f.Field().Float() >= 0 && f.Field().Float() <= 100 }, // false for NaN
-		"excludes":   func(f validator.FieldLevel) bool { return !isSet(f.Field()) || !isSet(sibling(f)) },
-		"set_with":   func(f validator.FieldLevel) bool { return isSet(f.Field()) || !isSet(sibling(f)) },
+		// Unlike excluded_with it permits empty lists.
+		"excludes": func(f validator.FieldLevel) bool {
+			return f.Field().Len() == 0 || reflect.Indirect(f.Parent()).FieldByName(f.Param()).Len() == 0
+		},
 	}
 	for tag, problem := range textRules {
 		rules[tag] = func(f validator.FieldLevel) bool { return problem(f.Field().String()) == "" }
@@ -85,26 +87,9 @@ func newRules(tagName string) *validator.Validate {
 	v.RegisterAlias("solana_swap", "excluded_if=FeePaymentStrategy relayer") // user is the default
 	v.RegisterAlias("stellar_swap", "excluded_unless=FeePaymentStrategy user")
 	v.RegisterAlias("jupiter", "excluded_unless=Strategy jupiter-swap")
+	v.RegisterAlias("with_level", "required_with=PriorityLevel")
+	v.RegisterAlias("with_fee", "required_with=PriorityFeeMaxLamports")
 	return v
-}
-
-// sibling returns the field of the same struct with the JSON name that the tag has.
-func sibling(field validator.FieldLevel) reflect.Value {
-	return reflect.Indirect(field.Parent()).FieldByNameFunc(func(name string) bool {
-		sibling, _ := reflect.Indirect(field.Parent()).Type().FieldByName(name)
-		return jsonName(sibling) == field.Param()
-	})
-}
-
-// isSet reports whether a field is neither a nil pointer nor an empty list.
-func isSet(field reflect.Value) bool {
-	switch field.Kind() {
-	case reflect.Pointer:
-		return !field.IsNil()
-	case reflect.Slice:
-		return field.Len() > 0
-	}
-	return true
 }
 
 func jsonName(field reflect.StructField) string {
@@ -151,8 +136,9 @@ var ruleTexts = map[string]struct{ code, message string }{
 	"min":           {"", "must name at least one strategy"},
 	"max":           {"", "must be at most {} characters"},
 	"list":          {strictjson.OutOfRange, fmt.Sprintf("must have at most %d elements", strictjson.MaxElements)},
-	"excludes":      {"", "must not be set together with {}"},
-	"set_with":      {"", "must be set if {} is set"},
+	"excludes":      {"", "must not be set together with allowed_accounts"},
+	"with_level":    {"", "must be set if priority_level is set"},
+	"with_fee":      {"", "must be set if priority_fee_max_lamports is set"},
 	"isdefault":     {"", "must be a kind that this version supports"},
 	"excluded_with": {"", "must not be given together with classic"},
 	"solana_swap":   {"", "must not be set unless fee_payment_strategy is user"},
