@@ -3,7 +3,10 @@
 package docs
 
 import (
+	"fmt"
+	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -123,5 +126,135 @@ func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+var (
+	testName     = regexp.MustCompile(`\b(?:Test|Fuzz|Benchmark|Example)(?:_?[A-Z]\w*)`)
+	exportedName = regexp.MustCompile("`(?:\\[?\\*)?([a-z]+)\\.([A-Z]\\w*)")
+	sourceFile   = regexp.MustCompile("`([\\w./]+\\.go)`")
+	pageLink     = regexp.MustCompile(`\]\(([^)#:]*)(?:#([^)]+))?\)`)
+	heading      = regexp.MustCompile(`(?m)^#+ (.+)$`)
+	notInAnchor  = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+)
+
+// Each test and exported name that a page cites is declared.
+func TestPages_CitedNamesExist(t *testing.T) {
+	names := declaredNames(t)
+	tests, exported := 0, 0
+	for name, page := range pages(t) {
+		for _, test := range testName.FindAllString(withoutBlocks(page), -1) {
+			tests++
+			if !names["test"][test] {
+				t.Errorf("%s cites %s, which does not exist", name, test)
+			}
+		}
+		for _, match := range exportedName.FindAllStringSubmatch(withoutBlocks(page), -1) {
+			declared, ours := names[match[1]]
+			if !ours {
+				continue // a package of the standard library
+			}
+			exported++
+			if !declared[match[2]] {
+				t.Errorf("%s cites %s.%s, which does not exist", name, match[1], match[2])
+			}
+		}
+	}
+	if tests < 30 || exported < 50 {
+		t.Errorf("the pages cite %d tests and %d exported names", tests, exported)
+	}
+}
+
+var (
+	packageName = regexp.MustCompile(`(?m)^package (\w+)$`)
+	declaration = regexp.MustCompile(`(?m)^(?:func |type |var |const |\t)([A-Z]\w*)`)
+)
+
+// declaredNames returns the names that the Go files of the repository may declare, by package, and
+// those of test files by "test".
+func declaredNames(t *testing.T) map[string]map[string]bool {
+	t.Helper()
+	found := map[string]map[string]bool{}
+	err := filepath.WalkDir(repository, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Ext(path) != ".go" {
+			return err
+		}
+		code, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		name := "test"
+		if match := packageName.FindSubmatch(code); match != nil && !strings.HasSuffix(path, "_test.go") {
+			name = string(match[1])
+		}
+		if found[name] == nil {
+			found[name] = make(map[string]bool)
+		}
+		for _, match := range declaration.FindAllSubmatch(code, -1) {
+			found[name][string(match[1])] = true
+		}
+		return nil
+	})
+	must(t, err)
+	return found
+}
+
+// Each file that a page cites exists, and each link leads to a file and to a heading.
+func TestPages_LinksExist(t *testing.T) {
+	all := pages(t)
+	count := 0
+	for name, page := range all {
+		for _, match := range sourceFile.FindAllStringSubmatch(page, -1) {
+			if _, err := os.Stat(filepath.Join(repository, filepath.FromSlash(match[1]))); err != nil {
+				t.Errorf("%s cites %s, which does not exist", name, match[1])
+			}
+		}
+		for _, match := range pageLink.FindAllStringSubmatch(withoutBlocks(page), -1) {
+			target := name
+			if match[1] != "" {
+				target = path.Join(path.Dir(name), match[1])
+			}
+			if _, err := os.Stat(filepath.Join(repository, filepath.FromSlash(target))); err != nil {
+				t.Errorf("%s links to %s, which does not exist", name, target)
+			}
+			if match[2] != "" && !anchors(all[target])[match[2]] {
+				t.Errorf("%s links to %s#%s, which does not exist", name, target, match[2])
+			}
+			count++
+		}
+	}
+	if count < 100 {
+		t.Errorf("found %d links", count)
+	}
+}
+
+// anchors returns the anchors of the headings of a page.
+func anchors(page string) map[string]bool {
+	found := make(map[string]bool)
+	for _, match := range heading.FindAllStringSubmatch(withoutBlocks(page), -1) {
+		text := notInAnchor.ReplaceAllString(strings.ToLower(match[1]), "")
+		found[strings.ReplaceAll(text, " ", "-")] = true
+	}
+	return found
+}
+
+func TestREADME_DependencyCount(t *testing.T) {
+	module := read(t, "go.mod")
+	all := len(regexp.MustCompile(`(?m)^\t\S+ v\S+`).FindAllString(module, -1))
+	indirect := strings.Count(module, "// indirect")
+	wantSays(t, "README.md", fmt.Sprintf("%d direct and %d indirect", all-indirect, indirect))
+}
+
+// CI runs the commands that the README lists, with their results as JSON.
+func TestREADME_TestCommandsRunInCI(t *testing.T) {
+	_, lane, _ := strings.Cut(strings.ReplaceAll(read(t, ".ci/run"), " test -json ", " test "), "the commands of README.md")
+	commands := set(`(?m)^(go (?:-C \S+ )?test \S+)`, read(t, "README.md"))
+	for command := range commands {
+		if !strings.Contains(lane, command+`"`) {
+			t.Errorf(".ci/run does not run %q", command)
+		}
+	}
+	if len(commands) < 5 {
+		t.Errorf("README.md lists the commands %v", commands)
 	}
 }
