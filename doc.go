@@ -2,8 +2,8 @@
 //
 // A relayer is a configured entity that relays transactions. It has a name, one signer
 // and one network, optional RPC endpoints, a pause flag, and a policy that restricts what
-// it does. The registry stores this configuration. It sends no transactions and holds no
-// keys.
+// it does. The registry stores this configuration. It sends no transactions and holds no keys: the
+// relaying engine of the host does.
 //
 // # Manager and Store
 //
@@ -16,10 +16,10 @@
 // copies all relayers from one store to another.
 //
 // [Manager.Create] and [Documents.Create] add a relayer: from a [CreateRequest] in
-// Go, or from JSON. Both apply the same rules and store the same result; in JSON an id and a
-// notification_id must not be empty. [Manager.Get], [Manager.List] and [Manager.All] read. Every
-// store lists relayers in creation order, oldest first, so pages do not shift when relayers are
-// added.
+// Go, or from JSON. Both apply the same rules and store the same result, but in JSON an id or a
+// notification_id must be omitted rather than empty. [Manager.Get], [Manager.List] and
+// [Manager.All] read. Every store lists relayers in creation order, oldest first, so pages do not
+// shift when relayers are added.
 //
 // [Manager.Update], [Manager.Patch] and [Manager.Delete] change and remove a relayer.
 // [Manager.Pause] is the switch of the operator, and [Manager.Disable] is the switch of the
@@ -53,10 +53,11 @@
 // always has a policy.
 //
 // Instances of a host can be upgraded one after the other: a change keeps the members of a
-// stored relayer that a newer version added. If a change removes an object, or replaces a
-// [DisabledReason], its members go too; another policy in Go keeps them. A list is replaced whole.
-// If a policy has a value of a newer version, such as another kind of token, only a pause, resume,
-// disable, enable, delete or the replacement of the value succeeds.
+// stored relayer that a newer version added. An object that a change removes, and a
+// [DisabledReason] that it replaces, lose these members; a policy keeps them, even if an Update
+// assigns a new one. A list is replaced whole. If a policy has a value of a newer version, such as
+// another kind of token, only a pause, resume, disable, enable, delete or the replacement of the
+// value succeeds.
 //
 // Every field of a policy is optional: nil means not set ([Policy]). In a literal, new takes the
 // value:
@@ -70,9 +71,9 @@
 //
 // Invalid input is rejected with a [*ValidationError]. It lists the problems of all fields at once,
 // each with the JSON path of the field and a message for the sender; size and admission are checked
-// last. JSON is decoded strictly: unknown, misspelled and duplicate names are problems, null means
-// not set, except in labels, headers and lists, and an integer, except in settings, may be written
-// in any notation that [ParseAmount] accepts, such as 1e21.
+// last. JSON is decoded strictly: unknown, misspelled and duplicate names are problems, and null
+// means not set, except in labels, headers and lists. Outside of settings, an integer may be
+// written in any notation that [ParseAmount] accepts, such as 1e21.
 //
 // By default only the shape of a policy is checked. [WithNetworkRules] also checks that
 // addresses, assets, percentages and schedules are possible on their network. With
@@ -85,8 +86,8 @@
 // connects to it. A URL with *** in place of a hidden part is never stored. A [Record] has the full
 // URLs in a separate part; the response form of a relayer has only the masked ones. URLs in the
 // errors of hooks, and in a [DisabledReason], are masked. The error of the function passed to
-// [Manager.Update] is not, and an error can quote an ID or an unknown name of the caller. Package
-// store/sealed encrypts the full URLs in the store.
+// [Manager.Update] is not, and an error can quote an ID or an unknown member name that the caller
+// sent. Package store/sealed encrypts the full URLs in the store.
 //
 // # Errors
 //

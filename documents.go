@@ -29,7 +29,7 @@ func (d Documents) WithFullURLs() Documents {
 }
 
 // Document is a relayer in JSON. Its bytes are shared with the store and must not be
-// modified. In a history, JSON is nil if [Manager.History] has no relayer.
+// modified. In a history, JSON is nil if [Manager.History] returns a nil Relayer.
 type Document struct {
 	ID       string
 	Revision uint64

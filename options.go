@@ -103,8 +103,8 @@ func WithMaxRelayerSize(bytes int) Option {
 // of signer_id if another relayer uses the signer. A delete frees it.
 //
 // It is off by default. A relayer that was stored without it has no claim, so a create can use its
-// signer. The next update or patch that stores a change sets it, unless another relayer has it by
-// then. Pause, resume, disable and enable do not.
+// signer. The next update or patch that stores a change sets the claim, unless another relayer has
+// it by then. Pause, resume, disable and enable do not.
 func WithExclusiveSigners() Option {
 	return Option{set: func(s *settings) { s.exclusiveSigners = true }}
 }
@@ -134,13 +134,13 @@ func WithObserver(observe Observer) Option {
 }
 
 // WithAdmission calls admit before every write, so the host can refuse the write, such as a delete
-// while transactions are pending. It does not call it for [ActionPause] and [ActionDisable], the
+// while transactions are pending. It does not call admit for [ActionPause] and [ActionDisable], the
 // switches for emergencies. The operation has the action, the actor, and whether it is a dry run.
 // Old and changed are copies of the relayer before and after the write. Old is nil for a create,
 // and changed is nil for a delete. RPC URLs are masked if the store is an [Opener], or if they are
 // sealed or damaged. The hook may read from the Manager: its reads are separate operations.
 //
-// A [Manager.Update], or a patch with other members, is an update even if it pauses or disables
+// A [Manager.Update], or a patch of more than paused, is an update even if it pauses or disables
 // too: to permit every pause, permit an [ActionUpdate] if changed.Paused && !old.Paused, with its
 // other changes. If admit returns an error, nothing is stored. The sender of an HTTP request sees
 // the error only if it is a [*ValidationError], such as [Refuse] returns. Any other error is a
@@ -235,9 +235,9 @@ type WriteSettings struct {
 	PausedBy string // the request ID of the last valid [PausedBy]
 }
 
-// NewWriteSettings combines options. It returns the first error of an option, with the
-// settings of the others: [ErrNoRevision] if a condition has revision 0, a [*ValidationError]
-// for an invalid [Reason] or [PausedBy], or the error of a zero option.
+// NewWriteSettings combines options. It returns the settings of the valid options, and the first
+// error of the others: [ErrNoRevision] if a condition has revision 0, a [*ValidationError] for an
+// invalid [Reason] or [PausedBy], or the error of a zero option.
 func NewWriteSettings(options ...WriteOption) (s WriteSettings, err error) {
 	for _, option := range options {
 		problem := cmp.Or(option.err, errorIf(option.set == nil, "write option is empty"))

@@ -61,8 +61,8 @@ type EVMPolicy struct {
 	// is not compared.
 	GasPriceCap *Amount `json:"gas_price_cap,omitempty" validate:"-"`
 
-	// IncludeRevertData includes the data with which a transaction reverted in the errors
-	// that the engine returns.
+	// IncludeRevertData adds to the errors that the engine returns the data with which a
+	// transaction reverted.
 	IncludeRevertData *bool `json:"include_revert_data,omitempty"`
 
 	// MinBalance is the balance in wei that the relayer must have after a transaction, at the
@@ -365,7 +365,7 @@ type StellarTokenKind struct {
 	Contract *StellarContractToken `json:"contract,omitempty" validate:"excluded_with=Classic"`
 
 	// Unknown is the JSON of a kind that this version of the package does not have. It is read from
-	// a newer version, or from another server, and cannot be written.
+	// a newer version, or from another server, and a Manager does not accept it in a write.
 	Unknown json.RawMessage `json:"-" validate:"isdefault"`
 }
 

@@ -128,7 +128,7 @@ type Page struct {
 // first, their total, and the position of the change feed, all in one snapshot. A page past
 // the end is empty and has the correct total. It returns a [*ValidationError] if the query
 // is invalid, and a [*CorruptError] if a record of the page (with After, also the next record) is
-// damaged, or RPC URLs in clear are.
+// damaged, or if its RPC URLs are damaged and not sealed.
 //
 // Every page is a separate snapshot. If a relayer of an earlier page is deleted, or changed
 // so that the query does not select it, the later pages shift, and the next page lacks a
@@ -189,7 +189,7 @@ func (s *settings) paginate(query ListQuery) (Pagination, StoreQuery, error) {
 }
 
 // All returns every relayer that the selector selects, in creation order, oldest first. It
-// reads in pages and blocks no writer: the loop body may delete relayers, or change them until the
+// reads in pages and blocks no writer: the loop body may delete relayers, or change them so the
 // selector no longer selects them. A relayer that exists and is selected during the whole iteration
 // is returned exactly once, despite concurrent writes. A relayer that is deleted and created again
 // meanwhile may be returned twice.

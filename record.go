@@ -228,8 +228,8 @@ func (r *Relayer) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// UnmarshalJSON decodes a reason. Details that are not a text, such as the list of reasons that
-// OpenZeppelin Relayer sends for the type Multiple, are their JSON.
+// UnmarshalJSON decodes a reason. If details is not a text, such as the list of reasons that
+// OpenZeppelin Relayer sends for the type Multiple, Details is its JSON.
 func (r *DisabledReason) UnmarshalJSON(data []byte) error {
 	var reason struct {
 		Type    DisabledReasonType `json:"type"`

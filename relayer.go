@@ -197,10 +197,10 @@ type ChangeInfo struct {
 	// never nil and has what would change: for a create or a delete, every field of the JSON form.
 	Changed []string `json:"changed,omitzero"`
 
-	// PausedBy is the change that paused the relayer, without Action and Changed. Later changes
-	// do not replace it. The create of a paused relayer counts as a pause. It is nil if the relayer
-	// is not paused, or if that change is unknown. The changes of [Manager.History] do not have it;
-	// those of [Documents.History] do.
+	// PausedBy is the change that paused the relayer, without Revision, Action and Changed. Later
+	// changes do not replace it. The create of a paused relayer counts as a pause. It is nil if the
+	// relayer is not paused, or if that change is unknown. The changes of [Manager.History] do not
+	// have it; those of [Documents.History] do.
 	PausedBy *ChangeInfo `json:"paused_by,omitempty"`
 }
 

@@ -142,9 +142,9 @@ const noneSelected = "none"
 //	network=sepolia,label.team=payments|risk
 //
 // The characters % , | are percent-encoded in values, and others can be. The empty text selects
-// all relayers, and "none" selects nothing. A term "search=" without a text is an error: a variable
-// of a configuration that is not set would select all relayers. The error is a [*ValidationError],
-// whose fields are keys, or terms without =.
+// all relayers, and "none" selects nothing. A term "search=" without a text is an error: otherwise
+// an unset variable in a configuration would select all relayers. The error is a [*ValidationError]
+// whose field is the key, or the whole term if it has no =.
 func ParseSelector(text string) (Selector, error) {
 	var s Selector
 	switch text {
@@ -244,7 +244,7 @@ func (s Selector) Err() error { return s.err }
 func (s Selector) IsZero() bool { return len(s.terms) == 0 && s.err == nil }
 
 // Terms returns the keys with their values, in the order of the keys. A term without values selects
-// nothing. An invalid selector has no terms: see [Selector.Err].
+// nothing. For an invalid selector it yields nothing: see [Selector.Err].
 func (s Selector) Terms() iter.Seq2[string, []string] {
 	return func(yield func(string, []string) bool) {
 		for _, t := range s.terms {

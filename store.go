@@ -187,8 +187,8 @@ type Store interface {
 
 	// Delete removes the record and frees its claim if the current revision is revision.
 	// The change of the delete has the next revision, and the note. It returns [ErrNotFound] if
-	// there is no such record, and [ErrConflict] if the current revision is another. A store may
-	// remove a record for which Get returns [ErrCorrupt] under any revision. Its error may match
+	// there is no such record, and [ErrConflict] if the current revision is another. Whatever the
+	// revision, a store may remove a record for which Get returns [ErrCorrupt]. Its error may match
 	// [ErrOutcomeUnknown].
 	Delete(ctx context.Context, id string, revision uint64, note []byte) error
 
@@ -226,7 +226,7 @@ type Store interface {
 type Opener interface {
 	// Open returns the record with its private part in clear. It returns an error that matches
 	// [ErrSealed] and [ErrUnavailable] if it cannot be opened, and [errors.ErrUnsupported] too if
-	// there are no keys, or a [*CorruptError].
+	// there are no keys. For damaged ones it returns a [*CorruptError].
 	Open(ctx context.Context, rec Record) (Record, error)
 }
 
@@ -249,9 +249,9 @@ type RecordChange struct {
 	// Kind is the kind of change. A heartbeat has Position and Time only.
 	Kind ChangeKind
 
-	// Record is the record after the change. If the record was deleted, it is the last one,
-	// with the revision and the note of the delete. Private may be empty if a later change has
-	// replaced or deleted the record: a store needs to retain only the current private part.
+	// Record is the record after the change. After a delete it is the last state, with the revision
+	// and the note of the delete. Private may be empty if a later change has replaced or deleted
+	// the record: a store needs to retain only the current private part.
 	Record Record
 
 	// OldTerms and OldText are the terms and the text before an update or a delete: they

@@ -23,8 +23,8 @@ type Change struct {
 	// history see [Manager.History].
 	Relayer *Relayer
 
-	// Document is the relayer in JSON, of [Documents.Watch] and [Documents.History]. It has no
-	// JSON if Relayer would be nil, or would have only ID and Revision.
+	// Document is the relayer in JSON, in changes of [Documents.Watch] and [Documents.History]. It
+	// has no JSON if Relayer would be nil, or would have only ID and Revision.
 	Document Document
 
 	// Info says who made the change, when and why. If the watch ceases to select the relayer, it

@@ -32,14 +32,14 @@ func (m *Manager) Create(ctx context.Context, req CreateRequest, options ...Writ
 // no side effects. It returns the relayer as stored. If change modifies nothing, nothing is stored
 // and the revision stays, but the relayer is checked.
 //
-// A change that replaces the relayer by a copy that was read before, such as the form of an
-// edit, overwrites what others have changed since. [IfRevision] with the Revision of the
-// copy prevents that.
+// A change that replaces the relayer by a copy that was read before, such as for an edit page,
+// overwrites what others have changed since. [IfRevision] with the Revision of the copy prevents
+// that.
 //
-// The relayer has its full RPC URLs. If they are damaged, or are sealed and cannot be opened, they
-// are masked ([RPCURL.IsMasked]): change can keep the list as it is, or replace all of its URLs
-// (without keys: only remove them). If it keeps some of them, Update returns the error of
-// [Manager.RPCURLs]. A list with the same content is kept as it is stored, and not sealed again
+// The relayer that change gets has its full RPC URLs. If they are damaged, or are sealed and cannot
+// be opened, they are masked ([RPCURL.IsMasked]): change can keep the list as it is, or replace all
+// of its URLs (without keys: only remove them). If it keeps some of them, Update returns the error
+// of [Manager.RPCURLs]. A list with the same content is kept as it is stored, and not sealed again
 // under another key: see store/sealed.
 //
 // ID, Network, NetworkType, SignerID and Address must not be changed. Changes of Revision and
@@ -64,7 +64,7 @@ func (m *Manager) Patch(ctx context.Context, id string, patch []byte, options ..
 }
 
 // Pause sets Paused. If it is set already, nothing changes. Errors are those of [Manager.Update];
-// after [ErrCorrupt], Paused can be set.
+// after [ErrCorrupt], the pause may have taken effect.
 func (m *Manager) Pause(ctx context.Context, id string, options ...WriteOption) (*Relayer, error) {
 	return write(ctx, m, ActionPause, id, options, orMasked(m.relayerOf), setPaused(true))
 }
@@ -129,13 +129,13 @@ type BulkResult struct {
 // or not. Other writes go on meanwhile.
 //
 // The zero Selector is a [*ValidationError] unless [AllRelayers] is given. [IfRevision] is always
-// an error. A relayer that cannot be changed is only in [BulkResult.Failed], with a nil error, and
-// the others are changed. If the store fails, ctx ends, or more than 10,000 relayers fail, PauseAll
+// an error. A relayer that cannot be changed is in [BulkResult.Failed]: PauseAll changes the others
+// and returns no error. If the store fails, ctx ends, or more than 10,000 relayers fail, PauseAll
 // returns the result until then and an error, which matches [ErrOutcomeUnknown] if relayers have
 // been changed. To complete it, repeat it with [BulkResult.RequestID] as the [Actor.RequestID].
 //
-// Observers get a list for each page that is read, and a pause for each relayer that is to be
-// changed.
+// Observers see an [ActionList] for each page that is read, and an [ActionPause] for each relayer
+// that is to be changed.
 func (m *Manager) PauseAll(ctx context.Context, selector Selector, options ...WriteOption) (BulkResult, error) {
 	return m.setAll(ctx, ActionPause, selector, options)
 }
