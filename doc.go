@@ -27,8 +27,8 @@
 // conditional, and [DryRun] only checks it.
 //
 // [Manager.PauseAll] pauses a selection in an emergency. [Manager.ResumeAll] with [PausedBy]
-// resumes exactly the relayers that it has paused. [Manager.Watch] returns the changes as they are
-// made, including the changes of other writers to the same store, and [Manager.History] returns
+// resumes exactly the relayers that PauseAll paused. [Manager.Watch] returns the changes as they
+// are made, including the changes of other writers to the same store, and [Manager.History] returns
 // earlier changes.
 //
 // A [Selector] selects relayers by their fields and [Relayer.Labels]. [Manager.Within] returns a
@@ -52,15 +52,14 @@
 // relayer of a network type that this version does not have. A relayer that [Manager.Get] returns
 // always has a policy.
 //
-// Instances of a host can be upgraded one after the other: a change keeps the members of a
-// stored relayer that a newer version added. An object that a change removes, and a
-// [DisabledReason] that it replaces, lose these members; a policy keeps them, even if an Update
-// assigns a new one. A list is replaced whole. If a policy has a value of a newer version, such as
-// another kind of token, only a pause, resume, disable, enable, delete or the replacement of the
-// value succeeds.
+// Instances of a host can be upgraded one after the other: a change keeps the members that a newer
+// version added to a stored relayer. They are lost with an object that a change removes, or a
+// [DisabledReason] that it replaces; a policy keeps them, even if an Update assigns a new one. A
+// list is replaced whole. If a policy has a value of a newer version, such as another kind of
+// token, only a pause, resume, disable, enable, delete or the replacement of the value succeeds.
 //
-// Every field of a policy is optional: nil means not set ([Policy]). In a literal, new takes the
-// value:
+// Every field of a policy is optional: nil means not set (see [Policy]). In a literal, new takes
+// the value:
 //
 //	&relayer.EVMPolicy{MinBalance: new(relayer.Ether(20))}
 //
@@ -83,16 +82,16 @@
 //
 // RPC URLs often contain API keys. An [RPCURL] that is printed, logged or encoded as JSON
 // shows only scheme, host and port. [RPCURL.Unmasked] is the full URL, for host code that
-// connects to it. A URL with *** in place of a hidden part is never stored. A [Record] has the full
-// URLs in a separate part; the response form of a relayer has only the masked ones. URLs in the
-// errors of hooks, and in a [DisabledReason], are masked. The error of the function passed to
-// [Manager.Update] is not, and an error can quote an ID or an unknown member name that the caller
-// sent. Package store/sealed encrypts the full URLs in the store.
+// connects to it. An RPC URL with *** for a hidden part is never stored in place of the full one. A
+// [Record] has the full URLs in a separate part; the response form of a relayer has only the masked
+// ones. URLs in the errors of hooks, and in a [DisabledReason], are masked. The error of the
+// function passed to [Manager.Update] is not, and an error can quote an ID or an unknown member
+// name that the caller sent. Package store/sealed encrypts the full URLs in the store.
 //
 // # Errors
 //
-// Errors name the operation and the ID, and are matched with [errors.Is]. [ErrInvalid] is
-// always a [*ValidationError], for [errors.As]. [ErrUnavailable] and [ErrOutcomeUnknown] are
+// Errors name the operation and the ID, and are matched with [errors.Is]. What matches [ErrInvalid]
+// is always a [*ValidationError]: use [errors.As]. [ErrUnavailable] and [ErrOutcomeUnknown] are
 // failures of the store. A write that returns [ErrOutcomeUnknown] may have taken effect, and so may
 // a pause, resume, disable or enable that returns [ErrCorrupt]. Any other error means that the
 // write had no effect.

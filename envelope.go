@@ -20,7 +20,7 @@ type Envelope struct {
 	// Errors are the problems of an invalid request.
 	Errors []FieldError `json:"errors,omitempty"`
 
-	// Next is the cursor behind a page, or the [HistoryQuery.Before] of the next one.
+	// Next is the cursor of the end of a page, or the [HistoryQuery.Before] of the next page.
 	Next Cursor `json:"next,omitempty"`
 
 	// Position is the [Page.Position] of a page by a cursor. It is nil for other responses.

@@ -41,8 +41,8 @@ var (
 	ErrUnknownSigner = errors.New("unknown signer")
 
 	// ErrUnavailable reports that the store is closed, full or not reachable. The operation had no
-	// effect, unless the error matches [ErrOutcomeUnknown] too. A retry does not help if it matches
-	// [ErrCorrupt].
+	// effect, unless the error matches [ErrOutcomeUnknown] too. A retry does not help if the error
+	// matches [ErrCorrupt].
 	ErrUnavailable = errors.New("store unavailable")
 
 	// ErrOutcomeUnknown reports that a write may have taken effect, in whole or in part: the
@@ -64,7 +64,7 @@ var (
 
 	// ErrSealed reports that RPC URLs cannot be opened or sealed: their key is missing or not
 	// reachable, or what is sealed was changed or has an unknown format. The operation had no
-	// effect. An error of a Manager that matches it matches [ErrUnavailable] too.
+	// effect. If an error of a Manager matches ErrSealed, it matches [ErrUnavailable] too.
 	ErrSealed = errors.New("RPC URLs are sealed")
 
 	// ErrGap ends [Manager.Watch] if changes were dropped: the consumer was too slow or
@@ -125,7 +125,7 @@ type FieldError struct {
 // ValidationError lists the problems of an input, as a rule one for each invalid field: first the
 // problems of syntax, then the problems of values, each in no particular order. If there are more
 // than 1,000, it has the first 1,000 and an element that says so. The error of a [Selector] has
-// only the first problem. It matches [ErrInvalid].
+// only the first problem. Every ValidationError matches [ErrInvalid].
 type ValidationError struct {
 	Fields []FieldError
 }

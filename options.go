@@ -99,8 +99,8 @@ func WithMaxRelayerSize(bytes int) Option {
 // WithExclusiveSigners allows only one relayer for each signer and network: two
 // relayers would use the same nonces. Spaces around both, and the letter case of the
 // network, make no difference. The store enforces it atomically, by a claim that is stored with the
-// relayer. An update or patch of a Manager without the option removes it. Create returns a problem
-// of signer_id if another relayer uses the signer. A delete frees it.
+// relayer. An update or patch of a Manager without the option removes the claim. Create returns a
+// problem of signer_id if another relayer uses the signer. A delete frees it.
 //
 // It is off by default. A relayer that was stored without it has no claim, so a create can use its
 // signer. The next update or patch that stores a change sets the claim, unless another relayer has
@@ -140,14 +140,14 @@ func WithObserver(observe Observer) Option {
 // and changed is nil for a delete. RPC URLs are masked if the store is an [Opener], or if they are
 // sealed or damaged. The hook may read from the Manager: its reads are separate operations.
 //
-// A [Manager.Update], or a patch of more than paused, is an update even if it pauses or disables
-// too: to permit every pause, permit an [ActionUpdate] if changed.Paused && !old.Paused, with its
-// other changes. If admit returns an error, nothing is stored. The sender of an HTTP request sees
-// the error only if it is a [*ValidationError], such as [Refuse] returns. Any other error is a
-// fault of the server: it matches the errors that it wraps, except the errors of this package and
-// [errors.ErrUnsupported]. Admit is not called if the write changes nothing. It is called again if
-// another writer changes the relayer before it is stored. It must be safe for concurrent use. If
-// the option is given more than once, every function must admit the write.
+// A [Manager.Update], or a patch with other members than paused, is an update even if it pauses or
+// disables too: to permit every pause, permit an [ActionUpdate] and all its changes if
+// changed.Paused && !old.Paused. If admit returns an error, nothing is stored. The sender of an
+// HTTP request sees the error only if it is a [*ValidationError], such as [Refuse] returns. Any
+// other error is a fault of the server: it matches the errors that it wraps, except the errors of
+// this package and [errors.ErrUnsupported]. Admit is not called if the write changes nothing. It is
+// called again if another writer changes the relayer before the write is stored. It must be safe
+// for concurrent use. If the option is given more than once, every function must admit the write.
 func WithAdmission(admit func(ctx context.Context, operation Operation, old, changed *Relayer) error) Option {
 	return Option{func(s *settings) { s.admissions = append(s.admissions, admit) }, errorIf(admit == nil, "admission is nil")}
 }
@@ -160,12 +160,13 @@ type WriteOption struct {
 }
 
 // IfRevision permits a change only if the current revision of the relayer is one of these
-// (optimistic concurrency); otherwise it returns [ErrConflict]. With several such options, each
-// must permit it. Without this option, a change that loses a race against another writer is retried
-// on the new revision.
+// (optimistic concurrency); otherwise the change returns [ErrConflict]. With several such options,
+// each must permit it. Without this option, a change that loses a race against another writer is
+// retried on the new revision.
 //
 // IfRevision() without arguments never permits the change. Revision 0, which no stored relayer has,
-// is [ErrNoRevision]. A create ignores every other condition: it has no current revision.
+// is [ErrNoRevision]. A create ignores every condition except one on revision 0: it has no current
+// revision.
 func IfRevision(revisions ...uint64) WriteOption {
 	if slices.Contains(revisions, 0) {
 		return WriteOption{err: ErrNoRevision}

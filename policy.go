@@ -61,8 +61,8 @@ type EVMPolicy struct {
 	// is not compared.
 	GasPriceCap *Amount `json:"gas_price_cap,omitempty" validate:"-"`
 
-	// IncludeRevertData adds to the errors that the engine returns the data with which a
-	// transaction reverted.
+	// IncludeRevertData adds the data with which a transaction reverted to the errors that the
+	// engine returns.
 	IncludeRevertData *bool `json:"include_revert_data,omitempty"`
 
 	// MinBalance is the balance in wei that the relayer must have after a transaction, at the
@@ -326,9 +326,9 @@ func (p StellarPolicy) Format(state fmt.State, _ rune) { strictjson.Print(state,
 
 // StellarAllowedToken is one asset of [StellarPolicy.AllowedTokens].
 type StellarAllowedToken struct {
-	// Asset is "native" (or "XLM", the same), "CODE:ISSUER" or a contract ID. Compared exactly: an
-	// asset and its contract differ. Required. With [WithNetworkRules] it is one of these forms,
-	// with valid checksums.
+	// Asset is "native" (or "XLM", the same), "CODE:ISSUER" or a contract ID. Otherwise it is
+	// compared exactly: an asset and its contract differ. Required. With [WithNetworkRules] it is
+	// one of these forms, with valid checksums.
 	Asset string `json:"asset" validate:"required,text" network:"stellar_asset"`
 
 	// Metadata describes the asset. It limits nothing.

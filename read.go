@@ -113,8 +113,8 @@ type Page struct {
 	Documents  []Document // of [Documents.List]
 	Pagination Pagination
 
-	// Next is the cursor behind the page of a query with After. It is empty if no relayers follow:
-	// an empty [ListQuery.After] would begin again.
+	// Next is the cursor of the end of the page, for a query with After. It is empty if no relayers
+	// follow: an empty [ListQuery.After] would begin again.
 	Next Cursor
 
 	// Position is the point of the change feed at which the page was read: a watch with

@@ -228,8 +228,9 @@ func (r *Relayer) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// UnmarshalJSON decodes a reason. If details is not a text, such as the list of reasons that
-// OpenZeppelin Relayer sends for the type Multiple, Details is its JSON.
+// UnmarshalJSON decodes a reason. If details is another value than a text, such as the list of
+// reasons that the server OpenZeppelin Relayer sends for the type Multiple, Details is the JSON of
+// that value.
 func (r *DisabledReason) UnmarshalJSON(data []byte) error {
 	var reason struct {
 		Type    DisabledReasonType `json:"type"`

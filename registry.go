@@ -6,7 +6,7 @@ import (
 )
 
 // Reader reads relayers: a [*Manager], a client of package client, or a view of package
-// mirror. All methods are safe for concurrent use. [Manager] documents them and their
+// mirror. All methods are safe for concurrent use. See [Manager] for what they do and for their
 // errors.
 //
 // The relayers that they return are read-only: code that works with every Reader must not
@@ -32,8 +32,8 @@ type Reader interface {
 // differences. The RPC URLs that a client returns are masked unless it asks for full ones.
 //
 // An operation that a server does not offer returns an error that matches
-// [errors.ErrUnsupported]. All methods are safe for concurrent use. [Manager] documents
-// them and their errors. It is an interface for callers: later versions may add methods.
+// [errors.ErrUnsupported]. All methods are safe for concurrent use. See [Manager] for what they
+// do and for their errors. It is an interface for callers: later versions may add methods.
 type Registry interface {
 	Reader
 	Watch(ctx context.Context, query WatchQuery) iter.Seq2[Change, error]

@@ -192,9 +192,10 @@ type ChangeInfo struct {
 	// Changed are the paths of the fields that the change changed, such as
 	// policies.gas_price_cap, labels.team or disabled_reason.type, sorted: the members of an
 	// object are fields of their own, and a list is one field. If the paths have more than 600
-	// bytes, only the members at the top are listed. It is empty for a create and a delete, and in
-	// a view if the change may have moved the relayer into or out of the view. For a dry run it is
-	// never nil and has what would change: for a create or a delete, every field of the JSON form.
+	// bytes, only the members of the top level are listed. It is empty for a create and a delete,
+	// and in a view if the change may have moved the relayer into or out of the view. For a dry run
+	// it is never nil and has what would change: for a create or a delete, every field of the JSON
+	// form.
 	Changed []string `json:"changed,omitzero"`
 
 	// PausedBy is the change that paused the relayer, without Revision, Action and Changed. Later

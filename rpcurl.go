@@ -66,7 +66,7 @@ func (u RPCURL) Format(state fmt.State, verb rune) {
 func (u RPCURL) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
 
 // Secret is the value of a header of an endpoint. It is printed, logged and encoded as ***, except
-// where the documentation of [RPCURL] says so.
+// where the documentation of [RPCURL] says otherwise.
 type Secret string
 
 // Unmasked returns the value, for the code that sends it.

@@ -179,7 +179,8 @@ func ParseSelector(text string) (Selector, error) {
 
 // Where returns a selector that selects the relayers that s selects and that have one of the
 // values. A second term of a key leaves the values that both have. A second search is an error,
-// unless it has the same values. Without values it selects nothing. An empty search adds no term.
+// unless it has the same values. A Where without values selects nothing. An empty search adds no
+// term.
 func (s Selector) Where(key string, values ...string) Selector {
 	if s.err != nil {
 		return s

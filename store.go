@@ -89,8 +89,8 @@ type StoreQuery struct {
 	// terms selects nothing. Empty Terms select all records.
 	Terms [][]string
 
-	// Contains selects records whose Text contains at least one of these texts, byte by
-	// byte, unless it is empty.
+	// Contains, unless it is empty, selects records whose Text contains at least one of these
+	// texts, byte by byte.
 	Contains []string
 
 	// IDs selects records with these IDs, unless it is empty.
@@ -194,7 +194,7 @@ type Store interface {
 
 	// Watch returns the changes of all writers in the order in which they were made, until
 	// ctx is done; it then ends without an error. If after is empty, it returns the changes from
-	// the call on, and otherwise the changes after that position of a change, a heartbeat or a
+	// the call on, and otherwise the changes after it, the position of a change, a heartbeat or a
 	// [Listing]. Positions come from clients: after may be any text.
 	//
 	// While the store is reachable, the sequence has a change or a [ChangeHeartbeat] at
@@ -214,19 +214,18 @@ type Store interface {
 	History(ctx context.Context, query HistoryQuery) ([]RecordChange, error)
 }
 
-// Opener is an optional interface of a [Store] that seals private parts, such as a store of package
-// store/sealed. The [Manager] detects it with a type assertion.
+// Opener is an optional interface of a [Store] that seals [Record.Private], such as a store of
+// package store/sealed. The [Manager] detects it with a type assertion.
 //
 // [Manager.RPCURLs], [Manager.Get], [Manager.Check] and [Documents.WithFullURLs] open the URLs, as
-// do [Manager.Update] and a patch of the URLs. All other results, including the result of Update,
-// have masked URLs ([RPCURL.IsMasked]), whether or not they are sealed yet. Other changes need no
-// keys. A Manager on a store that is no Opener reads sealed relayers with masked URLs too. It can
-// remove their URLs; RPCURLs and a change that replaces them return an error that matches
-// [ErrSealed].
+// do [Manager.Update] and a patch of the URLs. The results of these two, and all others, have
+// masked URLs ([RPCURL.IsMasked]), whether or not they are sealed yet. Other changes need no keys.
+// A Manager on a store that is no Opener reads sealed relayers with masked URLs too. It can remove
+// their URLs; RPCURLs and a change that replaces them return an error that matches [ErrSealed].
 type Opener interface {
 	// Open returns the record with its private part in clear. It returns an error that matches
 	// [ErrSealed] and [ErrUnavailable] if it cannot be opened, and [errors.ErrUnsupported] too if
-	// there are no keys. For damaged ones it returns a [*CorruptError].
+	// there are no keys. If the private part is damaged, it returns a [*CorruptError].
 	Open(ctx context.Context, rec Record) (Record, error)
 }
 

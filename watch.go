@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Change is one change of one relayer, of a change feed or of a history, or a heartbeat of a feed.
+// Change is one change of one relayer in a change feed or a history, or a heartbeat of a feed.
 type Change struct {
 	Kind ChangeKind
 
@@ -18,7 +18,7 @@ type Change struct {
 	// Relayer is a copy of the relayer after the change or, for a delete, of its last state with
 	// the revision of the delete. A relayer that the query of the watch ceases to select is
 	// reported as deleted, with only ID and Revision. The RPC URLs are masked ([RPCURL.IsMasked])
-	// if the store is an [Opener], and can be masked after a delete, and if a later change follows:
+	// if the store is an [Opener], and can be masked after a delete or when a later change follows:
 	// a store need not retain the URLs of earlier revisions. Relayer is nil in a heartbeat. For a
 	// history see [Manager.History].
 	Relayer *Relayer
@@ -27,8 +27,8 @@ type Change struct {
 	// has no JSON if Relayer would be nil, or would have only ID and Revision.
 	Document Document
 
-	// Info says who made the change, when and why. If the watch ceases to select the relayer, it
-	// has only the revision.
+	// Info says who made the change, when and why. Info has only the revision if the watch ceases
+	// to select the relayer.
 	Info ChangeInfo
 
 	// Position is the point of the feed after the change, for [WatchQuery.After]. It is opaque, and
@@ -70,8 +70,8 @@ type WatchQuery struct {
 // error.
 //
 // To follow all relayers without a gap, read them by cursors, keep the [Page.Position] of the first
-// page, and begin the watch after it: it has exactly the changes since, in order. Package
-// mirror does this.
+// page, and begin after it a watch, which has exactly the changes since, in order. Package mirror
+// does this.
 //
 // The feeds of store/memory and store/bolt are in memory. They retain up to 1,024 changes
 // or 16 MiB, and their positions are invalid after a restart. Positions of store/postgres

@@ -76,8 +76,8 @@ func (m *Manager) Resume(ctx context.Context, id string, options ...WriteOption)
 }
 
 // Disable sets SystemDisabled and replaces DisabledReason by reason, whose Type is
-// required. It accepts any Details: more than 16 KiB are cut off, and what is not UTF-8 or
-// is NUL is replaced by U+FFFD. Errors are those of [Manager.Update].
+// required. It accepts any Details: what exceeds 16 KiB is cut off, and what is not UTF-8 or is NUL
+// is replaced by U+FFFD. Errors are those of [Manager.Update].
 func (m *Manager) Disable(ctx context.Context, id string, reason DisabledReason, options ...WriteOption) (*Relayer, error) {
 	return write(ctx, m, ActionDisable, id, options, orMasked(m.relayerOf), setDisabled(reason, new(problems)))
 }
@@ -108,8 +108,8 @@ type BulkResult struct {
 	RequestID string
 
 	// Changed is the number of changed relayers, including those of an earlier call with this
-	// request ID: a repeated PauseAll counts the selected relayers that it paused and that are
-	// still paused, and a repeated ResumeAll those whose last change is its resume.
+	// request ID: a repeated PauseAll counts the selected relayers that either call paused and that
+	// are still paused, and a repeated ResumeAll those whose last change is its resume.
 	Changed int
 
 	// Unchanged is the number of the other selected relayers: they needed no pause (or resume), or
@@ -123,7 +123,7 @@ type BulkResult struct {
 }
 
 // PauseAll pauses every relayer that the selector selects. [Manager.ResumeAll] with [PausedBy]
-// resumes exactly the relayers that it has paused. Each pause is a change of its own, like
+// resumes exactly those that PauseAll paused. Each pause is a change of its own, like
 // [Manager.Pause], with the same [Reason] and request ID: [Actor.RequestID], or a generated one. A
 // relayer that is created, deleted, or moved into or out of the selection meanwhile may be paused
 // or not. Other writes go on meanwhile.
