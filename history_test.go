@@ -184,7 +184,11 @@ func TestHistory_ClockWasBehind(t *testing.T) {
 			t.Errorf("limit %d: changes %+v, next %d, error %v", limit+1, changes, next, err)
 		}
 	}
-	if store.calls > 6 {
+	changes, next, err := manager.History(t.Context(), relayer.HistoryQuery{Since: now.Add(-time.Hour), Limit: 1})
+	if err != nil || next != 5003 || len(changes) != 1 { // its first page of the store ends with the wrong time
+		t.Errorf("limit 1: changes %+v, next %d, error %v", changes, next, err)
+	}
+	if store.calls > 8 {
 		t.Errorf("%d calls of the store", store.calls)
 	}
 }

@@ -273,6 +273,16 @@ func TestSealed_LostKey(t *testing.T) {
 	}
 }
 
+func TestSealed_CanceledOpen(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	keys := hookedKeys{ringOf(t, "k1"), func(context.Context, string) error { cancel(); return ctx.Err() }}
+	m := managerOf(t, sealing(t, newSealed(t).store, keys))
+	_, err := m.Patch(ctx, "a", []byte(`{"custom_rpc_urls":[{"url":"`+thirdURL+`"}]}`), relayer.DryRun())
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+}
+
 // Members of the private part that a newer version added are kept.
 func TestSealed_UnknownMembersKept(t *testing.T) {
 	rec, store := newer["evm"], storeOf(t, newer["evm"])

@@ -632,6 +632,11 @@ func TestWithSettings(t *testing.T) {
 	}]()
 	wantFields(t, fieldErrors(t, withSettings("r", `{"address":"a"}`).Validate(ctx, unnamed)),
 		"settings.address", "settings.contract.address", "settings.max", "settings.min")
+	outer := relayer.WithSettings[struct {
+		Who int `json:"owner"`
+		common
+	}]()
+	wantFields(t, fieldErrors(t, withSettings("r", `{"owner":5,"unknown":1}`).Validate(ctx, outer)), "settings.unknown")
 	other := mustCreate(t, newManager(t), withSettings("r", `{"old":1}`))
 	must(relayer.SettingsOf[engineSettings](other))(t)
 	if _, err := relayer.SettingsOf[struct{ Old string }](other); err == nil || errors.Is(err, relayer.ErrInvalid) {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/client"
@@ -67,7 +68,7 @@ func (s *script) methods() string {
 func scripted(t *testing.T, options []client.Option, steps ...step) (*client.Client, *script) {
 	t.Helper()
 	s := &script{steps: steps}
-	options = append([]client.Option{client.WithHTTPClient(&http.Client{Transport: s})}, options...)
+	options = append([]client.Option{client.WithHTTPClient(&http.Client{Transport: s, Timeout: time.Hour})}, options...)
 	return newClient(t, "https://relayers.example/pre%20fix/", options...), s
 }
 

@@ -528,8 +528,10 @@ func TestWatch_SilentConnection(t *testing.T) {
 		}
 	}, func(c *connection) {
 		c.change(1)
-		for range 60 { // the heartbeats of 5 minutes
-			time.Sleep(5 * time.Second)
+		for range 17 { // the heartbeats of 5 minutes
+			time.Sleep(9 * time.Second)
+			c.send(":\n")
+			time.Sleep(9 * time.Second) // a late event is one
 			c.send(heartbeat)
 		}
 	}, func(c *connection) {

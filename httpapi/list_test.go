@@ -19,7 +19,7 @@ import (
 type damagedStore struct{ relayer.Store }
 
 func (s damagedStore) List(ctx context.Context, q relayer.StoreQuery) (relayer.Listing, error) {
-	if q.Offset == 0 && q.After == 0 && q.Limit > 0 {
+	if q.Offset < 2 && q.After == 0 && q.Limit > 0 {
 		return relayer.Listing{}, &relayer.CorruptError{Sequence: 1, Err: errors.New("damaged")}
 	}
 	return s.Store.List(ctx, q)
@@ -32,6 +32,10 @@ func TestList_TotalWithDamagedRecord(t *testing.T) {
 	s := serveManager(t, managerOn(t, damagedStore{db}), validTokens)
 	got := s.expect(http.StatusOK, "GET", collection+"?per_page=0", "")
 	if page := decode[envelope[[]relayer.Relayer]](t, got.body); *page.Pagination != (relayer.Pagination{CurrentPage: 1, TotalItems: 1}) {
+		t.Errorf("the response is %s", got.body)
+	}
+	got = s.expect(http.StatusOK, "GET", collection+"?per_page=0&page=2", "")
+	if page := decode[envelope[[]relayer.Relayer]](t, got.body); *page.Pagination != (relayer.Pagination{CurrentPage: 2, TotalItems: 1}) {
 		t.Errorf("the response is %s", got.body)
 	}
 	got = s.expect(http.StatusOK, "GET", collection+"?per_page=0&after=", "")
@@ -259,7 +263,7 @@ func TestQuery_Invalid(t *testing.T) {
 		{access, "x=%zz", "", encoding},
 		{changes, "changes=x", "changes", noBool},
 		{changes, "rpc_urls=x", "rpc_urls", "must be full"},
-		{allHistory, "since=14:00 since=", "since", noTime},
+		{allHistory, "since=14:00 since= since=0001-01-01T00:00:00Z", "since", noTime},
 		{allHistory, "until=x", "until", noTime},
 		{allHistory, "action=bogus action= action=get action=reveal action=Pause", "action", noAction},
 		{allHistory, "action=pause&action=resume", "action", repeated},

@@ -155,13 +155,14 @@ func TestErrorLog(t *testing.T) {
 		}
 		errorLog.Printf("http2: server: error reading preface from client %s: bogus greeting %q", "192.0.2.7:4000", ": panic serving 12345678") // no panic
 		errorLog.Printf("http: panic serving %s: fault\nstack", "192.0.2.7:4000")
+		errorLog.Printf("http2: panic serving %s: fault\nstack", "192.0.2.7:4000")
 		var got []string
 		for line := range strings.Lines(log.String()) {
 			_, line, _ = strings.Cut(line, "level=WARN msg=")
 			got = append(got, line)
 		}
 		const handshake = `"http: TLS handshake error from 192.0.2.7:4000: EOF" count=`
-		want := []string{handshake + "1\n", handshake + "40\n", `"http: panic serving 192.0.2.7:4000: fault\nstack" count=11` + "\n"}
+		want := []string{handshake + "1\n", handshake + "40\n", `"http: panic serving 192.0.2.7:4000: fault\nstack" count=11` + "\n", `"http2: panic serving 192.0.2.7:4000: fault\nstack" count=1` + "\n"}
 		if !slices.Equal(got, want) {
 			t.Errorf("lines %q, want %q", got, want)
 		}

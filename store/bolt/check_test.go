@@ -16,6 +16,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -337,6 +338,25 @@ func TestCheck_Canceled(t *testing.T) {
 			}
 		}
 	}
+}
+
+// endsLater is a context that ends after some calls of Err.
+type endsLater struct {
+	context.Context
+	calls atomic.Int32
+}
+
+func (c *endsLater) Err() error {
+	if c.calls.Add(1) > 100 {
+		return context.Canceled
+	}
+	return nil
+}
+
+func TestCheck_CanceledMeanwhile(t *testing.T) {
+	store, _ := openTemp(t)
+	createAll(t, store, 0, 300)
+	wantError(t, store.Check(&endsLater{Context: t.Context()}), context.Canceled)
 }
 
 func TestCheck_CanceledWhileWaiting(t *testing.T) {

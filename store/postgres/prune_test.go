@@ -59,6 +59,15 @@ func TestPruning_ChecksServers(t *testing.T) {
 	eventually(t, "a check of the servers", func() bool { rec = update(t, store, rec); return !store.IsQueueFull() })
 }
 
+func TestPruning_Surveys(t *testing.T) {
+	t.Parallel()
+	connString, logins := withDeadHost(t, pgserver.Start(t))
+	store := openImpatient(t, connString)
+	logins.Store(0)
+	store.PruneEach(100 * time.Millisecond)
+	eventually(t, "the other server is asked", func() bool { return logins.Load() > 2 })
+}
+
 func TestPruning_DoesNotBlockWrites(t *testing.T) {
 	t.Parallel()
 	store, admin, schema := openWithAdmin(t)

@@ -290,7 +290,8 @@ func TestCopy_HistoryOfDestination(t *testing.T) {
 	for i := range 1_100 { // more than the store retains
 		put(t, pruned, copySample(fmt.Sprint("r-", i)))
 	}
-	for writes, src := range map[int]relayer.Store{1: complete, 500: complete, 2: pruned} {
+	without := openAt(t, filepath.Join(t.TempDir(), "without.db"), bolt.WithHistory(0, 0))
+	for writes, src := range map[int]relayer.Store{1: complete, 500: complete, 2: pruned, 3: without} {
 		dst := memory.New()
 		for i := range writes {
 			made := put(t, dst, copySample(fmt.Sprint("own-", i)))
