@@ -311,17 +311,12 @@ const historyStep = 256
 // page, and passes no entries behind it. A read that fails for another reason is an error.
 func (s *Store) copyReadable(ctx context.Context, before uint64, put func([]entry) error) error {
 	err := s.copyHistory(ctx, before, put)
-	if unread, ok := errors.AsType[errUnread](err); ok && errors.Is(unread, relayer.ErrCorrupt) {
-		s.opts.log(slog.LevelError, "the rest of the history is damaged: it is not copied", "path", s.path, "error", unread.error)
+	if errors.Is(err, relayer.ErrCorrupt) {
+		s.opts.log(slog.LevelError, "the rest of the history is damaged: it is not copied", "path", s.path, "error", err)
 		return nil
 	}
 	return err
 }
-
-// errUnread is the error of a history that cannot be read to its end.
-type errUnread struct{ error }
-
-func (e errUnread) Unwrap() error { return e.error }
 
 // copyHistory passes the entries of changes before a revision to put, some at a time. It leaves
 // out damaged ones.
@@ -363,7 +358,7 @@ func (s *Store) copyHistory(ctx context.Context, before uint64, put func([]entry
 			return err
 		}
 		if err != nil {
-			return errUnread{err}
+			return err
 		}
 	}
 	return nil
