@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -44,8 +43,8 @@ func (s *server) startBackups(ctx context.Context, source *bolt.Store) error {
 	total := factory.NewCounterVec(promclient.CounterOpts{Name: "relayerd_backups_total", Help: "Backups by outcome: success or failure."}, []string{"outcome"})
 	b := &backups{s.backup, source, filepath.Base(s.database) + ".", s.logger, total.WithLabelValues("success"), total.WithLabelValues("failure"),
 		factory.NewGauge(promclient.GaugeOpts{Name: "relayerd_backup_last_success_timestamp_seconds", Help: "Unix time of the last successful backup, or 0."})}
-	// It removes none: after a restore, only they may have the history that the file has lost.
-	last, err := b.prune(time.Now(), math.MaxInt)
+	// None is removed: after a restore, only the old ones may have the history that the file has lost.
+	_, last, err := b.list(time.Now())
 	if err != nil {
 		return fmt.Errorf("--backup: %w", err)
 	}
@@ -81,7 +80,7 @@ func (b *backups) backUp(ctx context.Context, began time.Time) {
 	// A new backup of a damaged file may lack history, which the old ones have.
 	err = b.source.Ready(ctx)
 	if !errors.Is(err, relayer.ErrCorrupt) {
-		_, err = b.prune(began, b.keep)
+		err = b.prune(began)
 	}
 	if err != nil {
 		b.logger.Error("old backups not removed", "error", err.Error())
@@ -92,11 +91,10 @@ func (b *backups) backUp(ctx context.Context, began time.Time) {
 // the order of the times.
 const backupTime = "20060102T150405.000Z"
 
-// prune removes all but the newest keep backups, and returns the time of the newest. Backups with
-// a later time than now, of a clock that was wrong, are neither counted nor removed.
-func (b *backups) prune(now time.Time, keep int) (newest time.Time, err error) {
+// list returns the names of the backups, oldest first, and the time of the newest. It leaves out
+// backups with a later time than now, of a clock that was wrong.
+func (b *backups) list(now time.Time) (names []string, newest time.Time, err error) {
 	entries, err := os.ReadDir(b.directory)
-	var names []string
 	for _, entry := range entries {
 		text, isOurs := strings.CutPrefix(entry.Name(), b.prefix)
 		written, notTime := time.Parse(backupTime, text)
@@ -104,8 +102,14 @@ func (b *backups) prune(now time.Time, keep int) (newest time.Time, err error) {
 			names, newest = append(names, entry.Name()), written
 		}
 	}
-	for _, name := range names[:max(0, len(names)-keep)] {
+	return names, newest, err
+}
+
+// prune removes all listed backups but the newest.
+func (b *backups) prune(now time.Time) error {
+	names, _, err := b.list(now)
+	for _, name := range names[:max(0, len(names)-b.keep)] {
 		err = errors.Join(err, os.Remove(filepath.Join(b.directory, name)))
 	}
-	return newest, err
+	return err
 }
