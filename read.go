@@ -177,7 +177,8 @@ func (s *settings) paginate(query ListQuery) (Pagination, StoreQuery, error) {
 	}
 	perPage := min(cmp.Or(query.PerPage, DefaultPerPage), s.maxPerPage)
 	if query.After != nil {
-		after, err := strconv.ParseUint(cmp.Or(string(*query.After), "0"), 10, 63) // the sequence number of the record before it
+		// A cursor is the sequence number of the record before it.
+		after, err := strconv.ParseUint(cmp.Or(string(*query.After), "0"), 10, 63)
 		if err != nil {
 			err = invalid("after", "must be empty, or the cursor of an earlier page")
 		}

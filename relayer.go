@@ -201,7 +201,7 @@ type ChangeInfo struct {
 	// PausedBy is the change that paused the relayer, without Revision, Action and Changed. Later
 	// changes do not replace it. The create of a paused relayer counts as a pause. It is nil if the
 	// relayer is not paused, or if that change is unknown. The changes of [Manager.History] do not
-	// have it; those of [Documents.History] do.
+	// have it; the changes of [Documents.History] do.
 	PausedBy *ChangeInfo `json:"paused_by,omitempty"`
 }
 

@@ -73,7 +73,7 @@ func newRules(tagName string) *validator.Validate {
 	v.SetTagName(tagName)
 	v.RegisterTagNameFunc(func(f reflect.StructField) string {
 		if f.Anonymous {
-			return jsonName(f) // without a name in JSON its fields are those of the outer struct
+			return jsonName(f) // without a name in JSON its fields belong to the outer struct
 		}
 		return cmp.Or(jsonName(f), f.Name)
 	})

@@ -78,7 +78,7 @@ async function explainFailure(mine, refusal) {
 const noteDone = (mine, result) => noteChanged(result, nameInSentence(result.data) + ' is ' + mine.done);
 
 // Shows who has changed the relayer meanwhile. The next confirmation is for its current revision. The
-// change may be that of an earlier attempt, whose response was lost.
+// change may be of an earlier attempt, whose response was lost.
 async function showConflict(mine) {
   const current = await callOne(mine.base.id);
   if (current.change.request_id === mine.requestID) {

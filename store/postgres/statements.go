@@ -112,8 +112,9 @@ const (
 
 	// The statement timeout of the server must not end the commit: the server would report
 	// success without having waited for the synchronous standby. If a trigger or row-level security
-	// drops the update of state, the division by zero fails the statement. While the queue of notifications
-	// is full, the server would refuse the commit, so no notification is sent, and watchers poll.
+	// drops the update of state, the division by zero fails the statement. While the queue of
+	// notifications is full, the server would refuse the commit, so no notification is sent, and
+	// watchers poll.
 	sqlFinish = `
 		WITH flipped AS (
 			INSERT INTO $schema.postings (term, chunk, bits)
