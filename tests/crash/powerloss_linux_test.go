@@ -1,8 +1,6 @@
 package crash
 
-import (
-	"testing"
-)
+import "testing"
 
 func TestPowerLoss_InService(t *testing.T) {
 	newSeries(t, inService).wantNothingLost()
