@@ -345,25 +345,35 @@ func TestConflict(t *testing.T) {
 }
 
 // TestPause_Unconditional checks that a pause does not need the current revision, and that a
-// resume and a delete do: the dialog says who changed the relayer, and can be confirmed again.
+// resume and a delete do: the dialog says who changed the relayer, and can be confirmed again. Each
+// change by another client comes while the dialog is open, because the page reads the relayer again after
+// each of its own changes.
 func TestPause_Unconditional(t *testing.T) {
 	b := openFull(t, "evm")
+	rename := func(name string) {
+		t.Helper()
+		b.server.do("PATCH", collection+"/evm", `{"name":"`+name+`"}`, http.StatusOK)
+	}
 	conflict := func(done string) {
 		t.Helper()
 		expect(b, true, `/^Another client changed this relayer since you saw it: update by api-key, .*\. Not `+done+`\. Confirm again for the current revision\.$/.test(document.getElementById('act-wrong').textContent)`)
 	}
-	b.server.do("PATCH", collection+"/evm", `{"name":"Other"}`, http.StatusOK)
-	b.act("Pause")
+	b.press("Pause")
+	b.expectDialog("Pause Full evm?")
+	rename("Other")
+	b.press("Pause")
 	b.expectStatus("Other is paused")
 	b.expectDialog("")
-	b.server.do("PATCH", collection+"/evm", `{"name":"Again"}`, http.StatusOK)
-	b.act("Resume")
+	b.press("Resume")
+	b.expectDialog("Resume Other?")
+	rename("Again")
+	b.press("Resume")
 	conflict("resumed")
 	b.press("Resume")
 	b.expectStatus("Again is resumed")
-	b.server.do("PATCH", collection+"/evm", `{"name":"Third"}`, http.StatusOK)
 	b.more("Delete")
 	b.fill("evm", "Type the ID to confirm *")
+	rename("Third")
 	b.press("Delete")
 	conflict("deleted")
 	b.press("Cancel")
@@ -374,8 +384,10 @@ func TestPause_Unconditional(t *testing.T) {
 	b.expectTitle("Relayers")
 	b.server.do("GET", collection+"/evm", "", http.StatusNotFound)
 	b.goTo("relayer=stellar", "Full stellar")
+	b.press("Pause")
+	b.expectDialog("Pause Full stellar?")
 	b.server.do("DELETE", collection+"/stellar", "", http.StatusOK)
-	b.act("Pause")
+	b.press("Pause")
 	b.expectTitle("There is no relayer stellar")
 	b.expectDialog("")
 }
