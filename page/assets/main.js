@@ -107,9 +107,8 @@ let routing; // ends when the view is shown
 
 export function goTo(hash, text = '', isReplacing = false) {
   notice = text;
-  if (location.hash === hash) onNavigation();
-  else if (isReplacing) location.replace(hash);
-  else location.hash = hash;
+  if (location.hash !== hash) history[isReplacing ? 'replaceState' : 'pushState'](null, '', hash);
+  onNavigation();
 }
 
 const askedView = () => new URLSearchParams(location.hash.slice(1));
@@ -318,7 +317,7 @@ onSubmit(byId('search-form'), searchList);
 for (const event of ['input', 'focus']) {
   byId('search').addEventListener(event, ({ target }) => update('suggestions', suggestions(target.value).map((value) => make('option', { value }))));
 }
-byId('search').addEventListener('search', searchList); // the user has cleared it
+byId('search').addEventListener('search', ({ target }) => target.value === '' && searchList()); // the user has cleared it
 
 const duplicate = ({ id, ...values }) => openWith({ ...values, paused: false }, undefined, { note: 'The form has the values of ' + inSentence(id) + '. Enter its RPC URLs and their headers again.' });
 

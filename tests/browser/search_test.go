@@ -83,6 +83,25 @@ func TestSearch_Notation(t *testing.T) {
 	expect(b, []any{"", nil}, state)
 }
 
+// TestSearch_EnterOnce checks that Enter, for which some browsers send two events, reads the list once, and
+// that it does not remove what the user types next.
+func TestSearch_EnterOnce(t *testing.T) {
+	b := open(t)
+	b.blockFeed()
+	b.enter("Relayers")
+	b.intercept(`window.reads = (window.reads ?? 0) + url.includes('search=nobody'); return send(url, request);`)
+	b.do(`((box) => {
+		setTimeout(() => { window.isOver = true; }, 100); // later than each event of the navigation
+		box.value = 'nobody';
+		box.dispatchEvent(new Event('search'));
+		box.form.requestSubmit();
+		box.value = 'nobody else';
+	})(document.getElementById('search'))`)
+	expect(b, []any{true, "#page=1&q=nobody", "nobody else"}, `[window.isOver, location.hash, document.getElementById('search').value]`)
+	b.expectText("No relayer matches.")
+	expect(b, 4, `window.reads`)
+}
+
 // TestSearch_States checks that each relayer is counted in one state, disabled before paused, that
 // the list has them in this order, and that counts are those of the search.
 func TestSearch_States(t *testing.T) {
