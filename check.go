@@ -9,11 +9,11 @@ import (
 	"slices"
 )
 
-// Check compares the document of each relayer with the terms, the text and the claim of its record,
-// and with its RPC URLs unless they are sealed and the store has no keys. It yields the ID and an
-// error that matches [ErrCorrupt] for each relayer that differs, and for each that the store cannot
-// read. If the store has keys and cannot open the RPC URLs, the error matches [ErrSealed] instead.
-// An error without an ID is the last, unless it matches ErrCorrupt. Check changes nothing.
+// Check compares the document of each relayer with the terms, text, claim and RPC URLs of its
+// [Record]. Without keys, Check skips sealed URLs. It yields the ID and an error that matches
+// [ErrCorrupt] for each relayer that differs, and for each that the store cannot read. If the
+// store has keys and cannot open the RPC URLs, the error matches [ErrSealed] instead. An error
+// without an ID is the last, unless it matches ErrCorrupt. Check changes nothing.
 func (m *Manager) Check(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for rec, err := range m.allRecords(ctx, Selector{}) {

@@ -140,11 +140,10 @@ func (r CreateRequest) MarshalUnmasked() ([]byte, error) {
 	return strictjson.ReplaceMember(masked, urlsMember, urls), nil
 }
 
-// UnmarshalJSON reads a request, which must be strict JSON like that of
-// [Documents.Create]. An element of custom_rpc_urls may also be a string, the URL, as
-// in configuration files. The error is a [*ValidationError] with all problems of the JSON, and
-// those that [CreateRequest.Validate] finds besides. If the JSON has no problem, its values
-// are not checked: call Validate.
+// UnmarshalJSON reads a request, which must be strict JSON like that of [Documents.Create]. An
+// element of custom_rpc_urls may also be a string, the URL, as in configuration files. If the
+// JSON has problems, the error is a [*ValidationError] that lists them and the problems of the
+// values. Otherwise the values are not checked: call [CreateRequest.Validate].
 func (r *CreateRequest) UnmarshalJSON(data []byte) error {
 	found := new(problems)
 	if problem := strictjson.Check(data); problem != "" {

@@ -52,11 +52,11 @@
 // relayer of a network type that this version does not have. A relayer that [Manager.Get] returns
 // always has a policy.
 //
-// Instances of a host can be upgraded one after the other: a change keeps the members that a newer
-// version added to a stored relayer. They are lost with an object that a change removes, or a
-// [DisabledReason] that it replaces; a policy keeps them, even if an Update assigns a new one. A
-// list is replaced whole. If a policy has a value of a newer version, such as another kind of
-// token, only a pause, resume, disable, enable, delete or the replacement of the value succeeds.
+// Instances of a host can be upgraded one after the other: a change keeps the members that a
+// newer version added to a stored relayer. A change that removes their object, or replaces the
+// [DisabledReason], drops them. A new policy that an Update assigns keeps them. A list is
+// replaced whole. If a policy has a value of a newer version, such as another kind of token, only
+// pause, resume, disable, enable, delete and a replacement of the value succeed.
 //
 // Every field of a policy is optional: nil means not set (see [Policy]). In a literal, new takes
 // the value:

@@ -11,8 +11,8 @@ import (
 )
 
 // Documents reads and writes relayers as JSON, for servers. A read returns the stored JSON, the
-// form of responses, without decoding or checking it. RPC URLs are masked, except after
-// [Documents.WithFullURLs]. It is safe for concurrent use.
+// form of responses, without decoding or checking it. RPC URLs are masked: see
+// [Documents.WithFullURLs]. Documents is safe for concurrent use.
 type Documents struct {
 	manager *Manager
 	reveal  Action // ActionReveal if reads have full RPC URLs

@@ -20,7 +20,7 @@ type Envelope struct {
 	// Errors are the problems of an invalid request.
 	Errors []FieldError `json:"errors,omitempty"`
 
-	// Next is the cursor of the end of a page, or the [HistoryQuery.Before] of the next page.
+	// Next is the [Page.Next] of a list, or the next [HistoryQuery.Before] of a history.
 	Next Cursor `json:"next,omitempty"`
 
 	// Position is the [Page.Position] of a page by a cursor. It is nil for other responses.

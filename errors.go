@@ -63,7 +63,7 @@ var (
 	ErrNewerFormat = errors.New("created by a newer version of this library")
 
 	// ErrSealed reports that RPC URLs cannot be opened or sealed: their key is missing or not
-	// reachable, or what is sealed was changed or has an unknown format. The operation had no
+	// reachable, or the sealed data is altered or in an unknown format. The operation had no
 	// effect. If an error of a Manager matches ErrSealed, it matches [ErrUnavailable] too.
 	ErrSealed = errors.New("RPC URLs are sealed")
 

@@ -14,15 +14,14 @@ import (
 // changes follow. Limit is lowered to the maximum of a page (see [WithMaxPerPage]). A page ends
 // before a change that cannot be decoded, and the next call returns a [*CorruptError].
 //
-// History returns [ErrNotFound] if the ID has no history and the query has neither Before nor a
-// filter. It returns an error that matches [errors.ErrUnsupported] if the store retains no history,
-// and a [*ValidationError] if Limit is negative.
+// History returns [ErrNotFound] if the ID has no history and the query has no other condition. It
+// returns an error that matches [errors.ErrUnsupported] if the store retains no history, and a
+// [*ValidationError] if Limit is negative.
 //
 // The relayer of a change is nil if the change deleted it, or if a view does not select it
 // afterwards. Its RPC URLs are masked. A view of [Manager.Within] has the changes of relayers
 // that it selected before or after the change. Without an ID, a call with a view or a filter
-// examines about 1,000 changes at most, so that its page can have fewer than the limit, or none,
-// although next is not 0.
+// examines about 1,000 changes at most. So its page can be short or empty although next is not 0.
 func (m *Manager) History(ctx context.Context, query HistoryQuery) (changes []Change, next uint64, err error) {
 	return history(ctx, m, query, pastRelayer)
 }

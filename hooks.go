@@ -66,11 +66,11 @@ type Operation struct {
 	// the text is invalid.
 	Reason string
 
-	// OldRevision and Revision are the revisions of the relayer before and after a write.
-	// They are set when the operation ends. After a write that stored nothing they are equal: it
+	// OldRevision and Revision are the revisions of the relayer before and after a write. They
+	// are set when the operation ends. After a write that stored nothing they are equal: it
 	// changed nothing, was a dry run, or failed. Otherwise OldRevision is 0 for a create, and
 	// Revision is 0 for a delete. Both are 0 for the delete of a damaged relayer, and for a write
-	// that failed before it read the relayer, or for which [IfRevision] does not hold.
+	// that fails before it reads the relayer or because of [IfRevision].
 	OldRevision, Revision uint64
 
 	// Changed is the [ChangeInfo.Changed] of the write. It is set when the operation ends, and

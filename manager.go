@@ -32,11 +32,11 @@ func New(store Store, options ...Option) (*Manager, error) {
 
 // Within returns a view of the relayers that the selector selects, with the same store and
 // options. To the view, the other relayers do not exist: a read or a change by their IDs returns
-// [ErrNotFound], and so does a read or a change of a record that the store cannot read, which may
-// be outside. List, All and Check return its [*CorruptError]. A write that would create a relayer
-// outside of the selection, or move one out of it, returns a [*ValidationError] on the field of the
-// selector. IDs remain unique in the store, so a create returns [ErrExists] for the ID of any
-// relayer. Views of views intersect.
+// [ErrNotFound]. A record that the store cannot read may be outside, so its ID returns
+// ErrNotFound too; List, All and Check return its [*CorruptError]. A write that would create a
+// relayer outside of the selection, or move one out of it, returns a [*ValidationError] on the
+// field of the selector. IDs remain unique in the store, so a create returns [ErrExists] for the
+// ID of any relayer. Views of views intersect.
 //
 // The selector must be valid and have no search; otherwise every operation of the view
 // returns an error.

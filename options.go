@@ -74,7 +74,7 @@ func WithNetworkRules() Option {
 	return Option{set: func(s *settings) { s.networkRules = true }}
 }
 
-// DefaultPerPage is the number of relayers of a page if the caller does not give one.
+// DefaultPerPage is the number of relayers on a page if the caller gives no number.
 const DefaultPerPage = 10
 
 // WithMaxPerPage sets the maximum number of relayers of a page, from 1 to 2147483647.
@@ -91,16 +91,16 @@ func WithMaxPerPage(most int) Option {
 //
 // A relayer that was stored above the maximum can be read and deleted, and changed if it does not
 // grow. Whatever the maximum, a list of a request has at most 10,000 elements. Pause, resume,
-// disable and enable are always possible; the details of a disabled reason are limited to 16 KiB.
+// disable and enable are always possible; a disable cuts the details off at 16 KiB.
 func WithMaxRelayerSize(bytes int) Option {
 	return Option{func(s *settings) { s.maxRelayerSize = bytes }, errorIf(bytes < 1, "the maximum size of a relayer must be at least 1 byte")}
 }
 
-// WithExclusiveSigners allows only one relayer for each signer and network: two
-// relayers would use the same nonces. Spaces around both, and the letter case of the
-// network, make no difference. The store enforces it atomically, by a claim that is stored with the
-// relayer. An update or patch of a Manager without the option removes the claim. Create returns a
-// problem of signer_id if another relayer uses the signer. A delete frees it.
+// WithExclusiveSigners allows only one relayer for each signer and network: two relayers would
+// use the same nonces. Spaces around both, and the letter case of the network, make no
+// difference. The store enforces it atomically, by a claim that is stored with the relayer. A
+// change by Update or Patch without the option removes the claim. Create returns a problem of
+// signer_id if another relayer uses the signer. A delete frees it.
 //
 // It is off by default. A relayer that was stored without it has no claim, so a create can use its
 // signer. The next update or patch that stores a change sets the claim, unless another relayer has
@@ -113,11 +113,10 @@ func WithExclusiveSigners() Option {
 // changes that are checked ([Manager.Update], [Manager.Patch]). The problem names the field, such
 // as custom_rpc_urls[0].url, and does not quote the URL.
 //
-// Stored relayers are not checked. Because a changed relayer is checked as a whole, a
-// relayer with a URL that is no longer permitted can be changed only together with that
-// URL. Pause, resume, disable, enable and delete are always possible. The policy is applied to the
-// visible part of sealed URLs that are not opened (see [Manager.Update]), unless a part of the host
-// is hidden.
+// Stored relayers are not checked. Because a changed relayer is checked as a whole, a relayer
+// with a URL that is no longer permitted can be changed only together with that URL. Pause,
+// resume, disable, enable and delete are always possible. If sealed URLs are not opened (see
+// [Manager.Update]), only their visible part is checked, and only if the whole host is visible.
 //
 // The Manager keeps a copy. [New] returns the error of [rpcguard.Policy.Validate].
 func WithRPCPolicy(policy rpcguard.Policy) Option {
@@ -140,14 +139,15 @@ func WithObserver(observe Observer) Option {
 // and changed is nil for a delete. RPC URLs are masked if the store is an [Opener], or if they are
 // sealed or damaged. The hook may read from the Manager: its reads are separate operations.
 //
-// A [Manager.Update], or a patch with other members than paused, is an update even if it pauses or
-// disables too: to permit every pause, permit an [ActionUpdate] and all its changes if
+// A [Manager.Update], or a patch with other members than paused, is an update even if it pauses
+// or disables too: to permit every pause, permit an [ActionUpdate] and all its changes if
 // changed.Paused && !old.Paused. If admit returns an error, nothing is stored. The sender of an
 // HTTP request sees the error only if it is a [*ValidationError], such as [Refuse] returns. Any
-// other error is a fault of the server: it matches the errors that it wraps, except the errors of
-// this package and [errors.ErrUnsupported]. Admit is not called if the write changes nothing. It is
-// called again if another writer changes the relayer before the write is stored. It must be safe
-// for concurrent use. If the option is given more than once, every function must admit the write.
+// other error is a fault of the server, and does not match the errors of this package or
+// [errors.ErrUnsupported], even if it wraps one. Admit is not called if the write changes
+// nothing. It is called again if another writer changes the relayer before the write is stored.
+// It must be safe for concurrent use. If the option is given more than once, every function must
+// admit the write.
 func WithAdmission(admit func(ctx context.Context, operation Operation, old, changed *Relayer) error) Option {
 	return Option{func(s *settings) { s.admissions = append(s.admissions, admit) }, errorIf(admit == nil, "admission is nil")}
 }
@@ -164,9 +164,8 @@ type WriteOption struct {
 // each must permit it. Without this option, a change that loses a race against another writer is
 // retried on the new revision.
 //
-// IfRevision() without arguments never permits the change. Revision 0, which no stored relayer has,
-// is [ErrNoRevision]. A create ignores every condition except one on revision 0: it has no current
-// revision.
+// IfRevision() without arguments never permits the change. Revision 0, which no stored relayer
+// has, is [ErrNoRevision]. A create, which has no current revision, ignores all other conditions.
 func IfRevision(revisions ...uint64) WriteOption {
 	if slices.Contains(revisions, 0) {
 		return WriteOption{err: ErrNoRevision}
@@ -212,9 +211,9 @@ func PausedBy(requestID string) WriteOption {
 }
 
 // Reason stores the text with the change. URLs in it are masked like an [RPCURL], and so is what
-// looks like a key in a path. The text has at most 256 characters on one line; otherwise the write
-// returns a [*ValidationError]. If masking makes it longer, it is cut off. The last of several
-// reasons counts.
+// looks like a key in a path. The text has at most 256 characters on one line; otherwise the
+// write returns a [*ValidationError]. A text that is longer after masking is cut off there. The
+// last of several reasons counts.
 func Reason(text string) WriteOption {
 	isControl := problemIf(strings.ContainsFunc(text, unicode.IsControl), "must be one line without control characters")
 	if problem := cmp.Or(isControl, textProblem(text, maxReasonLength)); problem != "" {

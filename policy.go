@@ -61,8 +61,8 @@ type EVMPolicy struct {
 	// is not compared.
 	GasPriceCap *Amount `json:"gas_price_cap,omitempty" validate:"-"`
 
-	// IncludeRevertData adds the data with which a transaction reverted to the errors that the
-	// engine returns.
+	// IncludeRevertData adds the revert data of a transaction to the errors that the engine
+	// returns.
 	IncludeRevertData *bool `json:"include_revert_data,omitempty"`
 
 	// MinBalance is the balance in wei that the relayer must have after a transaction, at the
@@ -134,9 +134,9 @@ const (
 // SolanaPolicy is the policy of a relayer on a [Solana] network. Amounts are in
 // lamports.
 type SolanaPolicy struct {
-	// AllowedAccounts are the only accounts that a transaction may name: its fee payer, signers,
-	// programs and the accounts of lookup tables too. Empty permits none. With [WithNetworkRules]
-	// each is base58 of 32 bytes.
+	// AllowedAccounts are the only accounts that a transaction may name, including fee payer,
+	// signers, programs and accounts of lookup tables. Empty permits none. With
+	// [WithNetworkRules] each is base58 of 32 bytes.
 	AllowedAccounts []string `json:"allowed_accounts,omitzero" validate:"list,dive,text" network:"list,dive,solana_address"`
 
 	// AllowedPrograms are the only programs that a transaction may call. Empty permits none.
@@ -144,8 +144,8 @@ type SolanaPolicy struct {
 	// transaction. With [WithNetworkRules] each is base58 of 32 bytes.
 	AllowedPrograms []string `json:"allowed_programs,omitzero" validate:"list,dive,text" network:"list,dive,solana_address"`
 
-	// AllowedTokens are the only tokens that a transaction may transfer, and pay the relayer
-	// in. Empty permits every token. SOL needs no entry.
+	// AllowedTokens are the only tokens that a transaction may transfer or pay the relayer in.
+	// Empty permits every token. SOL needs no entry.
 	AllowedTokens []SolanaAllowedToken `json:"allowed_tokens,omitzero" validate:"list,dive" network:"list,dive"`
 
 	// DisallowedAccounts are accounts that no transaction may name, even if they are in
@@ -158,7 +158,7 @@ type SolanaPolicy struct {
 	FeeMarginPercentage *float64 `json:"fee_margin_percentage,omitempty" validate:"omitnil,finite" network:"omitnil,gte=0"`
 
 	// FeePaymentStrategy selects who pays the fees. With [FeePaidByUser], a transaction must
-	// include one payment to the relayer of at least its fee with the margin. With
+	// pay its fee with the margin, or more, in one payment to the relayer. With
 	// [FeePaidByRelayer], the relayer pays. A stored relayer always has one; the default is
 	// [FeePaidByUser].
 	FeePaymentStrategy *FeePaymentStrategy `json:"fee_payment_strategy,omitempty" validate:"omitnil,oneof=user relayer"`
@@ -241,15 +241,15 @@ type SolanaSwapConfig struct {
 	Strategy *SolanaSwapStrategy `json:"strategy,omitempty" validate:"omitnil,oneof=jupiter-swap jupiter-ultra noop"`
 
 	// CronSchedule is the cron expression of the swaps. With [WithNetworkRules] it has at most
-	// 256 characters and 5, 6 (seconds first) or 7 fields (then years last), without the operators
+	// 256 characters and 5, 6 (seconds first) or 7 fields (and years last), without the operators
 	// L, W and #, or is @yearly, @monthly, @weekly, @daily or @hourly.
 	CronSchedule *string `json:"cron_schedule,omitempty" validate:"omitnil,text" network:"omitnil,cron_schedule"`
 
 	// MinBalanceThreshold is the balance in lamports below which the engine swaps.
 	MinBalanceThreshold *uint64 `json:"min_balance_threshold,omitempty"`
 
-	// JupiterSwapOptions are options of [SwapJupiter]. With [WithNetworkRules] they are set only
-	// with this Strategy.
+	// JupiterSwapOptions are options of [SwapJupiter]. [WithNetworkRules] permits them only with
+	// this Strategy.
 	JupiterSwapOptions *JupiterSwapOptions `json:"jupiter_swap_options,omitempty" network:"omitnil,jupiter"`
 }
 
@@ -265,8 +265,8 @@ const (
 
 // JupiterSwapOptions are the options of the [SwapJupiter] strategy.
 type JupiterSwapOptions struct {
-	// PriorityFeeMaxLamports is the maximum priority fee of a swap, in lamports. With
-	// [WithNetworkRules] it and PriorityLevel are set together.
+	// PriorityFeeMaxLamports is the maximum priority fee of a swap, in lamports.
+	// [WithNetworkRules] requires both this and PriorityLevel, or neither.
 	PriorityFeeMaxLamports *uint64 `json:"priority_fee_max_lamports,omitempty" network:"with_level"`
 
 	// PriorityLevel is the level of the priority fee of a swap.
@@ -293,12 +293,12 @@ type StellarPolicy struct {
 	FeeMarginPercentage *float64 `json:"fee_margin_percentage,omitempty" validate:"omitnil,finite" network:"omitnil,gte=0"`
 
 	// FeePaymentStrategy selects who pays the fees. With [FeePaidByUser], a transaction must
-	// include one payment to the relayer of at least its fee with the margin. With
+	// pay its fee with the margin, or more, in one payment to the relayer. With
 	// [FeePaidByRelayer], the relayer pays, as without a strategy.
 	FeePaymentStrategy *FeePaymentStrategy `json:"fee_payment_strategy,omitempty" validate:"omitnil,oneof=user relayer"`
 
-	// MaxFee is the maximum fee that the relayer bids in stroops, for the whole transaction or its
-	// fee bump.
+	// MaxFee is the maximum fee in stroops that the relayer bids, for the whole transaction or
+	// its fee bump.
 	MaxFee *int32 `json:"max_fee,omitempty" validate:"omitnil,gte=0"`
 
 	// MinBalance is the balance in stroops that the relayer must have after a transaction, at
@@ -326,7 +326,7 @@ func (p StellarPolicy) Format(state fmt.State, _ rune) { strictjson.Print(state,
 
 // StellarAllowedToken is one asset of [StellarPolicy.AllowedTokens].
 type StellarAllowedToken struct {
-	// Asset is "native" (or "XLM", the same), "CODE:ISSUER" or a contract ID. Otherwise it is
+	// Asset is "native" or its alias "XLM", "CODE:ISSUER" or a contract ID. Other names are
 	// compared exactly: an asset and its contract differ. Required. With [WithNetworkRules] it is
 	// one of these forms, with valid checksums.
 	Asset string `json:"asset" validate:"required,text" network:"stellar_asset"`
@@ -354,9 +354,8 @@ type StellarTokenMetadata struct {
 	CanonicalAssetID *string `json:"canonical_asset_id,omitempty" validate:"omitnil,text"`
 }
 
-// StellarTokenKind is one of three: a classic asset, a contract token or, with
-// all fields nil, the native asset. As JSON it is {"classic":…},
-// {"contract":…} or "native".
+// StellarTokenKind is a classic asset, a contract token, Unknown or, with all fields nil, the
+// native asset. As JSON it is {"classic":…}, {"contract":…} or "native".
 type StellarTokenKind struct {
 	// Classic is set for an asset issued by an account.
 	Classic *StellarClassicAsset `json:"classic,omitempty"`
@@ -398,12 +397,12 @@ const (
 
 // StellarSwapConfig configures the swaps of a Stellar relayer.
 type StellarSwapConfig struct {
-	// Strategies are the exchanges to swap on, in order of preference. With
-	// [WithNetworkRules] there is at least one.
+	// Strategies are the exchanges to swap on, in order of preference. [WithNetworkRules]
+	// requires at least one.
 	Strategies []StellarSwapStrategy `json:"strategies,omitzero" validate:"list,dive,oneof=order-book soroswap" network:"min=1"`
 
 	// CronSchedule is the cron expression of the swaps. With [WithNetworkRules] it has at most
-	// 256 characters and 5, 6 (seconds first) or 7 fields (then years last), without the operators
+	// 256 characters and 5, 6 (seconds first) or 7 fields (and years last), without the operators
 	// L, W and #, or is @yearly, @monthly, @weekly, @daily or @hourly.
 	CronSchedule *string `json:"cron_schedule,omitempty" validate:"omitnil,text" network:"omitnil,cron_schedule"`
 

@@ -32,9 +32,9 @@ func get[T any](ctx context.Context, m *Manager, action Action, id string, form 
 }
 
 // RPCURLs returns the RPC endpoints of the relayer with their full URLs. It returns
-// [ErrNotFound], or an error that matches [ErrSealed] if they cannot be opened, and
-// [errors.ErrUnsupported] too if the store has no keys to open them. It returns a
-// [*CorruptError] if they are damaged.
+// [ErrNotFound], or an error that matches [ErrSealed] if they cannot be opened. Without keys,
+// this error matches [errors.ErrUnsupported] too. It returns a [*CorruptError] if they are
+// damaged.
 func (m *Manager) RPCURLs(ctx context.Context, id string) ([]RPCConfig, error) {
 	r, err := get(ctx, m, ActionReveal, id, m.fullRelayerOf)
 	if err != nil {
@@ -65,10 +65,10 @@ type ListQuery struct {
 	// number used.
 	PerPage int
 
-	// After is the [Page.Next] of an earlier page, behind which the page begins, or the
-	// empty cursor, which is the beginning. If it is nil, Page is used; otherwise Page must be 0. A
-	// walk by cursors returns every relayer that exists and is selected during the whole walk
-	// exactly once, even if others are created and deleted meanwhile.
+	// After is the [Page.Next] of the page before this one, or the empty cursor for the first
+	// page. If After is nil, Page is used; otherwise Page must be 0. A walk by cursors returns
+	// every relayer that exists and is selected during the whole walk exactly once, even if
+	// others are created and deleted meanwhile.
 	After *Cursor
 }
 
@@ -117,22 +117,21 @@ type Page struct {
 	// follow: an empty [ListQuery.After] would begin again.
 	Next Cursor
 
-	// Position is the point of the change feed at which the page was read: a watch with
-	// the same selector that begins after it ([WatchQuery.After]) has exactly the changes
-	// after this page. A [Manager] sets it for every query, a client only for one with After, and a
-	// mirror for none.
+	// Position is the point of the change feed at which the page was read: a watch with the same
+	// selector that begins after it ([WatchQuery.After]) has exactly the changes after this page.
+	// A [Manager] always sets it, a client only for a query with After, and a mirror never.
 	Position string
 }
 
-// List returns one page of the relayers that the query selects, in creation order, oldest
-// first, their total, and the position of the change feed, all in one snapshot. A page past
-// the end is empty and has the correct total. It returns a [*ValidationError] if the query
-// is invalid, and a [*CorruptError] if a record of the page (with After, also the next record) is
-// damaged, or if its RPC URLs are damaged and not sealed.
+// List returns one page of the relayers that the query selects, in creation order, oldest first,
+// their total, and the position of the change feed, all in one snapshot. A page past the end is
+// empty and has the correct total. It returns a [*ValidationError] if the query is invalid, and a
+// [*CorruptError] if a record of the page (with After, also the next record) is damaged, or if
+// its unmasked RPC URLs are damaged.
 //
-// Every page is a separate snapshot. If a relayer of an earlier page is deleted, or changed
-// so that the query does not select it, the later pages shift, and the next page lacks a
-// relayer. A walk by cursors ([ListQuery.After]) and [Manager.All] lack none.
+// Every page is a separate snapshot. If a relayer of an earlier page is deleted, or changed so
+// that the query does not select it, the later pages shift, and the next page skips a relayer. A
+// walk by cursors ([ListQuery.After]) and [Manager.All] do not.
 func (m *Manager) List(ctx context.Context, query ListQuery) (*Page, error) {
 	return list(ctx, m, ActionList, query, false, m.relayerOf, func(p *Page) *[]*Relayer { return &p.Relayers })
 }

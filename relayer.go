@@ -61,7 +61,7 @@ type Relayer struct {
 	// It is empty if there are none.
 	CustomRPCURLs []RPCConfig `json:"custom_rpc_urls,omitzero" validate:"list,dive"`
 
-	// Policy restricts what the relayer does. Its fields follow NetworkType.
+	// Policy restricts what the relayer does. It depends on NetworkType.
 	//
 	// It is an [*EVMPolicy], a [*SolanaPolicy], a [*StellarPolicy], or an [*UnknownPolicy] for
 	// a network type of a newer version. It is never nil in a relayer read from a [Manager], except
@@ -142,8 +142,8 @@ const (
 	SequenceSyncFailed  DisabledReasonType = "SequenceSyncFailed"
 )
 
-// CreateRequest describes the relayer to create. [Relayer] describes the fields. The zero value
-// of an optional field omits it.
+// CreateRequest describes the relayer to create. See [Relayer] for the fields. The zero value of
+// an optional field omits it.
 type CreateRequest struct {
 	// ID is optional. If it is omitted, a UUIDv7 is generated; the IDs of one process sort by time.
 	ID string `json:"id,omitempty"`
@@ -199,9 +199,9 @@ type ChangeInfo struct {
 	Changed []string `json:"changed,omitzero"`
 
 	// PausedBy is the change that paused the relayer, without Revision, Action and Changed. Later
-	// changes do not replace it. The create of a paused relayer counts as a pause. It is nil if the
-	// relayer is not paused, or if that change is unknown. The changes of [Manager.History] do not
-	// have it; the changes of [Documents.History] do.
+	// changes do not replace it. The create of a paused relayer counts as a pause. It is nil if
+	// the relayer is not paused, or if that change is unknown. [Manager.History] omits it;
+	// [Document.LastChange] has it in [Documents.History] too.
 	PausedBy *ChangeInfo `json:"paused_by,omitempty"`
 }
 

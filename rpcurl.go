@@ -95,9 +95,10 @@ type RPCConfig struct {
 	// Nil means [DefaultRPCWeight].
 	Weight *float64 `json:"weight" validate:"omitnil,finite,gte=0,lte=100"`
 
-	// Headers are sent with each request to the endpoint: at most 16, of 4 KiB together. A name is
-	// an HTTP field name, in any letter case, and not one that the connection uses, such as Host. A
-	// value is visible ASCII with inner spaces. Responses show the names, and `***` as values.
+	// Headers are sent with each request to the endpoint: at most 16, of 4 KiB together. A name
+	// is an HTTP field name, in any letter case, and not one that the connection uses, such as
+	// Host. A value is visible ASCII and inner spaces. Responses show the names, and `***` as
+	// values.
 	Headers map[string]Secret `json:"headers,omitempty" xml:"-" wire:"optional"`
 }
 

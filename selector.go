@@ -178,7 +178,7 @@ func ParseSelector(text string) (Selector, error) {
 }
 
 // Where returns a selector that selects the relayers that s selects and that have one of the
-// values. A second term of a key leaves the values that both have. A second search is an error,
+// values. Two terms of a key keep only the values that both have. A second search is an error,
 // unless it has the same values. A Where without values selects nothing. An empty search adds no
 // term.
 func (s Selector) Where(key string, values ...string) Selector {
@@ -283,10 +283,10 @@ func (s Selector) MarshalText() ([]byte, error) {
 	return []byte(s.String()), nil
 }
 
-// UnmarshalText parses the notation of [ParseSelector]. The empty text is an error, although
-// it is the notation of the zero Selector: a scope that is empty by mistake must not select
-// all relayers. Leave the selector out instead, for example with omitzero in JSON. A JSON null
-// leaves the selector as it is, without a call: check [Selector.IsZero] if a selector is required.
+// UnmarshalText parses the notation of [ParseSelector]. The empty text is an error, although it
+// is the notation of the zero Selector: a scope that is empty by mistake must not select all
+// relayers. Leave the selector out instead, for example with omitzero in JSON. JSON null does not
+// call it and leaves the selector as it is: check [Selector.IsZero] if it is required.
 func (s *Selector) UnmarshalText(text []byte) error {
 	if len(text) == 0 {
 		return invalid("", "the selector must not be empty: leave it out to select all relayers")

@@ -128,9 +128,9 @@ type HistoryQuery struct {
 	// selected.
 	ID string
 
-	// Actor and Action select changes with this [ChangeInfo.Actor] or Action, unless they are
-	// empty. Since and Until select changes from a time on, and before a time, unless they are
-	// zero. A Store ignores the four.
+	// Actor and Action, unless empty, must both equal those of the [ChangeInfo]. Changes before
+	// Since, and from Until on, are left out unless the time is zero. A Store ignores these four
+	// fields.
 	Actor        string
 	Action       Action
 	Since, Until time.Time
@@ -143,9 +143,9 @@ type HistoryQuery struct {
 	Limit int
 }
 
-// Store stores records. A host that has a storage engine implements these methods
-// and tests them with storetest.Run. Package store/storeutil has a change feed and a
-// selecting scan for stores that have neither.
+// Store stores records. A host that has a storage engine implements these methods and tests them
+// with storetest.Run. Package store/storeutil has a change feed and a filtered scan for stores
+// that have neither.
 //
 // Every method is safe for concurrent use, and every write is atomic: another call sees
 // all of it or nothing. A write that returns nil is durable if the store is.
@@ -185,17 +185,17 @@ type Store interface {
 	// claim. Its error may match [ErrOutcomeUnknown].
 	Update(ctx context.Context, rec Record) (Record, error)
 
-	// Delete removes the record and frees its claim if the current revision is revision.
-	// The change of the delete has the next revision, and the note. It returns [ErrNotFound] if
-	// there is no such record, and [ErrConflict] if the current revision is another. Whatever the
-	// revision, a store may remove a record for which Get returns [ErrCorrupt]. Its error may match
+	// Delete removes the record and frees its claim if revision is the current one. The change of
+	// the delete has the next revision, and the note. It returns [ErrNotFound] if there is no
+	// such record, and [ErrConflict] if the current revision is another. Whatever the revision, a
+	// store may remove a record for which Get returns [ErrCorrupt]. Its error may match
 	// [ErrOutcomeUnknown].
 	Delete(ctx context.Context, id string, revision uint64, note []byte) error
 
-	// Watch returns the changes of all writers in the order in which they were made, until
-	// ctx is done; it then ends without an error. If after is empty, it returns the changes from
-	// the call on, and otherwise the changes after it, the position of a change, a heartbeat or a
-	// [Listing]. Positions come from clients: after may be any text.
+	// Watch returns the changes of all writers in the order in which they were made, until ctx is
+	// done; it then ends without an error. If after is empty, it returns the changes from the
+	// call on. Otherwise after is the position of a change, a heartbeat or a [Listing] to
+	// continue from. Positions come from clients: after may be any text.
 	//
 	// While the store is reachable, the sequence has a change or a [ChangeHeartbeat] at
 	// least every 5 seconds. If it has been unreachable for 15 seconds, the sequence ends
@@ -217,15 +217,15 @@ type Store interface {
 // Opener is an optional interface of a [Store] that seals [Record.Private], such as a store of
 // package store/sealed. The [Manager] detects it with a type assertion.
 //
-// [Manager.RPCURLs], [Manager.Get], [Manager.Check] and [Documents.WithFullURLs] open the URLs, as
-// do [Manager.Update] and a patch of the URLs. The results of these two, and all others, have
-// masked URLs ([RPCURL.IsMasked]), whether or not they are sealed yet. Other changes need no keys.
-// A Manager on a store that is no Opener reads sealed relayers with masked URLs too. It can remove
+// [Manager.RPCURLs], [Manager.Get], [Manager.Check] and [Documents.WithFullURLs] open the URLs,
+// as do [Manager.Update] and a patch of the URLs. Both return masked URLs ([RPCURL.IsMasked]), as
+// all other methods do, even if the URLs are not sealed yet. Other changes need no keys. A
+// Manager on a store that is no Opener reads sealed relayers with masked URLs too. It can remove
 // their URLs; RPCURLs and a change that replaces them return an error that matches [ErrSealed].
 type Opener interface {
-	// Open returns the record with its private part in clear. It returns an error that matches
-	// [ErrSealed] and [ErrUnavailable] if it cannot be opened, and [errors.ErrUnsupported] too if
-	// there are no keys. If the private part is damaged, it returns a [*CorruptError].
+	// Open returns the record with its private part in clear. If it cannot be opened, the error
+	// matches [ErrSealed] and [ErrUnavailable]; without keys, [errors.ErrUnsupported] too. If the
+	// private part is damaged, it returns a [*CorruptError].
 	Open(ctx context.Context, rec Record) (Record, error)
 }
 
@@ -262,12 +262,11 @@ type RecordChange struct {
 	// 128 bytes of visible ASCII. It has no meaning in a history.
 	Position string
 
-	// Time is the time up to which the feed is complete: the consumer has every change that
-	// was acknowledged before, on any instance. It has a monotonic clock reading of this
-	// process. It is zero for the first changes after an old position if the store does not know
-	// it yet. In a history it is the time of the change, or of the import of the history. If the
-	// store does not retain it, it is zero, and a [Manager] cannot stop at [HistoryQuery.Since]: it
-	// reads the older changes too.
+	// Time is the time up to which the feed is complete: the consumer has every change that was
+	// acknowledged before, on any instance. It has a monotonic clock reading of this process. It
+	// is zero for the first changes after an old position if the store does not know it yet. In a
+	// history, Time is when the change was made or imported, or zero if the store does not retain
+	// that. If it is zero, a [Manager] also reads the changes before [HistoryQuery.Since].
 	Time time.Time
 }
 

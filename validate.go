@@ -563,12 +563,12 @@ func policyProblem(policy Policy, networkType NetworkType) string {
 	return problemIf(isOther, "must be the policy of the network type")
 }
 
-// Validate returns nil, or a [*ValidationError] with every problem for which a [Manager] with these
-// options would reject the request. Its size is checked only if there is no other problem. An
+// Validate returns nil, or a [*ValidationError] with every problem for which a [Manager] with
+// these options would reject the request. The size is checked only if all else is valid. An
 // invalid option or a fault of the address resolver is returned as another error. Limits of pages
 // have no effect, nor do hooks except [WithAddressResolver]. It does not detect a taken ID or
-// signer. It accepts masked RPC URLs: a program may replace them by the stored ones before it sends
-// the request.
+// signer. It accepts masked RPC URLs: a program may replace them by the stored ones before it
+// sends the request.
 func (r CreateRequest) Validate(ctx context.Context, options ...Option) error {
 	s, err := newSettings(options)
 	if err != nil {

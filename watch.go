@@ -69,12 +69,12 @@ type WatchQuery struct {
 // sequence ends with [ErrUnavailable]. The sequence can be ranged over once; a second range gets an
 // error.
 //
-// To follow all relayers without a gap, read them by cursors, keep the [Page.Position] of the first
-// page, and begin after it a watch, which has exactly the changes since, in order. Package mirror
-// does this.
+// To follow all relayers without a gap, read them by cursors, then watch after the
+// [Page.Position] of the first page: the watch has exactly the changes since, in order. Package
+// mirror does this.
 //
-// The feeds of store/memory and store/bolt are in memory. They retain up to 1,024 changes
-// or 16 MiB, and their positions are invalid after a restart. Positions of store/postgres
+// The feeds of store/memory and store/bolt are in memory. They retain at most 1,024 changes and
+// at most 16 MiB, and their positions are invalid after a restart. Positions of store/postgres
 // are valid on every instance and after a restart.
 func (m *Manager) Watch(ctx context.Context, query WatchQuery) iter.Seq2[Change, error] {
 	return watch(ctx, m, query, func(c RecordChange, change *Change) error { return m.decodeChange(ctx, c, change) })

@@ -36,11 +36,11 @@ func (m *Manager) Create(ctx context.Context, req CreateRequest, options ...Writ
 // overwrites what others have changed since. [IfRevision] with the Revision of the copy prevents
 // that.
 //
-// The relayer that change gets has its full RPC URLs. If they are damaged, or are sealed and cannot
-// be opened, they are masked ([RPCURL.IsMasked]): change can keep the list as it is, or replace all
-// of its URLs (without keys: only remove them). If it keeps some of them, Update returns the error
-// of [Manager.RPCURLs]. A list with the same content is kept as it is stored, and not sealed again
-// under another key: see store/sealed.
+// The relayer that change gets has its full RPC URLs. If they are damaged, or are sealed and
+// cannot be opened, they are masked ([RPCURL.IsMasked]). Then change can keep the list or replace
+// every URL; without keys, it can only remove sealed ones. If it keeps some of them, Update
+// returns the error of [Manager.RPCURLs]. A list with the same content is kept as it is stored,
+// and not sealed again under another key: see store/sealed.
 //
 // ID, Network, NetworkType, SignerID and Address must not be changed. Changes of Revision and
 // LastChange are ignored. A nil Policy removes all restrictions, except that users pay the fees on
@@ -108,8 +108,8 @@ type BulkResult struct {
 	RequestID string
 
 	// Changed is the number of changed relayers, including those of an earlier call with this
-	// request ID: a repeated PauseAll counts the selected relayers that either call paused and that
-	// are still paused, and a repeated ResumeAll those whose last change is its resume.
+	// request ID: a repeated PauseAll counts the selected relayers that either call paused and
+	// that are still paused, and a repeated ResumeAll those that either call changed last.
 	Changed int
 
 	// Unchanged is the number of the other selected relayers: they needed no pause (or resume), or
@@ -117,8 +117,8 @@ type BulkResult struct {
 	Unchanged int
 
 	// Failed has the error of each relayer that could not be changed, by its ID. The empty ID has
-	// one error for all damaged relayers whose ID is unknown, or which may be outside of the view.
-	// In a client, an error is only the message of the server.
+	// one error for all damaged relayers whose ID is unknown, or which may be outside of the
+	// view. A client has only the message of the server.
 	Failed map[string]error
 }
 
@@ -140,8 +140,8 @@ func (m *Manager) PauseAll(ctx context.Context, selector Selector, options ...Wr
 	return m.setAll(ctx, ActionPause, selector, options)
 }
 
-// ResumeAll is [Manager.PauseAll] for [Manager.Resume]. With [PausedBy] it resumes only those that
-// a request has paused; the zero Selector needs [AllRelayers] then too.
+// ResumeAll is [Manager.PauseAll] for [Manager.Resume]. With [PausedBy] it resumes only relayers
+// that the named request paused; the zero Selector still needs [AllRelayers].
 func (m *Manager) ResumeAll(ctx context.Context, selector Selector, options ...WriteOption) (BulkResult, error) {
 	return m.setAll(ctx, ActionResume, selector, options)
 }

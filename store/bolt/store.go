@@ -34,9 +34,10 @@ const (
 // return an error that matches [relayer.ErrCorrupt] and names the ID. It can only be deleted,
 // under any revision. Other records stay usable.
 //
-// A list by one term costs as much as a list of all. For several terms, the cost of List grows with
-// the number of records that have the rarer ones. A search reads the text of every record that the
-// terms select. Watch has the last 1,024 changes or 16 MiB since the file was opened.
+// A list by one term costs as much as a list of all. For several terms, the cost of List grows
+// with the number of records that have the rarer ones. A search reads the text of every record
+// that the terms select. Watch has the last changes since the file was opened: at most 1,024, and
+// at most 16 MiB.
 //
 // An import is one transaction, with one sync. Other writes wait for it, and the changed pages of the
 // file stay in memory until it ends: import some thousands of records at a time.

@@ -26,8 +26,8 @@ const heartbeatInterval = 4 * time.Second
 // calls Publish for every write, its Watch method calls Watch, and its List method calls
 // Position.
 //
-// A Feed retains the last 1,024 changes or 16 MiB. A consumer that is further behind, or
-// resumes at an earlier position, gets [relayer.ErrGap]. Positions are valid until the
+// A Feed retains at most the last 1,024 changes, and at most 16 MiB. A consumer that is further
+// behind, or resumes at an earlier position, gets [relayer.ErrGap]. Positions are valid until the
 // process ends. They are unknown to every other Feed.
 //
 // The zero value is ready to use. All methods are safe for concurrent use. A Feed must not

@@ -8,7 +8,8 @@ const (
 	maxBytes   = 16 << 20
 )
 
-// Changes are the last 1,024 changes or 16 MiB, oldest first. The zero value is empty.
+// Changes are the last changes, oldest first: at most 1,024, and at most 16 MiB. The zero value
+// is empty.
 type Changes struct {
 	All   []relayer.RecordChange
 	bytes int
