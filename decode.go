@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"strconv"
 	"unicode/utf8"
 
 	"github.com/go-relayer/relayer/internal/strictjson"
@@ -109,10 +110,10 @@ func decodeTokenKind(v strictjson.Value, kind *StellarTokenKind) {
 }
 
 // MarshalUnmasked returns the JSON body of the HTTP request that creates the relayer, as
-// [Documents.Create] reads it. Unlike every other encoding of the request it
-// has the RPC URLs and their headers in full: it is for a server, not for a log. It returns a
-// [*ValidationError] if the policy is of another network type, a text is not UTF-8, or a value
-// cannot be JSON.
+// [Documents.Create] reads it. Unlike every other encoding of the request it has the RPC URLs and
+// their headers in full: it is for a server, not for a log. Amounts above 2^64-1 are strings of
+// digits, which the public system requires. It returns a [*ValidationError] if the policy is of
+// another network type, a text is not UTF-8, or a value cannot be JSON.
 func (r CreateRequest) MarshalUnmasked() ([]byte, error) {
 	if isNil(r.Policy) {
 		r.Policy = nil
@@ -137,7 +138,24 @@ func (r CreateRequest) MarshalUnmasked() ([]byte, error) {
 	if err = cmp.Or(found.err(), err); err != nil {
 		return nil, err
 	}
-	return strictjson.ReplaceMember(masked, urlsMember, urls), nil
+	return strictjson.ReplaceMember(withDigits(masked, r.Policy), urlsMember, urls), nil
+}
+
+// withDigits returns the body of a request with amounts above 2^64-1 as strings of digits: the public
+// system accepts no larger number.
+func withDigits(body []byte, policy Policy) []byte {
+	evm, ok := policy.(*EVMPolicy)
+	if !ok {
+		return body
+	}
+	members, _ := strictjson.Members(body)
+	policies := []byte(members["policies"])
+	for name, amount := range map[string]*Amount{"gas_price_cap": evm.GasPriceCap, "min_balance": evm.MinBalance} {
+		if amount != nil && !amount.Big().IsUint64() {
+			policies = strictjson.ReplaceMember(policies, name, strconv.AppendQuote(nil, amount.String()))
+		}
+	}
+	return strictjson.ReplaceMember(body, "policies", policies)
 }
 
 // UnmarshalJSON reads a request, which must be strict JSON like that of [Documents.Create]. An

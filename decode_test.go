@@ -349,6 +349,16 @@ func TestDecode_RangeMessages(t *testing.T) {
 	}
 }
 
+// The public system accepts larger amounts only as strings.
+func TestRequestBody_Amounts(t *testing.T) {
+	req := minimal("a")
+	req.Policy = &relayer.EVMPolicy{GasPriceCap: new(relayer.MustParseAmount("18446744073709551615")), MinBalance: new(relayer.MustParseAmount("18446744073709551616"))}
+	body := must(req.MarshalUnmasked())(t)
+	if want := `"policies":{"gas_price_cap":18446744073709551615,"min_balance":"18446744073709551616"}`; !strings.Contains(string(body), want) {
+		t.Errorf("%s, want %s", body, want)
+	}
+}
+
 // The encoder would replace what is not UTF-8, without an error.
 func TestRequestBody_NotUTF8(t *testing.T) {
 	const bad = "SECRET\xff"

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/go-relayer/relayer/internal/mask"
 	"github.com/go-relayer/relayer/rpcguard"
 )
 
@@ -219,8 +218,8 @@ func Reason(text string) WriteOption {
 	if problem := cmp.Or(isControl, textProblem(text, maxReasonLength)); problem != "" {
 		return WriteOption{err: invalid("change_reason", problem)}
 	}
-	masked := []rune(mask.Text(text)) // it is logged and kept in the history
-	return WriteOption{set: func(s *WriteSettings) { s.Reason = string(masked[:min(len(masked), maxReasonLength)]) }}
+	masked := maskedText(text) // it is logged and kept in the history
+	return WriteOption{set: func(s *WriteSettings) { s.Reason = masked }}
 }
 
 // WriteSettings is the result of write options, for implementations of [Registry].

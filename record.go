@@ -70,7 +70,14 @@ func maskedReason(reason *DisabledReason) *DisabledReason {
 	if reason == nil {
 		return nil
 	}
-	return &DisabledReason{Type: DisabledReasonType(mask.Text(string(reason.Type))), Details: mask.Text(reason.Details)}
+	return &DisabledReason{Type: DisabledReasonType(maskedText(string(reason.Type))), Details: mask.Text(reason.Details)}
+}
+
+// maskedText returns a text of at most maxReasonLength characters masked, which can make it longer, and
+// cut off there.
+func maskedText(text string) string {
+	masked := []rune(mask.Text(text))
+	return string(masked[:min(len(masked), maxReasonLength)])
 }
 
 // signerClaim returns the claim of the signer: a digest, because names can be long.

@@ -381,6 +381,9 @@ func TestDisable_URLsMasked(t *testing.T) {
 	if !strings.Contains(reason.Details, key) {
 		t.Error("the reason of the caller was changed")
 	}
+	grows := relayer.DisabledReason{Type: relayer.DisabledReasonType(strings.Repeat("RPC rpc.example/ab ", 13))}
+	must(m.Disable(t.Context(), "evm", grows))(t)
+	must(updating(func(r *relayer.Relayer) { r.Name = "New" })(m, t.Context(), "evm"))(t)
 }
 
 // The switches, a delete, and a change to comply must work even if stricter rules apply since the

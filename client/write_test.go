@@ -202,7 +202,7 @@ func TestUpdate_SendsDifference(t *testing.T) {
 		"name":            {func(r *relayer.Relayer) { r.Name = "new" }, `{"name":"new"}`},
 		"paused":          {func(r *relayer.Relayer) { r.Paused = true }, `{"paused":true}`},
 		"cleared":         {func(r *relayer.Relayer) { r.NotificationID = "" }, `{"notification_id":null}`},
-		"a policy field":  {func(r *relayer.Relayer) { r.Policy.(*relayer.EVMPolicy).MinBalance = new(relayer.Ether(1000)) }, `{"policies":{"min_balance":1000000000000000000000}}`},
+		"a policy field":  {func(r *relayer.Relayer) { r.Policy.(*relayer.EVMPolicy).MinBalance = new(relayer.Ether(1000)) }, `{"policies":{"min_balance":"1000000000000000000000"}}`},
 		"a cleared field": {func(r *relayer.Relayer) { r.Policy.(*relayer.EVMPolicy).GasPriceCap = nil }, `{"policies":{"gas_price_cap":null}}`},
 		"a list": {func(r *relayer.Relayer) { r.Policy.(*relayer.EVMPolicy).WhitelistReceivers[0] = "0x2" },
 			`{"policies":{"whitelist_receivers":["0x2"]}}`},

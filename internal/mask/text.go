@@ -159,13 +159,13 @@ var (
 
 // maskWithoutScheme masks credentials, and the path after a host.
 func maskWithoutScheme(token string) string {
-	if found := credentials.FindStringSubmatchIndex(token); found != nil {
+	found := credentials.FindStringSubmatchIndex(token)
+	if found != nil && !hostAndPath.MatchString(token[:found[0]]) {
 		rest := token[found[2]:]
 		url := trimPunctuation(rest)
 		return token[:found[0]] + maskRest(url) + rest[len(url):]
 	}
-	found := hostAndPath.FindStringSubmatchIndex(token)
-	if found == nil {
+	if found = hostAndPath.FindStringSubmatchIndex(token); found == nil {
 		return token
 	}
 	rest := token[found[4]:]

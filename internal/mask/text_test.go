@@ -57,6 +57,8 @@ func TestText(t *testing.T) {
 		"dial tcp: lookup 0123456789abcdefabcd.h.example on 127.0.0.53:53: EOF": "dial tcp: lookup ***.h.example on 127.0.0.53:53: EOF",
 		"valid for *.h.example, not 0123456789abcdefabcd.h.example.":            "valid for *.h.example, not ***.h.example.",
 		"to 0123456789abcdefabcd.h.example:8545/KEY":                            "to ***.h.example:8545/***",
+		"rpc1.example/v2/KEY?auth=u:KEY@rpc2.example":                           "rpc1.example/***",
+		"rpc1.example/v2/KEY,u:KEY@rpc2.example/KEY":                            "rpc1.example/***",
 		"u:KEY@0123456789abcdefabcd.h.example":                                  "***.h.example",
 		"no host ０123456789abcdefabcd。h。example":                                "no host ***.h.example",
 		"https://０123456789abcdefabcd。h。example/KEY":                            "https://***.h.example/***",
@@ -75,6 +77,18 @@ func TestText(t *testing.T) {
 		}
 		if again := mask.Text(want); again != want {
 			t.Errorf("%s masked again is %s", want, again)
+		}
+	}
+}
+
+// The mark is in addition to a label that only contains stars.
+func TestMarked(t *testing.T) {
+	for url, want := range map[string]string{
+		"https://a.example": "https://***@a.example", "https://a***.example.com": "https://***@a***.example.com",
+		"https://***.a.example": "https://***.a.example", "https://a.example/***": "https://a.example/***", "***": "***",
+	} {
+		if got := mask.Marked(url); got != want {
+			t.Errorf("%s is %s, want %s", url, got, want)
 		}
 	}
 }

@@ -100,7 +100,7 @@ func FoldHost(host string) string {
 // URL may have some.
 func Marked(masked string) string {
 	scheme, rest, isURL := strings.Cut(masked, "://")
-	if !isURL || strings.HasSuffix(masked, Path) || strings.HasPrefix(rest, Hidden+"@") || strings.Contains(rest, Hidden+".") {
+	if !isURL || strings.HasSuffix(masked, Path) || strings.HasPrefix(rest, Hidden+"@") || strings.Contains("."+rest, "."+Hidden+".") {
 		return masked
 	}
 	return scheme + "://" + Hidden + "@" + rest
