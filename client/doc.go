@@ -40,10 +40,10 @@
 // condition. A write with [relayer.IfRevision] takes effect once, and so does a create unless
 // another client deletes the relayer before.
 //
-// The error matches [relayer.ErrOutcomeUnknown] if the server retains no history, or a proxy
-// replaces X-Request-Id, and the relayer does not show the outcome; if the attempts or their time
-// are exhausted; or if ctx ends, or would end before the next attempt. Its text has the request ID
-// of the write. A program that looks for its write in the history later gives it a
+// The error matches [relayer.ErrOutcomeUnknown] if the history does not reach back to the write,
+// or a proxy replaces X-Request-Id, and the relayer does not show the outcome; if the attempts or
+// their time are exhausted; or if ctx ends, or would end before the next attempt. Its text has
+// the request ID of the write. A program that looks for its write in the history later gives it a
 // [relayer.Reason] that no other write has.
 //
 // # Errors

@@ -122,8 +122,29 @@ func TestWithFullRPCURLs(t *testing.T) {
 	if want := []string{"updated r7 " + fullURL + "2", "updated r8 " + fullURL}; !slices.Equal(got, want) {
 		t.Errorf("the changes are %q, want %q", got, want)
 	}
-	if n := requests.Load(); n != 6 || full.Load() != 5 { // the position of the watch needs no URLs
+	if n := requests.Load(); n != 6 || full.Load() != 6 {
 		t.Errorf("%d requests, %d with full URLs, want two for the watch, and one for all, the page, the relayer and the URLs", n, full.Load())
+	}
+}
+
+// The watch begins at a position of the relayers whose URLs the client may read.
+func TestWithFullRPCURLs_NarrowReveal(t *testing.T) {
+	m := newManager(t)
+	createAll(t, m, 1)
+	narrow := httpapi.WithAuthorizer(func(_ context.Context, a httpapi.Access) (httpapi.Decision, error) {
+		if a.Action == relayer.ActionReveal {
+			return httpapi.Allow(relayer.Selector{}.Where("network", "sepolia")), nil
+		}
+		return httpapi.Allow(relayer.Selector{}), nil
+	})
+	c := clientOf(t, handlerOf(t, m, httpapi.WithEngineOperations(), narrow), client.WithFullRPCURLs())
+	changes := c.Watch(t.Context(), relayer.WatchQuery{})
+	must(m.Pause(t.Context(), "r0"))(t)
+	for change, err := range changes {
+		if err != nil || change.ID != "r0" {
+			t.Errorf("%+v, error %v", change, err)
+		}
+		break
 	}
 }
 

@@ -74,11 +74,10 @@ func (c *Client) Watch(ctx context.Context, query relayer.WatchQuery) iter.Seq2[
 
 var errRangedTwice = errors.New("client: the changes can be ranged over once: call Watch again")
 
-// position returns the current position of the feed of a selection.
+// position returns the current position of the feed of a selection. The read has full RPC URLs if the
+// stream has them: the client may have the permission for fewer relayers then.
 func (c *Client) position(ctx context.Context, selector relayer.Selector) (string, error) {
-	masked := *c // the server logs each read of full RPC URLs
-	masked.fullURLs = false
-	page, err := masked.list(ctx, relayer.ListQuery{Selector: selector, After: new(relayer.Cursor), PerPage: 1})
+	page, err := c.list(ctx, relayer.ListQuery{Selector: selector, After: new(relayer.Cursor), PerPage: 1})
 	if err == nil && page.Position == "" {
 		err = fmt.Errorf("the server has no positions of changes: %w", errors.ErrUnsupported)
 	}
