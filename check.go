@@ -36,17 +36,13 @@ func checkRecord(rec Record) error {
 	if err != nil {
 		return err
 	}
-	part := ""
-	switch {
-	case rec.ID != r.ID:
-		part = "id"
-	case rec.Claim != "" && rec.Claim != signerClaim(r):
-		part = "claim"
-	case !slices.Equal(rec.Terms, termsOf(r, rec.Claim)):
-		part = "terms"
-	case rec.Text != searchText(r):
-		part = "text"
-	default:
+	part := cmp.Or(
+		problemIf(rec.ID != r.ID, "id"),
+		problemIf(rec.Claim != "" && rec.Claim != signerClaim(r), "claim"),
+		problemIf(!slices.Equal(rec.Terms, termsOf(r, rec.Claim)), "terms"),
+		problemIf(rec.Text != searchText(r), "text"),
+	)
+	if part == "" {
 		return nil
 	}
 	return fmt.Errorf("%w: the %s of relayer %s does not match its document: store the relayer again, or restore a backup", ErrCorrupt, part, rec.ID)

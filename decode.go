@@ -79,7 +79,7 @@ func (d *decoder) decodePolicies(policy Policy) Policy {
 		return nil
 	}
 	if d.policies.First() != '{' {
-		d.policies.ReportAs(strictjson.WrongType, "must be an object")
+		d.policies.Report(strictjson.WrongType, "must be an object")
 		return nil
 	}
 	if policy != nil {
@@ -94,9 +94,9 @@ func decodeAmount(v strictjson.Value, target *Amount) {
 	case "":
 		*target = amount
 	case digitsMessage:
-		v.ReportAs(strictjson.WrongType, problem)
+		v.Report(strictjson.WrongType, problem)
 	default:
-		v.ReportAs(strictjson.OutOfRange, problem)
+		v.Report(strictjson.OutOfRange, problem)
 	}
 }
 
@@ -105,7 +105,7 @@ func decodeTokenKind(v strictjson.Value, kind *StellarTokenKind) {
 		v.Object(kind)
 	}
 	if text, _ := v.Text(); text != nativeKind && (kind.Classic == nil) == (kind.Contract == nil) {
-		v.Report(`must be "native", {"classic":…} or {"contract":…}`)
+		v.Report("", `must be "native", {"classic":…} or {"contract":…}`)
 	}
 }
 
@@ -176,7 +176,7 @@ func (r *CreateRequest) UnmarshalJSON(data []byte) error {
 		}
 		url, problem := v.Text()
 		if problem != "" {
-			v.Report(problem)
+			v.Report("", problem)
 		}
 		endpoint.URL = RPCURL(url)
 		return true
@@ -184,7 +184,7 @@ func (r *CreateRequest) UnmarshalJSON(data []byte) error {
 	var decoded Relayer
 	d.decodeRelayer(data, &decoded)
 	if found.err() == nil {
-		*r = requestOf(&decoded)
+		strictjson.CopyFields(r, &decoded)
 		return nil
 	}
 	defaults, _ := newSettings(nil) // only an option can be invalid

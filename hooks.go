@@ -113,9 +113,7 @@ func observe[T any](ctx context.Context, observers []Observer, action Action, id
 	}
 	for _, observe := range observers {
 		observed, end := observe(ctx, operation)
-		if observed != nil {
-			ctx = observed
-		}
+		ctx = cmp.Or(observed, ctx)
 		if end != nil {
 			// A captured variable would be on the heap, even without observers.
 			defer func(outcome *error) { end(*outcome) }(outcome)

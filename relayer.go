@@ -251,9 +251,3 @@ func newRelayer(req CreateRequest) *Relayer {
 	strictjson.CopyFields(r, &req)
 	return r
 }
-
-// requestOf returns the request for a new relayer. It shares memory with the relayer.
-func requestOf(r *Relayer) (req CreateRequest) {
-	strictjson.CopyFields(&req, r)
-	return req
-}

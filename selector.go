@@ -277,10 +277,7 @@ func (s Selector) String() string {
 // MarshalText returns the notation of [Selector.String], so that a selector can be a part of
 // JSON. It returns the error of an invalid selector.
 func (s Selector) MarshalText() ([]byte, error) {
-	if s.err != nil {
-		return nil, s.err
-	}
-	return []byte(s.String()), nil
+	return []byte(s.String()), s.err
 }
 
 // UnmarshalText parses the notation of [ParseSelector]. The empty text is an error, although it

@@ -589,19 +589,12 @@ func (s *settings) prepare(ctx context.Context, r *Relayer, found *problems) (Re
 		}
 	}
 	address, err := s.addressOf(ctx, r, found)
-	if problem := found.err(); problem != nil {
-		return Record{}, problem
-	}
-	if err != nil {
+	if err := cmp.Or(found.err(), err); err != nil {
 		return Record{}, err
 	}
 	r.Address = address
 	if r.ID == "" {
-		generated, err := uuid.NewV7()
-		if err != nil {
-			return Record{}, fmt.Errorf("relayer: generating an ID: %w", err)
-		}
-		r.ID = generated.String()
+		r.ID = uuid.Must(uuid.NewV7()).String() // crypto/rand never fails
 	}
 	rec, err := s.newRecord(r)
 	return rec, cmp.Or(err, s.checkSize(rec, Record{}))
@@ -613,7 +606,9 @@ func (s *settings) addressOf(ctx context.Context, r *Relayer, found *problems) (
 	if s.resolveAddress == nil || found.Has("signer_id") || found.Has("network") || found.Has("network_type") {
 		return "", nil
 	}
-	address, err := s.resolveAddress(ctx, requestOf(r))
+	var req CreateRequest
+	strictjson.CopyFields(&req, r)
+	address, err := s.resolveAddress(ctx, req)
 	if errors.Is(err, ErrUnknownSigner) {
 		found.Add("signer_id", "must be a signer that exists for this network")
 		return "", nil

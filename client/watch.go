@@ -72,7 +72,7 @@ func (c *Client) Watch(ctx context.Context, query relayer.WatchQuery) iter.Seq2[
 	}
 }
 
-var errRangedTwice = errors.New("client: the changes can be ranged over once: call Watch again")
+var errRangedTwice = errors.New("the changes can be ranged over once: call Watch again")
 
 // position returns the current position of the feed of a selection. The read has full RPC URLs if the
 // stream has them: the client may have the permission for fewer relayers then.
@@ -250,7 +250,7 @@ func (w *watcher) change(e event) (*relayer.Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	setChange(r, data.Change)
+	r.Revision, r.LastChange = data.Change.Revision, data.Change
 	change.ID, change.Relayer = r.ID, r
 	return change, req.checkURLs(true, nil, data.Sealed, r)
 }

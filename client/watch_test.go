@@ -167,13 +167,13 @@ func TestWatch_Call(t *testing.T) {
 			t.Errorf("the call sent %v", f.opened)
 		}
 		for change := range changes {
-			wantFailure(t, changes, nil, "client: watch: client: the changes can be ranged over once: call Watch again")
+			wantFailure(t, changes, nil, "client: watch: the changes can be ranged over once: call Watch again")
 			if change.Info.Revision != 1 {
 				t.Errorf("the first change is %+v", change)
 			}
 			break
 		}
-		wantFailure(t, changes, nil, "client: watch: client: the changes can be ranged over once: call Watch again")
+		wantFailure(t, changes, nil, "client: watch: the changes can be ranged over once: call Watch again")
 		if f.closed != 1 || f.positions() != "p0" || f.opened[0].Get("Authorization") != "Bearer "+token || f.opened[0].Get("Accept") != "text/event-stream" {
 			t.Errorf("%d connections are closed, opened by %v", f.closed, f.opened)
 		}

@@ -84,12 +84,8 @@ func (v *violations) solana(r *relayer.Relayer, tx *Solana) {
 	if !ok {
 		return
 	}
-	if p.AllowedAccounts != nil {
-		v.members("policies.allowed_accounts", p.AllowedAccounts, tx.Accounts, !tx.Unresolved, NotListed)
-	}
-	if p.AllowedPrograms != nil {
-		v.members("policies.allowed_programs", p.AllowedPrograms, tx.Programs, true, NotListed)
-	}
+	v.members("policies.allowed_accounts", p.AllowedAccounts, tx.Accounts, !tx.Unresolved, NotListed)
+	v.members("policies.allowed_programs", p.AllowedPrograms, tx.Programs, true, NotListed)
 	token := func(i int) (string, *uint64) { return p.AllowedTokens[i].Mint, p.AllowedTokens[i].MaxAllowedFee }
 	if len(p.AllowedTokens) > 0 && tx.Tokens == nil && tx.mayTransfer() {
 		v.add("policies.allowed_tokens", Unknown, "", "")
@@ -100,9 +96,7 @@ func (v *violations) solana(r *relayer.Relayer, tx *Solana) {
 	for _, payment := range tx.Payments {
 		v.token(len(p.AllowedTokens), token, payment.Asset, payment.Amount, payment.Asset == Native)
 	}
-	if len(p.DisallowedAccounts) > 0 {
-		v.members("policies.disallowed_accounts", p.DisallowedAccounts, tx.Accounts, !tx.Unresolved, Listed)
-	}
+	v.members("policies.disallowed_accounts", p.DisallowedAccounts, tx.Accounts, !tx.Unresolved, Listed)
 	v.payment(p.FeePaymentStrategy, relayer.FeePaidByUser, tx.Payments, func(mint string) string { return mint })
 	atMost(v, "policies.max_allowed_fee_lamports", limit(p.MaxAllowedFeeLamports), (*units)(tx.Fee))
 	atMost(v, "policies.max_signatures", limit(p.MaxSignatures), given(tx.Signatures))
@@ -150,8 +144,12 @@ func policyOf[P any](v *violations, r *relayer.Relayer, network relayer.NetworkT
 func isSet(field *bool, value bool) bool { return field != nil && *field == value }
 
 // members adds each value that is in the list, or is not, as the code says. Without values, or
-// without all of them, it adds that they are unknown.
+// without all of them, it adds that they are unknown. A list that is not set limits nothing, and
+// neither does an empty one of refused values.
 func (v *violations) members(field string, list, values []string, areAll bool, code Code) {
+	if list == nil || len(list) == 0 && code == Listed {
+		return
+	}
 	for _, value := range values {
 		if slices.Contains(list, value) == (code == Listed) {
 			v.add(field, code, value, "")
@@ -187,9 +185,7 @@ func stellarAsset(asset string) string {
 // payment requires a sufficient payment if users pay. The name of an asset is the one to show.
 func (v *violations) payment(strategy *relayer.FeePaymentStrategy, chosen relayer.FeePaymentStrategy, payments []Payment, name func(string) string) {
 	const field = "policies.fee_payment_strategy"
-	if strategy != nil {
-		chosen = *strategy
-	}
+	chosen = *cmp.Or(strategy, &chosen)
 	isEnough := func(p Payment) bool { return p.Required != nil && p.Amount >= *p.Required }
 	unknown := slices.IndexFunc(payments, func(p Payment) bool { return p.Required == nil })
 	switch {

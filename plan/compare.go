@@ -81,10 +81,7 @@ func relayerOf(req relayer.CreateRequest) (*relayer.Relayer, error) {
 func fieldsOf(req relayer.CreateRequest) (json.RawMessage, error) {
 	req.ID = ""
 	encoded, err := strictjson.Encode(req)
-	if err != nil {
-		return nil, err
-	}
-	return strictjson.MergePatch(json.RawMessage(noFields), encoded), nil
+	return strictjson.MergePatch(json.RawMessage(noFields), encoded), err
 }
 
 func member(object json.RawMessage, name string) json.RawMessage {

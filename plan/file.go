@@ -2,6 +2,7 @@ package plan
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -132,12 +133,9 @@ func Export(ctx context.Context, registry relayer.Reader, selector relayer.Selec
 		}
 		req := wire.RequestOf(r)
 		req.CustomRPCURLs = maskedList(r.CustomRPCURLs)
-		if err := req.Validate(ctx); err != nil {
-			return nil, fmt.Errorf("plan: the file cannot have the relayer %s: %w", r.ID, err)
-		}
 		body, err := req.MarshalUnmasked()
-		if err != nil {
-			return nil, err
+		if err = cmp.Or(req.Validate(ctx), err); err != nil {
+			return nil, fmt.Errorf("plan: the file cannot have the relayer %s: %w", r.ID, err)
 		}
 		relayers = append(relayers, body)
 	}

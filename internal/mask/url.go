@@ -61,7 +61,7 @@ func hideKeys(host string) string {
 	name = strings.TrimRight(name, ".")
 	labels := strings.Split(name, ".")
 	for i := range len(labels) - 2 {
-		if isKey(labels[i]) {
+		if key.MatchString(labels[i]) && hasDigitAndLetter(labels[i]) {
 			labels[i] = Hidden
 		}
 	}
@@ -76,8 +76,6 @@ const digits = "0123456789"
 func hasDigitAndLetter(text string) bool {
 	return strings.ContainsAny(text, digits) && strings.Trim(text, digits) != ""
 }
-
-func isKey(label string) bool { return key.MatchString(label) && hasDigitAndLetter(label) }
 
 // FoldHost returns the form of a host that clients with support for international
 // names look up. Full-width and circled digits become digits, ideographic full

@@ -13,6 +13,7 @@ package strictjson
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -73,11 +74,8 @@ func (v Value) First() byte { return bytes.TrimLeft(v.data, space)[0] }
 // Raw returns the bytes of the value, which the caller must not change.
 func (v Value) Raw() []byte { return v.data }
 
-// Report reports a problem of the value.
-func (v Value) Report(message string) { v.ReportAs("", message) }
-
-// ReportAs is Report with a code.
-func (v Value) ReportAs(code, message string) {
+// Report reports a problem of the value. The code can be empty.
+func (v Value) Report(code, message string) {
 	v.decoder.Problems.Report(v.path, code, message)
 }
 
@@ -85,11 +83,11 @@ func (v Value) ReportAs(code, message string) {
 // "". A value that is not a number is reported.
 func (v Value) number(set func(literal string) (problem string)) {
 	if !isNumberStart(v.First()) {
-		v.ReportAs(WrongType, "must be a number")
+		v.Report(WrongType, "must be a number")
 		return
 	}
 	if problem := set(string(v.data)); problem != "" {
-		v.ReportAs(OutOfRange, problem)
+		v.Report(OutOfRange, problem)
 	}
 }
 
@@ -113,8 +111,8 @@ func (d *Decoder) Member(name string, data []byte) Value {
 const maxFreeDepth = 32
 
 // Free validates a value of any shape: its depth, duplicate names, every text and the exponent of
-// every number. If refuse is not nil, it also checks each text and each name. It reports whether
-// the value is valid.
+// every number. Refuse returns why a text or a name is invalid, or "". Free reports whether the value
+// is valid.
 func (v Value) Free(refuse func(text string) (problem string)) (isValid bool) {
 	before := len(v.decoder.Problems.list)
 	v.free(v, 1, refuse)
@@ -125,18 +123,13 @@ func (v Value) Free(refuse func(text string) (problem string)) (isValid bool) {
 func (v Value) free(top Value, level int, refuse func(string) string) {
 	first := v.First()
 	if level > maxFreeDepth && (first == '[' || first == '{') {
-		top.ReportAs(OutOfRange, fmt.Sprintf("must not nest deeper than %d levels", maxFreeDepth))
+		top.Report(OutOfRange, fmt.Sprintf("must not nest deeper than %d levels", maxFreeDepth))
 		return
-	}
-	check := func(text, problem string) string {
-		if problem == "" && refuse != nil {
-			return refuse(text)
-		}
-		return problem
 	}
 	switch first {
 	case '"':
-		v.reportMember("", check(unquote(v.data)))
+		text, problem := unquote(v.data)
+		v.reportMember("", cmp.Or(problem, refuse(text)))
 	case '[':
 		i := 0
 		for data := range elements(v.data) {
@@ -153,7 +146,7 @@ func (v Value) free(top Value, level int, refuse func(string) string) {
 			member := v.member(name, c.next())
 			member.reportMember("", problem)
 			if problem == "" {
-				v.reportMember("", check(name, "")) // a path with the name would show it
+				v.reportMember("", refuse(name)) // a path with the name would show it
 			}
 			if given[name] {
 				member.reportMember(Duplicate, "must not be given more than once")
@@ -164,7 +157,7 @@ func (v Value) free(top Value, level int, refuse func(string) string) {
 		}
 	default:
 		if !hasSmallExponent(string(v.data)) {
-			v.ReportAs(OutOfRange, "must be a number that a 64-bit float can hold")
+			v.Report(OutOfRange, "must be a number that a 64-bit float can hold")
 		}
 	}
 }
@@ -226,11 +219,11 @@ func (v Value) object(target reflect.Value) {
 		field, member := fields[position], v.member(name, data)
 		switch {
 		case !field.isWritable(v.isPatch) && v.isPatch:
-			member.ReportAs(Immutable, "cannot be changed")
+			member.Report(Immutable, "cannot be changed")
 		case !field.isWritable(v.isPatch):
 			member.reportMember(UnknownField, "is not a known field")
 		case seen[position]:
-			member.ReportAs(Duplicate, "must not be given more than once")
+			member.Report(Duplicate, "must not be given more than once")
 		default:
 			seen[position] = true
 			member.field(target.Field(field.index), field)
@@ -238,7 +231,7 @@ func (v Value) object(target reflect.Value) {
 	}
 	for position, field := range fields {
 		if field.required && field.isWritable(false) && !seen[position] && !v.isPatch {
-			v.member(field.name, nil).ReportAs(Required, "is required")
+			v.member(field.name, nil).Report(Required, "is required")
 		}
 	}
 }
@@ -282,14 +275,14 @@ func (v Value) reportUnknown(name string, fields []fieldShape) {
 func (v Value) field(target reflect.Value, field fieldShape) {
 	if v.First() == 'n' {
 		if field.required {
-			v.ReportAs(Required, "is required and must not be null")
+			v.Report(Required, "is required and must not be null")
 		}
 		target.SetZero()
 		return
 	}
 	v.decode(target)
 	if strings.Contains(field.wire, "nonempty") && v.First() == '"' && target.IsZero() {
-		v.ReportAs(Required, "must not be empty")
+		v.Report(Required, "must not be empty")
 	}
 }
 
@@ -331,14 +324,14 @@ func (v Value) expect(first byte, message string) bool {
 	if v.First() == first {
 		return true
 	}
-	v.ReportAs(WrongType, message)
+	v.Report(WrongType, message)
 	return false
 }
 
 // freeObject decodes an object of any shape, without members that are null, into what a merge
 // patch changes.
 func (v Value) freeObject(target *json.RawMessage) {
-	if v.expect('{', "must be a JSON object") && v.Free(nil) {
+	if v.expect('{', "must be a JSON object") && v.Free(func(string) string { return "" }) {
 		*target = MergePatch(*target, v.data)
 	}
 }
@@ -349,10 +342,8 @@ func (v Value) texts(target reflect.Value) {
 		return
 	}
 	given, texts := make(map[string]bool), reflect.MakeMap(target.Type())
-	if v.isPatch {
-		for name, text := range target.Seq2() {
-			texts.SetMapIndex(name, text)
-		}
+	for name, text := range target.Seq2() { // those that a merge patch changes
+		texts.SetMapIndex(name, text)
 	}
 	for name, data := range InOrder(v.data) {
 		key, member := reflect.ValueOf(name), v.member(name, data)
@@ -379,7 +370,7 @@ func (v Value) text(target reflect.Value) {
 	}
 	text, problem := unquote(v.data)
 	if problem != "" {
-		v.Report(problem)
+		v.Report("", problem)
 	}
 	target.SetString(text)
 }
@@ -389,7 +380,7 @@ func (v Value) boolean(target reflect.Value) {
 	case "true", "false":
 		target.SetBool(literal == "true")
 	default:
-		v.ReportAs(WrongType, "must be true or false")
+		v.Report(WrongType, "must be true or false")
 	}
 }
 
@@ -425,13 +416,11 @@ func setFloat(target reflect.Value, literal string) (problem string) {
 
 // setInteger stores a whole number of 0 or more in a field of any integer type.
 func setInteger(target reflect.Value, literal string) (problem string) {
-	bits := target.Type().Bits()
+	limit := uint64(1)<<target.Type().Bits() - 1
 	if target.CanInt() {
-		value, problem := unsigned(literal, 1<<(bits-1)-1)
-		target.SetInt(int64(value))
-		return problem
+		limit /= 2
 	}
-	value, problem := unsigned(literal, 1<<bits-1)
-	target.SetUint(value)
+	value, problem := unsigned(literal, limit)
+	target.Set(reflect.ValueOf(value).Convert(target.Type()))
 	return problem
 }

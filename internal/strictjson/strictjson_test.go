@@ -64,7 +64,7 @@ func readUpper(v strictjson.Value, target any) bool {
 	}
 	text, problem := v.Text()
 	if problem != "" {
-		v.Report(problem)
+		v.Report("", problem)
 	}
 	*into = upper(strings.ToUpper(text))
 	return true

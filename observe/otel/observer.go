@@ -41,6 +41,7 @@
 package relayerotel
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -70,12 +71,8 @@ const (
 // trace/noop disables spans, and one of metric/noop disables measurements.
 // NewObserver returns an error if the meter provider cannot create the histogram.
 func NewObserver(tracers trace.TracerProvider, meters metric.MeterProvider) (relayer.Observer, error) {
-	if tracers == nil {
-		tracers = otel.GetTracerProvider()
-	}
-	if meters == nil {
-		meters = otel.GetMeterProvider()
-	}
+	tracers = cmp.Or(tracers, otel.GetTracerProvider())
+	meters = cmp.Or(meters, otel.GetMeterProvider())
 	meter := meters.Meter(scope, metric.WithSchemaURL(semconv.SchemaURL))
 	duration, err := meter.Float64Histogram("relayer.operation.duration",
 		metric.WithDescription("Duration of relayer registry operations."),
@@ -121,8 +118,7 @@ func (o observer) observe(ctx context.Context, operation *relayer.Operation) (co
 // spanAttributes returns the attributes to start the span with. Samplers only see
 // attributes that are present at the start.
 func spanAttributes(operation *relayer.Operation) []attribute.KeyValue {
-	attributes := make([]attribute.KeyValue, 0, 2)
-	attributes = append(attributes, operationKey.String(string(operation.Action)))
+	attributes := []attribute.KeyValue{operationKey.String(string(operation.Action))}
 	if relayer.IsID(operation.ID) {
 		attributes = append(attributes, idKey.String(operation.ID))
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -62,7 +61,7 @@ func (s *Store) Check(ctx context.Context) error {
 		c.report(errors.New("a header is invalid: the last commit may be lost"))
 	}
 	if c.damagedChanges > 0 {
-		s.opts.log(slog.LevelWarn, "changes of the history are damaged: they are left out", "path", s.path, "damaged", c.damagedChanges)
+		s.opts.logger.Warn("changes of the history are damaged: they are left out", "path", s.path, "damaged", c.damagedChanges)
 	}
 	if len(c.problems) == 0 {
 		return nil
@@ -120,9 +119,7 @@ func (c *comparison) ended() error {
 
 func (c *comparison) found(format string, args ...any) {
 	problem := fmt.Errorf(format, args...)
-	if c.damage == nil {
-		c.damage = problem
-	}
+	c.damage = cmp.Or(c.damage, problem)
 	c.report(problem)
 }
 
@@ -236,10 +233,8 @@ func (s *Store) ready() error {
 
 // resolved returns the path of the file that a link leads to.
 func resolved(path string) string {
-	if target, err := filepath.EvalSymlinks(path); err == nil {
-		return target
-	}
-	return path
+	target, _ := filepath.EvalSymlinks(path) // "" with an error
+	return cmp.Or(target, path)
 }
 
 // probeDisk writes a file next to the store's own. Without the permission to create one it returns

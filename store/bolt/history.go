@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math"
 	"slices"
 	"strings"
@@ -61,13 +60,6 @@ func (h *history) add(id string, p past) {
 	}
 	c.pasts = append(c.pasts, p)
 	h.newest = p.revision
-}
-
-// drop removes the oldest changes of an ID.
-func (h *history) drop(c *changes, count int) {
-	if c.pasts = c.pasts[count:]; len(c.pasts) == 0 {
-		delete(h.of, c.id)
-	}
 }
 
 // find returns the changes of an ID, and the index of the first one that is not below a revision.
@@ -297,7 +289,9 @@ func putEntries(bucket *bbolt.Bucket, entries []entry) error {
 // apply changes the index after a commit.
 func (h *historyChange) apply(all *history) {
 	for c, count := range h.drops {
-		all.drop(c, count)
+		if c.pasts = c.pasts[count:]; len(c.pasts) == 0 {
+			delete(all.of, c.id)
+		}
 	}
 	for _, e := range h.added {
 		all.add(e.id, e.past)
@@ -312,7 +306,7 @@ const historyStep = 256
 func (s *Store) copyReadable(ctx context.Context, before uint64, put func([]entry) error) error {
 	err := s.copyHistory(ctx, before, put)
 	if errors.Is(err, relayer.ErrCorrupt) {
-		s.opts.log(slog.LevelError, "the rest of the history is damaged: it is not copied", "path", s.path, "error", err)
+		s.opts.logger.Error("the rest of the history is damaged: it is not copied", "path", s.path, "error", err)
 		return nil
 	}
 	return err
@@ -354,10 +348,7 @@ func (s *Store) copyHistory(ctx context.Context, before uint64, put func([]entry
 			}
 		}
 		s.unlock()
-		if err := put(some); err != nil {
-			return err
-		}
-		if err != nil {
+		if err = cmp.Or(put(some), err); err != nil {
 			return err
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -155,7 +154,7 @@ func (l *loader) read() (err error) {
 		return err
 	}
 	if !both {
-		l.opts.log(slog.LevelWarn, "a header of the file is invalid: the last commit is lost if that header was damaged "+
+		l.opts.logger.Warn("a header of the file is invalid: the last commit is lost if that header was damaged "+
 			"after it was written; a power cut during a commit that was not acknowledged leaves such a header too", "path", l.file.Name())
 	}
 	return nil
@@ -217,7 +216,7 @@ func (l *loader) add(key, value []byte) (bool, error) {
 	l.records.add(r.Checksum)
 	if r.IsDamaged {
 		l.damaged++
-		l.opts.log(slog.LevelError, "a record is damaged: delete it, or "+restoreRemedy, "id", loaded.ID)
+		l.opts.logger.Error("a record is damaged: delete it, or "+restoreRemedy, "id", loaded.ID)
 	}
 	return true, l.ctx.Err()
 }
@@ -233,7 +232,7 @@ func (l *loader) addPast(key, value []byte) (bool, error) {
 	l.changes.add(p.checksum)
 	if p.time == 0 {
 		l.damagedChanges++
-		l.opts.log(slog.LevelError, "a change of the history is damaged: it is left out", "id", strings.Clone(e.ID), "revision", p.revision)
+		l.opts.logger.Error("a change of the history is damaged: it is left out", "id", strings.Clone(e.ID), "revision", p.revision)
 	}
 	return true, l.ctx.Err()
 }

@@ -1,7 +1,6 @@
 package bolt
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"time"
@@ -48,10 +47,6 @@ func WithHistory(changes int, age time.Duration) Option {
 		o.historyChanges, o.historyAge = changes, age
 		return nil
 	}}
-}
-
-func (o options) log(level slog.Level, message string, args ...any) {
-	o.logger.Log(context.Background(), level, message, args...)
 }
 
 func collect(opts []Option) (options, error) {

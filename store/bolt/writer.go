@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"math"
 	"os"
 	"slices"
@@ -18,7 +17,6 @@ import (
 	"github.com/go-relayer/relayer"
 	"github.com/go-relayer/relayer/store/bolt/internal/pages"
 	"github.com/go-relayer/relayer/store/internal/table"
-	"github.com/go-relayer/relayer/store/storeutil"
 )
 
 // writeBatch commits the waiting writes in one transaction. It takes them from the queue only
@@ -32,23 +30,17 @@ func (s *Store) writeBatch(ctx context.Context) {
 	taken := s.queue.Take()
 	results := make([]error, len(taken))
 	if failure == nil {
-		failure = s.commitAll(taken, results)
+		batch := s.table.Begin()
+		for i, w := range taken {
+			results[i] = w.Value(batch)
+		}
+		if len(batch.Changes)+len(batch.Past) > 0 {
+			failure = s.commitBatch(batch)
+		}
 	}
 	for i, w := range taken {
 		w.Finish(outcome(results[i], failure))
 	}
-}
-
-// commitAll commits the writes, and sets the results of those that are rejected.
-func (s *Store) commitAll(taken []*storeutil.QueuedWrite[table.Write], results []error) error {
-	batch := s.table.Begin()
-	for i, w := range taken {
-		results[i] = w.Value(batch)
-	}
-	if len(batch.Changes)+len(batch.Past) == 0 {
-		return nil
-	}
-	return s.commitBatch(batch)
 }
 
 // outcome returns the result of a write of a batch. If the batch failed, a write that was
@@ -248,7 +240,7 @@ func (s *Store) checkPath() (int64, error) {
 func (s *Store) foundDamage(cause error) error {
 	if s.damage == nil {
 		s.damage = cause
-		s.opts.log(slog.LevelError, "the file is damaged: writes are refused; relayers in memory are sound: back them up", "path", s.path, "error", cause)
+		s.opts.logger.Error("the file is damaged: writes are refused; relayers in memory are sound: back them up", "path", s.path, "error", cause)
 	}
 	return corruptData(cause)
 }

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,10 +78,7 @@ func (s *Store) Check(ctx context.Context) error {
 	if err == nil || errors.Is(err, relayer.ErrCorrupt) {
 		return err
 	}
-	if err := s.stopped(ctx); err != nil {
-		return err
-	}
-	return failed(err)
+	return cmp.Or(s.stopped(ctx), failed(err))
 }
 
 func (s *Store) findContradiction(ctx context.Context) error {

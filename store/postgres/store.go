@@ -86,13 +86,10 @@ func Open(ctx context.Context, connString string, options ...Option) (*Store, er
 	if len(ignored) > 0 {
 		opts.logger.Warn("settings of the connection string that only libpq has are ignored", "settings", ignored)
 	}
-	if config.ConnConfig.RuntimeParams["application_name"] == "" {
-		config.ConnConfig.RuntimeParams["application_name"] = "relayer"
-	}
-	maps.Copy(config.ConnConfig.RuntimeParams, sessionSettings)
-	if config.ConnConfig.ConnectTimeout == 0 {
-		config.ConnConfig.ConnectTimeout = hostTimeout
-	}
+	params := config.ConnConfig.RuntimeParams
+	params["application_name"] = cmp.Or(params["application_name"], "relayer")
+	maps.Copy(params, sessionSettings)
+	config.ConnConfig.ConnectTimeout = cmp.Or(config.ConnConfig.ConnectTimeout, hostTimeout)
 	noteWarnings(&config.ConnConfig.Config)
 	// Connections to a server that hangs stay in the pool for 15 seconds after they
 	// were given up. The others must be enough to reach the promoted standby.

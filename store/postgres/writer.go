@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -231,12 +232,7 @@ func (s *Store) sendWrites(conn *conn, taken []*write) (stored counters, outcome
 		w.Value.ask(message)
 	}
 	results := conn.SendBatch(ctx, message)
-	defer func() {
-		if closeErr := results.Close(); err == nil {
-			err = closeErr
-		}
-		err = s.causeOf(ctx, err)
-	}()
+	defer func() { err = s.causeOf(ctx, cmp.Or(err, results.Close())) }()
 	if err := skip(results, preamble); err != nil {
 		return stored, nil, err
 	}

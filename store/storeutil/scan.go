@@ -81,10 +81,8 @@ func Check(rec relayer.Record, maxBytes int) error {
 
 func areTerms(terms []string) bool {
 	for i, term := range terms {
-		if term == "" || len(term) > limits.Term || !isText(term) {
-			return false
-		}
-		if i > 0 && term <= terms[i-1] {
+		isAscending := i == 0 || term > terms[i-1]
+		if !isAscending || term == "" || len(term) > limits.Term || !isText(term) {
 			return false
 		}
 	}

@@ -24,12 +24,7 @@ type Change struct {
 }
 
 // Record returns the record that the change is about: the new one, or the deleted one.
-func (c Change) Record() *Record {
-	if c.New == nil {
-		return c.Old
-	}
-	return c.New
-}
+func (c Change) Record() *Record { return cmp.Or(c.New, c.Old) }
 
 // Batch validates writes against a table and against earlier writes of the batch. A
 // rejected write does not affect the others. Nothing changes in the table before
@@ -226,10 +221,7 @@ func (t *Table) Apply(b *Batch) {
 }
 
 func (t *Table) apply(c Change) {
-	old := c.Old
-	if old == nil {
-		old = &Record{}
-	}
+	old := cmp.Or(c.Old, &Record{})
 	if holder := t.byClaim[old.Claim]; holder != nil && holder.Sequence == old.Sequence {
 		delete(t.byClaim, old.Claim)
 	}

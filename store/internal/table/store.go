@@ -11,8 +11,15 @@ import (
 // Store implements the methods of a [relayer.Store], except History, and the imports of store/transfer.
 // A store embeds it under an unexported name.
 type Store struct {
-	table *Table
-	write func(ctx context.Context, size int, w Write) error
+	reader // the table
+	write  func(ctx context.Context, size int, w Write) error
+}
+
+// reader has the methods of a [Table] that read.
+type reader interface {
+	Get(ctx context.Context, id string) (relayer.Record, error)
+	List(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error)
+	Watch(ctx context.Context, after string) iter.Seq2[relayer.RecordChange, error]
 }
 
 // Write validates a write in a batch.
@@ -21,7 +28,7 @@ type Write func(*Batch) error
 // NewStore returns the methods of a store on a table. The function write commits a write of size
 // bytes and applies it to the table.
 func NewStore(t *Table, write func(ctx context.Context, size int, w Write) error) Store {
-	return Store{table: t, write: write}
+	return Store{reader: t, write: write}
 }
 
 // Create implements [relayer.Store].
@@ -73,19 +80,4 @@ func (s *Store) ImportHistory(ctx context.Context, changes []relayer.RecordChang
 		size += len(c.Record.Document) + len(c.Record.Note)
 	}
 	return s.write(ctx, size, func(b *Batch) error { return b.ImportHistory(changes) })
-}
-
-// Get implements [relayer.Store].
-func (s *Store) Get(ctx context.Context, id string) (relayer.Record, error) {
-	return s.table.Get(ctx, id)
-}
-
-// List implements [relayer.Store].
-func (s *Store) List(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
-	return s.table.List(ctx, query)
-}
-
-// Watch implements [relayer.Store].
-func (s *Store) Watch(ctx context.Context, after string) iter.Seq2[relayer.RecordChange, error] {
-	return s.table.Watch(ctx, after)
 }

@@ -125,11 +125,6 @@ type keyRange struct {
 	first, limit []byte
 }
 
-// isBefore reports whether all keys of the range are below a key.
-func (r keyRange) isBefore(key []byte) bool {
-	return r.limit != nil && bytes.Compare(r.limit, key) <= 0
-}
-
 // verify sets the entries of a page of a tree. It returns false unless the engine can read
 // and free the page: all entries are inside, one after the other, their keys ascend within the
 // range, and it has as many overflow pages as they need. The engine would free pages of others

@@ -134,7 +134,8 @@ func (w walk) selects(p *page, index int) bool {
 	case w.descends:
 		return w.from == nil || bytes.Compare(key, w.from) < 0
 	case p.kind == branchPage:
-		return !p.below(index).isBefore(w.from)
+		limit := p.below(index).limit
+		return limit == nil || bytes.Compare(limit, w.from) > 0
 	}
 	return bytes.Compare(key, w.from) >= 0
 }
