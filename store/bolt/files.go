@@ -22,14 +22,16 @@ import (
 // Backup writes the current records to a new file, which appears at path when it is complete
 // and durable. Records are written from memory: they are consistent, and sound even if the
 // file of the store is not. The history is copied from the file. Reads do not wait, and a
-// write waits only while the next 256 changes of the history are read. Copy or upload the new
-// file, and never the file of a running store.
+// write waits only while the next 256 changes of the history are read. Until Backup returns, writes
+// delete no changes of the history. Copy or upload the new file, and never the file of a running store.
 //
 // It returns [fs.ErrExist] if the path is taken, the error of ctx if ctx ends, and
 // [relayer.ErrUnavailable] if the store is closed. If a record was damaged when the file was
 // opened, the error matches [relayer.ErrCorrupt] and names it. An error leaves no partial file
 // at path.
 func (s *Store) Backup(ctx context.Context, path string) error {
+	s.backups.Add(1)
+	defer s.backups.Add(-1)
 	// The temporary file has the name of the store: the next backup to the directory has another
 	// name, and removes what a killed process has left.
 	temp := filepath.Join(filepath.Dir(path), filepath.Base(s.path))

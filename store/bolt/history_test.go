@@ -8,6 +8,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"math/rand/v2"
@@ -641,6 +642,34 @@ func TestBackup_DamagedChange(t *testing.T) {
 	restore()
 	must(t, store.Backup(t.Context(), backup))
 	wantSound(t, open(t, backup))
+}
+
+// A backup has the history of its records, even if later changes are too many to retain all, and another
+// backup fails meanwhile. When no backup runs, a write prunes changes again.
+func TestBackup_BusyRelayer(t *testing.T) {
+	retained := bolt.WithHistory(10, time.Hour)
+	store, path := openTemp(t, retained)
+	createAll(t, store, 0, 600) // a backup reads them in steps
+	want := writeChanges(t, store, 10)
+	update := func() {
+		rec, err := store.Get(t.Context(), "id")
+		must(t, errors.Join(err, errorOf(store.Update(t.Context(), rec))))
+	}
+	paused := newPausingContext(t)
+	copied := inBackground(func() error { return store.Backup(paused, path+".copy") })
+	<-paused.reached
+	wantError(t, store.Backup(t.Context(), path), fs.ErrExist)
+	for range 80 {
+		update()
+	}
+	close(paused.open)
+	must(t, <-copied)
+	wantHistory(t, open(t, path+".copy", retained), relayer.HistoryQuery{ID: "id", Limit: 100}, want)
+	update()
+	must(t, store.Close())
+	if count := len(historyEntries(t, path)); count > 600+10+64 {
+		t.Errorf("the file has %d changes, want those above the limit pruned", count)
+	}
 }
 
 // A change that was made while the clock was years behind does not hide the ones before it.

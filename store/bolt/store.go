@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -48,6 +49,7 @@ type Store struct {
 	queue      *storeutil.Queue[table.Write]
 	closing    context.Context // ends when Close begins
 	cancelWork context.CancelFunc
+	backups    atomic.Int32 // that run
 
 	// writeLock is held by the goroutine that writes, checks, recovers or closes.
 	// It guards the fields below, except the table.
