@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/go-relayer/relayer"
 )
@@ -37,10 +38,10 @@ var ErrDiffers = errors.New("destination differs from source")
 // client still has can then match another state of the relayer, so that clients must read
 // again.
 //
-// If dst is a [HistoryImporter] too, and has no relayers, the history is copied first, as much
-// of it as src can read, so that the revisions of deleted relayers are not assigned again either.
-// What dst retains of it is up to dst. Copy does not compare histories at the end. A dst whose last
-// change src does not have, or no longer has, differs from it.
+// If dst is a [HistoryImporter] too, the history is copied before the missing relayers, as much of it
+// as src can read, so that the revisions of deleted relayers are not assigned again either. What dst
+// retains of it is up to dst. Copy does not compare histories at the end. If src has changes that are
+// later than the last one of dst, or dst has no relayers, src must still have that last change.
 //
 // Errors of the stores are wrapped, so that [relayer.ErrUnavailable] and
 // [relayer.ErrOutcomeUnknown] match; after either, call Copy again. If ctx is done, the copy
@@ -91,12 +92,18 @@ func (c *copier) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if held == 0 {
-		if err := c.copyHistory(ctx); err != nil {
+	// It is copied before the first write, and after the relayers of the destination were compared.
+	history := sync.OnceValue(func() error { return c.copyHistory(ctx, held) })
+	err = c.eachPage(ctx, func(ctx context.Context, offset int, missing []relayer.Record) error {
+		if err := history(); err != nil {
 			return err
 		}
+		return c.write(ctx, offset, missing)
+	})
+	if err == nil {
+		err = history()
 	}
-	if err := c.eachPage(ctx, c.write); err != nil {
+	if err != nil {
 		return err
 	}
 	return c.eachPage(ctx, func(_ context.Context, offset int, missing []relayer.Record) error {
@@ -224,21 +231,29 @@ func differs(offset int, format string, args ...any) error {
 // errUsed reports a destination that has changes in its history which the source does not have.
 var errUsed = fmt.Errorf("%w: the destination already has another history: copy to a new one", ErrDiffers)
 
-// copyHistory adds the changes in the history of the source to that of the destination, which
-// has no relayers yet: later, its revisions would not be greater than all others.
-func (c *copier) copyHistory(ctx context.Context) error {
+// copyHistory adds the changes in the history of the source to that of the destination. It precedes
+// the missing relayers: after them, its revisions would not be greater than all others.
+func (c *copier) copyHistory(ctx context.Context, held int) error {
 	importer, ok := c.dst.(HistoryImporter)
 	if !ok || c.importer == nil {
 		return nil // the records get other revisions
 	}
-	known, err := c.knownHistory(ctx)
+	have, err := c.dst.History(ctx, relayer.HistoryQuery{Limit: 1})
 	if errors.Is(err, errors.ErrUnsupported) {
 		return nil
 	}
 	if err != nil {
-		return err
+		return fmt.Errorf("read the history of the destination: %w", err)
 	}
+	var last relayer.Record
+	if len(have) > 0 {
+		last = have[0].Record
+	}
+	known := last.Revision
 	pages, err := c.historyPages(ctx, known)
+	if err == nil && known > 0 && (len(pages) > 0 || held == 0) { // otherwise the source may have pruned it
+		err = c.findLast(ctx, last)
+	}
 	if err != nil {
 		return err
 	}
@@ -253,6 +268,8 @@ func (c *copier) copyHistory(ctx context.Context) error {
 		}
 		err = importer.ImportHistory(ctx, page)
 		switch {
+		case errors.Is(err, relayer.ErrConflict) && held > 0 && known == 0:
+			return nil // it retains no history of the earlier copy
 		case errors.Is(err, relayer.ErrConflict):
 			return errUsed
 		case err != nil:
@@ -263,28 +280,20 @@ func (c *copier) copyHistory(ctx context.Context) error {
 	return nil
 }
 
-// knownHistory returns the revision of the last change that the destination has in its history.
-func (c *copier) knownHistory(ctx context.Context) (uint64, error) {
-	have, err := c.dst.History(ctx, relayer.HistoryQuery{Limit: 1})
-	if err != nil {
-		return 0, fmt.Errorf("read the history of the destination: %w", err)
-	}
-	if len(have) == 0 {
-		return 0, nil
-	}
-	known := have[0].Record
-	same, err := c.src.History(ctx, relayer.HistoryQuery{Before: known.Revision + 1, Limit: 1})
+// findLast returns errUsed unless the source has the last change of the destination.
+func (c *copier) findLast(ctx context.Context, last relayer.Record) error {
+	same, err := c.src.History(ctx, relayer.HistoryQuery{Before: last.Revision + 1, Limit: 1})
 	switch {
-	case errors.Is(err, relayer.ErrCorrupt): // copyHistory ends at this change too
-		return known.Revision, nil
+	case errors.Is(err, relayer.ErrCorrupt): // historyPages ends at this change too
+		return nil
 	case errors.Is(err, errors.ErrUnsupported):
-		return 0, errUsed
+		return errUsed
 	case err != nil:
-		return 0, fmt.Errorf("read the history of the source: %w", err)
-	case len(same) == 0 || same[0].Record.Revision != known.Revision || same[0].Record.ID != known.ID:
-		return 0, errUsed
+		return fmt.Errorf("read the history of the source: %w", err)
+	case len(same) == 0 || same[0].Record.Revision != last.Revision || same[0].Record.ID != last.ID:
+		return errUsed
 	}
-	return known.Revision, nil
+	return nil
 }
 
 // historyPages returns before which revisions the pages of the source are, the newest first. A

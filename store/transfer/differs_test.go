@@ -187,17 +187,32 @@ func TestCopy_SourceChanges(t *testing.T) {
 	}
 }
 
-// After new relayers in the source, and no other change, a copy can be resumed.
+// A copy can be resumed after changes in the source if the copied relayers are the same. It fails if the
+// source does not retain all changes since.
 func TestCopy_ResumeWithGrownSource(t *testing.T) {
 	for kind, newDst := range storeKinds {
 		t.Run(kind, func(t *testing.T) {
 			src, dst := memory.New(), newDst(t)
 			fillWithGaps(t, src, 250)
-			err := transfer.Copy(context.Background(), dst, beforeList(src, 3, func() { put(t, src, copySample("new")) }))
+			err := transfer.Copy(context.Background(), dst, beforeList(src, 3, func() {
+				must(t, errorOf(src.Update(t.Context(), listAll(t, src)[249])))
+				put(t, src, copySample("new"))
+			}))
 			if !errors.Is(err, transfer.ErrDiffers) {
 				t.Fatalf("error is %v, want %v", err, transfer.ErrDiffers)
 			}
-			copyAll(t, dst, src)
+			_, isImporter := dst.(transfer.HistoryImporter)
+			for _, deletes := range []int{0, 1, 600} {
+				createAndDelete(t, src, deletes)
+				err := transfer.Copy(t.Context(), dst, src)
+				if errors.Is(err, transfer.ErrDiffers) != (isImporter && deletes == 600) {
+					t.Errorf("after %d deletes: error is %v", deletes, err)
+				}
+				if isImporter && deletes < 600 {
+					wantHistory(t, dst, pastOf(t, src))
+				}
+			}
+			wantCopied(t, dst, src)
 		})
 	}
 }
@@ -283,25 +298,40 @@ func TestCopy_History(t *testing.T) {
 	})
 }
 
-// A destination whose relayers were all deleted has a history that the source does not have.
+// createAndDelete creates relayers, and deletes each at once.
+func createAndDelete(t testing.TB, store relayer.Store, count int) relayer.Store {
+	t.Helper()
+	for i := range count {
+		made := put(t, store, copySample(fmt.Sprint("own-", i)))
+		must(t, store.Delete(t.Context(), made.ID, made.Revision, nil))
+	}
+	return store
+}
+
+// The history of a destination is not that of the source: its relayers were all deleted, or it has
+// other relayers, or only a part of the history and all relayers.
 func TestCopy_HistoryOfDestination(t *testing.T) {
-	complete, pruned := memory.New(), memory.New()
+	complete, pruned, other, part := memory.New(), memory.New(), memory.New(), memory.New()
 	fillHistory(t, complete)
 	for i := range 1_100 { // more than the store retains
 		put(t, pruned, copySample(fmt.Sprint("r-", i)))
 	}
 	without := openAt(t, filepath.Join(t.TempDir(), "without.db"), bolt.WithHistory(0, 0))
-	for writes, src := range map[int]relayer.Store{1: complete, 500: complete, 2: pruned, 3: without} {
-		dst := memory.New()
-		for i := range writes {
-			made := put(t, dst, copySample(fmt.Sprint("own-", i)))
-			must(t, dst.Delete(t.Context(), made.ID, made.Revision, nil))
+	path := filepath.Join(t.TempDir(), "deleted.db")
+	must(t, createAndDelete(t, openAt(t, path, bolt.WithHistory(0, 0)), 1).(*bolt.Store).Close())
+	must(t, other.Import(t.Context(), []relayer.Record{{ID: "own", Revision: 1}}))
+	must(t, part.ImportHistory(t.Context(), pastOf(t, complete)[:1]))
+	must(t, part.Import(t.Context(), listAll(t, complete)))
+	for i, stores := range [][2]relayer.Store{
+		{createAndDelete(t, memory.New(), 1), complete}, {createAndDelete(t, memory.New(), 500), complete},
+		{createAndDelete(t, memory.New(), 2), pruned}, {createAndDelete(t, memory.New(), 3), without},
+		{openAt(t, path), complete}, {other, pruned}, {part, complete},
+	} {
+		before := pastOf(t, stores[0])
+		if err := transfer.Copy(t.Context(), stores[0], stores[1]); !errors.Is(err, transfer.ErrDiffers) {
+			t.Errorf("stores %d: error is %v, want ErrDiffers", i, err)
 		}
-		before := pastOf(t, dst)
-		if err := transfer.Copy(t.Context(), dst, src); !errors.Is(err, transfer.ErrDiffers) {
-			t.Errorf("after %d writes: error is %v, want ErrDiffers", writes, err)
-		}
-		wantHistory(t, dst, before)
+		wantHistory(t, stores[0], before)
 	}
 }
 
@@ -314,7 +344,10 @@ func TestCopy_HistoryNotRetained(t *testing.T) {
 
 	src := memory.New()
 	fillHistory(t, src)
-	copyAll(t, openAt(t, filepath.Join(t.TempDir(), "without.db"), bolt.WithHistory(0, 0)), src)
+	without = openAt(t, filepath.Join(t.TempDir(), "without.db"), bolt.WithHistory(0, 0))
+	copyAll(t, without, src)
+
+	copyAll(t, src, without) // the source is the same, and retains its history no longer
 }
 
 // TestCopy_DamagedHistory changes a note, which is in the history only.
