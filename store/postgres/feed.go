@@ -32,8 +32,7 @@ const (
 	unreachableLimit  = 15 * time.Second
 )
 
-// The feed keeps this much in memory at most, and drops the older half of it when
-// it is full.
+// The feed keeps this much in memory at most.
 const (
 	maxFeedChanges = 2048
 	maxFeedBytes   = 16 << 20
@@ -130,20 +129,24 @@ func (f *feed) close() {
 	f.running.Wait()
 }
 
-// after returns the changes after a position, and when the first read of the feed began that has
-// failed since the last success: zero if the last one has succeeded. It returns false if the
-// buffer no longer has all of the changes.
+// after returns the next change after a position, and when the first read of the feed began that
+// has failed since the last success: zero if the last one has succeeded. It returns false if the
+// buffer does not have the position.
 func (f *feed) after(position string) (found batch, failing time.Time, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	first, isKept := 0, f.base == position
+	next, isKept := 0, f.base == position
 	for i := len(f.recent); i > 0 && !isKept; i-- {
-		first, isKept = i, f.recent[i-1].Position == position
+		next, isKept = i, f.recent[i-1].Position == position
 	}
 	if f.base == "" || !isKept {
 		return batch{}, time.Time{}, false
 	}
-	return batch{slices.Clip(f.recent[first:]), f.complete}, f.failing, true
+	if next == len(f.recent) {
+		return batch{complete: f.complete}, f.failing, true
+	}
+	change := f.recent[next] // a slice of the buffer would keep all of it in memory
+	return batch{[]relayer.RecordChange{change}, change.Time}, f.failing, true
 }
 
 // next returns a channel that is closed when the buffer changes.
@@ -312,22 +315,17 @@ func (f *feed) reset() {
 	f.base, f.recent, f.bytes, f.complete, f.failing = "", nil, 0, time.Time{}, time.Time{}
 }
 
-// add adds changes, and drops the oldest ones. Slices that were handed out stay as they are:
-// append writes behind their ends.
+// add adds changes, and drops the oldest ones.
 func (f *feed) add(found batch) {
 	f.complete = found.date(f.complete)
 	f.recent = append(f.recent, found.changes...)
 	for _, c := range found.changes {
 		f.bytes += feedSize(c)
 	}
-	if len(f.recent) <= maxFeedChanges && f.bytes <= maxFeedBytes {
-		return
-	}
-	for len(f.recent) > maxFeedChanges/2 || f.bytes > maxFeedBytes/2 {
+	for ; len(f.recent) > maxFeedChanges || f.bytes > maxFeedBytes; f.recent = f.recent[1:] {
 		f.bytes -= feedSize(f.recent[0])
-		f.base, f.recent = f.recent[0].Position, f.recent[1:]
+		f.base, f.recent[0] = f.recent[0].Position, relayer.RecordChange{} // frees its memory
 	}
-	f.recent = slices.Clone(f.recent) // the array would keep what is dropped in memory
 }
 
 // lastPosition returns the position of the last change.
@@ -339,8 +337,9 @@ func (s *Store) lastPosition(ctx context.Context) (string, error) {
 	return found.Position, nil
 }
 
-// changesAfter returns the next changes, or ErrGap if there is a gap before them. They are
-// complete up to the time of the call: a write that was acknowledged before is visible.
+// changesAfter returns the next changes, up to 128 or about 256 KiB, because a slow watcher keeps
+// them in memory. It returns ErrGap if there is a gap before them. They are complete up to the time
+// of the call: a write that was acknowledged before is visible.
 func (s *Store) changesAfter(ctx context.Context, position string) (found batch, err error) {
 	seen, ok := parseMark(position)
 	if !ok {

@@ -147,11 +147,11 @@ BEGIN
 		SELECT r.number = last, r.number, r.changed_at, r.kind, $oldColumns, $changeColumns, coalesce(stored.private, '')
 		FROM $schema.changes r
 		LEFT JOIN LATERAL (SELECT p.private FROM $schema.relayers p WHERE p.id = r.id AND p.revision = r.number AND p.sequence = r.sequence OFFSET 0) AS stored ON true
-		WHERE r.number > seen ORDER BY r.number LIMIT 256
+		WHERE r.number > seen ORDER BY r.number LIMIT 128
 	LOOP
 		RETURN NEXT;
 		size := size + octet_length(document) + octet_length(private);
-		EXIT WHEN size > 8388608;
+		EXIT WHEN size > 262144;
 	END LOOP;
 END
 $body$;

@@ -52,15 +52,15 @@ func (s *Store) Watch(ctx context.Context, after string) iter.Seq2[relayer.Recor
 	}
 }
 
-// watcher is one consumer of changes, which reads at its own pace. Between reads it
-// holds only the position of the last change that it has seen.
+// watcher is one consumer of changes, which reads at its own pace. While the consumer takes
+// its time, the watcher holds at most the rest of one read.
 type watcher struct {
 	store    *Store
 	seen     string    // empty if Watch could not determine it: then there is a gap
 	complete time.Time // up to which seen has all changes; zero if unknown
 	failing  time.Time // when the first of the reads began that have failed since the last success
-	last     relayer.RecordChange
-	yielded  time.Time // when last was
+	last     time.Time // of the last element
+	yielded  time.Time // when that was yielded
 }
 
 func (w *watcher) run(ctx context.Context, yield func(relayer.RecordChange, error) bool) {
@@ -76,11 +76,12 @@ func (w *watcher) run(ctx context.Context, yield func(relayer.RecordChange, erro
 			yield(relayer.RecordChange{}, failed(err))
 			return
 		}
-		for _, change := range found.changes {
-			if change.Time.Before(w.last.Time) {
+		for i, change := range found.changes {
+			found.changes[i] = relayer.RecordChange{} // frees its memory
+			if change.Time.Before(w.last) {
 				// The buffer and a read of the database date a change independently. What an
 				// earlier element has reported is still true.
-				change.Time = w.last.Time
+				change.Time = w.last
 			}
 			switch {
 			case ctx.Err() != nil:
@@ -91,7 +92,7 @@ func (w *watcher) run(ctx context.Context, yield func(relayer.RecordChange, erro
 			case !yield(change, nil):
 				return
 			}
-			w.seen, w.last, w.yielded = change.Position, change, time.Now()
+			w.seen, w.last, w.yielded = change.Position, change.Time, time.Now()
 		}
 		if len(found.changes) > 0 {
 			w.failing = time.Time{} // meanwhile the consumer took its time
@@ -110,12 +111,11 @@ func (w *watcher) run(ctx context.Context, yield func(relayer.RecordChange, erro
 
 // heartbeat yields a heartbeat if one is due, and reports whether the sequence goes on.
 func (w *watcher) heartbeat(yield func(relayer.RecordChange, error) bool) bool {
-	if time.Since(w.yielded) < heartbeatInterval || !w.complete.After(w.last.Time) {
+	if time.Since(w.yielded) < heartbeatInterval || !w.complete.After(w.last) {
 		return true
 	}
-	w.last = relayer.RecordChange{Kind: relayer.ChangeHeartbeat, Position: w.seen, Time: w.complete}
-	w.yielded = time.Now()
-	return yield(w.last, nil)
+	w.last, w.yielded = w.complete, time.Now()
+	return yield(relayer.RecordChange{Kind: relayer.ChangeHeartbeat, Position: w.seen, Time: w.last}, nil)
 }
 
 func (w *watcher) sleep(ctx context.Context, next <-chan struct{}) {

@@ -476,6 +476,36 @@ func TestFeed_DroppedChanges(t *testing.T) {
 	}
 }
 
+// TestWatch_SlowConsumers: a consumer that takes its time keeps little in memory, whether its
+// watch reads the database or the buffer of the feed.
+func TestWatch_SlowConsumers(t *testing.T) {
+	store := open(t, newSchema())
+	start, err := store.LastPosition(t.Context())
+	must(t, err)
+	heap := func() int {
+		var stats runtime.MemStats
+		runtime.GC()
+		runtime.GC() // what a sync.Pool keeps
+		runtime.ReadMemStats(&stats)
+		return int(stats.HeapAlloc >> 20)
+	}
+	before := heap()
+	for i := range 80 {
+		rec := record(numbered(i))
+		rec.Document = bytes.Repeat([]byte{byte(i)}, 1<<20)
+		next := pull(t, store.Watch(t.Context(), ""))
+		create(t, store, rec)
+		if i%8 == 0 {
+			next()
+			pull(t, store.Watch(t.Context(), start))()
+		}
+	}
+	// The buffer has 16 MiB, and each of 20 consumers a change.
+	if grown := heap() - before; grown > 60 {
+		t.Errorf("the heap has grown by %d MiB", grown)
+	}
+}
+
 // TestWatch_LargeChanges has changes that exceed the limit of one read and the memory
 // of the feed.
 func TestWatch_LargeChanges(t *testing.T) {
