@@ -68,8 +68,28 @@ func Copy(ctx context.Context, dst, src relayer.Store) error {
 	return nil
 }
 
-// pageSize is the number of records or changes of a page. A relayer has at most some hundred KiB.
-const pageSize = 100
+// A page has pageSize records or changes. An import adds maxImportBytes of it at most, or one
+// record: stores limit the size of a write, or its time.
+const (
+	pageSize       = 100
+	maxImportBytes = 8 << 20
+)
+
+// inParts calls add with the parts of a page.
+func inParts[T any](page []T, sizeOf func(T) int, add func(part []T) error) error {
+	start, size := 0, 0
+	for i, element := range page {
+		if size += sizeOf(element); size > maxImportBytes && i > start {
+			if err := add(page[start:i]); err != nil {
+				return err
+			}
+			start, size = i, sizeOf(element)
+		}
+	}
+	return add(page[start:])
+}
+
+func sizeOf(rec relayer.Record) int { return len(rec.Document) + len(rec.Private) }
 
 type copier struct {
 	dst, src relayer.Store
@@ -202,7 +222,8 @@ func (c *copier) difference(have, want relayer.Record) string {
 
 func (c *copier) write(ctx context.Context, offset int, records []relayer.Record) error {
 	if c.importer != nil {
-		return writeError(offset, c.importer.Import(ctx, records))
+		add := func(part []relayer.Record) error { return c.importer.Import(ctx, part) }
+		return writeError(offset, inParts(records, sizeOf, add))
 	}
 	for i, rec := range records {
 		if _, err := c.dst.Create(ctx, rec); err != nil {
@@ -266,7 +287,8 @@ func (c *copier) copyHistory(ctx context.Context, held int) error {
 		if len(page) == 0 {
 			continue
 		}
-		err = importer.ImportHistory(ctx, page)
+		err = inParts(page, func(change relayer.RecordChange) int { return sizeOf(change.Record) },
+			func(part []relayer.RecordChange) error { return importer.ImportHistory(ctx, part) })
 		switch {
 		case errors.Is(err, relayer.ErrConflict) && held > 0 && known == 0:
 			return nil // it retains no history of the earlier copy

@@ -280,6 +280,25 @@ func TestCopy_Resume(t *testing.T) {
 	}
 }
 
+// TestCopy_LargeRelayers: an import has at most 8 MiB, or one record.
+func TestCopy_LargeRelayers(t *testing.T) {
+	src, imports := memory.New(), make(map[string]int)
+	for i, size := range []int{9 << 20, 4 << 20, 4 << 20, 1, 7 << 20} {
+		rec := copySample(fmt.Sprint("r", i))
+		rec.Document = make([]byte, size)
+		rec.Private = nil
+		put(t, src, rec)
+	}
+	copyAll(t, intercept(memory.New(), func(method string, call func() error) error {
+		imports[method]++
+		return call()
+	}), src)
+	// The history of a memory store retains 16 MiB.
+	if imports["Import"] != 3 || imports["ImportHistory"] != 2 {
+		t.Errorf("%v calls, want 3 imports, and 2 of the history", imports)
+	}
+}
+
 // At least one of several concurrent copies succeeds.
 func TestCopy_Concurrent(t *testing.T) {
 	for kind, newDst := range storeKinds {
