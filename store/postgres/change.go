@@ -188,13 +188,11 @@ func refusal(stored *int64, based int64, claimed bool) (outcome, error) {
 // records conflict with each other. It refuses more than 256 MiB: import some
 // thousands at a time.
 func (s *Store) Import(ctx context.Context, records []relayer.Record) error {
-	greatest := int64(0)
-	for _, rec := range records {
-		greatest = max(greatest, signed(rec.Revision))
-	}
 	return s.importAll(ctx, records, change{
 		ask: func(batch *pgx.Batch) {
+			greatest := int64(0)
 			for _, rec := range records {
+				greatest = max(greatest, signed(rec.Revision))
 				s.askCreate(batch, rec, new(signed(rec.Revision)))
 			}
 			batch.Queue(s.in(sqlImportEnd), greatest)

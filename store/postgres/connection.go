@@ -86,7 +86,7 @@ func (c *connections) probe(ctx, waiting context.Context, late error) (*pooled, 
 			<-c.prober.lock
 		}
 	}()
-	for pause := time.Millisecond; ; pause = min(2*pause, maxAcquirePause) {
+	for pause := time.Millisecond; ; pause = min(2*pause, 25*time.Millisecond) {
 		if !isProber && c.prober.lastFailure() != nil {
 			select {
 			case c.prober.lock <- struct{}{}:
@@ -131,8 +131,6 @@ func isAway(err error) bool {
 	_, isUnconnected := errors.AsType[*pgconn.ConnectError](err)
 	return errors.Is(err, errNoPrimary) || errors.Is(err, errOtherCluster) || isUnconnected && !hasCode(err, tooManyConnections)
 }
-
-const maxAcquirePause = 25 * time.Millisecond
 
 // acquirePrimary returns errNoPrimary if the pool has connected to another server. Idle
 // connections that have been lost, or lead to a former primary, are discarded.

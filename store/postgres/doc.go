@@ -27,8 +27,7 @@
 //
 // # Failures
 //
-// If no connection to a primary is available within a fifth of the timeout, at least a second, or the
-// server does not respond within the timeout, an operation returns [relayer.ErrUnavailable]: see
+// If no primary is available or responds in time, an operation returns [relayer.ErrUnavailable]: see
 // [WithTimeout]. A write that cannot have been committed is first repeated on another connection. A
 // refusal that does not pass, such as a missing privilege or a trigger that raises or drops a row, is
 // another error, which has the SQLSTATE if there is one.

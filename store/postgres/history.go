@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,10 +24,7 @@ func (s *Store) History(ctx context.Context, query relayer.HistoryQuery) (found 
 	if !isStorable(query.ID) {
 		return nil, s.stopped(ctx)
 	}
-	before := int64(math.MaxInt64)
-	if query.Before > 0 && query.Before < math.MaxInt64 {
-		before = int64(query.Before)
-	}
+	before := int64(min(cmp.Or(query.Before, math.MaxInt64), math.MaxInt64))
 	err = s.read(ctx, s.in(sqlHistory), []any{query.ID, before, int64(query.Limit)}, func(rows pgx.Rows) (err error) {
 		found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (relayer.RecordChange, error) {
 			var changedAt pgtype.Int8

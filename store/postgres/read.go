@@ -25,8 +25,7 @@ func (s *Store) read(ctx context.Context, sql string, args []any, use func(pgx.R
 
 // tryRead repeats a read that fails for a transient reason. It returns the errors of
 // the driver unchanged.
-func (s *Store) tryRead(ctx context.Context, sql string, args []any, use func(pgx.Rows) error) error {
-	var err error
+func (s *Store) tryRead(ctx context.Context, sql string, args []any, use func(pgx.Rows) error) (err error) {
 	for range s.attempts {
 		if err := s.stopped(ctx); err != nil {
 			return err
@@ -58,9 +57,6 @@ func (s *Store) readOnce(ctx context.Context, sql string, args []any, use func(p
 		rows.Close()
 	}
 	release(conn, err)
-	if ctx.Err() != nil {
-		return err
-	}
 	return s.causeOf(limited, err)
 }
 

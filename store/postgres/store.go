@@ -148,11 +148,7 @@ func newStore(ctx context.Context, pool *pgxpool.Pool, known *timelines, opts op
 	if err := prepareSchema(ctx, readers, opts); err != nil {
 		return nil, err
 	}
-	s := &Store{
-		connections: readers,
-		writer:      &writer,
-		opts:        opts,
-	}
+	s := &Store{connections: readers, writer: &writer, opts: opts}
 	s.queue = storeutil.NewQueue[change](make(chan struct{}, 1), maxBatchWrites, maxBatchBytes, s.writeBatch)
 	s.ended, s.end = context.WithCancel(context.Background())
 	s.feed = &feed{store: s}
@@ -180,7 +176,7 @@ func (s *Store) Close() error {
 // Get returns a record, or [relayer.ErrNotFound]. After a write of the record through
 // this Store with an unknown outcome, it returns [relayer.ErrUnavailable] until a
 // commit has succeeded.
-func (s *Store) Get(ctx context.Context, id string) (relayer.Record, error) {
+func (s *Store) Get(ctx context.Context, id string) (rec relayer.Record, err error) {
 	if checkLimits(relayer.Record{ID: id}) != nil {
 		return relayer.Record{}, cmp.Or(s.stopped(ctx), relayer.ErrNotFound)
 	}
@@ -190,8 +186,7 @@ func (s *Store) Get(ctx context.Context, id string) (relayer.Record, error) {
 			return relayer.Record{}, err
 		}
 	}
-	var rec relayer.Record
-	err := s.read(ctx, s.in(sqlGet), []any{id}, func(rows pgx.Rows) (err error) {
+	err = s.read(ctx, s.in(sqlGet), []any{id}, func(rows pgx.Rows) (err error) {
 		rec, err = onlyRecord(rows)
 		return err
 	})

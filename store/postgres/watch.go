@@ -48,7 +48,9 @@ func (s *Store) Watch(ctx context.Context, after string) iter.Seq2[relayer.Recor
 		defer leave()
 		defer context.AfterFunc(ctx, leave)()
 		w.failing = time.Time{} // until now nobody waited
-		w.run(ctx, yield)
+		if err := w.run(ctx, yield); err != nil {
+			yield(relayer.RecordChange{}, err)
+		}
 	}
 }
 
@@ -63,18 +65,17 @@ type watcher struct {
 	yielded  time.Time // when that was yielded
 }
 
-func (w *watcher) run(ctx context.Context, yield func(relayer.RecordChange, error) bool) {
+// run returns the error that ends the sequence, or nil if its consumer has ended it.
+func (w *watcher) run(ctx context.Context, yield func(relayer.RecordChange, error) bool) error {
 	for ctx.Err() == nil {
 		// Before the read, so that what is added after it is noticed.
 		next := w.store.feed.next()
 		found, err := w.read(ctx)
 		if errors.Is(err, relayer.ErrGap) {
-			yield(relayer.RecordChange{}, relayer.ErrGap)
-			return
+			return relayer.ErrGap
 		}
 		if err != nil && isPermanent(err) {
-			yield(relayer.RecordChange{}, failed(err))
-			return
+			return failed(err)
 		}
 		for i, change := range found.changes {
 			found.changes[i] = relayer.RecordChange{} // frees its memory
@@ -85,12 +86,11 @@ func (w *watcher) run(ctx context.Context, yield func(relayer.RecordChange, erro
 			}
 			switch {
 			case ctx.Err() != nil:
-				return
+				return nil
 			case change.Kind == imported:
-				yield(relayer.RecordChange{}, relayer.ErrGap)
-				return
+				return relayer.ErrGap
 			case !yield(change, nil):
-				return
+				return nil
 			}
 			w.seen, w.last, w.yielded = change.Position, change.Time, time.Now()
 		}
@@ -99,14 +99,19 @@ func (w *watcher) run(ctx context.Context, yield func(relayer.RecordChange, erro
 			continue
 		}
 		if ctx.Err() == nil && !w.failing.IsZero() && time.Since(w.failing) >= unreachableLimit {
-			yield(relayer.RecordChange{}, fmt.Errorf("%w: the server could not be reached for %v", relayer.ErrUnavailable, unreachableLimit))
-			return
+			return fmt.Errorf("%w: the server could not be reached for %v", relayer.ErrUnavailable, unreachableLimit)
 		}
 		if err == nil && !w.heartbeat(yield) {
-			return
+			return nil
 		}
-		w.sleep(ctx, next)
+		select {
+		case <-next:
+		case <-time.After(pollInterval):
+		case <-ctx.Done():
+		case <-w.store.ended.Done():
+		}
 	}
+	return nil
 }
 
 // heartbeat yields a heartbeat if one is due, and reports whether the sequence goes on.
@@ -116,15 +121,6 @@ func (w *watcher) heartbeat(yield func(relayer.RecordChange, error) bool) bool {
 	}
 	w.last, w.yielded = w.complete, time.Now()
 	return yield(relayer.RecordChange{Kind: relayer.ChangeHeartbeat, Position: w.seen, Time: w.last}, nil)
-}
-
-func (w *watcher) sleep(ctx context.Context, next <-chan struct{}) {
-	select {
-	case <-next:
-	case <-time.After(pollInterval):
-	case <-ctx.Done():
-	case <-w.store.ended.Done():
-	}
 }
 
 // read returns the changes after the last one seen: from the feed if it still has
