@@ -173,6 +173,20 @@ func expectOneError(t *testing.T, store *sealed.Store, ctx context.Context, want
 	}
 }
 
+func TestReseal_CreatedMeanwhile(t *testing.T) {
+	db, unchanged := newSealed(t)
+	store := on(t, db, ringOf(t, "k2", "k1"))
+	for id, err := range store.Reseal(t.Context()) {
+		if err != nil {
+			t.Errorf("%s: %v", id, err)
+		}
+		if id == "a" {
+			create(t, unchanged, "b", clear)
+		}
+	}
+	expectCounts(t, store, "0 map[k2:2]")
+}
+
 func TestReseal_WithoutKeys(t *testing.T) {
 	db, _ := newSealed(t)
 	expectOneError(t, on(t, db, keyring.Keyring{}), t.Context(), errors.ErrUnsupported)

@@ -225,7 +225,9 @@ func (e sealError) Is(target error) bool {
 //
 // A rotation first changes the primary key and then calls Reseal, on every instance. Reseal
 // waits for the writes of this Store that began before the call, so do not call it from a hook of a
-// write. When it has ended without an error on every instance, nothing is under another key.
+// write. When it has ended without an error on every instance, nothing is under another key. A
+// write of unknown outcome may still appear: keep the old key until another write has succeeded, and
+// then range again.
 //
 // Each relayer is stored with a compare-and-swap, and has a new revision with the note of the one
 // before: who changed it last stays as it is. A second range seals what is left.
@@ -338,9 +340,9 @@ func (s *Store) checkKeys(counts Counts) error {
 	return nil
 }
 
-// records yields all records in creation order. It yields an error that matches
-// [relayer.ErrCorrupt] for each damaged record and continues behind it. Any other error is the
-// last.
+// records yields all records in creation order, even those that are created meanwhile. It yields an
+// error that matches [relayer.ErrCorrupt] for each damaged record and continues behind it. Any other
+// error is the last.
 func (s *Store) records(ctx context.Context) iter.Seq2[relayer.Record, error] {
 	const pageSize = 100
 	return func(yield func(relayer.Record, error) bool) {
@@ -351,7 +353,7 @@ func (s *Store) records(ctx context.Context) iter.Seq2[relayer.Record, error] {
 					return
 				}
 			}
-			if err == nil && len(page.Records) < pageSize || err != nil && !yield(relayer.Record{}, err) {
+			if err == nil && len(page.Records) == 0 || err != nil && !yield(relayer.Record{}, err) {
 				return
 			}
 			if corrupt, isDamaged := errors.AsType[*relayer.CorruptError](err); isDamaged && corrupt.Sequence > after {
