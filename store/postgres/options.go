@@ -44,7 +44,10 @@ func WithSchema(name string) Option {
 // an error. Use it to open relayers that must exist, so that a wrong database name is an
 // error.
 func WithoutSetup() Option {
-	return Option{func(o *options) error { o.withoutSetup = true; return nil }}
+	return Option{func(o *options) error {
+		o.withoutSetup = true
+		return nil
+	}}
 }
 
 // WithTimeout limits how long an operation that has a connection waits for the
