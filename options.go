@@ -73,7 +73,8 @@ func WithNetworkRules() Option {
 	return Option{set: func(s *settings) { s.networkRules = true }}
 }
 
-// DefaultPerPage is the number of relayers on a page if the caller gives no number.
+// DefaultPerPage is the number of relayers on a page if the caller gives no number, unless the
+// maximum is lower.
 const DefaultPerPage = 10
 
 // WithMaxPerPage sets the maximum number of relayers of a page, from 1 to 2147483647.

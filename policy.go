@@ -85,7 +85,7 @@ type EVMPolicy struct {
 // NetworkType returns [EVM].
 func (*EVMPolicy) NetworkType() NetworkType { return EVM }
 
-// Format prints the JSON form of the policy for every verb except %p and %w.
+// Format prints the JSON form of the policy for every verb except %p, %T and %w.
 func (p EVMPolicy) Format(state fmt.State, _ rune) { strictjson.Print(state, p) }
 
 // UnknownPolicy is the policy of a relayer whose network type this version of the package
@@ -111,7 +111,7 @@ func (p UnknownPolicy) MarshalJSON() ([]byte, error) {
 	return p.Raw, nil
 }
 
-// Format prints Raw for every verb except %p and %w.
+// Format prints Raw as JSON for every verb except %p, %T and %w.
 func (p UnknownPolicy) Format(state fmt.State, _ rune) { strictjson.Print(state, p) }
 
 func (*UnknownPolicy) isPolicy() {}
@@ -185,7 +185,7 @@ type SolanaPolicy struct {
 // NetworkType returns [Solana].
 func (*SolanaPolicy) NetworkType() NetworkType { return Solana }
 
-// Format prints the JSON form of the policy for every verb except %p and %w.
+// Format prints the JSON form of the policy for every verb except %p, %T and %w.
 func (p SolanaPolicy) Format(state fmt.State, _ rune) { strictjson.Print(state, p) }
 
 // SolanaAllowedToken is one token of [SolanaPolicy.AllowedTokens].
@@ -321,7 +321,7 @@ type StellarPolicy struct {
 // NetworkType returns [Stellar].
 func (*StellarPolicy) NetworkType() NetworkType { return Stellar }
 
-// Format prints the JSON form of the policy for every verb except %p and %w.
+// Format prints the JSON form of the policy for every verb except %p, %T and %w.
 func (p StellarPolicy) Format(state fmt.State, _ rune) { strictjson.Print(state, p) }
 
 // StellarAllowedToken is one asset of [StellarPolicy.AllowedTokens].

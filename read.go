@@ -51,8 +51,8 @@ func (m *Manager) get(ctx context.Context, id string) (Record, error) {
 	return m.store.Get(ctx, id)
 }
 
-// ListQuery is a page of a selection of relayers. The zero value is the first page of all relayers,
-// with [DefaultPerPage] of them.
+// ListQuery is a page of a selection of relayers. The zero value is the first page of all
+// relayers.
 type ListQuery struct {
 	// Selector selects the relayers.
 	Selector Selector

@@ -106,7 +106,7 @@ func SettingsOf[T any](r *Relayer) (value T, err error) {
 	return value, nil
 }
 
-// Format prints the JSON form of the relayer and its revision for every verb except %p and %w. URLs
+// Format prints the JSON form of the relayer and its revision for every verb except %p, %T and %w. URLs
 // are masked.
 func (r Relayer) Format(state fmt.State, _ rune) {
 	type plain Relayer // without this method
@@ -116,7 +116,7 @@ func (r Relayer) Format(state fmt.State, _ rune) {
 	}{plain(r), r.Revision})
 }
 
-// Format prints the JSON form of the request for every verb except %p and %w. URLs are masked.
+// Format prints the JSON form of the request for every verb except %p, %T and %w. URLs are masked.
 func (r CreateRequest) Format(state fmt.State, _ rune) { strictjson.Print(state, r) }
 
 // DisabledReason is the reason for which the host disabled a relayer. Every URL in it is

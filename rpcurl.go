@@ -57,7 +57,7 @@ func canonicalURL(text string) string {
 	return strings.TrimSuffix(text, ":443")
 }
 
-// Format prints the masked form for every verb except %p and %w.
+// Format prints the masked form for every verb except %p, %T and %w.
 func (u RPCURL) Format(state fmt.State, verb rune) {
 	fmt.Fprintf(state, fmt.FormatString(state, verb), u.String())
 }
@@ -76,7 +76,7 @@ func (s Secret) Unmasked() string { return string(s) }
 // Manager never stores it.
 func (s Secret) IsMasked() bool { return s == mask.Hidden }
 
-// Format prints *** for every verb except %p and %w.
+// Format prints *** for every verb except %p, %T and %w.
 func (s Secret) Format(state fmt.State, verb rune) {
 	fmt.Fprintf(state, fmt.FormatString(state, verb), mask.Hidden)
 }
@@ -105,7 +105,7 @@ type RPCConfig struct {
 // DefaultRPCWeight is the weight of an [RPCConfig] without one.
 const DefaultRPCWeight = 100.0
 
-// Format prints the JSON form of the endpoint for every verb except %p and %w. The URL and headers
+// Format prints the JSON form of the endpoint for every verb except %p, %T and %w. The URL and headers
 // are masked.
 func (c RPCConfig) Format(state fmt.State, _ rune) { strictjson.Print(state, c) }
 

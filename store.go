@@ -65,7 +65,7 @@ type Record struct {
 	Note []byte
 }
 
-// Format prints the JSON form of the record, with Private masked, for every verb except %p and %w.
+// Format prints the JSON form of the record, with Private masked, for every verb except %p, %T and %w.
 func (r Record) Format(state fmt.State, _ rune) { strictjson.Print(state, r) }
 
 // MarshalJSON encodes the record with Private masked. The result is for logs and

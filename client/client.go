@@ -74,8 +74,8 @@ func WithInsecureHTTP() Option {
 	return option(true, "", func(c *Client) { c.insecureHTTP = true })
 }
 
-// WithTimeout sets the maximum duration of one request, from its start to the end of its
-// response, or of the header of a stream. The default is 30 s.
+// WithTimeout sets the maximum duration of one attempt of a request, from its start to the end of
+// its response, or of the header of a stream. The default is 30 s.
 func WithTimeout(timeout time.Duration) Option {
 	return option(timeout > 0, "the timeout must be more than 0", func(c *Client) { c.timeout = timeout })
 }

@@ -2,8 +2,8 @@ package enforce
 
 import "github.com/go-relayer/relayer"
 
-// Transaction describes a transaction: an [EVM], a [Solana] or a [Stellar], or a pointer to
-// one. Other packages cannot implement it.
+// Transaction describes a transaction: an [EVM], a [Solana] or a [Stellar], or a pointer to one.
+// [Check] refuses any other type.
 type Transaction interface{ isTransaction() }
 
 func (EVM) isTransaction()     {}

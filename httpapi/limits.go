@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// WithMaxInFlight sets how many requests are processed concurrently, at least 1. The default
-// is 1,024. A request above the limit is rejected with 503 and Retry-After (load shedding):
-// before authentication, or after it if the actor has used its share.
+// WithMaxInFlight sets how many requests are processed concurrently, at least 1. The default is
+// 1,024. A request above the limit is rejected with 503 and Retry-After (load shedding), before
+// or after authentication.
 //
 // Every limit of the server is shared: a caller that already uses an eighth of it, and at
 // least one, gets more only while half of the limit stays free. So one caller can use half of
@@ -194,9 +194,9 @@ func newRate(perSecond float64, burst int) *rate {
 	}
 }
 
-// take takes a token from the bucket of the key and returns 0. If there is none it returns
-// how long it takes until there is one. It reads the clock while it holds the lock: a time
-// that is stale under contention would count an interval twice.
+// take takes a token from the bucket of the key and returns 0. If there is none it returns how
+// long it takes until there is one. It reads the clock while it holds the lock: a time that is
+// stale under contention would make the wait too long.
 func (l *rate) take(key string) (wait time.Duration) {
 	if l == nil {
 		return 0

@@ -83,7 +83,7 @@ type input struct {
 }
 
 // parseQuery parses the query of a request to the route. It returns the values even with an
-// error, which is a [*relayer.ValidationError] that names every invalid parameter.
+// error, which is a [*relayer.ValidationError].
 func (route route) parseQuery(raw string) (q input, err error) {
 	values, malformed := url.ParseQuery(raw)
 	q.values = make(url.Values)

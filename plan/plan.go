@@ -66,8 +66,8 @@ type Change struct {
 	// Path is the JSON path of the field, such as policies.min_balance.
 	Path string `json:"path"`
 
-	// Old and New are the values as texts of JSON, with RPC URLs masked, or "" if not set.
-	// If they are equal, hidden parts of the URLs differ.
+	// Old and New are the values as texts of JSON, with RPC URLs masked, or "" if not set. If
+	// they are equal, hidden parts differ.
 	Old string `json:"old,omitempty"`
 	New string `json:"new,omitempty"`
 }

@@ -41,9 +41,9 @@ type Policy struct {
 	AllowedHosts []string
 
 	// PublicOnly rejects every address that is not part of the public internet: loopback,
-	// private, unique local, link-local, shared (carrier-grade NAT), multicast, broadcast,
-	// and addresses reserved for documentation, benchmarks or the future. It also rejects
-	// the IPv6 addresses that lead to such an IPv4 address.
+	// private, unique local, link-local, shared (carrier-grade NAT), multicast, broadcast, and
+	// addresses reserved for documentation, benchmarks or the future. It also rejects such an
+	// IPv4 address in 6to4, Teredo or 64:ff9b::/96.
 	//
 	// Unless AllowedHosts has them, it also rejects names that are private by convention:
 	// names without a dot, such as localhost, and those that end with .localhost,
@@ -207,7 +207,7 @@ func (p Policy) addressProblem(address netip.Addr) string {
 //   - with PublicOnly, every address that is neither public nor in AllowedAddresses;
 //   - everything that is not an IP address with a port, such as a Unix socket.
 //
-// A Dialer and an http.Client return the error wrapped.
+// If each address of a name fails, a Dialer returns the first error, wrapped.
 //
 // DialControl receives addresses, not names, so AllowedHosts has no effect on it. A name in
 // AllowedHosts that resolves to a private address is rejected by PublicOnly, unless the

@@ -32,7 +32,7 @@ const (
 	// historyChanges is how many changes of each relayer a file retains.
 	historyChanges = 1000
 
-	// defaultHistory is how long a store retains a change.
+	// defaultHistory is the default of --history.
 	defaultHistory = 90 * 24 * time.Hour
 )
 

@@ -119,7 +119,7 @@ func maskToken(token string) string {
 // quoted matches a text up to the closing quote.
 var quoted = regexp.MustCompile(`^(?:[^"\\]|\\.)*`)
 
-// trimPunctuation removes what ends a sentence, a quotation or a bracket.
+// trimPunctuation removes the punctuation after a URL, except ].
 func trimPunctuation(text string) string { return strings.TrimRight(text, ".,;:!?\"'`>)}\\") }
 
 // pathStart matches what ends the authority of a URL.

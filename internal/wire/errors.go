@@ -9,7 +9,7 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// Errors that only HTTP has. Packages client and httpapi export them.
+// Errors that only HTTP has. Package client exports both; httpapi exports ErrUnauthorized.
 var (
 	ErrUnauthorized = errors.New("the credentials are not accepted")
 	ErrForbidden    = errors.New("the operation is not permitted")

@@ -144,10 +144,10 @@ func tryEngine(file *os.File, path string, verify func(*os.File) (pages.Header, 
 	})
 }
 
-// startEngine locks the file, unless it is locked by the same handle, and calls verify before
-// anything else, so that a file that cannot be used is not changed. verify returns the current
-// header. Then startEngine makes both headers durable. The engine gets a handle that shares the
-// lock: the file stays locked if it cannot be opened, and when the engine is closed.
+// startEngine calls lockFile, and verify before anything else, so a file that cannot be used is
+// not changed. verify returns the current header. Then startEngine makes both headers durable.
+// The engine gets a handle that shares the lock: the file stays locked if it cannot be opened,
+// and when the engine is closed.
 func startEngine(file *os.File, verify func(*os.File) (pages.Header, error)) (_ *engine, err error) {
 	if err := lockFile(file); err != nil {
 		return nil, err

@@ -4,8 +4,8 @@ package bolt
 
 import "os"
 
-// lockFile leaves the lock to the engine, which locks after the file was read. If another
-// process has changed the file in between, the open fails.
+// lockFile leaves the lock to the engine, which locks after the file was read. If another process
+// has changed the file in between, the attempt fails.
 func lockFile(*os.File) error { return nil }
 
 // duplicate opens the file again. The lock is that of the new handle.

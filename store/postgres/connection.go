@@ -132,8 +132,8 @@ func isAway(err error) bool {
 	return errors.Is(err, errNoPrimary) || errors.Is(err, errOtherCluster) || isUnconnected && !hasCode(err, tooManyConnections)
 }
 
-// acquirePrimary returns errNoPrimary if the pool has connected to another server. Idle
-// connections that have been lost, or lead to a former primary, are discarded.
+// acquirePrimary returns errNoPrimary if the pool has connected to another server. It discards
+// connections that lead to a former primary; the pool discards those that fail its ping.
 func (c *connections) acquirePrimary(ctx context.Context) (*pooled, error) {
 	for {
 		found, err := c.pool.Acquire(ctx)

@@ -32,10 +32,10 @@
 // refusal that does not pass, such as a missing privilege or a trigger that raises or drops a row, is
 // another error, which has the SQLSTATE if there is one.
 //
-// A Store remembers the highest timeline of the write-ahead log that it has seen. It
-// refuses a former primary, which has a lower one and may still accept connections, and a
-// server that belongs to another cluster. If the primary lacks revisions that the Store has
-// seen, as after a failover that lost writes, the Store logs an error and goes on.
+// A Store remembers the highest timeline of the write-ahead log that it has seen. It refuses a
+// server with a lower one, such as a former primary, and one of another cluster, but can see a
+// promotion a minute late. If the primary lacks revisions that the Store has seen, as after a
+// failover that lost writes, the Store logs an error and goes on.
 //
 // If the connection is lost during the commit, a write returns
 // [relayer.ErrOutcomeUnknown]. A caller settles it: it repeats the write, or reads the
