@@ -18,8 +18,8 @@ const isList = (value) => value === undefined || Array.isArray(value);
 
 // Returns the difference of two lists as what was added and what was removed.
 function listDifference(from = [], to = []) {
-  const [before, after] = [from, to].map((list) => list.map((entry) => (typeof entry === 'string' ? entry : writeJSON(entry))));
-  const parts = [...after.filter((entry) => !before.includes(entry)).map((entry) => '+ ' + isolated(entry)), ...before.filter((entry) => !after.includes(entry)).map((entry) => '− ' + isolated(entry))];
+  const [before, after] = [from, to].map((list) => new Set(list.map((entry) => (typeof entry === 'string' ? entry : writeJSON(entry)))));
+  const parts = [[after.difference(before), '+ '], [before.difference(after), '− ']].flatMap(([texts, sign]) => [...texts].map((text) => sign + isolated(text)));
   return parts.join(', ') || 'a part that is not visible here';
 }
 

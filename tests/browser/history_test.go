@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
@@ -169,6 +170,27 @@ func TestHistory_Late(t *testing.T) {
 	pressTwice("Older changes")
 	b.release()
 	expect(b, 24, historyRows+`.length`)
+}
+
+// TestHistory_Large checks that changes of a list of the maximum length do not block the page for long.
+func TestHistory_Large(t *testing.T) {
+	b := open(t)
+	b.server.do("POST", collection, `{"id":"long","name":"Long","network":"n","network_type":"solana","paused":false,"signer_id":"s"}`, http.StatusCreated)
+	tokens := make([]string, 10_000)
+	for i := range tokens {
+		tokens[i] = fmt.Sprintf(`{"mint":"%d"}`, i)
+	}
+	for i := range 20 {
+		tokens[i] = fmt.Sprintf(`{"mint":"new%d"}`, i)
+		b.server.do("PATCH", collection+"/long", `{"policies":{"allowed_tokens":[`+strings.Join(tokens, ",")+`]}}`, http.StatusOK)
+	}
+	b.goTo("changes=", "Sign in")
+	begin := time.Now()
+	b.enter("History")
+	expect(b, `long allowed tokens + {"mint":"new19"}, − {"mint":"19"} by api-key`, historyRows+`[0]`)
+	if waited := time.Since(begin); waited > patience {
+		t.Errorf("the history was shown after %s, want at most %s", waited, patience)
+	}
 }
 
 // TestHistory_Filter selects changes by actor, action and time. A long change unfolds.
