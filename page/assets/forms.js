@@ -110,22 +110,21 @@ const controls = {
     const add = make('button', { type: 'button' }, 'Add ' + (/^[aeiou]/.test(noun) ? 'an ' : 'a ') + noun);
     const { element, shown } = section(titleOf(field), [add]);
     const rows = [];
-    const renumber = () => rows.forEach((row, index) => {
+    const number = (row, index) => {
       write(row.element.firstChild, titleOf({ name: noun }) + ' ' + (index + 1));
       write(row.remove, 'Remove ' + noun + ' ' + (index + 1));
-    });
+    };
     const addRow = () => {
       const remove = make('button', { type: 'button', onclick() {
         rows.splice(rows.indexOf(row), 1);
         row.element.remove();
-        renumber();
+        rows.forEach(number);
         add.focus();
       } });
       const row = { ...keeping(controls.group({ name: noun, fields: field.fields }, entered)), remove };
       row.element.open = true;
       row.element.lastChild.append(remove);
-      rows.push(row);
-      renumber();
+      number(row, rows.push(row) - 1);
       add.before(row.element);
       return row;
     };
@@ -279,6 +278,6 @@ function build(values, stored) {
 // Returns the form of a stored relayer, or of a new one, with some values as entries of the user.
 export function relayerForm(values, stored) {
   const form = build(values, stored);
-  form.before = build(stored ?? {}, stored).collect();
+  form.before = (values === stored ? form : build(stored ?? {}, stored)).collect();
   return form;
 }

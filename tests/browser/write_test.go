@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -278,6 +279,27 @@ func TestEdit_Stored(t *testing.T) {
 	b.expectConflict("label a.b/c not set → \u2068new\u2069")
 	b.saved("Full evm was changed")
 	expect(b, []string{"a.b/c=new", "app.kubernetes.io/name=", "team=payments"}, `[...document.querySelectorAll('#one-cards .chip')].map((chip) => chip.textContent)`)
+}
+
+// TestEdit_Large counts the texts that the page writes for the form of a long list: their number for each
+// row must not grow with the list. The numbers of the rows have no gap after one is removed.
+func TestEdit_Large(t *testing.T) {
+	const rows = 200
+	tokens := []string{policies, "Allowed tokens"}
+	b := open(t)
+	b.enter("Relayers")
+	b.do(`((text) => {
+		window.texts = 0;
+		Object.defineProperty(Node.prototype, 'textContent', { ...text, set(value) { texts++; text.set.call(this, value); } });
+	})(Object.getOwnPropertyDescriptor(Node.prototype, 'textContent'))`)
+	b.openNext("solana", `{"allowed_tokens":[`+strings.Repeat(`{"mint":"a"},`, rows-1)+`{"mint":"b"}]}`)
+	if texts := evaluate[int](b, `texts`); texts > 100*rows {
+		t.Errorf("the page wrote %d texts for %d rows", texts, rows)
+	}
+	b.press(append(tokens, "Token 1", "Remove token 1")...)
+	expect(b, "b", findControl+`.value`, append(tokens, fmt.Sprint("Token ", rows-1), "Mint *"))
+	b.press(append(tokens, "Add a token")...)
+	expect(b, "", findControl+`.value`, append(tokens, fmt.Sprint("Token ", rows), "Mint *"))
 }
 
 // TestEdit_UnusualValues shows and edits a relayer with an empty name of a setting, with a line break in
