@@ -58,7 +58,7 @@ export const newRequestID = () => crypto.getRandomValues(new Uint32Array(4)).joi
 // out. A silent request does not show that the page waits for the server.
 export const call = (path, more) => callAPI('/relayers' + path, more);
 
-async function callAPI(path, { method = 'GET', body, etag, reason, requestID, signal, patience = timeout, isSilent = false } = {}) {
+export async function callAPI(path, { method = 'GET', body, etag, reason, requestID, signal, patience = timeout, isSilent = false } = {}) {
   const isWrite = method !== 'GET';
   const headers = {};
   if (body !== undefined) headers['Content-Type'] = 'application/json';
@@ -89,7 +89,8 @@ async function callAPI(path, { method = 'GET', body, etag, reason, requestID, si
   if (isExpired || token !== used) throw new DOMException('The user has signed out', 'AbortError');
   if (failure) throw failure;
   reached(sent);
-  if (response.ok && envelope.success === true) return { ...envelope, etag: response.headers.get('ETag') };
+  const isDone = envelope.success === true || envelope.openapi; // the OpenAPI document has no envelope
+  if (response.ok && isDone) return { ...envelope, etag: response.headers.get('ETag') };
   throw new Refusal({
     status: response.status, message: envelope.message, errors: envelope.errors, isWrite,
     wait: response.headers.get('Retry-After'), requestID: response.headers.get('X-Request-Id'),

@@ -1,6 +1,6 @@
 // The fields of a relayer and of its policy, from the OpenAPI document that the server serves.
 
-import { host, Refusal } from './api.js';
+import { callAPI } from './api.js';
 
 let schemas;
 let byType = {}; // the fields of a new relayer by its network type
@@ -8,12 +8,7 @@ let byType = {}; // the fields of a new relayer by its network type
 // Reads the description of the fields once. Without it the page has no form.
 export async function loadFields() {
   if (schemas) return;
-  try {
-    const response = await fetch(host.api + '/openapi.json', { cache: 'no-cache', credentials: 'same-origin' });
-    schemas = (await response.json()).components.schemas;
-  } catch {
-    throw new Refusal({ status: 0 });
-  }
+  schemas = (await callAPI('/openapi.json')).components.schemas;
   byType = Object.fromEntries(Object.entries(schemas.CreateRelayerRequest.discriminator.mapping).map(([type, reference]) => [type, fieldsOf(resolve({ $ref: reference }))]));
 }
 

@@ -266,6 +266,25 @@ func TestFailure_NoResponse(t *testing.T) {
 	b.expectText("The server cannot be reached.")
 }
 
+// TestFailure_SignIn checks that the page shows that it waits for the description of the fields, that it does
+// not wait forever, and that the user can try again.
+func TestFailure_SignIn(t *testing.T) {
+	b := open(t)
+	b.do(`AbortSignal.timeout = () => (window.late = new AbortController()).signal`)
+	b.intercept(`
+		if (window.isBack || !url.endsWith('/openapi.json')) return send(url, request);
+		return new Promise((_, fail) => { request.signal?.addEventListener('abort', () => fail(request.signal.reason)); });`)
+	b.fill(token, "Bearer token")
+	b.press("Sign in")
+	expect(b, "Waiting for the server", `document.getElementById('waiting').textContent`)
+	b.do(`late.abort(new DOMException('', 'TimeoutError'))`)
+	b.expectTitle("The request failed")
+	b.expectText("The server cannot be reached.")
+	b.do(`window.isBack = true`)
+	b.press("Try again")
+	b.expectTitle("Relayers")
+}
+
 // TestList_Paging checks that pages continue over the states, whose lists are those of the API.
 func TestList_Paging(t *testing.T) {
 	b, _ := openTokens(t, "ops "+token+" write+engine")
