@@ -115,6 +115,7 @@ const askedView = () => new URLSearchParams(location.hash.slice(1));
 
 function onNavigation() {
   byId('act-dialog').close();
+  for (const menu of document.querySelectorAll(':popover-open')) menu.hidePopover();
   say(notice || noticeOfLeaving());
   notice = '';
   waiting.abort();

@@ -204,7 +204,8 @@ func (b *tab) keys(text string) {
 }
 
 // TestAccessibility_Keyboard creates, changes and deletes with the keyboard only. The regions for a
-// status are there before they get a text: a screen reader does not announce one that appears with it.
+// status are there before they get a text: a screen reader does not announce one that appears with it. A menu
+// does not stay open in the next view.
 func TestAccessibility_Keyboard(t *testing.T) {
 	const isPresent = `((e) => e.textContent === '' && e.checkVisibility() && e.role === 'status')(document.getElementById(%s))`
 	b := open(t)
@@ -222,6 +223,12 @@ func TestAccessibility_Keyboard(t *testing.T) {
 	b.tabPress("Many 7")
 	b.expectTitle("Many 7")
 	expect(b, "one-title", `document.activeElement.id`)
+	b.tabPress("More")
+	b.run(chromedp.NavigateBack())
+	b.expectTitle("Relayers")
+	b.tabPress("Many 8")
+	b.expectTitle("Many 8")
+	expect(b, []any{false, "one-title"}, `[document.getElementById('more-menu').checkVisibility(), document.activeElement.id]`)
 
 	b.tabPress("New relayer", kb.ModifierShift)
 	b.expectTitle("New relayer")
