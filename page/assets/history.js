@@ -43,11 +43,11 @@ const openVersion = oneAtATime((id, version, revision, signal) => attempt(async 
   else openWith(version, undefined, { note: 'The form has the last values of ' + inSentence(id) + '. Enter its RPC URLs and their headers again.' });
 }));
 
-// Returns the buttons of a change: the version after it can be restored, and a deleted relayer
-// can be created again.
+// Returns the buttons of a change: the version after it can be restored, and a relayer that does not
+// exist can be created again.
 function buttonsOf(id, { action, relayer, revision, before }, isLatest, signal) {
   const version = action === 'delete' ? before : relayer;
-  if (!version || (isLatest && action !== 'delete') || !(may('update') || may('create'))) return [];
+  if (!version || isLatest !== (action === 'delete') || !(may('update') || may('create'))) return [];
   const title = action === 'delete' ? 'Create it again' : 'Restore';
   return [make('button', { type: 'button', class: 'plain', 'aria-label': title + (relayer ? ' revision ' + revision.text : ''), onclick: () => openVersion(id, version, revision.text, signal) }, title)];
 }

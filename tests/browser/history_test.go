@@ -116,6 +116,7 @@ func TestHistory_Page(t *testing.T) {
 	b.expectTitle("New relayer")
 	b.press("Create the relayer")
 	b.expectTitle("Full evm")
+	expect(b, []any{"created by api-key", "deleted by api-key", 7}, `((rows) => [rows[0], rows[1], document.querySelectorAll('#one-history button').length])(`+historyRows+`)`)
 
 	b.intercept(`return window.failure && url.includes('/history') ? new Response('{"success":false}', { status: window.failure }) : send(url, request);`)
 	b.do(`window.failure = 503`)
