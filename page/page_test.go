@@ -173,7 +173,7 @@ func TestPage_OwnFiles(t *testing.T) {
 			"file":               `(?i)url\(|@import|\bimport\(|from '[^.]`,
 			"markup from text":   `innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment|DOMParser|srcdoc`,
 			"code from text":     `\beval\b|\bFunction\(`,
-			"storage":            `localStorage|indexedDB|\bcookie|caches\.|serviceWorker|pushState|replaceState`,
+			"storage":            `localStorage|indexedDB|\bcookie|caches\.|serviceWorker|history\.state|State'?\]?\([^n]`, // a state of null
 			"rounding of number": `parseFloat|toFixed|toLocaleString`,
 		}
 		if strings.HasPrefix(contentType, "text/html") {
