@@ -48,9 +48,7 @@ func (s *server) startBackups(ctx context.Context, source *bolt.Store) error {
 	if err != nil {
 		return fmt.Errorf("--backup: %w", err)
 	}
-	if !last.IsZero() {
-		b.lastSuccess.Set(float64(last.UnixMilli()) / 1000)
-	}
+	b.lastSuccess.Set(max(0, float64(last.UnixMilli())/1000)) // 0 without a backup: the zero time is negative
 	s.inBackground(ctx, func(ctx context.Context) {
 		for wait := time.Until(last.Add(b.every)); sleep(ctx, wait); wait = b.every {
 			b.backUp(ctx, time.Now())

@@ -196,18 +196,14 @@ func (s *server) openStore(ctx context.Context) (err error) {
 			s.logger.Error("the database was not closed", "error", err.Error())
 		}
 	})
-	if err := s.countRelayers(); err != nil {
-		return err
-	}
 	file, isFile := s.store.(*bolt.Store)
-	if !isFile {
-		return nil
+	if isFile {
+		warnIfReadable(s.logger, "database file", s.database)
 	}
-	warnIfReadable(s.logger, "database file", s.database)
-	if s.backup.directory == "" {
-		return nil
+	if err = s.countRelayers(); err == nil && s.backup.directory != "" { // which requires a file
+		err = s.startBackups(ctx, file)
 	}
-	return s.startBackups(ctx, file)
+	return err
 }
 
 // openManager starts to seal in the background if there are keys.
