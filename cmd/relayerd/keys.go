@@ -72,11 +72,21 @@ func (s *server) sealedStore(ctx context.Context) (relayer.Store, error) {
 		s.logger.Warn("the database has sealed RPC URLs, and --keys is not set: RPC URLs can be neither read nor changed")
 		return sealed.New(s.store, none)
 	}
+	var used keyring.Keyring // the keys in memory, which may be their only copy
 	load := func(ctx context.Context) (ring keyring.Keyring, err error) {
 		if ring, err = readKeys(s.keysFile); err != nil {
 			return ring, err
 		}
 		counts, err := countSealed(ctx, s.store, ring)
+		for key, count := range counts.Keys {
+			isSame := func(other sealed.Key) bool { return other.Fingerprint == key.Fingerprint }
+			if slices.ContainsFunc(used.Keys(), isSame) && !slices.ContainsFunc(ring.Keys(), isSame) {
+				err = fmt.Errorf("--keys: the file lacks key %v, which seals RPC URLs of %s: put it back, or restart to give up these URLs", key, relayers(count))
+			}
+		}
+		if err == nil {
+			used = ring
+		}
 		if s.sealedOnly && counts.Clear > 0 {
 			s.logger.Warn("RPC URLs are stored in clear, which is damage: relayerd check --require-sealed names a relayer", "relayers", counts.Clear)
 		}

@@ -229,6 +229,28 @@ func TestKeys_OtherKeyOfTheSameName(t *testing.T) {
 	runCommand(t, "check", "--db", database, "--keys", keys, "--require-sealed")
 }
 
+// A reload keeps a key that seals RPC URLs, of which the server may have the only copy, and drops an
+// unused key.
+func TestKeys_ReloadWithoutUsedKey(t *testing.T) {
+	t.Parallel()
+	database, keys := sealedFile(t, "a")
+	lost := keyNamed(t, keys, "k1")
+	server := start(t, "", "--db", database, "--keys", keys, "--tokens-file", newTokens(t, "operator "+token+" write+engine"))
+	must(t, os.Remove(keys))
+	runCommand(t, "keys", "add", "--keys", keys, "--id", "k2")
+	server.reload(`stays in use" flag=--keys error="--keys: the file lacks key ` + lost + ", which seals RPC URLs of 1 relayer: put it back")
+	if body := server.expect("GET", collection+"/a?rpc_urls=full", token, "", http.StatusOK); !strings.Contains(body, urlSecret) {
+		t.Errorf("the RPC URL is lost: %s", body)
+	}
+	server.expect("DELETE", collection+"/a", token, "", http.StatusOK)
+	server.reload(`file reloaded" flag=--keys`)
+	server.expect("POST", collection, token, sealedURL("b"), http.StatusCreated)
+	server.stop()
+	if url := secretOf(t, database, keys, "b"); url != fullURL {
+		t.Errorf("the URL is %s", url)
+	}
+}
+
 // A server seals in the background at the start and after a reload of the keys, and unseals. A key
 // in use is not removed.
 func TestServe_RotateKeys(t *testing.T) {
