@@ -330,11 +330,15 @@ func TestOperatingPage_SystemdUnit(t *testing.T) {
 	if output, err := exec.Command(analyze, "verify", "--man=no", path, socket).CombinedOutput(); err != nil || strings.Contains(string(output), "relayerd.") {
 		t.Errorf("error %v: %s", err, output)
 	}
-	if !strings.Contains(unit, "\nRequires=relayerd.socket\n") {
-		t.Errorf("the service can start without its socket: %s", unit)
-	}
-	if !strings.Contains(unit, "\nLogRateLimitIntervalSec=0\n") {
-		t.Error("the journal drops lines above a rate")
+	for line, without := range map[string]string{
+		"Requires=relayerd.socket":  "the service can start without its socket",
+		"LogRateLimitIntervalSec=0": "the journal drops lines above a rate",
+		"Type=notify":               "a SIGHUP during the start ends the server",
+		"TimeoutStartSec=infinity":  "a long start is a failure",
+	} {
+		if !strings.Contains(unit, "\n"+line+"\n") {
+			t.Errorf("%s: the unit has no line %s", without, line)
+		}
 	}
 }
 

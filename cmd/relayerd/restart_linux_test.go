@@ -93,6 +93,31 @@ func TestServe_SeveralSockets(t *testing.T) {
 	server.stop()
 }
 
+// systemd is notified when the server serves, after everything that can fail.
+func TestServe_NotifySocket(t *testing.T) {
+	t.Parallel()
+	socket := mustGet(net.ListenUnixgram("unixgram", &net.UnixAddr{Net: "unixgram"}))(t) // the kernel chooses a name
+	defer socket.Close()
+	notifying := func(socket, database string) *exec.Cmd {
+		command := serverCommand(token, "--db", database)
+		command.Env = append(command.Env, "NOTIFY_SOCKET="+socket)
+		return command
+	}
+	for database, want := range map[string]string{"memory": "unset NOTIFY_SOCKET", filepath.Join(t.TempDir(), "absent", "r.db"): newFileHint} {
+		if failed := finish(t, "", notifying(socket.LocalAddr().String()+"-absent", database)); !strings.Contains(failed.stderr, want) {
+			t.Errorf("--db %s: %v, want %s", database, failed, want)
+		}
+	}
+	server := &process{t: t, command: notifying(socket.LocalAddr().String(), "memory"), output: new(output)}
+	server.run()
+	message := make([]byte, 100)
+	must(t, socket.SetReadDeadline(time.Now().Add(2*time.Minute)))
+	if n, err := socket.Read(message); err != nil || string(message[:n]) != "READY=1" {
+		t.Errorf("the message is %q with error %v", message[:n], err)
+	}
+	server.stop()
+}
+
 // startAt starts a server with an address, and the drain delay that is the default.
 func startAt(t *testing.T, address, database string) *process {
 	t.Helper()

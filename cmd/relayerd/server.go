@@ -18,6 +18,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/coreos/go-systemd/v22/daemon"
 	promclient "github.com/prometheus/client_golang/prometheus"
 
 	"github.com/go-relayer/relayer"
@@ -85,6 +86,9 @@ func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Write
 	}
 	server := newServer(s.site(ctx, s.countResponses(api)), s.logger)
 	server.RegisterOnShutdown(api.Drain) // ends the streams
+	if _, err := daemon.SdNotify(false, daemon.SdNotifyReady); err != nil {
+		return fmt.Errorf("%w (unset NOTIFY_SOCKET, unless systemd runs the server)", err)
+	}
 	return serveUntil(ctx, server, s.listener, s.drainDelay, s.logger)
 }
 
