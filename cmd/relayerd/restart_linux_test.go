@@ -77,14 +77,24 @@ func startActivated(t *testing.T, socket *os.File, database string) *process {
 	return p
 }
 
-// A server uses only the socket of a unit for it, and refuses several.
-func TestServe_SeveralSockets(t *testing.T) {
+// A server uses only the socket of a unit for it, and refuses several. On a Unix socket no client has
+// an address, which --trusted-proxies could contain.
+func TestServe_RefusedSockets(t *testing.T) {
 	t.Parallel()
-	served := program(token, "serve", "--db", "memory")
-	command := exec.Command("sh", append([]string{"-c", `LISTEN_PID=$$ LISTEN_FDS=2 exec "$0" "$@"`}, served.Args...)...)
-	command.Env = served.Env
-	if output, err := command.CombinedOutput(); err == nil || string(output) != "relayerd: the unit of the socket must have one ListenStream, and nothing else that listens\n" {
-		t.Errorf("error %v: %s", err, output)
+	listener := mustGet(net.ListenUnix("unix", &net.UnixAddr{Net: "unix"}))(t) // the kernel chooses a name
+	defer listener.Close()
+	socket := mustGet(listener.File())(t)
+	defer socket.Close()
+	for count, want := range map[string]string{
+		"1": "--trusted-proxies requires a ListenStream of host:port: clients of a Unix socket have no address\n",
+		"2": "the unit of the socket must have one ListenStream, and nothing else that listens\n",
+	} {
+		served := program(token, "serve", "--db", "memory", "--trusted-proxies", "::1")
+		command := exec.Command("timeout", append([]string{"60", "sh", "-c", "LISTEN_PID=$$ LISTEN_FDS=" + count + ` exec "$0" "$@"`}, served.Args...)...)
+		command.Env, command.ExtraFiles = served.Env, []*os.File{socket}
+		if output, err := command.CombinedOutput(); err == nil || string(output) != "relayerd: "+want {
+			t.Errorf("%s sockets: error %v: %s", count, err, output)
+		}
 	}
 	other := serverCommand(token, "--addr", "127.0.0.1:0", "--db", "memory")
 	other.Env = append(other.Env, "LISTEN_PID=1", "LISTEN_FDS=1") // of another process

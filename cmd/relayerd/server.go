@@ -170,6 +170,9 @@ func (s *server) openPorts(ctx context.Context) error {
 	if listener == nil && err == nil {
 		listener, err = listen("--addr", s.address)
 	}
+	if err == nil && s.trustedProxies != "" && listener.Addr().Network() == "unix" {
+		err = errors.New("--trusted-proxies requires a ListenStream of host:port: clients of a Unix socket have no address")
+	}
 	if err != nil {
 		return err
 	}
