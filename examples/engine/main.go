@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"math"
 	"os"
 	"time"
 
@@ -54,6 +55,7 @@ func run(ctx context.Context, registry relayer.Registry, jobs io.Reader, decisio
 	}
 	defer view.Close()
 	lines := bufio.NewScanner(jobs)
+	lines.Buffer(nil, math.MaxInt) // a long job must not end the engine
 	for lines.Scan() && ctx.Err() == nil {
 		var j job
 		err := json.Unmarshal(lines.Bytes(), &j)

@@ -47,6 +47,7 @@ func TestRun(t *testing.T) {
 		{`{"relayer":"treasury","solana":{}}`, "treasury", refused + "network_type wrong_network solana"},
 		{`{"relayer":"treasury"}`, "treasury", refused + "network_type unknown"},
 		{`{"relayer":"open","evm":{"to":"0xcd","maxFeePerGas":"999999999999999999999"}}`, "open", ": accepted"},
+		{`{"relayer":"open","evm":{"to":"0x` + strings.Repeat("cd", 1<<20) + `"}}`, "open", ": accepted"},
 		{`{"relayer":"paused","evm":{}}`, "paused", refused + "paused paused true"},
 		{`{"relayer":"failing","evm":{}}`, "failing", refused + "system_disabled disabled RpcValidationFailed"},
 		{`{"relayer":"sol","solana":{"signatures":1}}`, "sol", ": accepted"},
