@@ -123,9 +123,9 @@ type FieldError struct {
 }
 
 // ValidationError lists the problems of an input, as a rule one for each invalid field: first the
-// problems of syntax, then the problems of values, each in no particular order. If there are more
-// than 1,000, it has the first 1,000 and an element that says so. The error of a [Selector] has
-// only the first problem. Every ValidationError matches [ErrInvalid].
+// problems of syntax, then the problems of values, each in no particular order. Of more than
+// 1,000 problems of a body, it has the first 1,000 and an element that says so. The error of a
+// [Selector] has only the first problem. Every ValidationError matches [ErrInvalid].
 type ValidationError struct {
 	Fields []FieldError
 }

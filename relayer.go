@@ -77,10 +77,10 @@ type Relayer struct {
 	// It is nil if there are none: make the map before you assign to a key.
 	Labels map[string]string `json:"labels,omitempty" wire:"optional"`
 
-	// Settings are settings of the host, a JSON object of at most 16 KiB and 32 levels. They are
-	// shown to every reader and kept in the history: they must hold no secret, and a URL with
-	// user information is refused. They are stored with sorted names and without members that are
-	// null.
+	// Settings are settings of the host, a JSON object of at most 16 KiB as stored, and 32
+	// levels. They are shown to every reader and kept in the history: they must hold no secret,
+	// and a URL with user information is refused. They are stored with sorted names and without
+	// members that are null.
 	//
 	// It is nil if there are none. Replace it as a whole. See [WithSettings] and [SettingsOf].
 	Settings json.RawMessage `json:"settings,omitempty"`

@@ -400,8 +400,9 @@ func (s *settings) checkSettings(raw json.RawMessage, found *problems) {
 	}
 }
 
-// userInformation matches a URL with user information. An unescaped password with a slash ends the
-// authority early: then what seems to be a port is no number below 70000, and an @ follows.
+// userInformation matches a URL that may have user information. An unescaped password with a
+// slash ends the authority early: then what seems to be a port is no number below 70000, and an @
+// follows.
 var userInformation = regexp.MustCompile(`(?s)://(?:` +
 	`[^/?#\s]*@|` +
 	`(?:[^[/?#:\s][^/?#:\s]*)?:` + // a user, or a host other than an IPv6 address

@@ -51,8 +51,8 @@ type WatchQuery struct {
 	// same [Registry]. If it is empty, the changes from the call on follow.
 	After string
 
-	// Heartbeats adds heartbeats to the sequence: at least every 5 seconds there is a
-	// change or a [ChangeHeartbeat] while the store is reachable.
+	// Heartbeats adds heartbeats to the sequence: once it has caught up, there is a change or a
+	// [ChangeHeartbeat] at least every 5 seconds while the store is reachable.
 	Heartbeats bool
 }
 

@@ -23,9 +23,10 @@
 // # Retries
 //
 // Requests that the server rejects with 429 or 503, and those for which no connection could be
-// made, had no effect, and match [relayer.ErrUnavailable]. They are sent again, with
-// exponential backoff, full jitter and the wait of Retry-After. Reads are also repeated after a
-// lost connection, a truncated response, and a 5xx of a proxy. [WithRetries] sets the limits.
+// made, had no effect, and match [relayer.ErrUnavailable]. They are sent again, with exponential
+// backoff, full jitter and the wait of Retry-After. A certificate that is not trusted is another
+// error, and final. Reads are also repeated after a lost connection, a truncated response, and a
+// 5xx of a proxy. [WithRetries] sets the limits.
 //
 // # Lost responses
 //

@@ -46,9 +46,9 @@ const metadataMessage = "must not point at a cloud metadata service"
 // parsers disagree about which host the URL names.
 const hostEnds = ":/?#@\\"
 
-// hostProblem returns a message for hosts that are neither a name nor an address. It also
-// does so for hosts that are never an RPC endpoint: cloud metadata services and the
-// unspecified address, in any spelling. addresses are those of the name, which is folded.
+// hostProblem returns a message for hosts that clients read in different ways. It also does so
+// for hosts that are never an RPC endpoint: cloud metadata services and the unspecified address,
+// in any spelling. addresses are those of the name, which is folded.
 func hostProblem(name string, addresses []netip.Addr) string {
 	if metadataHosts[name] {
 		return metadataMessage

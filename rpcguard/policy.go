@@ -214,9 +214,9 @@ func (p Policy) addressProblem(address netip.Addr) string {
 // address is in AllowedAddresses. Without PublicOnly, a redirect or the owner of a listed
 // name can lead to private addresses: set PublicOnly if clients are not trusted.
 //
-// Behind a proxy the Dialer connects only to the proxy: leave http.Transport.Proxy nil, as
-// above, or enforce the policy in the proxy. The error of an http.Client contains the URL,
-// with any API key in it; the error that it wraps does not.
+// Behind a proxy the Dialer connects only to the proxy: leave http.Transport.Proxy nil, as above,
+// or enforce the policy in the proxy. The error of an http.Client contains the URL, and the error
+// that it wraps can contain the host: either can have an API key.
 //
 // It is safe for concurrent use, and does not use the connection, which
 // may be nil.

@@ -53,7 +53,7 @@ const (
 )
 
 // readiness reports whether a load balancer should send requests here: not after ctx is done, and
-// not while the store cannot take writes. The store is asked once in an interval: requests need no
+// not while the store is not ready. The store is asked once in an interval: requests need no
 // token.
 func readiness(ctx context.Context, store interface{ Ready(context.Context) error }) http.Handler {
 	var mu sync.Mutex

@@ -181,7 +181,7 @@ func (c *comparison) missing(end int) {
 }
 
 const (
-	// probeSize is what a write needs on a full disk: some pages of the tree.
+	// probeSize is what a small write needs on a full disk: some pages of the tree.
 	probeSize = 64 << 10
 
 	// probeInterval bounds the cost of frequent calls of Ready.

@@ -145,9 +145,8 @@ func tryEngine(file *os.File, path string, verify func(*os.File) (pages.Header, 
 }
 
 // startEngine calls lockFile, and verify before anything else, so a file that cannot be used is
-// not changed. verify returns the current header. Then startEngine makes both headers durable.
-// The engine gets a handle that shares the lock: the file stays locked if it cannot be opened,
-// and when the engine is closed.
+// not changed. verify returns the current header. Then startEngine makes both headers durable. On
+// Unix the handle of the engine shares the lock: the file stays locked when the engine is closed.
 func startEngine(file *os.File, verify func(*os.File) (pages.Header, error)) (_ *engine, err error) {
 	if err := lockFile(file); err != nil {
 		return nil, err

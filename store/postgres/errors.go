@@ -103,10 +103,9 @@ func hasCode(err error, codes ...string) bool {
 	return ok && slices.Contains(codes, refusal.Code)
 }
 
-// isRefusal reports whether the server refused a statement and the session continues,
-// so that the transaction was rolled back. An error that ends the session does not
-// show that, nor does a connection exception, with which a pooler reports a session
-// that it has lost.
+// isRefusal reports whether a write failed and the session continues, so the transaction is
+// rolled back. An error that ends the session does not show that, nor does a connection
+// exception, with which a pooler reports a session that it has lost.
 func isRefusal(err error) bool {
 	refusal, ok := errors.AsType[*pgconn.PgError](err)
 	return mustRollBack(err) || ok && cmp.Or(refusal.SeverityUnlocalized, refusal.Severity) == "ERROR" &&

@@ -31,8 +31,8 @@ const imported relayer.ChangeKind = "imported"
 // return the changes, for example if a privilege is missing. The sequence can be ranged over
 // once.
 //
-// Any number of watchers cost the server one reader per Store. A sequence uses it from its
-// first iteration on.
+// Watchers share one reader per Store as soon as they have caught up. A sequence begins to read
+// at its first iteration.
 func (s *Store) Watch(ctx context.Context, after string) iter.Seq2[relayer.RecordChange, error] {
 	w := &watcher{store: s, seen: after, yielded: time.Now()}
 	if after == "" {

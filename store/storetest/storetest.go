@@ -8,11 +8,12 @@
 //		})
 //	}
 //
-// The cases for [transfer.Importer] and [transfer.Checker] are skipped if the store is not
-// one, and those for histories if the error of History matches [errors.ErrUnsupported]; any
-// other store must retain at least 100 changes. A case waits for a heartbeat, which takes up
-// to 5 seconds. Minor versions may add cases. The environment variable STORETEST_SEED repeats the
-// random choices of a failed case. STORETEST_STEPS is the number of random calls, without it 800.
+// The cases for [transfer.Importer], [transfer.HistoryImporter] and [transfer.Checker] are left
+// out if the store is not one, and those for histories if the error of History matches
+// [errors.ErrUnsupported]; any other store must retain at least 100 changes. A case waits for a
+// heartbeat, which takes up to 5 seconds. Minor versions may add cases. The environment variable
+// STORETEST_SEED repeats the random choices of a failed case. STORETEST_STEPS is the number of
+// random calls, without it 800.
 //
 // Every case gets an empty store. A store with a Close() error method is closed when
 // its case ends. After Close, every method must return [relayer.ErrUnavailable], and
