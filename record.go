@@ -73,8 +73,7 @@ func maskedReason(reason *DisabledReason) *DisabledReason {
 	return &DisabledReason{Type: DisabledReasonType(maskedText(string(reason.Type))), Details: mask.Text(reason.Details)}
 }
 
-// maskedText returns a text of at most maxReasonLength characters masked, which can make it longer, and
-// cut off there.
+// maskedText masks the URLs in a text, and cuts the result off at maxReasonLength characters.
 func maskedText(text string) string {
 	masked := []rune(mask.Text(text))
 	return string(masked[:min(len(masked), maxReasonLength)])

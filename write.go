@@ -371,14 +371,14 @@ func (m *Manager) attempt(ctx context.Context, w *writeCall, e edit) (_ Record, 
 	}
 	if isUpdate && len(paths) == 0 {
 		if w.DryRun {
-			old.Note = w.note(old, rec, paths)
+			old.Note = w.note(ctx, old, rec, paths)
 		}
 		return old, false, nil
 	}
 	if err := m.admit(ctx, w, old, rec); err != nil {
 		return Record{}, false, err
 	}
-	rec.Note = w.note(old, rec, paths)
+	rec.Note = w.note(ctx, old, rec, paths)
 	stored, err := w.put(ctx, old, rec)
 	switch {
 	case damage != nil && (errors.Is(err, ErrConflict) || errors.Is(err, ErrCorrupt)):
@@ -441,11 +441,11 @@ func (w *writeCall) put(ctx context.Context, old, rec Record) (stored Record, er
 
 // note returns the note of a change from old to rec, which is made now. That of a dry run has only
 // the paths, and is never without.
-func (w *writeCall) note(old, rec Record, paths []string) []byte {
+func (w *writeCall) note(ctx context.Context, old, rec Record, paths []string) []byte {
 	if w.DryRun {
 		return noteOf(ChangeInfo{Changed: append([]string{}, paths...)})
 	}
-	actor := w.operation.Actor
+	actor, _ := ActorFrom(ctx)
 	info := ChangeInfo{
 		Time: time.Now().UTC().Truncate(time.Millisecond), Action: w.operation.Action, Reason: w.Reason, Changed: paths,
 		Actor: shortened(actor.ID, maxActorLength), RequestID: requestIDOf(actor),

@@ -31,20 +31,21 @@
 // # Lost responses
 //
 // A write whose response was lost may have taken effect. All attempts of a write have the same
-// X-Request-Id, which the server stores with the change. The client looks for it in the last change
-// of the relayer, then in its history. If it is there, the write has succeeded, and the result is
-// the relayer as it was then. If it is not, and a condition no longer holds, the result is
-// [relayer.ErrConflict], [relayer.ErrExists] or [relayer.ErrNotFound]. Otherwise the client sends
-// the write again.
+// X-Request-Id, which the server stores with the change. The client looks for it in the last
+// change of the relayer, then in its history. If it is there, the write has succeeded, and the
+// result is the relayer as it was then. If it is not, and a condition no longer holds, the result
+// is [relayer.ErrConflict], [relayer.ErrExists] or [relayer.ErrNotFound]. Otherwise the client
+// sends the write again. A change that the history has lost already, such as after 1,000 later
+// changes, looks like no change.
 //
 // A lost request may arrive later, even after the call, and then repeats a write that has no
 // condition. A write with [relayer.IfRevision] takes effect once, and so does a create unless
 // another client deletes the relayer before.
 //
-// The error matches [relayer.ErrOutcomeUnknown] if the history does not reach back to the write,
-// or a proxy replaces X-Request-Id, and the relayer does not show the outcome; if the attempts or
-// their time are exhausted; or if ctx ends, or would end before the next attempt. Its text has
-// the request ID of the write. A program that looks for its write in the history later gives it a
+// The error matches [relayer.ErrOutcomeUnknown] if the server retains no history, or a proxy
+// replaces X-Request-Id, and the relayer does not show the outcome; if the attempts or their time
+// are exhausted; or if ctx ends, or would end before the next attempt. Its text has the request ID
+// of the write. A program that looks for its write in the history later gives it a
 // [relayer.Reason] that no other write has.
 //
 // # Errors

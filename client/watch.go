@@ -74,8 +74,9 @@ func (c *Client) Watch(ctx context.Context, query relayer.WatchQuery) iter.Seq2[
 
 var errRangedTwice = errors.New("the changes can be ranged over once: call Watch again")
 
-// position returns the current position of the feed of a selection. The read has full RPC URLs if the
-// stream has them: the client may have the permission for fewer relayers then.
+// position returns the current position of the feed of a selection. The read has full RPC URLs if
+// the stream has them: a position belongs to a selection, and the permission to read them may be
+// for fewer relayers.
 func (c *Client) position(ctx context.Context, selector relayer.Selector) (string, error) {
 	page, err := c.list(ctx, relayer.ListQuery{Selector: selector, After: new(relayer.Cursor), PerPage: 1})
 	if err == nil && page.Position == "" {

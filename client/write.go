@@ -344,19 +344,14 @@ func (c *Client) settle(ctx context.Context, w *request, attempts *attempts) (*r
 }
 
 // findChange returns the change with the request ID of the write, or nil if the history has none.
-// A proxy that replaces request IDs makes a history useless, and so does one that ends before the
-// revision of the condition: it may have lost the change.
+// A proxy that replaces request IDs makes a history useless.
 func (c *Client) findChange(ctx context.Context, w *request, attempts *attempts) (*relayer.Change, error) {
 	query := relayer.HistoryQuery{ID: w.id, Limit: allPage}
-	var ended error
-	if w.isLost && w.revisions != nil {
-		ended = errors.ErrUnsupported
-	}
 	for {
 		page, err := c.history(ctx, query, attempts)
 		switch {
 		case errors.Is(err, relayer.ErrNotFound):
-			return nil, ended
+			return nil, nil
 		case err != nil:
 			return nil, err
 		case !page.hasRequestIDs:
@@ -372,7 +367,7 @@ func (c *Client) findChange(ctx context.Context, w *request, attempts *attempts)
 		}
 		// A duplicate of a write that was rejected is among the newest changes.
 		if query.Before = page.next; page.next == 0 || !w.isLost && w.since == 0 {
-			return nil, ended
+			return nil, nil
 		}
 	}
 }

@@ -29,7 +29,7 @@ const fileHeader = "relayer-keyring 1"
 //	key 2026-01 <32 bytes in base64>
 //	key 2026-07 <32 bytes in base64>
 //
-// Errors contain no part of a line but a valid key ID.
+// Errors contain no part of a line except a valid key ID.
 func Parse(data []byte) (Keyring, error) {
 	lines := strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
 	if lines[0] != fileHeader {

@@ -175,8 +175,8 @@ func flagError(command *cobra.Command, err error) error {
 	return fmt.Errorf("%s (%s --help lists the flags)", problem, command.CommandPath())
 }
 
-// printable escapes what is not printable, as JSON does: a text of others could control the
-// terminal.
+// printable escapes what is not printable, as JSON does: a text of another client could control
+// the terminal.
 func printable(text string) string {
 	var escaped []byte
 	for _, char := range text {

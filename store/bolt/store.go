@@ -49,7 +49,7 @@ type Store struct {
 	queue      *storeutil.Queue[table.Write]
 	closing    context.Context // ends when Close begins
 	cancelWork context.CancelFunc
-	backups    atomic.Int32 // that run
+	backups    atomic.Int32 // the number that run; meanwhile no write prunes the history
 
 	// writeLock is held by the goroutine that writes, checks, recovers or closes.
 	// It guards the fields below, except the table.

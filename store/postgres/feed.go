@@ -38,6 +38,13 @@ const (
 	maxFeedBytes   = 16 << 20
 )
 
+// A watcher takes this much at once, and holds it while its consumer is slow. The function
+// changes_after of the schema has the same limits.
+const (
+	maxReadChanges = 128
+	maxReadBytes   = 256 << 10
+)
+
 // feed reads the changes once for all watchers of a Store, while there are any, and
 // keeps the latest in memory. A watcher that is further behind reads from the
 // database.
@@ -129,7 +136,7 @@ func (f *feed) close() {
 	f.running.Wait()
 }
 
-// after returns the next change after a position, and when the first read of the feed began that
+// after returns the next changes after a position, and when the first read of the feed began that
 // has failed since the last success: zero if the last one has succeeded. It returns false if the
 // buffer does not have the position.
 func (f *feed) after(position string) (found batch, failing time.Time, ok bool) {
@@ -142,11 +149,15 @@ func (f *feed) after(position string) (found batch, failing time.Time, ok bool) 
 	if f.base == "" || !isKept {
 		return batch{}, time.Time{}, false
 	}
-	if next == len(f.recent) {
-		return batch{complete: f.complete}, f.failing, true
+	end, size := next, 0
+	for ; end < len(f.recent) && end < next+maxReadChanges && size <= maxReadBytes; end++ {
+		size += feedSize(f.recent[end])
 	}
-	change := f.recent[next] // a slice of the buffer would keep all of it in memory
-	return batch{[]relayer.RecordChange{change}, change.Time}, f.failing, true
+	found = batch{slices.Clone(f.recent[next:end]), f.complete} // a slice of the buffer would keep all of it in memory
+	if end < len(f.recent) {
+		found.complete = f.recent[end-1].Time
+	}
+	return found, f.failing, true
 }
 
 // next returns a channel that is closed when the buffer changes.
@@ -337,9 +348,8 @@ func (s *Store) lastPosition(ctx context.Context) (string, error) {
 	return found.Position, nil
 }
 
-// changesAfter returns the next changes, up to 128 or about 256 KiB, because a slow watcher keeps
-// them in memory. It returns ErrGap if there is a gap before them. They are complete up to the time
-// of the call: a write that was acknowledged before is visible.
+// changesAfter returns the next changes. It returns ErrGap if there is a gap before them. They
+// are complete up to the time of the call: a write that was acknowledged before is visible.
 func (s *Store) changesAfter(ctx context.Context, position string) (found batch, err error) {
 	seen, ok := parseMark(position)
 	if !ok {

@@ -62,7 +62,7 @@ type watcher struct {
 	complete time.Time // up to which seen has all changes; zero if unknown
 	failing  time.Time // when the first of the reads began that have failed since the last success
 	last     time.Time // of the last element
-	yielded  time.Time // when that was yielded
+	yielded  time.Time // when the last element was yielded
 }
 
 // run returns the error that ends the sequence, or nil if its consumer has ended it.

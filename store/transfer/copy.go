@@ -24,8 +24,9 @@ var ErrDiffers = errors.New("destination differs from source")
 // If src is a [Checker], it is checked before anything is written, because dst
 // would store damaged data as sound. If src is damaged, Copy returns the error of the check.
 //
-// Copy resumes: if it ended early, for any reason, call it again. It finds the records that
-// dst already contains and adds the rest. After a complete copy it only verifies again.
+// Copy resumes: if it ended early, for any reason, call it again. It finds the records that dst
+// already contains and adds the rest. After a complete copy of a src that has not changed, it
+// only verifies again.
 //
 // It returns [ErrDiffers] if dst contains anything except the beginning of src. It also does so if
 // the stores differ at the end: in the number or order of their records, or in an ID, claim, set
@@ -38,10 +39,11 @@ var ErrDiffers = errors.New("destination differs from source")
 // client still has can then match another state of the relayer, so that clients must read
 // again.
 //
-// If dst is a [HistoryImporter] too, the history is copied before the missing relayers, as much of it
-// as src can read, so that the revisions of deleted relayers are not assigned again either. What dst
-// retains of it is up to dst. Copy does not compare histories at the end. If src has changes that are
-// later than the last one of dst, or dst has no relayers, src must still have that last change.
+// If dst is a [HistoryImporter] too, the history is copied before the missing relayers, as much
+// of it as src can read, so that the revisions of deleted relayers are not assigned again either.
+// What dst retains of it is up to dst: a resumed Copy does not copy the history again if dst has
+// lost all of it. Copy does not compare histories at the end. If dst has no relayers, or src has
+// later changes, src must still have the last change of the history of dst.
 //
 // Errors of the stores are wrapped, so that [relayer.ErrUnavailable] and
 // [relayer.ErrOutcomeUnknown] match; after either, call Copy again. If ctx is done, the copy
@@ -250,7 +252,7 @@ func differs(offset int, format string, args ...any) error {
 }
 
 // errUsed reports a destination that has changes in its history which the source does not have.
-var errUsed = fmt.Errorf("%w: the destination already has another history: copy to a new one", ErrDiffers)
+var errUsed = fmt.Errorf("%w: the destination has another history, or the source no longer has its last change: copy to a new one", ErrDiffers)
 
 // copyHistory adds the changes in the history of the source to that of the destination. It precedes
 // the missing relayers: after them, its revisions would not be greater than all others.
