@@ -58,6 +58,8 @@ export const newRequestID = () => crypto.getRandomValues(new Uint32Array(4)).joi
 // out. A silent request does not show that the page waits for the server.
 export const call = (path, more) => callAPI('/relayers' + path, more);
 
+let running = 0; // requests that are not silent
+
 export async function callAPI(path, { method = 'GET', body, etag, reason, requestID, signal, patience = timeout, isSilent = false } = {}) {
   const isWrite = method !== 'GET';
   const headers = {};
@@ -67,7 +69,8 @@ export async function callAPI(path, { method = 'GET', body, etag, reason, reques
   if (requestID) headers['X-Request-Id'] = requestID;
   const used = token;
   const sent = now();
-  const waiting = isSilent ? 0 : setTimeout(() => write('waiting', 'Waiting for the server'), 1000);
+  const waiting = isSilent ? 0 : setTimeout(() => token === used && write('waiting', 'Waiting for the server'), 1000);
+  running += isSilent ? 0 : 1;
   const signals = [AbortSignal.timeout(patience), ...(signal ? [signal] : [])];
   let response, envelope, failure;
   try {
@@ -82,7 +85,8 @@ export async function callAPI(path, { method = 'GET', body, etag, reason, reques
     failure = error.name === 'AbortError' ? error : new Refusal({ status: 0, isWrite });
   }
   clearTimeout(waiting);
-  if (!isSilent) write('waiting', '');
+  running -= isSilent ? 0 : 1;
+  if (!isSilent && running === 0) write('waiting', '');
   if (failure instanceof Refusal) lost();
   const isExpired = token === used && response?.status === 401;
   if (isExpired) expired();

@@ -149,7 +149,7 @@ export function noteChanged(relayer, text = '') {
 
 export function noteDeleted(id, text) {
   drop(id);
-  if (isAt(id)) goTo(listHash, text);
+  if (askedView().get('relayer') === id) goTo(listHash, text); // a refresh may have found it gone
   else say(text);
 }
 

@@ -59,6 +59,7 @@ func TestSignOut_Document(t *testing.T) {
 	b.release()
 	expectClean()
 	expect(b, []any{false, "Relayers"}, `[document.getElementById('menu').checkVisibility(), document.title]`)
+	b.blockFeed() // it would find the token revoked before Save is pressed
 	b.goTo("new", "Sign in")
 	b.enter("New relayer")
 	expect(b, "", findControl+`.value`, []string{"Name *"})

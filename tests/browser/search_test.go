@@ -105,6 +105,7 @@ func TestSearch_EnterOnce(t *testing.T) {
 // TestSearch_States checks that each relayer is counted in one state, disabled before paused, that
 // the list has them in this order, and that counts are those of the search.
 func TestSearch_States(t *testing.T) {
+	const current = `[...document.querySelectorAll('#states [aria-current=true]')].map((a) => a.textContent).join()`
 	b := openTeams(t, "ops "+token+" write+engine")
 	expect(b, "Live", `document.getElementById('live').textContent`)
 	for _, id := range []string{"r6", "r3"} {
@@ -118,13 +119,15 @@ func TestSearch_States(t *testing.T) {
 	for state, want := range map[string][]string{"Paused 1": {"r2"}, "Active 3": {"r1", "r4", "r5"}, "Disabled 2": {"r3", "r6"}, "All 6": {"r3", "r6", "r2", "r1", "r4", "r5"}} {
 		b.press(state)
 		expect(b, want, rowIDs)
-		expect(b, []string{state}, `[...document.querySelectorAll('#states [aria-current=true]')].map((a) => a.textContent)`)
+		expect(b, state, current)
 	}
 	b.press("Disabled 2")
+	expect(b, "Disabled 2", current)
 	b.search("label.team=payments")
 	expect(b, "All 4, Active 2, Paused 0, Disabled 2", stateCounts)
 	expect(b, []string{"r3", "r6"}, rowIDs)
 	b.press("Paused 0")
+	expect(b, "Paused 0", current)
 	b.search("paused=false") // nothing is both
 	expect(b, "All 4, Active 3, Paused 0, Disabled 1", stateCounts)
 	expect(b, []string{}, rowIDs)

@@ -50,7 +50,7 @@ func (b *tab) holdResponse(method string) {
 	b.do(`window.release = window.isHandled = undefined; window.holding = %s`, method)
 	b.intercept(`
 		const response = await send(url, request);
-		if (request.method !== window.holding || url.` + looks + `) return response;
+		if (request.method !== window.holding || url.` + looks + ` || url.endsWith('/access')) return response;
 		window.holding = undefined;
 		const text = await response.text();
 		await new Promise((resolve) => { window.release = resolve; });
