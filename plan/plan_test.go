@@ -82,6 +82,8 @@ func TestNew_Changes(t *testing.T) {
 			{Path: "policies.swap_config.min_balance_threshold", Old: "1", New: "2"},
 		}},
 		{settings(`{"b":{"x":1,"y":[1]},"c":true}`), settings(` {"c":true, "b":{"y":[1],"x":1,"z":null}} `), nil},
+		{settings(`{"n":"` + "\u00a0" + `€","l":[{"b":1.0,"a":2}]}`),
+			settings(`{"l":[{"a":2,"b":1.0}],"n":"\u00a0€"}`), nil},
 		{settings(`{"b":{"x":1,"y":[1]},"c":true}`), settings(`{"b":{"x":2,"z":"é"}}`), []plan.Change{
 			{Path: "settings.b.x", Old: "1", New: "2"},
 			{Path: "settings.b.y", Old: "[1]"},
@@ -514,17 +516,6 @@ func TestExport_Format(t *testing.T) {
 	}
 }
 
-func TestExport_Canceled(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if file, err := plan.Export(ctx, newManager(t), relayer.Selector{}); !errors.Is(err, context.Canceled) || file != nil {
-		t.Errorf("file %s, error %v", file, err)
-	}
-	if _, err := plan.New(ctx, newManager(t), nil, plan.Options{}); !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v", err)
-	}
-}
-
 // A relayer that a newer version has stored would make the whole file invalid.
 func TestExport_NewerRelayer(t *testing.T) {
 	for document, want := range map[string]string{
@@ -637,32 +628,6 @@ func TestNew_SealedURLs(t *testing.T) {
 	}
 }
 
-func TestApply_WithoutKey(t *testing.T) {
-	with, without, _ := sealedManagers(t)
-	renamed := parse(t, exported(t, with)).Relayers
-	renamed[0].Name = "renamed"
-	mustApply(t, newPlan(t, without, renamed))
-	r, err := with.RPCURLs(t.Context(), "a")
-	if name := get(t, with, "a").Name; err != nil || name != "renamed" || !slices.Equal(texts(r), []string{sealedPath, sealedHost}) {
-		t.Errorf("the relayer is named %q and has the URLs %q; error %v", name, texts(r), err)
-	}
-}
-
-func TestExport_SealedURLs(t *testing.T) {
-	with, without, _ := sealedManagers(t)
-	file := exported(t, without)
-	if got := exported(t, with); got != file {
-		t.Errorf("with the key, the file is\n%s\nwant\n%s", got, file)
-	}
-	config := must(plan.Parse([]byte(file), nil))(t)
-	if got := newPlan(t, without, config.Relayers).Entries()[0].Action; got != plan.Unchanged {
-		t.Errorf("a plan of the file has the action %s", got)
-	}
-	if strings.Contains(file, secret) {
-		t.Errorf("the file has a secret:\n%s", file)
-	}
-}
-
 // A URL without a hidden part is exported as it is stored.
 func TestExport_UserInformation(t *testing.T) {
 	m := newManager(t)
@@ -698,10 +663,6 @@ func TestNew_UserInformationRemoved(t *testing.T) {
 		if got := p.Entries()[0].Problems; len(got) != 1 || got[0].Field != "custom_rpc_urls[0].url" {
 			t.Errorf("problems %v", got)
 		}
-		patch := `{"custom_rpc_urls":[{"url":"` + string(bare) + `"},{"url":"https://b.example"}]}`
-		if _, err := m.Patch(t.Context(), "a", []byte(patch)); !errors.Is(err, relayer.ErrInvalid) {
-			t.Errorf("the Manager returned %v", err)
-		}
 		for _, urls := range [][]relayer.RPCURL{{"https://b.example"}, {bare, "https://b.example"}} {
 			mustApply(t, newPlan(t, m, []relayer.CreateRequest{withURLs("a", urls...)}))
 		}
@@ -709,16 +670,6 @@ func TestNew_UserInformationRemoved(t *testing.T) {
 			t.Errorf("stored %q", got)
 		}
 	}
-}
-
-// An exported file has escapes in place of characters that a terminal does not show.
-func TestNew_EscapedSettings(t *testing.T) {
-	m := newManager(t)
-	req := minimal("a")
-	req.Settings = []byte(`{"note":"10` + "\u00a0" + `€","list":[{"b":1.0,"a":2}]}`)
-	create(t, m, req)
-	expectNoChanges(t, m, parse(t, strings.ReplaceAll(exported(t, m), "\u00a0", `\u00a0`)).Relayers)
-	expectNoChanges(t, m, []relayer.CreateRequest{req})
 }
 
 // For all pairs of URLs: an exported file has no changes, and without one of its endpoints it
