@@ -22,7 +22,7 @@ func BenchmarkStartup(b *testing.B) {
 	for _, size := range sizes {
 		b.Run(strconv.Itoa(size), func(b *testing.B) {
 			seed := filepath.Join(b.TempDir(), "seed.db")
-			writeSeed(b, seed, size, benchDefinition)
+			writeSeed(b, seed, size)
 			var took, started, read, anonymous []float64
 			for b.Loop() {
 				begun := time.Now()
