@@ -1,7 +1,7 @@
 package main
 
 import (
-	"bytes"
+	"bufio"
 	"errors"
 	"io"
 	"net/http"
@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 )
@@ -32,34 +31,12 @@ const (
 	definition = `{"id":"r-1","name":"n","network":"sepolia","network_type":"evm","paused":false,"signer_id":"s"}`
 )
 
-// output collects the output of a running process.
-type output struct {
-	mu     sync.Mutex
-	buffer bytes.Buffer
-	grown  chan struct{}
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	select {
-	case o.grown <- struct{}{}:
-	default:
-	}
-	return o.buffer.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buffer.String()
-}
-
+// process is a running server. Its output is read until it serves, and again by stop.
 type process struct {
 	*exec.Cmd
 	t      *testing.T
-	output *output
-	ended  chan error
+	lines  *bufio.Scanner // ends with the error of the process
+	output strings.Builder
 	url    string
 }
 
@@ -74,22 +51,29 @@ var servingLine = regexp.MustCompile(`msg=serving address=(\S+)`)
 // start runs a server on a free port and waits until it serves.
 func start(t *testing.T, apiKey string, args ...string) *process {
 	t.Helper()
-	p := &process{t: t, Cmd: command(apiKey, append([]string{"-addr", "127.0.0.1:0"}, args...)...), output: &output{grown: make(chan struct{}, 1)}, ended: make(chan error, 1)}
-	p.Stdout, p.Stderr = p.output, p.output
+	reader, writer := io.Pipe()
+	args = append([]string{"-addr", "127.0.0.1:0"}, args...)
+	p := &process{t: t, Cmd: command(apiKey, args...), lines: bufio.NewScanner(reader)}
+	p.Stdout, p.Stderr = writer, writer
 	must(t, p.Start())
 	t.Cleanup(func() { _ = p.Process.Kill() })
-	go func() { p.ended <- p.Wait() }()
+	go func() { _ = writer.CloseWithError(p.Wait()) }()
 	for p.url == "" {
-		select {
-		case <-p.output.grown:
-			if line := servingLine.FindStringSubmatch(p.output.String()); line != nil {
-				p.url = "http://" + line[1]
-			}
-		case err := <-p.ended:
-			t.Fatalf("the server ended: %v: %s", err, p.output)
+		if !p.read() {
+			t.Fatalf("the server ended: %v: %s", p.lines.Err(), &p.output)
+		}
+		if line := servingLine.FindStringSubmatch(p.lines.Text()); line != nil {
+			p.url = "http://" + line[1]
 		}
 	}
 	return p
+}
+
+// read reads a line of the output.
+func (p *process) read() bool {
+	isRead := p.lines.Scan()
+	p.output.WriteString(p.lines.Text() + "\n")
+	return isRead
 }
 
 func must(t *testing.T, err error) {
@@ -103,8 +87,10 @@ func must(t *testing.T, err error) {
 func (p *process) stop() {
 	p.t.Helper()
 	must(p.t, p.Process.Signal(syscall.SIGTERM))
-	if err := <-p.ended; err != nil || !strings.Contains(p.output.String(), "msg=stopped") {
-		p.t.Errorf("after SIGTERM: error %v: %s", err, p.output)
+	for p.read() {
+	}
+	if err := p.lines.Err(); err != nil || !strings.Contains(p.output.String(), "msg=stopped") {
+		p.t.Errorf("after SIGTERM: error %v: %s", err, &p.output)
 	}
 }
 
@@ -142,7 +128,7 @@ func TestServer(t *testing.T) {
 	}
 	server.stop()
 	if strings.Contains(server.output.String(), token) {
-		t.Errorf("the output contains the token of API_KEY: %s", server.output)
+		t.Errorf("the output contains the token of API_KEY: %s", &server.output)
 	}
 }
 
