@@ -155,15 +155,9 @@ func TestObserver_SpanParent(t *testing.T) {
 		if span.Parent.SpanID() != request.SpanContext.SpanID() || span.SpanContext.TraceID() != request.SpanContext.TraceID() {
 			t.Errorf("%s is not a child of the request", span.Name)
 		}
-		if span.StartTime.Before(request.StartTime) || span.EndTime.After(request.EndTime) {
-			t.Errorf("%s lasts from %v to %v, outside of the request", span.Name, span.StartTime, span.EndTime)
-		}
 		if span.SpanKind != oteltrace.SpanKindInternal {
 			t.Errorf("%s is of kind %v, want internal", span.Name, span.SpanKind)
 		}
-	}
-	if spans[1].StartTime.Before(spans[0].EndTime) {
-		t.Error("the second operation starts before the end of the first")
 	}
 }
 

@@ -104,8 +104,7 @@ func checkHistograms(t *testing.T, family *dto.MetricFamily, action relayer.Acti
 
 func TestObserver_Durations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		registry := client.NewPedanticRegistry()
-		observe := mustObserve(t, registry)
+		observe, registry := newObserver(t)
 		for _, took := range []time.Duration{time.Microsecond, 10 * time.Microsecond, 30 * time.Microsecond, 10 * time.Second, time.Minute} {
 			_, end := observe(context.Background(), &relayer.Operation{Action: relayer.ActionGet})
 			time.Sleep(took)
@@ -163,14 +162,9 @@ func TestNewObserver_Errors(t *testing.T) {
 func newObserver(t testing.TB) (relayer.Observer, *client.Registry) {
 	t.Helper()
 	registry := client.NewPedanticRegistry()
-	return mustObserve(t, registry), registry
-}
-
-func mustObserve(t testing.TB, registerer client.Registerer) relayer.Observer {
-	t.Helper()
-	observe, err := relayerprom.NewObserver(registerer)
+	observe, err := relayerprom.NewObserver(registry)
 	must(t, err)
-	return observe
+	return observe, registry
 }
 
 // scrape returns the metrics as text and as parsed by Prometheus.
