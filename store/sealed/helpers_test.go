@@ -24,7 +24,7 @@ func ringOf(t testing.TB, primary string, others ...string) keyring.Keyring {
 	for _, id := range append([]string{primary}, others...) {
 		text += "key " + id + " " + keyValue(id) + "\n"
 	}
-	return parse(t, text)
+	return must(keyring.Parse([]byte(text)))(t)
 }
 
 // otherValue returns a keyring whose key has the ID of another key.
@@ -34,11 +34,6 @@ func otherValue(t testing.TB, id string, others ...string) keyring.Keyring {
 	for _, other := range others {
 		text += "key renamed-" + other + " " + keyValue(other) + "\n"
 	}
-	return parse(t, text)
-}
-
-func parse(t testing.TB, text string) keyring.Keyring {
-	t.Helper()
 	return must(keyring.Parse([]byte(text)))(t)
 }
 

@@ -83,50 +83,42 @@ func TestReseal_ResumesAndWithstandsOneDamagedPart(t *testing.T) {
 	expectCounts(t, store, "0 map[k1:1 m2:39]")
 }
 
-// oneDamaged is a store that cannot read the record at an offset.
+// oneDamaged is a store that cannot read the record with a sequence number.
 type oneDamaged struct {
 	relayer.Store
-	offset int
+	sequence uint64
 }
 
 func (s oneDamaged) List(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
-	damaged, err := s.Store.List(ctx, relayer.StoreQuery{Offset: s.offset, Limit: 1})
-	if err != nil {
-		return relayer.Listing{}, err
-	}
 	listing, err := s.Store.List(ctx, query)
-	if err != nil || len(damaged.Records) == 0 {
-		return listing, err
+	isDamaged := func(rec relayer.Record) bool { return rec.Sequence == s.sequence }
+	if at := slices.IndexFunc(listing.Records, isDamaged); at >= 0 {
+		listing.Records = listing.Records[:at]
+		err = &relayer.CorruptError{Sequence: s.sequence, Err: relayer.ErrUnavailable}
 	}
-	sequence := damaged.Records[0].Sequence
-	at := slices.IndexFunc(listing.Records, func(rec relayer.Record) bool { return rec.Sequence == sequence })
-	if at < 0 {
-		return listing, nil
-	}
-	listing.Records = listing.Records[:at]
-	return listing, &relayer.CorruptError{Sequence: sequence, Err: relayer.ErrUnavailable}
+	return listing, err
 }
 
 // The damaged record is the first or the last one of a page, or the last one of all.
 func TestReseal_DamagedRecord(t *testing.T) {
-	for _, offset := range []int{0, 99, 100, 149} {
+	for _, sequence := range []uint64{1, 100, 101, 150} {
 		db := memory.New()
 		for i := range 150 {
 			create(t, db, fmt.Sprintf("r%03d", i), clear)
 		}
-		store := on(t, oneDamaged{db, offset}, ringOf(t, "k1"))
+		store := on(t, oneDamaged{db, sequence}, ringOf(t, "k1"))
 		if counts, err := store.Count(t.Context()); counts.Clear != 149 || !errors.Is(err, relayer.ErrCorrupt) {
-			t.Errorf("offset %d: counted %v, error %v", offset, counts, err)
+			t.Errorf("record %d: counted %v, error %v", sequence, counts, err)
 		}
 		var damage error
 		for id, err := range store.Reseal(t.Context()) {
 			if damage != nil && err != nil || (id == "") != (err != nil) {
-				t.Errorf("offset %d: Reseal yielded %q and %v after %v", offset, id, err, damage)
+				t.Errorf("record %d: Reseal yielded %q and %v after %v", sequence, id, err, damage)
 			}
 			damage = cmp.Or(damage, err)
 		}
 		if !errors.Is(damage, relayer.ErrCorrupt) {
-			t.Errorf("offset %d: the error is %v", offset, damage)
+			t.Errorf("record %d: the error is %v", sequence, damage)
 		}
 		expectCounts(t, on(t, db, ringOf(t, "k1")), "1 map[k1:149]")
 	}
@@ -230,7 +222,7 @@ func TestReseal_OtherKeyOfTheSameName(t *testing.T) {
 	}
 	expectCounts(t, right, "1 map[k1:1]")
 	create(t, db, "damaged", clear)
-	expectOneError(t, on(t, oneDamaged{db, 2}, wrong), t.Context(), relayer.ErrSealed)
+	expectOneError(t, on(t, oneDamaged{db, 3}, wrong), t.Context(), relayer.ErrSealed)
 
 	// The right key under another name resolves it.
 	reseal(t, on(t, db, otherValue(t, "k1", "k1")))
