@@ -265,16 +265,6 @@ func wantNoOtherFiles(t *testing.T, path string) {
 
 var errDisk = errors.New("the disk is on fire")
 
-// openFailing opens a store that holds the record before and whose next commit fails in
-// the given way.
-func openFailing(t *testing.T, fail func(commit func() error) error) (*bolt.Store, string) {
-	t.Helper()
-	store, path := openTemp(t)
-	failCommit(store, 2, fail)
-	must(t, create(t, store, relayer.Record{ID: "before"})())
-	return store, path
-}
-
 // failCommit makes one commit of a store fail, counted from 1.
 func failCommit(store *bolt.Store, which int, fail func(commit func() error) error) {
 	commits := 0

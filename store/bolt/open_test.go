@@ -34,14 +34,14 @@ func TestOpen_RefusedFiles(t *testing.T) {
 		{"text", []byte("id,name\n1,one\n"), relayer.ErrUnknownFormat},
 		{"long text", bytes.Repeat([]byte("id,name\n1,one\n"), 10_000), relayer.ErrUnknownFormat},
 		{"zeros", make([]byte, 1<<16), relayer.ErrUnknownFormat},
-		{"another database", database(t, func(tx *bbolt.Tx) error {
+		{"another database", edited(t, nil, func(tx *bbolt.Tx) error {
 			return errorOf(tx.CreateBucket([]byte("things")))
 		}), relayer.ErrUnknownFormat},
-		{"another database with a meta bucket", database(t, func(tx *bbolt.Tx) error {
+		{"another database with a meta bucket", edited(t, nil, func(tx *bbolt.Tx) error {
 			meta, err := tx.CreateBucket([]byte("meta"))
 			return errors.Join(err, meta.Put([]byte("format"), []byte("something else")))
 		}), relayer.ErrUnknownFormat},
-		{"empty database", database(t, func(*bbolt.Tx) error { return nil }), relayer.ErrUnknownFormat},
+		{"empty database", edited(t, nil, func(*bbolt.Tx) error { return nil }), relayer.ErrUnknownFormat},
 		{"newer format", edited(t, whole, setFormat("relayers\x00\x00\x00\x02")), relayer.ErrNewerFormat},
 		{"another format", edited(t, whole, setFormat("relayers and more")), relayer.ErrUnknownFormat},
 		{"earlier format", edited(t, whole, setFormat("go-relayer relayers\x00\x00\x00\x04")), relayer.ErrUnknownFormat},
@@ -204,11 +204,6 @@ func TestOpen_ConcurrentFirstOpens(t *testing.T) {
 		_ = store.Close()
 		wantNoOtherFiles(t, path)
 	}
-}
-
-func database(t *testing.T, fill func(*bbolt.Tx) error) []byte {
-	t.Helper()
-	return edited(t, nil, fill)
 }
 
 func usedSize(t *testing.T, content []byte) int {

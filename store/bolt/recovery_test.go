@@ -27,7 +27,9 @@ func TestCommit_Fails(t *testing.T) {
 		"panic after the header": {func(commit func() error) error { _ = commit(); panic("in the engine") }, true},
 	} {
 		for _, ids := range [][]string{{"created"}, {"m-0", "m-1"}} {
-			store, path := openFailing(t, c.fail)
+			store, path := openTemp(t)
+			failCommit(store, 2, c.fail)
+			must(t, create(t, store, relayer.Record{ID: "before"})())
 			write := create(t, store, relayer.Record{ID: ids[0]})
 			if len(ids) > 1 {
 				write = importAll(t, store, numberedRecords("m", len(ids), 10))
