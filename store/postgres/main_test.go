@@ -347,12 +347,6 @@ func holdWriteLock(t testing.TB, pool *pgxpool.Pool, schema string) (release fun
 	return holdTransaction(t, pool, takeWriteLock, schema)
 }
 
-// holdSnapshot keeps the row versions of a schema that writes replace until the test ends.
-func holdSnapshot(t testing.TB, pool *pgxpool.Pool, schema string) {
-	t.Helper()
-	holdTransaction(t, pool, "SELECT FROM "+schema+".state")
-}
-
 // holdTransaction executes a statement in a transaction, which keeps its snapshot and its locks
 // until it is released.
 func holdTransaction(t testing.TB, pool *pgxpool.Pool, sql string, arguments ...any) (release func()) {

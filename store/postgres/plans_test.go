@@ -249,7 +249,7 @@ func TestPlans_OldSnapshot(t *testing.T) {
 	pool := newPoolWith(t, server.ConnString(), func(c *pgxpool.Config) { c.MaxConns = 1 })
 	store := openOn(t, pool, postgres.WithSchema(schema))
 	rec := create(t, store, record("one"))
-	holdSnapshot(t, admin, schema)
+	holdTransaction(t, admin, "SELECT FROM "+schema+".state")
 	for range writes {
 		rec = update(t, store, rec)
 	}

@@ -135,7 +135,7 @@ func TestPruning_OldSnapshot(t *testing.T) {
 	pool := newPoolWith(t, server.ConnString(), func(config *pgxpool.Config) { config.MaxConns = 1 })
 	openOn(t, admin, postgres.WithSchema(schema))
 	insertOldChanges(t, admin, schema, count)
-	holdSnapshot(t, admin, schema)
+	holdTransaction(t, admin, "SELECT FROM "+schema+".state")
 	must(t, openOn(t, pool, postgres.WithSchema(schema), postgres.WithHistory(0, 0)).PruneSoon())
 	eventually(t, "the changes are pruned", func() bool {
 		return queryOne[int64](t, admin, fmt.Sprintf("SELECT pruned FROM %s.pruning", schema)) == count

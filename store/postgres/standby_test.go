@@ -449,7 +449,9 @@ var repeatedWrites = map[string]repeatedWrite{
 		prepare: func(t *testing.T, store *postgres.Store) relayer.Record {
 			manager, err := relayer.New(store)
 			if err == nil {
-				_, err = manager.Create(t.Context(), requestFor("one"))
+				_, err = manager.Create(t.Context(), relayer.CreateRequest{
+					ID: "one", Name: "n", Network: "x", NetworkType: relayer.EVM, SignerID: "s",
+				})
 			}
 			must(t, err)
 			return record("one")
@@ -590,8 +592,4 @@ func lostByAsynchronousReplication(t *testing.T, primary, standby *pgserver.Serv
 	if made := createSettled(t, store, record("later")); made.Revision != 2 {
 		t.Errorf("revision %d after the promotion, want 2, which was lost", made.Revision)
 	}
-}
-
-func requestFor(id string) relayer.CreateRequest {
-	return relayer.CreateRequest{ID: id, Name: id, Network: "sepolia", NetworkType: relayer.EVM, SignerID: "s"}
 }
