@@ -410,13 +410,14 @@ func (longHistory) History(_ context.Context, query relayer.HistoryQuery) (chang
 	return changes, nil
 }
 
-// A page of all relayers ends after about 1,000 changes. One of a single relayer has no bound.
+// A page of all relayers ends after about 1,000 changes, in a view and with a filter. One of a single
+// relayer has no bound.
 func TestHistory_Bound(t *testing.T) {
-	view := managerOf(t, longHistory{memory.New()}).Within(mustParse(t, "paused=true"))
-	for id, want := range map[string]int{"r": 1, "": 0} {
-		page, next, err := view.History(t.Context(), relayer.HistoryQuery{ID: id})
+	m := managerOf(t, longHistory{memory.New()})
+	for query, want := range map[relayer.HistoryQuery]int{{ID: "r"}: 1, {}: 0, {Actor: "nobody"}: 0} {
+		page, next, err := m.Within(mustParse(t, "paused=true")).History(t.Context(), query)
 		if err != nil || len(page) != want || (next > 0) != (want == 0) {
-			t.Errorf("%q: %d changes, next %d, error %v", id, len(page), next, err)
+			t.Errorf("%+v: %d changes, next %d, error %v", query, len(page), next, err)
 		}
 	}
 }

@@ -419,18 +419,12 @@ func (s *service) contents() string {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		document := must(json.Marshal(r))(s.t)
-		all = append(all, fmt.Sprintf("%d %s %q", r.Revision, document, fullURLs(r)))
+		all = append(all, fmt.Sprint(r.Revision, " ", encode(s.t, r)))
+		for _, endpoint := range r.CustomRPCURLs {
+			all = append(all, endpoint.URL.Unmasked())
+		}
 	}
 	return strings.Join(all, "\n")
-}
-
-func fullURLs(r *relayer.Relayer) []string {
-	var urls []string
-	for _, endpoint := range r.CustomRPCURLs {
-		urls = append(urls, endpoint.URL.Unmasked())
-	}
-	return urls
 }
 
 // minimal returns the smallest create request, with more members if given.

@@ -2,7 +2,6 @@ package httpapi_test
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -239,73 +238,6 @@ func TestHistory_Filters(t *testing.T) {
 			if joined := strings.Join(got, ", "); joined != want {
 				t.Errorf("%s%s: %s, want %s", query, perPage, joined, want)
 			}
-		}
-	}
-}
-
-// clocks is a store of instances whose clocks differ.
-type clocks struct {
-	relayer.Store
-	times map[string]time.Time // of the creates; zero is unknown
-}
-
-func (c clocks) Create(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
-	if rec.Note = nil; !c.times[rec.ID].IsZero() {
-		rec.Note = fmt.Appendf(nil, `{"time":%q,"action":"create"}`, c.times[rec.ID].UTC().Format(time.RFC3339Nano))
-	}
-	return c.Store.Create(ctx, rec)
-}
-
-// A change of an instance whose clock is behind, or of an unknown time, does not end a search.
-func TestHistory_Clocks(t *testing.T) {
-	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	manager := managerOn(t, clocks{memory.New(), map[string]time.Time{"early": since.Add(time.Second), "behind": since.Add(-59 * time.Second), "late": since}})
-	s := serveManager(t, manager, anyToken, httpapi.WithRateLimit(0, 0))
-	for _, id := range []string{"early", "behind", "unknown", "late"} {
-		s.as(writer, "POST", collection, scopedBody(id, "risk"))
-	}
-	entries := s.walkHistory(reader, allHistory, "since="+since.Format(time.RFC3339))
-	if len(entries) != 2 || entries[0].ID != "late" || entries[1].ID != "early" {
-		t.Errorf("found %+v, want late and early", entries)
-	}
-}
-
-// endlessHistory is a store with one change of the past, an endless number of times.
-type endlessHistory struct {
-	relayer.Store
-	read *int
-}
-
-func (e endlessHistory) History(ctx context.Context, query relayer.HistoryQuery) ([]relayer.RecordChange, error) {
-	found, err := e.Store.History(ctx, relayer.HistoryQuery{Limit: 1})
-	if err != nil {
-		return nil, err
-	}
-	last := query.Before
-	if last == 0 {
-		last = 1 << 40
-	}
-	*e.read += query.Limit
-	past := slices.Repeat(found, query.Limit)
-	for i := range past {
-		past[i].Record.Revision = last - uint64(i) - 1
-	}
-	return past, nil
-}
-
-// TestHistory_Bounded: a filter or a scope that selects nothing ends after a part of the
-// history, and returns the cursor of the next request.
-func TestHistory_Bounded(t *testing.T) {
-	var read int
-	manager := managerOn(t, endlessHistory{memory.New(), &read})
-	s := serveManager(t, manager, anyToken, httpapi.WithAuthorizer(scopes), httpapi.WithRateLimit(0, 0))
-	s.as(writer, "POST", collection, scopedBody("out-1", "risk"))
-	for _, c := range []struct{ caller, query string }{{reader, "?actor=nobody"}, {teamReader, ""}, {teamReader, "?actor=nobody"}} {
-		read = 0
-		got := s.as(c.caller, "GET", allHistory+c.query, "")
-		page := decode[historyPage](t, got.body)
-		if got.status != http.StatusOK || len(page.Data) != 0 || page.Next == nil || read > 11_000 {
-			t.Errorf("%s %s: read %d changes: %d %s", c.caller, c.query, read, got.status, got.body)
 		}
 	}
 }
