@@ -94,12 +94,6 @@ func wantPage(t *testing.T, m *relayer.Manager, page, perPage int, ids []string,
 	}
 }
 
-// remove deletes a record without the Manager, like another host with the same store.
-func remove(t testing.TB, store relayer.Store, id string) {
-	t.Helper()
-	mustSucceed(t, store.Delete(t.Context(), id, storedRecord(t, store, id).Revision, nil))
-}
-
 // TestAll_Order covers numbers of relayers around the size of a batch.
 func TestAll_Order(t *testing.T) {
 	for _, count := range []int{1, 2, 99, 100, 101, 198, 199, 200, 201, 250} {
@@ -154,7 +148,7 @@ func TestAll_DuringDeletes(t *testing.T) {
 					mustSucceed(t, err)
 					if got = append(got, r.ID); len(got) == at {
 						for _, id := range ids[:deleted] {
-							remove(t, store, id)
+							mustSucceed(t, m.Delete(t.Context(), id))
 						}
 					}
 				}
@@ -347,7 +341,7 @@ func TestList_After(t *testing.T) {
 		next := 0
 		got := walked(t, m, mustParse(t, "network=sepolia"), 4, func() {
 			if next < 5 {
-				remove(t, store, ids[next])
+				mustSucceed(t, m.Delete(t.Context(), ids[next]))
 				mustCreate(t, m, minimal(fmt.Sprint("later-", next)))
 				next++
 			}
