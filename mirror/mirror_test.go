@@ -87,14 +87,6 @@ func (s *faultySource) setRefuse(err error) {
 	}
 }
 
-// replace replaces the Manager, as if a backup had been restored.
-func (s *faultySource) replace(manager *relayer.Manager) {
-	s.mu.Lock()
-	s.Manager = manager
-	s.mu.Unlock()
-	s.fail(relayer.ErrGap)
-}
-
 func (s *faultySource) current() (*relayer.Manager, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -362,13 +354,16 @@ func TestMirror_RestoredRegistry(t *testing.T) {
 				}
 				if !test.isEmpty {
 					create(t, restored, "a")
-					pause(t, restored)
+					must(restored.Pause(t.Context(), "a"))(t)
 				}
 				m := open(t, source, relayer.Selector{})
 				var changes []string
 				go collectChanges(t.Context(), m, &changes)
 				synctest.Wait()
-				source.replace(restored)
+				source.mu.Lock()
+				source.Manager = restored
+				source.mu.Unlock()
+				source.fail(relayer.ErrGap)
 				time.Sleep(time.Minute)
 				synctest.Wait()
 				if got, want := content(t, m, relayer.Selector{}), content(t, restored, relayer.Selector{}); !slices.Equal(got, want) {
@@ -380,11 +375,6 @@ func TestMirror_RestoredRegistry(t *testing.T) {
 			})
 		})
 	}
-}
-
-func pause(t *testing.T, m *relayer.Manager) {
-	t.Helper()
-	must(m.Pause(t.Context(), "a"))(t)
 }
 
 // Every range begins with the relayers of the view.
@@ -466,7 +456,7 @@ func TestMirror_ChangeWithoutTime(t *testing.T) {
 		synctest.Wait() // until it watches
 		source.onChange = func(change *relayer.Change) { change.Time = time.Time{} }
 		before := m.CaughtUp()
-		pause(t, source.Manager)
+		must(source.Pause(t.Context(), "a"))(t)
 		synctest.Wait()
 		if r, err := m.Get(t.Context(), "a"); err != nil || !r.Paused || !m.CaughtUp().Equal(before) {
 			t.Errorf("the relayer is %v, error %v, in a view of %v, want %v", r, err, m.CaughtUp(), before)
@@ -507,7 +497,7 @@ func TestOpen_ContextEnds(t *testing.T) {
 		m := must(mirror.Open(ctx, manager, relayer.Selector{}))(t)
 		defer m.Close()
 		time.Sleep(time.Hour)
-		pause(t, manager)
+		must(manager.Pause(t.Context(), "a"))(t)
 		synctest.Wait()
 		if r, err := m.Get(t.Context(), "a"); err != nil || !r.Paused {
 			t.Errorf("after the end of the context the relayer is %v, error %v", r, err)
@@ -530,7 +520,7 @@ func TestMirror_Close(t *testing.T) {
 		m.Close()
 		m.Close()
 		<-ended
-		pause(t, manager)
+		must(manager.Pause(t.Context(), "a"))(t)
 		time.Sleep(time.Hour)
 		if r, err := m.Get(t.Context(), "a"); err != nil || r.Paused || time.Since(m.CaughtUp()) < time.Hour {
 			t.Errorf("the closed view has %v, error %v, and is %v old", r, err, time.Since(m.CaughtUp()))
