@@ -356,21 +356,3 @@ func TestControl_InvalidResponses(t *testing.T) {
 		}
 	}
 }
-
-// TestControl_UnseenResponse proves that a response which the suite does not provoke
-// is detected.
-func TestControl_UnseenResponse(t *testing.T) {
-	d := read(t, served(t))
-	seen := make(map[string]bool)
-	for _, response := range d.responses() {
-		seen[response] = true
-	}
-	if missing := unseen(d.responses(), seen); len(missing) > 0 {
-		t.Errorf("unseen: %v", missing)
-	}
-	const removed = "GET /api/v1/relayers/{relayer_id} 304"
-	delete(seen, removed)
-	if missing := unseen(d.responses(), seen); !slices.Equal(missing, []string{removed}) {
-		t.Errorf("unseen: %v", missing)
-	}
-}

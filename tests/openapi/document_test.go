@@ -44,28 +44,20 @@ func served(t *testing.T) []byte {
 	return recorder.Body.Bytes()
 }
 
-// load parses the document with kin-openapi.
-func load(t *testing.T, text []byte) *openapi3.T {
-	t.Helper()
-	return must(openapi3.NewLoader().LoadFromData(text))(t)
-}
-
-// validateDocument validates a document and its examples with kin-openapi.
-func validateDocument(t *testing.T, document *openapi3.T) error {
-	t.Helper()
-	return document.Validate(t.Context(), openapi3.EnableSchemaPatternValidation(), openapi3.EnableExamplesValidation(), openapi3.EnableMultiError())
-}
-
+// TestDocument_Valid validates the document and its examples with kin-openapi.
 func TestDocument_Valid(t *testing.T) {
-	document := load(t, served(t))
+	document := must(openapi3.NewLoader().LoadFromData(served(t)))(t)
+	options := []openapi3.ValidationOption{
+		openapi3.EnableSchemaPatternValidation(), openapi3.EnableExamplesValidation(), openapi3.EnableMultiError(),
+	}
 	if !document.IsOpenAPI31OrLater() {
 		t.Errorf("the version is %s", document.OpenAPI)
 	}
-	if err := validateDocument(t, document); err != nil {
+	if err := document.Validate(t.Context(), options...); err != nil {
 		t.Error(err)
 	}
 	document.Info.Title = "" // the control
-	if validateDocument(t, document) == nil {
+	if document.Validate(t.Context(), options...) == nil {
 		t.Error("a document without a title is valid")
 	}
 }
@@ -95,7 +87,7 @@ func TestExamples_MatchSchemas(t *testing.T) {
 // TestServers_RelativeURL checks that the document is correct under any prefix at
 // which a host mounts the API.
 func TestServers_RelativeURL(t *testing.T) {
-	servers := load(t, served(t)).Servers
+	servers := must(openapi3.NewLoader().LoadFromData(served(t)))(t).Servers
 	if len(servers) != 1 {
 		t.Fatalf("%d servers", len(servers))
 	}

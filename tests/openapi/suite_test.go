@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -29,33 +28,29 @@ func TestSuite_Conforms(t *testing.T) {
 	seen := make(map[string]bool)
 	distinct := make(map[string]exchange)
 	for _, x := range exchanges {
-		seen[exact.responseOf(x)] = true
+		seen[exact.find(x).name+" "+strconv.Itoa(x.Status)] = true
 		distinct[x.identity()] = x
 	}
 	t.Logf("%d exchanges, %d of them distinct; %d responses described", len(exchanges), len(distinct), len(exact.responses()))
 	for _, x := range distinct {
 		if err := exact.check(x); err != nil {
-			t.Errorf("%s: %v", x.summary(), err)
+			t.Errorf("%s %s?%s %.300q: %d %v %.300q: %v",
+				x.Method, x.Path, x.Query, x.RequestBody, x.Status, x.Header, x.Body, err)
 		}
 	}
-	for _, response := range unseen(exact.responses(), seen) {
-		t.Errorf("%s is described, and no test provokes it", response)
+	// There are no exceptions: the suite can provoke all of them.
+	for _, response := range exact.responses() {
+		if !seen[response] {
+			t.Errorf("%s is described, and no test provokes it", response)
+		}
+		delete(seen, response)
+	}
+	for response := range seen {
+		t.Errorf("%s is provoked, and is not described", response)
 	}
 }
 
-// unseen returns the described responses that no test provokes. There are no
-// exceptions: the suite can provoke all of them.
-func unseen(described []string, seen map[string]bool) []string {
-	return slices.DeleteFunc(slices.Clone(described), func(response string) bool { return seen[response] })
-}
-
-// responseOf returns the operation and the status of an exchange.
-func (d *document) responseOf(x exchange) string {
-	return d.find(x).name + " " + strconv.Itoa(x.Status)
-}
-
-// responses returns every operation and status that the document describes, in the
-// form of responseOf.
+// responses returns every operation and status that the document describes.
 func (d *document) responses() []string {
 	var all []string
 	add := func(name, pointer string) {
@@ -74,7 +69,6 @@ func (d *document) responses() []string {
 			add(strings.ToUpper(method)+" "+path, pointer+"/"+method+"/responses")
 		}
 	}
-	slices.Sort(all)
 	return all
 }
 
@@ -84,11 +78,6 @@ func (x exchange) identity() string {
 	header.Del("X-Request-Id")
 	header.Del("Date")
 	return fmt.Sprintf("%s %s %s %v %s %d %v %s", x.Method, x.Path, x.Query, x.RequestHeader, x.RequestBody, x.Status, header, x.Body)
-}
-
-// summary describes an exchange in a test log.
-func (x exchange) summary() string {
-	return fmt.Sprintf("%s %s?%s %.300q: %d %v %.300q", x.Method, x.Path, x.Query, x.RequestBody, x.Status, x.Header, x.Body)
 }
 
 // exchange is a request to the handler and its response, as the test suite of package
@@ -142,7 +131,9 @@ func (d *document) find(x exchange) operation {
 		if !ok {
 			continue
 		}
-		if path == documentPath && isRefusal(x.Status) {
+		// A refusal is one of an unknown path: the host has disabled the document, or the request
+		// spells the path differently.
+		if path == documentPath && (x.Status == http.StatusUnauthorized || x.Status == http.StatusNotFound) {
 			break
 		}
 		pointer := "#/paths/" + escape.Replace(path)
@@ -153,12 +144,6 @@ func (d *document) find(x exchange) operation {
 		return operation{x.Method + " " + path, path, parameters, described + "/responses", described}
 	}
 	return operation{"unknown path", "", nil, "#/paths/x-unknown-paths", ""}
-}
-
-// isRefusal reports whether the path of the document is an unknown path here: the
-// host has disabled the document, or the request spells the path differently.
-func isRefusal(status int) bool {
-	return status == http.StatusUnauthorized || status == http.StatusNotFound
 }
 
 // matchPath reports whether an escaped path matches a template, and returns the
