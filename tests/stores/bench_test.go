@@ -139,7 +139,11 @@ func BenchmarkWrites(b *testing.B) {
 		next := total
 		for _, writers := range []int{1, 16, 64, 256} {
 			b.Run(fmt.Sprintf("create/writers=%d", writers), func(b *testing.B) {
-				next += measure(b, writers, func(i int) { createRecord(b, store, next+i) })
+				next += measure(b, writers, func(i int) {
+					if _, err := store.Create(b.Context(), recordOf(next+i)); err != nil {
+						b.Error(err)
+					}
+				})
 			})
 			b.Run(fmt.Sprintf("update/writers=%d", writers), func(b *testing.B) {
 				measure(b, writers, func(i int) { updateRecord(b, store, i*7919%total) })
@@ -173,12 +177,6 @@ func measure(b *testing.B, writers int, write func(i int)) int {
 	}
 	b.ReportMetric(float64(written)/b.Elapsed().Seconds(), "writes/s")
 	return written
-}
-
-func createRecord(b *testing.B, store relayer.Store, i int) {
-	if _, err := store.Create(b.Context(), recordOf(i)); err != nil {
-		b.Error(err)
-	}
 }
 
 // updateRecord ignores a conflict with another update.
