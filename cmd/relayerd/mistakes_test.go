@@ -243,10 +243,6 @@ func serveFlags(t *testing.T, args ...string) *cobra.Command {
 	return command
 }
 
-func variableOf(flag string) string {
-	return "RELAYERD_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
-}
-
 func TestServe_HelpFitsOnScreen(t *testing.T) {
 	t.Parallel()
 	output := runCommand(t, "serve", "--help")
@@ -265,7 +261,9 @@ func TestServe_Environment(t *testing.T) {
 	values := map[string]string{"bool": "true", "duration": "7m0s", "int": "7", "string": "value"}
 	command := serveFlags(t, "--rate", "3", "--db=given")
 	count := 0
-	command.LocalFlags().VisitAll(func(flag *pflag.Flag) { t.Setenv(variableOf(flag.Name), values[flag.Value.Type()]) })
+	command.LocalFlags().VisitAll(func(flag *pflag.Flag) {
+		t.Setenv("RELAYERD_"+strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_")), values[flag.Value.Type()])
+	})
 	must(t, setFromEnvironment(command))
 	command.LocalFlags().VisitAll(func(flag *pflag.Flag) {
 		want := values[flag.Value.Type()]
