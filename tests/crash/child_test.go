@@ -129,7 +129,7 @@ func (w *worker) work(mayFail bool) error {
 		switch step := ledger.StepOf(err); {
 		case err == nil:
 		case mayFail && (step == ledger.Unknown || errors.Is(err, relayer.ErrUnavailable)):
-			w.noteEnd(step)
+			w.note(event{Event: ledger.Event[int]{Step: step, Writer: w.number}})
 			time.Sleep(time.Millisecond)
 		default:
 			return fmt.Errorf("worker %d: %w", w.number, err)

@@ -172,7 +172,8 @@ func surviveFaults(t *testing.T, server *pgserver.Server, stores []*postgres.Sto
 		time.Sleep(writingTime(round, 60*time.Millisecond))
 		fault()
 		f.awaitRecovery(round)
-		f.quiesce()
+		f.isStopped.Store(true)
+		f.done.Wait() // until the current writes have ended
 		f.compare(round)
 	}
 	must(t, f.known.compareAll(survivors(t, f.location(), 0).History))
@@ -223,7 +224,7 @@ func (f *fleet) work(w *worker) {
 			f.acknowledged[w.number].Add(1)
 		case errors.Is(err, relayer.ErrUnavailable):
 			f.tally.unavailable.Add(1)
-			w.noteEnd(ledger.Refused)
+			w.note(event{Event: ledger.Event[int]{Step: ledger.Refused, Writer: w.number}})
 			pause(f.ctx)
 		case f.ctx.Err() == nil:
 			f.t.Errorf("worker %d: %v", w.number, err)
@@ -247,12 +248,6 @@ func (f *fleet) awaitRecovery(round int) {
 			}
 		}
 	}
-}
-
-// quiesce stops the workers and waits for their current writes.
-func (f *fleet) quiesce() {
-	f.isStopped.Store(true)
-	f.done.Wait()
 }
 
 // compare compares the store with the ledger. No write is in flight, so both agree

@@ -15,10 +15,6 @@ import (
 // many is how many power cuts show everything that a cut can leave.
 const many = 500
 
-func emptyDisk() *disk {
-	return newDisk(nil, rand.New(rand.NewPCG(1, 1)))
-}
-
 // cuts returns what power cuts leave of the disk, each of another random choice.
 func cuts(d *disk) []image {
 	left := make([]image, many)
@@ -33,7 +29,7 @@ func cuts(d *disk) []image {
 // storedFile returns a disk with one file, all of it synced.
 func storedFile(t *testing.T, content []byte) (*disk, inode) {
 	t.Helper()
-	d := emptyDisk()
+	d := newDisk(nil, rand.New(rand.NewPCG(1, 1)))
 	number, err := d.create("file")
 	must(t, err, d.write(number, 0, content), d.sync(number), d.syncNames())
 	return d, number
@@ -138,7 +134,7 @@ func wantNames(t *testing.T, d *disk, want ...string) {
 // TestMount_Names: the disk has the names that another process links, renames and removes on the mount.
 // A process that enters a mount of its own, also between fork and exec, can block itself.
 func TestMount_Names(t *testing.T) {
-	d := emptyDisk()
+	d := newDisk(nil, rand.New(rand.NewPCG(1, 1)))
 	m := mountOrSkip(t, d)
 	const script = `cd "$0"; echo a > file; ln file linked; mv file renamed; echo > removed; rm removed`
 	output, err := exec.Command("sh", "-ec", script, m.directory).CombinedOutput()

@@ -136,7 +136,7 @@ func (w *worker) importSome(ctx context.Context, e event, importer transfer.Impo
 		return err
 	}
 	w.own = append(w.own, records...)
-	w.noteEnd(ledger.Done)
+	w.note(event{Event: ledger.Event[int]{Step: ledger.Done, Writer: w.number}}) // of an unknown revision
 	return nil
 }
 
@@ -171,11 +171,6 @@ func (w *worker) failed(err error, at int) error {
 		w.own = slices.Delete(w.own, at, at+1)
 	}
 	return err
-}
-
-// noteEnd notes the end of a write whose revision is not known.
-func (w *worker) noteEnd(step ledger.Step) {
-	w.note(event{Event: ledger.Event[int]{Step: step, Writer: w.number}})
 }
 
 func (w *worker) noteDone(e event, revision uint64) {
