@@ -51,11 +51,6 @@ func (s state) isBefore(other state) bool {
 	return s.epoch < other.epoch || s.epoch == other.epoch && s.number < other.number
 }
 
-func stateOf(r *relayer.Relayer) (s state, err error) {
-	_, err = fmt.Sscanf(r.Name, "%d-%d", &s.epoch, &s.number)
-	return s, err
-}
-
 // samples compares views with the acknowledged states of each relayer.
 type samples struct {
 	known    *ledger.Ledger[state]
@@ -82,7 +77,8 @@ func (s *samples) sample(view *mirror.Mirror, id string) (problem string) {
 	case err != nil:
 		return err.Error()
 	}
-	got, err := stateOf(r)
+	var got state
+	_, err = fmt.Sscanf(r.Name, "%d-%d", &got.epoch, &got.number)
 	if err != nil || got.isBefore(want) || r.Paused != (got.number%2 == 1) {
 		return fmt.Sprintf("%s is in state %v, paused %t, in a view of %v ago, want %v or a later one", id, got, r.Paused, time.Since(caughtUp), want)
 	}

@@ -45,7 +45,8 @@ type subject struct {
 
 // direct is a Manager as a source. The writer may be another instance.
 func direct(writer, manager *relayer.Manager) *subject {
-	source := newFlaky(manager)
+	source := &flaky{Registry: manager}
+	source.life, source.end = context.WithCancelCause(context.Background())
 	interrupt := func(random *rand.Rand, write func()) {
 		switch random.IntN(3) {
 		case 0:
@@ -336,12 +337,6 @@ type flaky struct {
 	life context.Context // of the present watches
 	end  context.CancelCauseFunc
 	down error
-}
-
-func newFlaky(source relayer.Registry) *flaky {
-	s := &flaky{Registry: source}
-	s.life, s.end = context.WithCancelCause(context.Background())
-	return s
 }
 
 // cut ends the present watches with an error.
