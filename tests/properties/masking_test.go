@@ -73,9 +73,6 @@ func hasOnlyWholeEscapes(path string) bool {
 	return !strings.Contains(strings.ReplaceAll(path, "%5B", ""), "%")
 }
 
-// isFull reports whether a relayer can be created with the URL: *** can be the mark of a mask.
-func isFull(u secretURL) bool { return !relayer.RPCURL(u.full).IsMasked() }
-
 // masked returns the URL as the contract masks it.
 func (u secretURL) masked() string {
 	switch {
@@ -105,6 +102,7 @@ func drawRequest(t *rapid.T, urls []secretURL) relayer.CreateRequest {
 func TestMasking_EveryOutput(t *testing.T) {
 	forms := secretForms()
 	rapid.Check(t, func(t *rapid.T) {
+		isFull := func(u secretURL) bool { return !relayer.RPCURL(u.full).IsMasked() } // *** can be the mark of a mask
 		urls := rapid.SliceOfN(rapid.Custom(drawURL).Filter(isFull), 1, 4).Draw(t, "urls")
 		req := drawRequest(t, urls)
 		ctx := context.Background()
