@@ -1,8 +1,8 @@
 package rpcguard_test
 
 import (
+	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -264,7 +264,7 @@ func TestDialControl_Addresses(t *testing.T) {
 }
 
 // rebindingDNS is a name server on loopback that returns its answers in turn to queries for
-// an IPv4 address, and the last one to all later queries.
+// an IPv4 address, and the last one to all later queries (RFC 1035 section 4).
 func rebindingDNS(t *testing.T, answers ...string) *net.Resolver {
 	t.Helper()
 	server, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -274,16 +274,19 @@ func rebindingDNS(t *testing.T, answers ...string) *net.Resolver {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		message := make([]byte, 1500)
-		for asked := 0; ; {
-			n, from, err := server.ReadFrom(message)
+		query := make([]byte, 1500)
+		for ; ; answers = answers[min(1, len(answers)-1):] {
+			_, from, err := server.ReadFrom(query)
 			if err != nil {
 				return
 			}
-			reply, isForIPv4 := dnsReply(message[:n], netip.MustParseAddr(answers[min(asked, len(answers)-1)]))
-			if isForIPv4 {
-				asked++
-			}
+			const headerLength = 12
+			end := headerLength + bytes.IndexByte(query[headerLength:], 0) + 5
+			reply := append(query[:2:2], 0x84, 0, 0, 1, 0, 1, 0, 0, 0, 0) // an authoritative response to one question
+			reply = append(reply, query[headerLength:end]...)
+			// One answer, of the same name, not to be kept, of four bytes.
+			reply = append(reply, 0xc0, headerLength, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4)
+			reply = append(reply, netip.MustParseAddr(answers[0]).AsSlice()...)
 			_, _ = server.WriteTo(reply, from)
 		}
 	}()
@@ -294,27 +297,6 @@ func rebindingDNS(t *testing.T, answers ...string) *net.Resolver {
 	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "udp", server.LocalAddr().String())
 	}}
-}
-
-// dnsReply returns the reply to a query for an IPv4 address, and an empty reply to
-// other queries (RFC 1035 section 4).
-func dnsReply(query []byte, answer netip.Addr) (reply []byte, isForIPv4 bool) {
-	const headerLength, typeA = 12, 1
-	end := headerLength
-	for query[end] != 0 {
-		end += 1 + int(query[end])
-	}
-	end++
-	isForIPv4 = binary.BigEndian.Uint16(query[end:]) == typeA
-	end += 4
-	reply = append(reply, query[0], query[1], 0x84, 0, 0, 1, 0, 0, 0, 0, 0, 0) // an authoritative response to one question
-	reply = append(reply, query[headerLength:end]...)
-	if isForIPv4 {
-		reply[7] = 1                                                            // one answer,
-		reply = append(reply, 0xc0, headerLength, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4) // of the same name, not to be kept, of four bytes
-		reply = append(reply, answer.AsSlice()...)
-	}
-	return reply, isForIPv4
 }
 
 var errNotSent = errors.New("the test sends nothing beyond loopback")
@@ -334,11 +316,14 @@ func onLoopback(control func(network, address string, c syscall.RawConn) error) 
 
 func anyAddress(string, string, syscall.RawConn) error { return nil }
 
-// clientOf returns a client that resolves the name for each request, and calls control
-// for each connection.
+// clientOf returns a client that resolves the name to an IPv4 address for each request, and calls
+// control for each connection.
 func clientOf(t *testing.T, resolver *net.Resolver, control func(network, address string, c syscall.RawConn) error) *http.Client {
 	dialer := &net.Dialer{Resolver: resolver, Control: onLoopback(control), Timeout: 10 * time.Second}
-	transport := &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true}
+	dial := func(ctx context.Context, _, address string) (net.Conn, error) {
+		return dialer.DialContext(ctx, "tcp4", address)
+	}
+	transport := &http.Transport{DialContext: dial, DisableKeepAlives: true}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport}
 }
