@@ -368,29 +368,21 @@ func expectFiles(t *testing.T, directory string, want ...string) {
 	}
 }
 
-// realRelayers returns definitions from public deployments, byte by byte.
-func realRelayers(t *testing.T) (definitions []json.RawMessage) {
+// createRealRelayers creates relayers by definitions from public deployments, byte by byte, and
+// returns their documents, which have every member sent.
+func createRealRelayers(t *testing.T, server *process) (documents []string) {
 	t.Helper()
 	var entries []struct{ Relayer json.RawMessage }
 	must(t, json.Unmarshal(fileContent(t, "testdata/real-relayers.json"), &entries))
 	for _, entry := range entries {
-		definitions = append(definitions, entry.Relayer)
-	}
-	if len(definitions) != 28 {
-		t.Fatalf("%d definitions, want 28", len(definitions))
-	}
-	return definitions
-}
-
-// createAll creates relayers and returns their documents, which have every member sent.
-func createAll(t *testing.T, server *process, definitions []json.RawMessage) (documents []string) {
-	t.Helper()
-	for _, definition := range definitions {
-		document := data(t, server.expect("POST", collection, token, string(definition), http.StatusCreated))
-		if !contains(exactly(t, document), exactly(t, definition)) {
-			t.Errorf("sent %s\ngot  %s", definition, document)
+		document := data(t, server.expect("POST", collection, token, string(entry.Relayer), http.StatusCreated))
+		if !contains(exactly(t, document), exactly(t, entry.Relayer)) {
+			t.Errorf("sent %s\ngot  %s", entry.Relayer, document)
 		}
 		documents = append(documents, string(document))
+	}
+	if len(documents) != 28 {
+		t.Fatalf("%d definitions, want 28", len(documents))
 	}
 	return documents
 }
@@ -439,7 +431,7 @@ func TestServe_Restart(t *testing.T) {
 	t.Parallel()
 	database := filepath.Join(t.TempDir(), "relayers.db")
 	server := start(t, token, "--db", database, "--network-rules")
-	documents := createAll(t, server, realRelayers(t))
+	documents := createRealRelayers(t, server)
 	for i, document := range documents {
 		if body := server.expect("GET", fmt.Sprintf("%s?page=%d&per_page=1", collection, i+1), token, "", http.StatusOK); !strings.Contains(body, `"data":[`+document+`]`) {
 			t.Errorf("created %s\nlisted  %s", document, body)

@@ -135,14 +135,15 @@ type operator struct {
 
 func newOperator(t *testing.T) operator {
 	t.Helper()
-	database, repository := fileContent(t, makeFile(t, 30)), absolute(t, "../..")
+	database, repository := fileContent(t, makeFile(t, 30)), mustGet(filepath.Abs("../.."))(t)
 	signers := operatingBlocks(t, "json")[0]
 	t.Chdir(t.TempDir())
 	t.Setenv("REPOSITORY", repository)
-	t.Setenv("GOBIN", absolute(t, "bin"))
+	t.Setenv("GOBIN", mustGet(filepath.Abs("bin"))(t))
 	cert, key := newCertificate(t, "operator", time.Now().Add(time.Hour))
 	must(t, os.Mkdir("backups", 0o700))
-	o := operator{t: t, server: start(t, "", "--db", absolute(t, "served.db"), "--tokens-file", newTokens(t, "operator "+token+" write+backup"))}
+	served, tokens := mustGet(filepath.Abs("served.db"))(t), newTokens(t, "operator "+token+" write+backup")
+	o := operator{t: t, server: start(t, "", "--db", served, "--tokens-file", tokens)}
 	if pgserver.Available() == nil || os.Getenv("CI") != "" {
 		o.database = newDatabase(t)
 	}
@@ -154,11 +155,6 @@ func newOperator(t *testing.T) operator {
 		writeFile(t, name, content)
 	}
 	return o
-}
-
-func absolute(t *testing.T, path string) string {
-	t.Helper()
-	return mustGet(filepath.Abs(path))(t)
 }
 
 // run runs a command, and reports whether it can be run here.

@@ -34,7 +34,9 @@ func newDatabase(t *testing.T) string {
 		sharedPostgres.server = server
 	}
 	name := fmt.Sprint("test", sharedPostgres.databases.Add(1))
-	executeSQL(t, sharedPostgres.server.ConnString(), "CREATE DATABASE "+name)
+	connection := mustGet(pgx.Connect(t.Context(), sharedPostgres.server.ConnString()))(t)
+	defer connection.Close(context.Background())
+	mustGet(connection.Exec(t.Context(), "CREATE DATABASE "+name))(t)
 	return location(t, sharedPostgres.server, name)
 }
 
@@ -62,14 +64,6 @@ func query[T any](t *testing.T, location, sql string) (result T) {
 	defer connection.Close(context.Background())
 	must(t, connection.QueryRow(t.Context(), sql).Scan(&result))
 	return result
-}
-
-// executeSQL runs a statement without a result.
-func executeSQL(t *testing.T, location, sql string) {
-	t.Helper()
-	connection := mustGet(pgx.Connect(t.Context(), location))(t)
-	defer connection.Close(context.Background())
-	mustGet(connection.Exec(t.Context(), sql))(t)
 }
 
 // awaitReadiness waits until the readiness check returns a status.
