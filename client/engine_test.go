@@ -26,14 +26,7 @@ func serveEngine(t *testing.T, m *relayer.Manager, options ...client.Option) *cl
 	return clientOf(t, handlerOf(t, m, httpapi.WithEngineOperations()), options...)
 }
 
-// engineCalls are the operations that a host need not offer.
-func engineCalls(ctx context.Context, c *client.Client, id string) map[string]error {
-	_, disabled := c.Disable(ctx, id, relayer.DisabledReason{Type: "x"})
-	_, enabled := c.Enable(ctx, id)
-	_, revealed := c.RPCURLs(ctx, id)
-	return map[string]error{"disable": disabled, "enable": enabled, "reveal": revealed}
-}
-
+// A host need not offer these operations.
 func TestEngine_Errors(t *testing.T) {
 	m := newManager(t)
 	must(m.Create(t.Context(), evm("a")))(t)
@@ -61,7 +54,11 @@ func TestEngine_Errors(t *testing.T) {
 		}
 	}
 	for name, test := range tests {
-		for operation, err := range engineCalls(t.Context(), test.client, test.id) {
+		for operation, err := range map[string]error{
+			"disable": second(test.client.Disable(t.Context(), test.id, relayer.DisabledReason{Type: "x"})),
+			"enable":  second(test.client.Enable(t.Context(), test.id)),
+			"reveal":  second(test.client.RPCURLs(t.Context(), test.id)),
+		} {
 			if !errors.Is(err, test.want) || errors.Is(err, relayer.ErrOutcomeUnknown) || !strings.Contains(fmt.Sprint(err), operation) {
 				t.Errorf("%s, %s: error %v, want %v", name, operation, err, test.want)
 			}
