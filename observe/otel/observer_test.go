@@ -229,8 +229,14 @@ func TestObserver_ExportedIDs(t *testing.T) {
 // A host application may create its observer before it sets the global
 // providers.
 func TestNewObserver_GlobalProvidersSetLater(t *testing.T) {
+	// A separate process: OpenTelemetry forwards the default global providers to the first
+	// replacement only.
 	if os.Getenv(childVariable) == "" {
-		runInChild(t)
+		child := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.count=1", "-test.v")
+		child.Env = append(os.Environ(), childVariable+"=1")
+		if output, err := child.CombinedOutput(); err != nil || !strings.Contains(string(output), "PASS: "+t.Name()) {
+			t.Errorf("child process: %v\n%s", err, output)
+		}
 		return
 	}
 	observe, err := relayerotel.NewObserver(nil, nil)
@@ -248,17 +254,6 @@ func TestNewObserver_GlobalProvidersSetLater(t *testing.T) {
 }
 
 const childVariable = "RELAYER_OTEL_TEST_CHILD"
-
-// runInChild repeats the test in a separate process: OpenTelemetry forwards
-// the default global providers to the first replacement only.
-func runInChild(t *testing.T) {
-	t.Helper()
-	child := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.count=1", "-test.v")
-	child.Env = append(os.Environ(), childVariable+"=1")
-	if output, err := child.CombinedOutput(); err != nil || !strings.Contains(string(output), "PASS: "+t.Name()) {
-		t.Errorf("child process: %v\n%s", err, output)
-	}
-}
 
 func TestNewObserver_HistogramError(t *testing.T) {
 	_, err := relayerotel.NewObserver(nil, refusing{})
