@@ -27,12 +27,6 @@ type recorder struct {
 	running map[string]bool
 }
 
-func newRecorder(t *testing.T) *recorder {
-	rec := &recorder{t: t, running: make(map[string]bool)}
-	rec.changed.L = &rec.mu
-	return rec
-}
-
 func (rec *recorder) work(ctx context.Context, r *relayer.Relayer, _ func() bool) {
 	name := fmt.Sprintf("%s@%d", r.ID, r.Revision)
 	rec.set(name, true, func(other string) {
@@ -121,7 +115,8 @@ func testFollowsChanges(t *testing.T, manager *relayer.Manager, registry relayer
 	asleep.Paused = true
 	must(manager.Create(ctx, asleep))(t)
 
-	workers := newRecorder(t)
+	workers := &recorder{t: t, running: make(map[string]bool)}
+	workers.changed.L = &workers.mu
 	returned := make(chan error, 1)
 	go func() { returned <- superviseWorkers(ctx, registry, workers.work) }()
 	workers.expect(before)
