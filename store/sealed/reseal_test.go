@@ -179,13 +179,9 @@ func TestReseal_CreatedMeanwhile(t *testing.T) {
 	expectCounts(t, store, "0 map[k2:2]")
 }
 
-func TestReseal_WithoutKeys(t *testing.T) {
+func TestReseal_WithoutKeysOrContextDone(t *testing.T) {
 	db, _ := newSealed(t)
 	expectOneError(t, on(t, db, keyring.Keyring{}), t.Context(), errors.ErrUnsupported)
-}
-
-func TestReseal_ContextDone(t *testing.T) {
-	db, _ := newSealed(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	expectOneError(t, on(t, db, ringOf(t, "m2", "k1")), ctx, context.Canceled)
