@@ -582,22 +582,21 @@ func sealedManager(t *testing.T, db relayer.Store, keys sealed.Keys) *relayer.Ma
 	return must(relayer.New(must(sealed.New(db, keys))(t)))(t)
 }
 
-// sealedManagers returns Managers with the key of one store, without it and with another one.
+// sealedManagers returns Managers of one store, without its key and with another one.
 // The relayer "a" in the store has two sealed URLs.
-func sealedManagers(t *testing.T) (with, without, wrong *relayer.Manager) {
+func sealedManagers(t *testing.T) (without, wrong *relayer.Manager) {
 	t.Helper()
 	store := memory.New()
-	with, wrong = sealedManager(t, store, keysOf(t, "k", keyText)), sealedManager(t, store, keysOf(t, "k", otherKeyText))
-	without = must(relayer.New(store))(t)
-	create(t, with, withURLs("a", sealedPath, sealedHost))
-	return with, without, wrong
+	create(t, sealedManager(t, store, keysOf(t, "k", keyText)), withURLs("a", sealedPath, sealedHost))
+	return must(relayer.New(store))(t), sealedManager(t, store, keysOf(t, "k", otherKeyText))
 }
 
 // Without the key a plan does not claim that URLs are unchanged.
 func TestNew_SealedURLs(t *testing.T) {
-	_, without, wrong := sealedManagers(t)
+	without, wrong := sealedManagers(t)
 	same := withURLs("a", sealedPath, sealedHost)
-	renamed := parse(t, exported(t, without)).Relayers[0]
+	stored := parse(t, exported(t, without)).Relayers[0]
+	renamed := stored
 	renamed.Name = "renamed"
 	otherKey := withURLs("a", sealedPath+"2", sealedHost)
 	otherHost := withURLs("a", sealedPath, "https://c.example/")
@@ -610,6 +609,7 @@ func TestNew_SealedURLs(t *testing.T) {
 		"same, with the wrong key":       {wrong, same, plan.Update}, // it replaces what cannot be opened
 		"hidden part, without the key":   {without, otherKey, plan.Blocked},
 		"visible part, without the key":  {without, otherHost, plan.Blocked},
+		"exported, without the key":      {without, stored, plan.Unchanged},
 		"another field, without the key": {without, renamed, plan.Update},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -28,6 +28,7 @@ export const hasToken = () => isTrusted || token !== '';
 
 export function setToken(given, isKept) {
   token = given;
+  running.clear();
   inStorage((storage) => (isKept ? storage.setItem(storageKey, given) : storage.removeItem(storageKey)));
 }
 
@@ -58,7 +59,7 @@ export const newRequestID = () => crypto.getRandomValues(new Uint32Array(4)).joi
 // out. A silent request does not show that the page waits for the server.
 export const call = (path, more) => callAPI('/relayers' + path, more);
 
-let running = 0; // requests that are not silent
+const running = new Set(); // when the requests of this sign-in were sent that are not silent
 
 export async function callAPI(path, { method = 'GET', body, etag, reason, requestID, signal, patience = timeout, isSilent = false } = {}) {
   const isWrite = method !== 'GET';
@@ -70,7 +71,7 @@ export async function callAPI(path, { method = 'GET', body, etag, reason, reques
   const used = token;
   const sent = now();
   const waiting = isSilent ? 0 : setTimeout(() => token === used && write('waiting', 'Waiting for the server'), 1000);
-  running += isSilent ? 0 : 1;
+  if (!isSilent) running.add(sent);
   const signals = [AbortSignal.timeout(patience), ...(signal ? [signal] : [])];
   let response, envelope, failure;
   try {
@@ -85,8 +86,7 @@ export async function callAPI(path, { method = 'GET', body, etag, reason, reques
     failure = error.name === 'AbortError' ? error : new Refusal({ status: 0, isWrite });
   }
   clearTimeout(waiting);
-  running -= isSilent ? 0 : 1;
-  if (!isSilent && running === 0) write('waiting', '');
+  if (running.delete(sent) && running.size === 0) write('waiting', '');
   if (failure instanceof Refusal) lost();
   const isExpired = token === used && response?.status === 401;
   if (isExpired) expired();

@@ -39,7 +39,8 @@ const (
 )
 
 // A watcher takes this much at once, and holds it while its consumer is slow. The function
-// changes_after of the schema has the same limits.
+// changes_after of the schema has the same limits, and counts the bytes of documents and private
+// parts only.
 const (
 	maxReadChanges = 128
 	maxReadBytes   = 256 << 10

@@ -70,8 +70,8 @@ func TestLive(t *testing.T) {
 	}`)
 	b.do(`setHidden(true)`)
 	expect(b, false, `document.getElementById('live').checkVisibility()`)
-	b.do(`setTimeout(() => { window.looks = 0; setTimeout(() => { window.isIdle = window.looks === 0; }, 2000); }, 1000)`) // a look may be on its way
-	b.intercept(`window.looks += url.` + looks + `; return send(url, request);`)
+	b.do(`setTimeout(() => { window.requests = 0; setTimeout(() => { window.isIdle = window.requests === 0; }, 2000); }, 1000)`) // a request may be on its way
+	b.intercept(`window.requests++; return send(url, request);`)
 	b.server.do("PATCH", collection+"/relayer-2", `{"name":"Again"}`, http.StatusOK)
 	expect(b, true, `window.isIdle`)
 	b.do(`setHidden(false)`)
