@@ -158,10 +158,10 @@ func withDigits(body []byte, policy Policy) []byte {
 	return strictjson.ReplaceMember(body, "policies", policies)
 }
 
-// UnmarshalJSON reads a request, which must be strict JSON like that of [Documents.Create]. An
-// element of custom_rpc_urls may also be a string, the URL, as in configuration files. If the
-// JSON has problems, the error is a [*ValidationError] that lists them and the problems of the
-// values. Otherwise the values are not checked: call [CreateRequest.Validate].
+// UnmarshalJSON reads a request, which must be strict JSON, as for [Documents.Create]. An element
+// of custom_rpc_urls may also be a string, the URL, as in configuration files. If the JSON has
+// problems, the error is a [*ValidationError] that lists them and the problems of the values.
+// Otherwise the values are not checked: call [CreateRequest.Validate].
 func (r *CreateRequest) UnmarshalJSON(data []byte) error {
 	found := new(problems)
 	if problem := strictjson.Check(data); problem != "" {

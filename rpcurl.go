@@ -139,7 +139,10 @@ const urlsMember = "custom_rpc_urls"
 func fullOf(endpoints []RPCConfig) []fullRPC {
 	full := make([]fullRPC, len(endpoints))
 	for i, endpoint := range endpoints {
-		full[i] = fullRPC{URL: endpoint.URL.Unmasked(), Weight: endpoint.Weight, Headers: make(map[string]string)}
+		full[i] = fullRPC{URL: endpoint.URL.Unmasked(), Weight: endpoint.Weight}
+		if len(endpoint.Headers) > 0 {
+			full[i].Headers = make(map[string]string)
+		}
 		for name, value := range endpoint.Headers {
 			full[i].Headers[name] = value.Unmasked()
 		}

@@ -128,9 +128,9 @@ type HistoryQuery struct {
 	// selected.
 	ID string
 
-	// Actor and Action, unless empty, must both equal those of the [ChangeInfo]. Changes before
-	// Since, and from Until on, are left out unless the time is zero. A Store ignores these four
-	// fields.
+	// Actor and Action, unless empty, must both equal the values in the [ChangeInfo]. Changes
+	// before Since, and from Until on, are left out unless the time is zero. A Store ignores
+	// these four fields.
 	Actor        string
 	Action       Action
 	Since, Until time.Time

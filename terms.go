@@ -10,7 +10,12 @@ import (
 const claimTerm = "claim"
 
 // termKey returns the key of a term.
-func termKey(term string) string { return term[:strings.IndexAny(term+"=", "=#")] }
+func termKey(term string) string {
+	if end := strings.IndexAny(term, "=#"); end >= 0 {
+		return term[:end]
+	}
+	return term
+}
 
 // termsOf returns the terms of a relayer, with the claim of its record.
 func termsOf(r *Relayer, claim string) []string {

@@ -375,7 +375,7 @@ func (p *response) single() (*relayer.Relayer, error) {
 		return nil, err
 	}
 	if p.envelope.Change != nil {
-		r.Revision, r.LastChange = p.envelope.Change.Revision, *p.envelope.Change
+		setChange(r, *p.envelope.Change)
 	}
 	if p.request.isDryRun { // its change has no revision
 		r.Revision, _ = strconv.ParseUint(strings.Trim(p.header.Get("ETag"), `W/"`), 10, 64)
@@ -389,6 +389,11 @@ func decodeRelayer(data json.RawMessage) (*relayer.Relayer, error) {
 		return nil, errNoData // the error of the decoder may quote what it read
 	}
 	return r, nil
+}
+
+// setChange sets what is known of the last change of a relayer.
+func setChange(r *relayer.Relayer, info relayer.ChangeInfo) {
+	r.Revision, r.LastChange = info.Revision, info
 }
 
 // checkURLs returns an error if the server has ignored that full RPC URLs were requested. It

@@ -17,7 +17,7 @@ import (
 	"github.com/go-relayer/relayer/httpapi"
 )
 
-// A page of the client is that of the Manager, also of a selection.
+// A client returns the pages of its Manager, even of a selection.
 func TestList_Pages(t *testing.T) {
 	m := newManager(t, relayer.WithMaxPerPage(7))
 	createTeams(t, m, 12)

@@ -124,7 +124,7 @@ func (p *response) listing() (l listing, err error) {
 			return l, errNoData
 		}
 		if !l.isPublic {
-			r.Revision, r.LastChange = body.Changes[i].Revision, body.Changes[i]
+			setChange(r, body.Changes[i])
 		}
 	}
 	return l, p.request.checkURLs(!l.isPublic, body.Metadata, body.Sealed, l.Relayers...)
@@ -251,7 +251,7 @@ func (p *response) history() (page pastPage, err error) {
 			if past.Relayer, err = decodeRelayer(*e.Relayer); err != nil {
 				return page, err
 			}
-			past.Relayer.Revision, past.Relayer.LastChange = e.Revision, e.ChangeInfo
+			setChange(past.Relayer, e.ChangeInfo)
 		}
 		page.changes = append(page.changes, past)
 	}

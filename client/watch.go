@@ -251,7 +251,7 @@ func (w *watcher) change(e event) (*relayer.Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Revision, r.LastChange = data.Change.Revision, data.Change
+	setChange(r, data.Change)
 	change.ID, change.Relayer = r.ID, r
 	return change, req.checkURLs(true, nil, data.Sealed, r)
 }

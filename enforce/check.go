@@ -185,7 +185,9 @@ func stellarAsset(asset string) string {
 // payment requires a sufficient payment if users pay. The name of an asset is the one to show.
 func (v *violations) payment(strategy *relayer.FeePaymentStrategy, chosen relayer.FeePaymentStrategy, payments []Payment, name func(string) string) {
 	const field = "policies.fee_payment_strategy"
-	chosen = *cmp.Or(strategy, &chosen)
+	if strategy != nil {
+		chosen = *strategy
+	}
 	isEnough := func(p Payment) bool { return p.Required != nil && p.Amount >= *p.Required }
 	unknown := slices.IndexFunc(payments, func(p Payment) bool { return p.Required == nil })
 	switch {

@@ -48,7 +48,7 @@ const hostEnds = ":/?#@\\"
 
 // hostProblem returns a message for hosts that clients read in different ways. It also does so
 // for hosts that are never an RPC endpoint: cloud metadata services and the unspecified address,
-// in any spelling. addresses are those of the name, which is folded.
+// in any spelling. addresses are the addresses of the name, which is folded.
 func hostProblem(name string, addresses []netip.Addr) string {
 	if metadataHosts[name] {
 		return metadataMessage

@@ -416,11 +416,13 @@ func setFloat(target reflect.Value, literal string) (problem string) {
 
 // setInteger stores a whole number of 0 or more in a field of any integer type.
 func setInteger(target reflect.Value, literal string) (problem string) {
-	limit := uint64(1)<<target.Type().Bits() - 1
+	bits := target.Type().Bits()
 	if target.CanInt() {
-		limit /= 2
+		value, problem := unsigned(literal, 1<<(bits-1)-1)
+		target.SetInt(int64(value))
+		return problem
 	}
-	value, problem := unsigned(literal, limit)
-	target.Set(reflect.ValueOf(value).Convert(target.Type()))
+	value, problem := unsigned(literal, 1<<bits-1)
+	target.SetUint(value)
 	return problem
 }

@@ -86,7 +86,7 @@ func (c *connections) probe(ctx, waiting context.Context, late error) (*pooled, 
 			<-c.prober.lock
 		}
 	}()
-	for pause := time.Millisecond; ; pause = min(2*pause, 25*time.Millisecond) {
+	for pause := time.Millisecond; ; pause = min(2*pause, maxAcquirePause) {
 		if !isProber && c.prober.lastFailure() != nil {
 			select {
 			case c.prober.lock <- struct{}{}:
@@ -131,6 +131,8 @@ func isAway(err error) bool {
 	_, isUnconnected := errors.AsType[*pgconn.ConnectError](err)
 	return errors.Is(err, errNoPrimary) || errors.Is(err, errOtherCluster) || isUnconnected && !hasCode(err, tooManyConnections)
 }
+
+const maxAcquirePause = 25 * time.Millisecond
 
 // acquirePrimary returns errNoPrimary if the pool has connected to another server. It discards
 // connections that lead to a former primary; the pool discards those that fail its ping.

@@ -362,7 +362,7 @@ func writesRepeated(t *testing.T, primary, standby *pgserver.Server) {
 		records[name] = w.prepare(t, patient[name])
 		// On a busy machine a shorter timeout passes before the server has the commit, which then has no effect.
 		stores[name] = openImpatient(t, primary.ConnString(), schema, postgres.WithTimeout(3*time.Second))
-		stores[name].SetQueueFull() // a commit with a notification would wait for those of the other writes
+		stores[name].SetQueueFull() // a commit with a notification would wait for the other commits
 	}
 	must(t, standby.Stop())
 	var writing sync.WaitGroup

@@ -254,8 +254,8 @@ func differs(offset int, format string, args ...any) error {
 // errUsed reports a destination that has changes in its history which the source does not have.
 var errUsed = fmt.Errorf("%w: the destination has another history, or the source lacks its last change: copy to a new one", ErrDiffers)
 
-// copyHistory adds the changes in the history of the source to that of the destination. It precedes
-// the missing relayers: after them, its revisions would not be greater than all others.
+// copyHistory adds the changes in the history of the source to the history of the destination. It
+// precedes the missing relayers: after them, its revisions would not be greater than all others.
 func (c *copier) copyHistory(ctx context.Context, held int) error {
 	importer, ok := c.dst.(HistoryImporter)
 	if !ok || c.importer == nil {

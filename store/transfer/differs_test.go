@@ -308,7 +308,7 @@ func createAndDelete(t testing.TB, store relayer.Store, count int) relayer.Store
 	return store
 }
 
-// The history of a destination is not that of the source: its relayers were all deleted, or it has
+// The history of a destination is not the history of the source: its relayers were all deleted, or it has
 // other relayers, or only a part of the history and all relayers.
 func TestCopy_HistoryOfDestination(t *testing.T) {
 	complete, pruned, other, part := memory.New(), memory.New(), memory.New(), memory.New()

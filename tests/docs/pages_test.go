@@ -338,7 +338,7 @@ func TestPages_CurlResponses(t *testing.T) {
 // varying matches what differs between two runs of the same requests.
 var varying = regexp.MustCompile(`(?m)(^id: |"complete_ms":|"revision":|"time":"|"request_id":")[^,}"\n]+`)
 
-// The stream of docs/http.md is that of a server: the relayer of the README, which is paused.
+// The stream of docs/http.md comes from a server: the relayer of the README, which is paused.
 func TestPages_StreamEvents(t *testing.T) {
 	t.Parallel()
 	manager, handler := newAPI(t, relayer.CreateRequest{ID: "sepolia-1", Name: "Sepolia", Network: "sepolia", NetworkType: relayer.EVM, SignerID: "local-signer"})
@@ -368,7 +368,7 @@ func TestPages_StreamEvents(t *testing.T) {
 	}
 }
 
-// The sample of changes is that of a response.
+// The sample of changes comes from a response.
 func TestPages_ChangesSample(t *testing.T) {
 	_, handler := newAPI(t, minimal)
 	response := send(handler, http.MethodPatch, "/api/v1/relayers/a?changes=true", `{"paused":true}`, samplesToken)

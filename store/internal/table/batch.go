@@ -221,7 +221,10 @@ func (t *Table) Apply(b *Batch) {
 }
 
 func (t *Table) apply(c Change) {
-	old := cmp.Or(c.Old, &Record{})
+	old := c.Old
+	if old == nil {
+		old = &Record{}
+	}
 	if holder := t.byClaim[old.Claim]; holder != nil && holder.Sequence == old.Sequence {
 		delete(t.byClaim, old.Claim)
 	}
