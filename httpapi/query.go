@@ -85,6 +85,9 @@ type input struct {
 // parseQuery parses the query of a request to the route. It returns the values even with an
 // error, which is a [*relayer.ValidationError].
 func (route route) parseQuery(raw string) (q input, err error) {
+	if raw == "" { // as in most reads
+		return q, nil
+	}
 	values, malformed := url.ParseQuery(raw)
 	q.values = make(url.Values)
 	var problems []relayer.FieldError
@@ -130,10 +133,10 @@ func (q input) is(name, value string) bool { return q.values.Get(name) == value 
 
 // number returns the value of a parameter of [isNumber], or the default if it is not given.
 func (q input) number(name string, absent uint64) uint64 {
-	number, err := strconv.ParseUint(q.values.Get(name), 10, 64)
-	if err != nil {
+	if !q.values.Has(name) {
 		return absent
 	}
+	number, _ := strconv.ParseUint(q.values.Get(name), 10, 64)
 	return number
 }
 
