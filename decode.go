@@ -112,7 +112,7 @@ func decodeTokenKind(v strictjson.Value, kind *StellarTokenKind) {
 // MarshalUnmasked returns the JSON body of the HTTP request that creates the relayer, as
 // [Documents.Create] reads it. Unlike every other encoding of the request it has the RPC URLs and
 // their headers in full: it is for a server, not for a log. Amounts above 2^64-1 are strings of
-// digits, which the public system requires. It returns a [*ValidationError] if the policy is of
+// digits, as OpenZeppelin Relayer requires. It returns a [*ValidationError] if the policy is of
 // another network type, a text is not UTF-8, or a value cannot be JSON.
 func (r CreateRequest) MarshalUnmasked() ([]byte, error) {
 	if isNil(r.Policy) {

@@ -349,7 +349,7 @@ func TestDecode_RangeMessages(t *testing.T) {
 	}
 }
 
-// The public system accepts larger amounts only as strings.
+// OpenZeppelin Relayer accepts larger amounts only as strings.
 func TestRequestBody_Amounts(t *testing.T) {
 	req := minimal("a")
 	req.Policy = &relayer.EVMPolicy{GasPriceCap: new(relayer.MustParseAmount("18446744073709551615")), MinBalance: new(relayer.MustParseAmount("18446744073709551616"))}

@@ -54,8 +54,8 @@
 //
 // Instances of a host can be upgraded one after the other: a change keeps the members that a
 // newer version added to a stored relayer. A change that removes their object, or replaces the
-// [DisabledReason], drops them. A new policy that an Update assigns keeps them. A list is
-// replaced whole. If a policy has a value of a newer version, such as another kind of token, only
+// [DisabledReason], drops them. A new policy that an Update assigns keeps them. A changed list
+// does not. If a policy has a value of a newer version, such as another kind of token, only
 // pause, resume, disable, enable, delete and a replacement of the value succeed.
 //
 // Every field of a policy is optional: nil means not set (see [Policy]). In a literal, new takes
@@ -68,11 +68,11 @@
 //
 // # Validation
 //
-// Invalid input is rejected with a [*ValidationError]. It lists the problems of all fields at once,
-// each with the JSON path of the field and a message for the sender; size and admission are checked
-// last. JSON is decoded strictly: unknown, misspelled and duplicate names are problems, and null
-// means not set, except in labels, headers and lists. Outside of settings, an integer may be
-// written in any notation that [ParseAmount] accepts, such as 1e21.
+// Invalid input is rejected with a [*ValidationError]. It lists the problems of all fields at
+// once, each with the JSON path of the field and a message for the sender; some rules, such as
+// size, are checked last. JSON is decoded strictly: unknown, misspelled and duplicate names are
+// problems, and null means not set, except as a label, header or list element. Outside of
+// settings, an integer may be written in any notation that [ParseAmount] accepts, such as 1e21.
 //
 // By default only the shape of a policy is checked. [WithNetworkRules] also checks that
 // addresses, assets, percentages and schedules are possible on their network. With
@@ -90,9 +90,9 @@
 //
 // # Errors
 //
-// Errors name the operation and the ID, and are matched with [errors.Is]. What matches [ErrInvalid]
-// is always a [*ValidationError]: use [errors.As]. [ErrUnavailable] and [ErrOutcomeUnknown] are
-// failures of the store. A write that returns [ErrOutcomeUnknown] may have taken effect, and so may
-// a pause, resume, disable or enable that returns [ErrCorrupt]. Any other error means that the
-// write had no effect.
+// Errors name the operation and the ID, and are matched with [errors.Is]. An error of this
+// package that matches [ErrInvalid] is a [*ValidationError]: use [errors.As]. [ErrUnavailable]
+// and [ErrOutcomeUnknown] are failures of the store. A write that returns [ErrOutcomeUnknown] may
+// have taken effect, and so may a pause, resume, disable or enable that returns [ErrCorrupt]. Any
+// other error means that the write had no effect.
 package relayer

@@ -127,11 +127,11 @@ type Page struct {
 // their total, and the position of the change feed, all in one snapshot. A page past the end is
 // empty and has the correct total. It returns a [*ValidationError] if the query is invalid, and a
 // [*CorruptError] if a record of the page (with After, also the next record) is damaged, or if
-// its unmasked RPC URLs are damaged.
+// RPC URLs that List returns in full are.
 //
 // Every page is a separate snapshot. If a relayer of an earlier page is deleted, or changed so
 // that the query does not select it, the later pages shift, and the next page skips a relayer. A
-// walk by cursors ([ListQuery.After]) and [Manager.All] do not.
+// walk by cursors ([ListQuery.After]) and [Manager.All] skip none.
 func (m *Manager) List(ctx context.Context, query ListQuery) (*Page, error) {
 	return list(ctx, m, ActionList, query, false, m.relayerOf, func(p *Page) *[]*Relayer { return &p.Relayers })
 }

@@ -134,7 +134,7 @@ type DisabledReason struct {
 // DisabledReasonType is the kind of a [DisabledReason].
 type DisabledReasonType string
 
-// The kinds of reason of OpenZeppelin Relayer.
+// Kinds of reason of OpenZeppelin Relayer.
 const (
 	NonceSyncFailed     DisabledReasonType = "NonceSyncFailed"
 	RPCValidationFailed DisabledReasonType = "RpcValidationFailed"

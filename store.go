@@ -128,8 +128,8 @@ type HistoryQuery struct {
 	// selected.
 	ID string
 
-	// Actor and Action, unless empty, must both equal the values in the [ChangeInfo]. Changes
-	// before Since, and from Until on, are left out unless the time is zero. A Store ignores
+	// Actor and Action, unless empty, must both equal the values in the [ChangeInfo]. Unless
+	// zero, Since leaves out changes before it, and Until changes from it on. A Store ignores
 	// these four fields.
 	Actor        string
 	Action       Action

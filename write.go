@@ -37,10 +37,10 @@ func (m *Manager) Create(ctx context.Context, req CreateRequest, options ...Writ
 // that.
 //
 // The relayer that change gets has its full RPC URLs. If they are damaged, or are sealed and
-// cannot be opened, they are masked ([RPCURL.IsMasked]). Then change can keep the list or replace
-// every URL; without keys, it can only remove sealed ones. If it keeps some of them, Update
-// returns the error of [Manager.RPCURLs]. A list with the same content is kept as it is stored,
-// and not sealed again under another key: see store/sealed.
+// cannot be opened, they are masked ([RPCURL.IsMasked]). Then change can keep the list, remove
+// it, or replace every URL by a full one; without keys, sealed URLs can only be kept or removed.
+// If another list has masked URLs, Update returns the error of [Manager.RPCURLs]. A list with the
+// same content is kept as it is stored, and not sealed again under another key: see store/sealed.
 //
 // ID, Network, NetworkType, SignerID and Address must not be changed. Changes of Revision and
 // LastChange are ignored. A nil Policy removes all restrictions, except that users pay the fees on
@@ -109,7 +109,7 @@ type BulkResult struct {
 
 	// Changed is the number of changed relayers, including those of an earlier call with this
 	// request ID: a repeated PauseAll counts the selected relayers that either call paused and
-	// that are still paused, and a repeated ResumeAll those that either call changed last.
+	// that are still paused, and a repeated ResumeAll those whose last change either call made.
 	Changed int
 
 	// Unchanged is the number of the other selected relayers: they needed no pause (or resume), or
