@@ -393,7 +393,7 @@ func noteOf(info ChangeInfo) []byte {
 }
 
 // changeInfoOf returns what is known of the change that made a record. It has only the revision
-// if the note is not one of this package.
+// if the note cannot be decoded.
 func changeInfoOf(rec Record) ChangeInfo {
 	info := noteInfo(rec.Note)
 	if isDryRun := info.Time.IsZero() && info.Changed != nil; !isDryRun {
@@ -402,7 +402,7 @@ func changeInfoOf(rec Record) ChangeInfo {
 	return info
 }
 
-// noteInfo decodes a note. It returns the zero value if the note is not one of this package.
+// noteInfo decodes a note. It returns the zero value if that is impossible.
 func noteInfo(note []byte) (info ChangeInfo) {
 	if json.Unmarshal(note, &info) != nil {
 		return ChangeInfo{}

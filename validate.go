@@ -97,8 +97,8 @@ func jsonName(field reflect.StructField) string {
 	return name
 }
 
-// checkRules adds a problem for every tag of the rules that input, a pointer to a struct,
-// violates. prefix precedes the paths.
+// checkRules adds a problem for each field of input, a pointer to a struct, that violates a rule
+// of its tag: the first such rule. prefix precedes the paths.
 func checkRules(rules *validator.Validate, input any, prefix string, message func(validator.FieldError) string, found *problems) {
 	if found.Full() {
 		return
@@ -333,9 +333,9 @@ func textProblem(text string, most int) string {
 
 // WithSettings registers the type of [Relayer.Settings], a struct. A create, update or patch then
 // returns a [*ValidationError] with every problem of the settings, each with its path, such as
-// settings.max_in_flight: values of other types, members that T does not have, and violations of
-// its validate tags, which are those of github.com/go-playground/validator. T is decoded by
-// encoding/json, with names that match exactly.
+// settings.max_in_flight: values of other types, members that T does not have, and for each field
+// the first rule of its validate tag that it violates (see github.com/go-playground/validator). T
+// is decoded by encoding/json, with names that match exactly.
 //
 // Settings remain optional: a relayer without settings is valid. Stored settings are not checked
 // until the relayer is changed; pause, resume, disable, enable and delete are always possible.

@@ -26,11 +26,11 @@ func (m *Manager) Create(ctx context.Context, req CreateRequest, options ...Writ
 	return write(ctx, m, ActionCreate, req.ID, options, orMasked(m.relayerOf), m.creation(read))
 }
 
-// Update reads the relayer, calls change to modify it, checks the result like a
-// create, and stores it with a compare-and-swap on the revision. If another writer
-// was faster, Update begins again: change may be called several times and must have
-// no side effects. It returns the relayer as stored. If change modifies nothing, nothing is stored
-// and the revision stays, but the relayer is checked.
+// Update reads the relayer, calls change to modify it, validates the result as a whole, and
+// stores it with a compare-and-swap on the revision. If another writer was faster, Update begins
+// again: change may be called several times and must have no side effects. It returns the relayer
+// as stored. If change modifies nothing, nothing is stored and the revision stays, but the
+// relayer is checked.
 //
 // A change that replaces the relayer by a copy that was read before, such as for an edit page,
 // overwrites what others have changed since. [IfRevision] with the Revision of the copy prevents
@@ -100,8 +100,8 @@ func (m *Manager) Delete(ctx context.Context, id string, options ...WriteOption)
 	return err
 }
 
-// BulkResult is what a [Manager.PauseAll] or a [Manager.ResumeAll] has done. Each relayer that was
-// selected during the whole call is counted once, or is in Failed.
+// BulkResult is what a [Manager.PauseAll] or a [Manager.ResumeAll] has done. Without an error,
+// each relayer that was selected during the whole call is counted once, or is in Failed.
 type BulkResult struct {
 	// RequestID is the [ChangeInfo.RequestID] of every change, and the argument of [PausedBy]
 	// with which [Manager.ResumeAll] resumes what a [Manager.PauseAll] paused.

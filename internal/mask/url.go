@@ -1,5 +1,5 @@
-// Package mask removes secrets from URLs: user information, path, query, fragment and labels
-// of the host, each of which may be an API key.
+// Package mask removes secrets from URLs: user information, path, query, fragment, and labels of
+// the host that look like API keys.
 package mask
 
 import (

@@ -19,9 +19,9 @@ import (
 	"github.com/go-relayer/relayer/store/internal/table"
 )
 
-// writeBatch commits the waiting writes in one transaction. It takes them from the queue only
-// when the file is ready: a check or a recovery can be long, and until then their callers can
-// give up. The caller holds the write lock.
+// writeBatch commits a batch of the waiting writes in one transaction. It takes them from the
+// queue only when the file is ready: a check or a recovery can be long, and until then their
+// callers can give up. The caller holds the write lock.
 func (s *Store) writeBatch(ctx context.Context) {
 	failure := s.recoverToWrite(ctx)
 	if failure != nil && ctx.Err() != nil {
