@@ -332,7 +332,7 @@ func textProblem(text string, most int) string {
 }
 
 // WithSettings registers the type of [Relayer.Settings], a struct. A create, update or patch then
-// returns a [*ValidationError] with every problem of the settings, each with its path, such as
+// returns a [*ValidationError] with the problems of the settings, each with its path, such as
 // settings.max_in_flight: values of other types, members that T does not have, and for each field
 // the first rule of its validate tag that it violates (see github.com/go-playground/validator). T
 // is decoded by encoding/json, with names that match exactly.

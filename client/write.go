@@ -169,7 +169,7 @@ func (c *Client) Resume(ctx context.Context, id string, options ...relayer.Write
 }
 
 // PauseAll pauses relayers like [relayer.Manager.PauseAll]. It sends the request again if the
-// response is lost, with the same request ID, so the counts include all attempts. An
+// response is lost, with the same request ID: [relayer.BulkResult] says what then counts. An
 // error matches [relayer.ErrOutcomeUnknown] if relayers may have been changed: call PauseAll
 // again. The result then has the request ID only. The server goes on after the end of ctx, or of
 // [WithTimeout].

@@ -10,8 +10,8 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// Check returns nil if the relayer may send the transaction, and otherwise an [*Error] with
-// every violation. It refuses a nil relayer and a nil transaction. It changes neither argument.
+// Check returns nil if the relayer may send the transaction, and otherwise an [*Error] with the
+// violations. It refuses a nil relayer and a nil transaction. It changes neither argument.
 //
 // It cannot see how old the relayer is: for every transaction, get the relayer from a current
 // view of the registry, such as that of package mirror.

@@ -3,11 +3,12 @@
 // [Stellar], calls [Check] before it signs, and signs only if Check returns nil. Check has no
 // state, calls no network and decodes no transaction: the engine gives the values.
 //
-// Check does not see whose money moves. An engine that signs what others ask for also refuses what
-// takes from the relayer: transfers of SOL, XLM or tokens out of its accounts, on Solana a fee payer
-// other than intended, on Stellar the relayer as the source of an operation. A min_balance limits
-// the loss. A version that does not have a field of a policy does not check it: upgrade the engines
-// before you set a new field.
+// Check does not see whose money moves. An engine that signs what others ask for also refuses
+// what takes from the relayer: transfers of SOL, XLM or tokens out of its accounts, on Solana a
+// fee payer other than intended, on Stellar the relayer as the source of an operation. A
+// min_balance limits the loss of SOL and XLM if Cost includes it, and never of tokens. A version
+// that does not have a field of a policy does not check it: upgrade the engines before you set a
+// new field.
 //
 //	err := enforce.Check(r, enforce.EVM{To: to, MaxFeePerGas: &price, GasLimit: gas, Cost: &cost, Balance: &balance})
 //
@@ -17,9 +18,9 @@
 // set (nil, in JSON null or absent) limits nothing; only fee_payment_strategy has a default. A
 // relayer without a policy (nil) is checked as if no field is set: only on Solana users must pay.
 //
-// [Check] returns every violation, in the order of this list. An indented line is checked
-// together with the line above, in the order of the payments. A value that occurs twice is
-// reported twice: an unlisted mint that is transferred and paid is two violations.
+// [Check] returns all violations, at most 1,000, in the order of this list. An indented line is
+// checked together with the line above, in the order of the payments. A value that occurs twice
+// is reported twice: an unlisted mint that is transferred and paid is two violations.
 //
 //	field                     code, and when the transaction is refused with it
 //	id                        unknown if the relayer is nil. Nothing else is compared then

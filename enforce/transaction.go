@@ -87,7 +87,8 @@ type Payment struct {
 	// and XLM. On Stellar it can be "XLM" too, which a violation shows as "native".
 	Asset string
 
-	// Amount is in the smallest unit of the asset.
+	// Amount is what the relayer receives at least, in the smallest unit of the asset: after a
+	// transfer fee of the mint, and on Stellar the destMin of a strict send.
 	Amount uint64
 
 	// Required is what the relayer asks for the fee in this asset, with its margin, in the

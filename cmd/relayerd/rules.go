@@ -111,7 +111,7 @@ func (noLoader) Load(string) (any, error) {
 }
 
 // settingsRule returns the option that checks new and changed settings by the JSON Schema of the
-// file. It reports every problem.
+// file. It reports up to 1,000 problems.
 func settingsRule(file string) (option relayer.Option, err error) {
 	const flag, name = "--settings-schema", "https://relayerd.invalid/settings"
 	data, err := readFile(flag, file, "create it as a JSON Schema")

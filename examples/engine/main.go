@@ -13,6 +13,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -83,11 +84,12 @@ func check(ctx context.Context, view *mirror.Mirror, j job) error {
 	switch {
 	case err != nil:
 		return err
-	case j.EVM != nil:
+	case j.EVM != nil && j.Solana == nil && j.Stellar == nil:
 		return enforce.Check(r, j.EVM)
-	case j.Solana != nil:
+	case j.EVM == nil && j.Solana != nil && j.Stellar == nil:
 		return enforce.Check(r, j.Solana)
-	default:
+	case j.EVM == nil && j.Solana == nil && j.Stellar != nil:
 		return enforce.Check(r, j.Stellar)
 	}
+	return errors.New("a job needs one transaction")
 }

@@ -40,8 +40,8 @@ const (
 // that the terms select. Watch has the last changes since the file was opened: at most 1,024, and
 // at most 16 MiB.
 //
-// An import is one transaction, with one sync. Other writes wait for it, and the changed pages of the
-// file stay in memory until it ends: import some thousands of records at a time.
+// An import is one transaction. Other writes wait for it, and the changed pages of the file stay
+// in memory until it ends: import some thousands of records at a time.
 type Store struct {
 	records
 	path       string

@@ -67,8 +67,8 @@ func (w *QueuedWrite[T]) isFinished() bool {
 // at once; a single write may have more bytes.
 //
 // The leader calls commit with its own context and with the lock held. Commit must take a batch,
-// unless that context ends: another caller then leads. A write that commit has taken and not
-// finished, for example because of a panic, returns [relayer.ErrOutcomeUnknown].
+// unless that context ends: another caller then leads. If commit panics, the other callers of
+// writes that it has taken and not finished get [relayer.ErrOutcomeUnknown].
 func NewQueue[T any](lock chan struct{}, maxWrites, maxBytes int, commit func(context.Context)) *Queue[T] {
 	return &Queue[T]{lock: lock, maxWrites: maxWrites, maxBytes: maxBytes, commit: commit}
 }
