@@ -61,9 +61,9 @@ func WithTokenFunc(token func(ctx context.Context) (string, error)) Option {
 	return option(token != nil, "the token function is nil", func(c *Client) { c.token = token })
 }
 
-// WithHTTPClient sends requests with a copy of the given client, for example for a
-// client certificate or a proxy. Redirects are never followed: they would send the token
-// or RPC URLs to another server. If the client has a shorter Timeout than [WithTimeout], it applies.
+// WithHTTPClient sends requests with a copy of the given client, for example for a client
+// certificate or a proxy. Redirects are never followed: they would send the token or RPC URLs to
+// another server. The shorter of its Timeout and [WithTimeout] applies.
 func WithHTTPClient(client *http.Client) Option {
 	return option(client != nil, "the HTTP client is nil", func(c *Client) { c.http = client })
 }

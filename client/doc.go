@@ -1,5 +1,5 @@
-// Package client uses a relayer registry over HTTP: a server of package httpapi. It also reads,
-// but does not change, the relayers of the public OpenZeppelin Relayer.
+// Package client uses a relayer registry over HTTP: a server of package httpapi. It can also read
+// the relayers of a server of OpenZeppelin Relayer.
 //
 // A [*Client] is a [relayer.Registry], like a [*relayer.Manager]. A program that accepts
 // a Registry works on a store in its own process and on a server alike.
@@ -11,10 +11,10 @@
 //   - An operation that the server does not offer returns an error that matches
 //     [errors.ErrUnsupported]. So does a request to a wrong base URL, and one to which a proxy
 //     responds with 404, 405 or 501.
-//   - Relayers of OpenZeppelin Relayer have the Revision 0. It has no filters, dry runs or change
-//     feed: [Client.All] filters in the client.
-//   - An Update that only changes Paused is a pause or a resume. With a Manager it is an
-//     update, which admissions can refuse.
+//   - Relayers of OpenZeppelin Relayer have the Revision 0. Such a server has no filters, dry
+//     runs or change feed: [Client.All] filters in the client.
+//   - An Update that only changes Paused is a pause or a resume. With a Manager it is an update,
+//     and an admission can refuse such a pause.
 //   - [relayer.WithActor] has no effect: the server takes the actor from the token, and the client
 //     generates each request ID. [relayer.Reason] is stored with a change.
 //   - Update cannot change SystemDisabled. If it changes a list, it sends the whole list, without
@@ -22,11 +22,11 @@
 //
 // # Retries
 //
-// Requests that the server rejects with 429 or 503, and those for which no connection could be
-// made, had no effect, and match [relayer.ErrUnavailable]. They are sent again, with exponential
-// backoff, full jitter and the wait of Retry-After. A certificate that is not trusted is another
-// error, and final. Reads are also repeated after a lost connection, a truncated response, and a
-// 5xx of a proxy. [WithRetries] sets the limits.
+// Requests that the server rejects with 429 or 503, or that get no connection, had no effect.
+// Their errors match [relayer.ErrUnavailable]. They are sent again, with exponential backoff,
+// full jitter and the wait of Retry-After. A certificate that is not trusted is another error,
+// and final. Reads are also repeated after a lost connection, a truncated response, and a 5xx of
+// a proxy. [WithRetries] sets the limits.
 //
 // # Lost responses
 //
@@ -35,23 +35,23 @@
 // change of the relayer, then in its history. If it is there, the write has succeeded, and the
 // result is the relayer as it was then. If it is not, and a condition no longer holds, the result
 // is [relayer.ErrConflict], [relayer.ErrExists] or [relayer.ErrNotFound]. Otherwise the client
-// sends the write again. A change that the history has lost already, such as after 1,000 later
-// changes, looks like no change.
+// sends the write again. A change that the history has pruned, such as after 1,000 later ones, is
+// not found.
 //
 // A lost request may arrive later, even after the call, and then repeats a write that has no
-// condition. A write with [relayer.IfRevision] takes effect once, and so does a create unless
-// another client deletes the relayer before.
+// condition. A write with [relayer.IfRevision] takes effect once, and so does a create unless a
+// client deletes the relayer in between.
 //
-// The error matches [relayer.ErrOutcomeUnknown] if the server retains no history, or a proxy
-// replaces X-Request-Id, and the relayer does not show the outcome; if the attempts or their time
-// are exhausted; or if ctx ends, or would end before the next attempt. Its text has the request ID
-// of the write. A program that looks for its write in the history later gives it a
-// [relayer.Reason] that no other write has.
+// The error matches [relayer.ErrOutcomeUnknown] if the attempts or their time are exhausted, or
+// ctx ends or would end before the next attempt. Without a history, or with a proxy that replaces
+// X-Request-Id, it also matches if the relayer does not show the outcome. Its text has the
+// request ID of the write. To find a write in the history later, give it a [relayer.Reason] that
+// no other write has.
 //
 // # Errors
 //
-// Failures match the errors of package relayer, and [ErrUnauthorized] or [ErrForbidden]. Every
-// failed response, except to a write whose outcome is unknown, is also a [*ResponseError].
-// Errors name the operation and the ID of the relayer. No error contains the token, a
-// full RPC URL, or the body of a response that is not one of the API.
+// Failures match an error of package relayer, [ErrUnauthorized] or [ErrForbidden]. Every failed
+// response, except to a write whose outcome is unknown, is also a [*ResponseError]. Errors name
+// the operation and the ID of the relayer. No error contains the token, a full RPC URL, or the
+// body of a response that is not one of the API.
 package client

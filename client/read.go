@@ -55,8 +55,8 @@ func (c *Client) RPCURLs(ctx context.Context, id string) ([]relayer.RPCConfig, e
 // number that the server used. A page of more than 32 MiB is an error; with After, List returns fewer
 // relayers instead.
 //
-// The server selects the relayers. If it does not support that, or cursors, as OpenZeppelin
-// Relayer, the error matches [errors.ErrUnsupported]: use [Client.All].
+// The server selects the relayers. If it has no filters or cursors, like OpenZeppelin Relayer,
+// the error matches [errors.ErrUnsupported]: use [Client.All].
 func (c *Client) List(ctx context.Context, query relayer.ListQuery) (*relayer.Page, error) {
 	listed, err := c.list(ctx, query)
 	if listed.isPublic && (query.After != nil || !query.Selector.IsZero()) {
@@ -135,9 +135,9 @@ func (p *response) listing() (l listing, err error) {
 // is returned exactly once, despite concurrent writes. No ID is returned twice. The iteration ends
 // after the first error.
 //
-// A server without cursors, like OpenZeppelin Relayer, is read page by page, and All selects
-// from its relayers. If their number is not the same on all pages, or not that of the relayers
-// read, the iteration ends with an error: relayers may be missing.
+// A server without cursors, like OpenZeppelin Relayer, is read page by page, and All selects from
+// its relayers. If the total differs between pages, or from the number of relayers read, the
+// iteration ends with an error: relayers may be missing.
 func (c *Client) All(ctx context.Context, selector relayer.Selector) iter.Seq2[*relayer.Relayer, error] {
 	return func(yield func(*relayer.Relayer, error) bool) {
 		if err := c.walk(ctx, selector, func(r *relayer.Relayer) bool { return yield(r, nil) }); err != nil {

@@ -26,16 +26,16 @@ import (
 // changes, does not miss one. A token that may not list relayers needs a position. The last
 // change of a selected relayer has its current state.
 //
-// The time of a change is that at which the client sent its request, plus the duration that
-// the server reports. So it is a lower bound, by the clock of this machine alone, whatever
-// delays the stream. It is zero until the server reports a duration.
+// The time of a change is when the request of the stream was sent, plus the duration that the
+// server reports. So it is a lower bound, by the clock of this machine alone, whatever delays the
+// stream. It is zero until the server reports a duration.
 //
-// Watch reconnects when the connection is lost, is silent for three heartbeats, or reports times in
-// the future, and resumes after the last change that it has yielded. If the response takes longer
-// than a second, the times are early by up to that delay. Watch then tries other connections, and
-// replaces the first by one that responds within a second. It waits while the server is
-// unavailable, and, after its first connection, also while a load balancer responds in its place,
-// for example with 404 or a web page. A Retry-After counts as at most 5 minutes.
+// Watch reconnects when the connection is lost, is silent for three heartbeats, or reports times
+// in the future, and resumes after the last change that it has yielded. If the response takes
+// longer than a second, the times are early by up to that delay. Watch then tries other
+// connections, and replaces the first by one that responds within a second. It waits while the
+// server is unavailable. Once connected, it also waits while a load balancer responds for the
+// server, for example with 404 or a web page. A Retry-After counts as at most 5 minutes.
 //
 // Any error ends the sequence: the error of ctx, or of reading the position; [relayer.ErrGap] if the
 // server could not send changes; [ErrUnauthorized] if it rejects the token; one that matches

@@ -171,8 +171,8 @@ func (c *Client) Resume(ctx context.Context, id string, options ...relayer.Write
 // PauseAll pauses relayers like [relayer.Manager.PauseAll]. It sends the request again if the
 // response is lost, with the same request ID: [relayer.BulkResult] says what then counts. An
 // error matches [relayer.ErrOutcomeUnknown] if relayers may have been changed: call PauseAll
-// again. The result then has the request ID only. The server goes on after the end of ctx, or of
-// [WithTimeout].
+// again. The result then has the request ID only. The server goes on even if ctx ends or the time
+// of [WithTimeout] is over.
 func (c *Client) PauseAll(ctx context.Context, selector relayer.Selector, options ...relayer.WriteOption) (relayer.BulkResult, error) {
 	return c.setAll(ctx, relayer.ActionPause, selector, options)
 }
@@ -218,8 +218,8 @@ func (p *response) bulk() (result relayer.BulkResult, err error) {
 	return result, nil
 }
 
-// Disable sets SystemDisabled and DisabledReason like [relayer.Manager.Disable], if the host has
-// enabled it (see httpapi.WithEngineOperations).
+// Disable sets SystemDisabled and DisabledReason like [relayer.Manager.Disable]. The server needs
+// [httpapi.WithEngineOperations].
 func (c *Client) Disable(ctx context.Context, id string, reason relayer.DisabledReason, options ...relayer.WriteOption) (*relayer.Relayer, error) {
 	reason.Details = mask.Details(reason.Details) // as the server does, which limits the body
 	body, err := strictjson.Encode(reason)

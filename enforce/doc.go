@@ -3,9 +3,9 @@
 // [Stellar], calls [Check] before it signs, and signs only if Check returns nil. Check has no
 // state, calls no network and decodes no transaction: the engine gives the values.
 //
-// Check does not see whose money moves. An engine that signs what others ask for also refuses
-// what takes from the relayer: transfers of SOL, XLM or tokens out of its accounts, on Solana a
-// fee payer other than intended, on Stellar the relayer as the source of an operation. A
+// Check does not see whose money moves. An engine that signs for others must also refuse what
+// takes from the relayer: transfers of SOL, XLM or tokens out of the accounts of the relayer,
+// another fee payer on Solana, and the relayer as the source of an operation on Stellar. A
 // min_balance limits the loss of SOL and XLM if Cost includes it, and never of tokens. A version
 // that does not have a field of a policy does not check it: upgrade the engines before you set a
 // new field.
@@ -16,7 +16,7 @@
 //
 // Limits are inclusive: a value equal to a limit is permitted. A field of a policy that is not
 // set (nil, in JSON null or absent) limits nothing; only fee_payment_strategy has a default. A
-// relayer without a policy (nil) is checked as if no field is set: only on Solana users must pay.
+// relayer without a policy (nil) is checked as if no field is set: on Solana, users must pay.
 //
 // [Check] returns all violations, at most 1,000, in the order of this list. An indented line is
 // checked together with the line above, in the order of the payments. A value that occurs twice
@@ -71,8 +71,9 @@
 //	min_balance               below_minimum if Balance minus Cost is below
 //
 // The code is unknown if the policy limits a value that the description lacks: a number, or a
-// part of a list. Known values of a field are compared even then, and come first, except payments. A
-// min_balance above 0 needs Balance and Cost, but a Balance below it is below_minimum without Cost.
+// part of a list. Known values of a field are compared even then: payments after the unknown one,
+// other values before it. A min_balance above 0 needs Balance and Cost. A lower Balance is
+// below_minimum even without Cost.
 //
 // All other fields of a policy are settings of the engine, and are not compared: eip1559_pricing,
 // include_revert_data, fee_margin_percentage, slippage_percentage, timeout_seconds,

@@ -70,8 +70,8 @@ type Solana struct {
 
 // Stellar describes a transaction on a Stellar network. Amounts of XLM are in stroops; nil means unknown.
 type Stellar struct {
-	// Fee is the fee that the relayer bids: the total of the outermost envelope, so of a fee
-	// bump and not of the transaction in it.
+	// Fee is the fee that the relayer bids: the total of the outermost envelope, which is the fee
+	// bump if there is one.
 	Fee *uint64
 
 	// Payments are the payments to the relayer. Nil means that there are none.

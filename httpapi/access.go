@@ -17,11 +17,11 @@ import (
 	"github.com/go-relayer/relayer/internal/wire"
 )
 
-// Authenticator returns who sent a request: from a bearer token, a cookie, a client
-// certificate, or the context. [Tokens] and [TrustHost] return one. Browsers add cookies to
-// requests of other sites, and the credentials of HTTP Basic authentication too: with either, wrap
-// the API in [http.CrossOriginProtection]. Rate limits and logs use the ID of the actor, which must
-// not be empty. The API sets its RequestID and Address.
+// Authenticator returns who sent a request: from a bearer token, a cookie, a client certificate,
+// or the context. [Tokens] and [TrustHost] return one. Browsers add cookies to requests of other
+// sites, and the credentials of HTTP Basic authentication too: with either, wrap the API in
+// [http.CrossOriginProtection]. Rate limits and logs use the ID of the actor, which must not be
+// empty. The API sets the RequestID and Address of the actor.
 //
 // An error that matches [ErrUnauthorized] rejects the request with 401. Any other error is
 // a fault of the host, such as a database that it cannot reach: it is logged, and the response is
@@ -46,10 +46,10 @@ const minTokenBytes = 16
 //
 //	httpapi.Tokens(map[string][]string{"deploy": {newToken, oldToken}, "dashboard": {token}})
 //
-// It returns an error, which quotes no token, if there is none, if a name is empty, if two are
-// equal, if one has fewer than 16 bytes, or if no client could send it: with spaces,
-// control or non-ASCII characters. The map can be changed after the call. Tokens must be random and
-// have at least 128 bits: nothing limits guesses.
+// It returns an error, which quotes no token, if there is no token, if a name is empty, or if a
+// token occurs twice, has fewer than 16 bytes, or has spaces, control or non-ASCII characters.
+// The map can be changed after the call. Tokens must be random and have at least 128 bits:
+// nothing limits guesses.
 func Tokens(byName map[string][]string) (Authenticator, error) {
 	// The digests are the keys, so the duration of a lookup reveals nothing about a token.
 	names := make(map[[sha256.Size]byte]string)
@@ -153,8 +153,8 @@ type Access struct {
 	// [relayer.ActionWatch], [relayer.ActionCreate], [relayer.ActionUpdate],
 	// [relayer.ActionDelete], [relayer.ActionPause] and [relayer.ActionResume] of several
 	// relayers, and those of [WithEngineOperations]. HEAD is the action of GET. A pause of one
-	// relayer is an update, a dry run is the action of its write, and the
-	// history of a relayer is a get, that of all a list. A read of full RPC URLs asks twice: about the
+	// relayer is an update. A dry run has the action of its write. The history of one relayer is
+	// a get, and the history of all is a list. A read of full RPC URLs asks twice: about the
 	// read, and about [relayer.ActionReveal].
 	Action relayer.Action
 
@@ -183,8 +183,8 @@ func Allow(within relayer.Selector) Decision { return Decision{true, within} }
 // A refusal is 403, and is logged. Any error is a fault of the host: the response is 503, as for an
 // [Authenticator]. A panic is logged, and the response is 500.
 //
-// A change stream asks again about every 15 seconds. It ends if it is refused, or if the
-// selector is another one; the client then gets a resync event when it connects again.
+// A change stream asks again about every 15 seconds. It ends if it is refused. It also ends if
+// the selector has changed: the next connection then gets a resync event.
 type Authorizer func(ctx context.Context, access Access) (Decision, error)
 
 // WithAuthorizer sets the function that decides about every request to the relayers. [New]

@@ -2,11 +2,11 @@
 // that the official OpenZeppelin Relayer clients call. docs/http.md describes every path, parameter,
 // header, event, status and limit, and openapi.json every request and response.
 //
-// [New] returns an [API], an [http.Handler] that works at / and, with [http.StripPrefix],
-// under any prefix. It starts no goroutine that outlives a request, except to log refusals up to a
-// second later. It has no global state, and logs only if it is given a logger. [API.Drain] ends the
-// change streams, which need the Flush, SetReadDeadline and SetWriteDeadline of
-// [http.ResponseController] for their [http.ResponseWriter].
+// [New] returns an [API], an [http.Handler] that works at / and, with [http.StripPrefix], under
+// any prefix. It starts no goroutine that outlives a request, except to log refusals up to a
+// second later. It has no global state, and logs only if it is given a logger. [API.Drain] ends
+// the change streams. Their [http.ResponseWriter] must support Flush, SetReadDeadline and
+// SetWriteDeadline of [http.ResponseController].
 package httpapi
 
 import (

@@ -20,16 +20,16 @@ func WithMaxInFlight(limit int) Option {
 	return option(limit >= 1, "the maximum of requests in flight must be at least 1", func(s *settings) { s.inFlight.total = int64(limit) })
 }
 
-// WithMaxPendingBytes sets how many bytes of request bodies may be processed, and of
-// responses and events may wait for clients to read them, at least 1. The default is 128 MiB.
-// A body counts with its length before it is read, and as one of [WithMaxBodyBytes] if its
-// length is unknown. Above the limit a change stream ends with a resync event, and a request
-// is rejected with 503 and Retry-After; the response to a write that has started is sent. If it
-// does not fit, the write remains in flight until then ([WithMaxInFlight]).
+// WithMaxPendingBytes limits the bytes of request bodies in process, and of responses and events
+// that wait for clients to read them: at least 1. The default is 128 MiB. A body counts with its
+// length before it is read, or with [WithMaxBodyBytes] if the length is unknown. Above the limit
+// a change stream ends with a resync event, and a request is rejected with 503 and Retry-After;
+// the response to a write that has started is sent. If the response does not fit, the write is in
+// flight until it is sent ([WithMaxInFlight]).
 //
-// At most 8 pages are built concurrently, because their size is known only then. A list that
-// waits for others longer than 5 seconds is rejected in the same way. Actors share both limits
-// as [WithMaxInFlight] describes.
+// At most 8 pages are built concurrently: their size is not known before. A list that waits for
+// others longer than 5 seconds is rejected in the same way. Actors share both limits as
+// [WithMaxInFlight] describes.
 func WithMaxPendingBytes(limit int64) Option {
 	return option(limit >= 1, "the maximum of pending bytes must be at least 1", func(s *settings) { s.pending.total = limit })
 }
@@ -134,10 +134,10 @@ func (a *API) withinPendingBytes(x *exchange, p response) response {
 	return p
 }
 
-// Refusals returns how many requests and streams each limit of the server has refused, by
-// its cause: "in_flight" ([WithMaxInFlight]), "pages" and "pending_bytes"
-// ([WithMaxPendingBytes]), "watchers" ([WithMaxWatchers]), and "bulk" (8 pauses and resumes of
-// several relayers). Every cause is in the map, and its count only grows.
+// Refusals returns how many requests and streams each limit of the server has refused:
+// "in_flight" ([WithMaxInFlight]), "pages" and "pending_bytes" ([WithMaxPendingBytes]),
+// "watchers" ([WithMaxWatchers]), and "bulk" (8 pauses or resumes of several relayers at once).
+// Every cause is in the map, and its count only grows.
 func (a *API) Refusals() map[string]uint64 {
 	counts := make(map[string]uint64)
 	for _, l := range []*limit{a.inFlight, a.pages, a.pending, a.watchers, a.bulk} {
@@ -161,10 +161,10 @@ func (a *API) refuse(x *exchange, l *limit) response {
 	return overloaded()
 }
 
-// WithRateLimit sets how many reads each actor may start per second, more than 0, and at once,
-// at least 1. A read above the limit is rejected with 429 and Retry-After. The default is 100
-// per second and 300 at once. Reads are gets, lists, watches, and requests for full RPC URLs or
-// for what the caller may do. Those that an [Authorizer] refuses count too. Writes have no rate
+// WithRateLimit sets how many reads each actor may start per second (above 0) and at once (1 or
+// more). A read above the limit is rejected with 429 and Retry-After. The default is 100 per
+// second and 300 at once. Reads are gets, lists, watches, and requests for full RPC URLs or for
+// what the caller may do. Those that an [Authorizer] refuses count too. Writes have no rate
 // limit. A rate and burst of 0 remove the limit, for a host that limits reads elsewhere.
 func WithRateLimit(perSecond float64, burst int) Option {
 	if perSecond == 0 && burst == 0 {

@@ -11,11 +11,11 @@ import (
 	"github.com/go-relayer/relayer/internal/mask"
 )
 
-// WithLogger logs the cause of every 500 and of every 503, with the request ID of the response, except
-// for [API.Drain] and limits. It logs the requests that an [Authorizer] refuses with their number, at
-// most once a second for each actor and action, and the requests that a limit refuses at most once a
-// minute for each limit and actor. [API.Refusals] counts the latter. Tokens, RPC URLs and bodies
-// are never logged. A panic in the logger's handler does not change the response.
+// WithLogger logs the cause of every 500 and of every 503, with the request ID of the response,
+// except for [API.Drain] and limits. Requests that an [Authorizer] refuses get at most one line a
+// second for each actor and action, with their number. Requests that a limit refuses with 503 get
+// at most one a minute for each limit and actor: [API.Refusals] counts these. Tokens, RPC URLs
+// and bodies are never logged. A panic in the logger's handler does not change the response.
 func WithLogger(logger *slog.Logger) Option {
 	return option(logger != nil, "logger is nil", func(s *settings) { s.logger = logger })
 }

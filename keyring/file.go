@@ -132,9 +132,9 @@ func readFile(path string) ([]byte, error) {
 	return io.ReadAll(file)
 }
 
-// AddKey adds a new random key to a key file. It creates a missing file with mode 0600,
-// and its first key is the primary key. It returns an error if the ID is taken or
-// invalid: 1 to 64 of A–Z a–z 0–9 . _ and -.
+// AddKey adds a new random key to a key file. It creates a missing file with mode 0600, and its
+// first key is the primary key. It returns an error if the ID is taken, or is not 1 to 64 of A–Z
+// a–z 0–9 . _ and -.
 //
 // AddKey, [UseKey] and [RemoveKey] replace the file atomically, sync it, and keep its mode and
 // its owner. While one of them runs, another call returns an error. If a call was interrupted,

@@ -1,5 +1,5 @@
-// Package keyring has the keys of a file for package store/sealed, which seals the RPC URLs of
-// relayers: named keys that rotate. See docs/security.md.
+// Package keyring reads a file of named keys that rotate, and encrypts with them for package
+// store/sealed, which seals the RPC URLs of relayers. See docs/security.md.
 //
 // The encryption is XChaCha20-Poly1305 with a random nonce of 192 bits: one key may seal any
 // number of texts in practice. After 2^64 texts, the probability of a repeated nonce is below
@@ -26,7 +26,7 @@ import (
 // Errors of this package. Match them with [errors.Is].
 var (
 	// ErrUnknownKey reports that the keyring does not have the key, or has another key of the
-	// same ID. The error that wraps it names the key, and from Open the fingerprints of both.
+	// same ID. The error that wraps it names the key. From Open it has each known fingerprint.
 	ErrUnknownKey = errors.New("no such key in the keyring")
 
 	// ErrNotAuthentic reports that a sealed text or its associated data was changed.

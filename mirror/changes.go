@@ -18,16 +18,16 @@ type Change struct {
 	Before, After *relayer.Relayer
 }
 
-// Changes returns the relayers of the view as created, and then every transition, until ctx
-// is done or the view is closed. So the changes, applied to an empty map, give the view. A
-// relayer that ceases to match the selector of the view is reported as deleted.
+// Changes returns the relayers of the view as created, and then their changes, until ctx is done
+// or the view is closed. So the changes, applied to an empty map, give the view. A relayer that
+// ceases to match the selector of the view is reported as deleted.
 //
-// The changes of one relayer are in order. No writer waits for a consumer: the transitions of
-// one relayer are combined until the consumer takes them, even if it was deleted and created
-// again. Until then the IDs of changed relayers are in memory. After the mirror has read all
-// relayers again, all differences are reported, deletions first, even if only the revision
-// differs. In a registry that was restored, a relayer can have a lower revision than before.
-// Every range over the sequence begins again with the relayers of the view.
+// The changes of one relayer are in order. No writer waits for a consumer: the transitions of one
+// relayer are combined until the consumer takes them, even if it was deleted and created again.
+// Each consumer that is behind holds the IDs of changed relayers in memory. After the mirror has
+// read all relayers again, all differences are reported, deletions first, even if only the
+// revision differs. In a registry that was restored, a relayer can have a lower revision than
+// before. Every range over the sequence begins again with the relayers of the view.
 func (m *Mirror) Changes(ctx context.Context) iter.Seq[Change] {
 	return func(yield func(Change) bool) {
 		c := m.register()

@@ -1,11 +1,11 @@
-// Package mirror keeps an always-current view of relayers in memory, for programs that ask
-// on every transaction whether a relayer is paused and what its policy allows.
+// Package mirror keeps a view of relayers in memory and updates it, for programs that ask on
+// every transaction whether a relayer is paused and what its policy allows.
 //
-// [Open] reads all relayers of a registry, a Manager or a client, and then applies its changes
-// in order. After any error of the feed it reads all relayers again, into a new view that
-// replaces the old one. So the view becomes the content of a registry that was restored from a
-// backup or replaced by another, too. Meanwhile the view stays as it was: it is at most as old
-// as the time since [Mirror.CaughtUp].
+// [Open] reads all relayers of a registry, a Manager or a client, and then applies its changes in
+// order. After any error of the feed it reads all relayers again, into a new view that replaces
+// the old one. So the view is right even after the registry was restored from a backup or
+// replaced by another. Meanwhile the view stays as it was: it is at most as old as the time since
+// [Mirror.CaughtUp].
 //
 // # What a program may conclude
 //
@@ -31,10 +31,10 @@
 //	Changes has yielded a change       the view had it then, and may have later ones
 //	Changes yields nothing             something may have changed all the same: see CaughtUp
 //
-// Relayers of a view are shared by all callers and must not be modified. Their RPC URLs are
-// as the source returns them: in full from a Manager whose store does not seal, and from a client with
-// client.WithFullRPCURLs; otherwise masked. Those of a relayer that the source cannot open are
-// masked ([relayer.RPCConfig.IsMasked] is true), and RPCURLs of the source returns the error.
-// URLs can also be masked for a moment while a later change of the relayer follows: store/postgres
-// has no other URLs than the current ones.
+// Relayers of a view are shared by all callers and must not be modified. Their RPC URLs are as
+// the source returns them: in full from a Manager whose store does not seal, and from a client
+// with client.WithFullRPCURLs; otherwise masked. URLs that the source cannot open are masked
+// ([relayer.RPCConfig.IsMasked] is true), and RPCURLs of the source returns why. With
+// store/postgres, URLs are also masked in a change that a later one has replaced, until that
+// later change arrives.
 package mirror

@@ -38,11 +38,11 @@ type Mirror struct {
 
 var _ relayer.Reader = (*Mirror)(nil)
 
-// Open returns a view of the relayers that the selector selects. The source is a Manager, a
-// view of one, or a client. Open waits for the first complete read of it, until ctx is done,
-// and returns the error of that read, or one that matches [errors.ErrUnsupported] if the
-// source has no cursors or positions. The view follows the source until [Mirror.Close], even
-// after ctx is done.
+// Open returns a view of the relayers that the selector selects. The source is a Manager, also
+// one of Within, or a client. Open waits for the first complete read of it, until ctx is done,
+// and returns the error of that read, or one that matches [errors.ErrUnsupported] if the source
+// has no cursors or positions. The view follows the source until [Mirror.Close], even after ctx
+// is done.
 func Open(ctx context.Context, source relayer.Registry, selector relayer.Selector) (*Mirror, error) {
 	if source == nil {
 		return nil, errors.New("mirror: source is nil")
@@ -91,9 +91,8 @@ func (m *Mirror) find(id string) *relayer.Relayer {
 	return m.view.byID[id]
 }
 
-// All returns the relayers that the selector selects, which must not be modified, at one
-// moment, in the order of their IDs. It checks all relayers of the view. The sequence can be
-// ranged over again.
+// All returns the selected relayers at one moment, in the order of their IDs. They must not be
+// modified. It scans all relayers of the view. The sequence can be ranged over again.
 func (m *Mirror) All(_ context.Context, selector relayer.Selector) iter.Seq2[*relayer.Relayer, error] {
 	return func(yield func(*relayer.Relayer, error) bool) {
 		if err := selector.Err(); err != nil {
@@ -140,14 +139,14 @@ func (m *Mirror) List(_ context.Context, query relayer.ListQuery) (*relayer.Page
 }
 
 // CaughtUp returns the time up to which the view is complete: that of the last change or
-// heartbeat in it (see [relayer.Change.Time]). It is a lower bound, by the clock of this
-// process. If the wall clock has advanced more than the monotonic clock since, because the
-// machine was suspended or its clock was set, the result is earlier by the difference: the
-// time since then is never less than the age of the view. Call CaughtUp before Get: in the
-// other order the state could be older than the time.
+// heartbeat in it (see [relayer.Change.Time]). It is a lower bound, by the clock of this process.
+// If the wall clock has since advanced more than the monotonic clock, as after a suspend, the
+// result is earlier by the difference. So [time.Since] of the result is never less than the age
+// of the view. Call CaughtUp before Get: in the other order the state could be older than the
+// time.
 //
-// A program that takes changes from a queue of its own, such as the loop body of
-// [Mirror.Changes], is behind the view: CaughtUp says nothing about what it has processed.
+// A program that processes changes itself, as in the loop body of [Mirror.Changes], is behind the
+// view: CaughtUp does not show what it has processed.
 func (m *Mirror) CaughtUp() time.Time {
 	m.mu.RLock()
 	caughtUp := m.caughtUp

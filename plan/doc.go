@@ -16,12 +16,12 @@
 //
 // # What the file determines
 //
-// The file determines every field that a client can set, and every label. An optional
-// field or a label that it omits is removed. For Solana, an omitted fee_payment_strategy
-// means user; an omitted weight of an RPC endpoint means 100. The fields address,
-// system_disabled and disabled_reason are kept. So are relayers that the file does not list,
-// unless [Options] prune them. A plan shows if it would resume a relayer that an operator has
-// paused; [Options] can keep paused as it is.
+// The file determines every field that a client can set, and every label. An optional field or a
+// label that it omits is removed. For Solana, an omitted fee_payment_strategy means user; an
+// omitted weight of an RPC endpoint means 100. The fields address, system_disabled and
+// disabled_reason are kept. So are relayers that the file does not list, unless [Options] prune
+// them. A plan shows which relayers it would resume that an operator has paused.
+// [Options.KeepPaused] prevents that.
 //
 // A relayer cannot change its network, network_type or signer_id. If they differ, the registry
 // rejects the update, and the entry is [Blocked]: delete the relayer, and apply the file again.
@@ -29,16 +29,15 @@
 // # RPC URLs
 //
 // Only the registry compares full RPC URLs: a plan sends them in a dry run, one for each relayer
-// with full URLs, and shows custom_rpc_urls as changed if a hidden part differs. It reads no URL.
-// If the registry does not permit dry runs, for example to a token that may only read, [New]
-// returns an error.
+// with full URLs, and shows custom_rpc_urls as changed if a hidden part differs. If the registry
+// does not permit the dry run, for example to a token that may only read, [New] returns an error.
 //
-// A file of [Export] has masked URLs: /*** replaces a path, and ***@ user information. They
-// keep the stored URLs if the file has all URLs of the relayer as the registry shows them.
-// Otherwise the registry rejects them, the entry is [Blocked], and the file needs the full URLs.
-// The entry is also [Blocked] if a URL is the stored one without its user information and no URL
-// has a mark, because the registry takes it for a mask: write the URL in full, or apply a file
-// without the endpoint first.
+// A file of [Export] has masked URLs, in which *** replaces each hidden part. They keep the
+// stored URLs if the file has all URLs of the relayer as the registry shows them. Otherwise the
+// registry rejects them, the entry is [Blocked], and the file needs the full URLs. An entry
+// without any *** is also [Blocked] if a URL is the stored one without its user information,
+// which the registry takes for masked: write the URL in full, or first apply a file without the
+// endpoint.
 //
 // # Concurrent changes
 //

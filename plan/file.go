@@ -27,8 +27,8 @@ type Config struct {
 	Unexpanded []string
 }
 
-// Parse reads a configuration file in JSON. It returns a [*relayer.ValidationError] with every
-// problem of every relayer, up to 1,000; the path of a problem is such as
+// Parse reads a configuration file in JSON. It returns a [*relayer.ValidationError] with the
+// first 1,000 problems of all relayers, each with a path such as
 // relayers[3].policies.gas_price_cap.
 //
 // With a lookup such as [os.LookupEnv], ${NAME} in the RPC URLs of the relayers and in the values
@@ -115,12 +115,11 @@ func check(ctx context.Context, count int, found *wire.Problems, read func(i int
 	return requests
 }
 
-// Export returns the configuration file of a registry: the relayers that the selector
-// selects, in the order of the reader, with their RPC URLs masked: a hidden path is /***, and
-// hidden user information is ***@. The values of headers are ***. A plan of the file has no
-// changes. A server does not show user information, so the file of a server lacks its mark, and a
-// relayer that hides nothing else is [Blocked]: write its URLs in full. If a Manager has sealed
-// URLs, all of them have a mark.
+// Export returns the configuration file of a registry: the relayers that the selector selects, in
+// the order of the reader, with their RPC URLs masked: a hidden path is /***, and hidden user
+// information is ***@. The values of headers are ***. A plan of the file has no changes. A server
+// does not show user information, so its file has no ***@. Such a relayer without another *** is
+// [Blocked]: write its URLs in full. If a Manager has sealed URLs, all of them have a mark.
 //
 // A relayer that [Parse] would refuse is an error, which matches [relayer.ErrInvalid]: a
 // newer version has stored it, with a network type or a value that this version does not

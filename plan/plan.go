@@ -61,7 +61,7 @@ const (
 	Blocked   Action = "blocked" // the relayer cannot be made equal to the configuration
 )
 
-// Change is one field of an [Update] or a [Create], or a part of one.
+// Change is a field, or a part of a field, of an [Update] or [Create].
 type Change struct {
 	// Path is the JSON path of the field, such as policies.min_balance.
 	Path string `json:"path"`
@@ -98,9 +98,9 @@ type Options struct {
 // configuration has full RPC URLs, because only the registry can compare these. An entry that
 // the registry rejects is [Blocked].
 //
-// New returns a [*relayer.ValidationError] if a request is invalid, has no ID, or has the ID of
-// another. It returns an error if there are RPC URLs to compare, and the registry does not
-// support or permit dry runs.
+// New returns a [*relayer.ValidationError] if a request is invalid, has no ID, or repeats an ID.
+// It returns an error if there are RPC URLs to compare, and the registry does not support or
+// permit dry runs.
 func New(ctx context.Context, registry relayer.Registry, relayers []relayer.CreateRequest, options Options) (*Plan, error) {
 	if registry == nil {
 		return nil, errors.New("plan: registry is nil")

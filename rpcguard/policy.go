@@ -35,9 +35,9 @@ type Policy struct {
 	// example.com itself. Nil allows every name and every address; an empty list allows
 	// only AllowedAddresses.
 	//
-	// Letter case, trailing dots and compatibility forms of Unicode are ignored. The
-	// Unicode form of an international name and its xn-- form are different names: list
-	// both if both may be used. Addresses belong in AllowedAddresses.
+	// Letter case, trailing dots and Unicode compatibility forms do not matter. The Unicode form
+	// of an international name and its xn-- form are different names: list both if both may be
+	// used. Addresses belong in AllowedAddresses.
 	AllowedHosts []string
 
 	// PublicOnly rejects every address that is not part of the public internet: loopback,
@@ -45,10 +45,10 @@ type Policy struct {
 	// addresses reserved for documentation, benchmarks or the future. It also rejects such an
 	// IPv4 address in 6to4, Teredo or 64:ff9b::/96.
 	//
-	// Unless AllowedHosts has them, it also rejects names that are private by convention:
-	// names without a dot, such as localhost, and those that end with .localhost,
-	// .localdomain, .local, .internal, .lan, .home.arpa, .svc or .cluster.local. Other names
-	// are not resolved by Check: DialControl checks their addresses.
+	// Unless AllowedHosts has them, it also rejects names that are private by convention: names
+	// without a dot, and those that end with .localhost, .localdomain, .localdomain4,
+	// .localdomain6, .local, .internal, .lan, .home.arpa or .svc. Other names are not resolved by
+	// Check: DialControl checks their addresses.
 	PublicOnly bool
 
 	// AllowedAddresses are addresses that a URL may have as its host in addition to
@@ -198,10 +198,9 @@ func (p Policy) addressProblem(address netip.Addr) string {
 //	dialer := &net.Dialer{Control: policy.DialControl}
 //	client := &http.Client{Transport: &http.Transport{DialContext: dialer.DialContext}}
 //
-// It is called with each address after name resolution and before anything is sent, also
-// for redirects. It therefore stops DNS rebinding: a name that resolved to a public address
-// when its URL was checked, and resolves to another one now. It returns an error that
-// matches [ErrRefused] for
+// It is called with each address after name resolution and before anything is sent, also for
+// redirects. It therefore stops DNS rebinding: a name that resolved to a public address when its
+// URL was checked, and to a private one now. It returns an error that matches [ErrRefused] for
 //
 //   - cloud metadata services and the unspecified address;
 //   - with PublicOnly, every address that is neither public nor in AllowedAddresses;

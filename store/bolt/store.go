@@ -36,9 +36,9 @@ const (
 // under any revision. Other records stay usable.
 //
 // A list by one term costs as much as a list of all. For several terms, the cost of List grows
-// with the number of records that have the rarer ones. A search reads the text of every record
-// that the terms select. Watch has the last changes since the file was opened: at most 1,024, and
-// at most 16 MiB.
+// with the number of records of the rarest. A search reads the text of every record that the
+// terms select. Watch has the last changes since the file was opened: at most 1,024, and at most
+// 16 MiB.
 //
 // An import is one transaction. Other writes wait for it, and the changed pages of the file stay
 // in memory until it ends: import some thousands of records at a time.
@@ -108,9 +108,9 @@ func (s *Store) lock(ctx context.Context) error {
 
 func (s *Store) unlock() { <-s.writeLock }
 
-// Close waits for the accepted writes and closes the file. A check that runs is canceled, and
-// so is a backup that has not read all of the history yet; later, a backup completes. After
-// Close every method returns [relayer.ErrUnavailable]. Closing again returns the same result.
+// Close waits for the accepted writes and closes the file. A running check is canceled. So is a
+// running backup, unless it has read all of the history: then it completes. After Close every
+// method returns [relayer.ErrUnavailable]. Closing again returns the same result.
 func (s *Store) Close() error {
 	s.closeOnce.Do(func() {
 		s.cancelWork()

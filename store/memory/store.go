@@ -18,7 +18,7 @@ import (
 // Readers do not block each other. The cost of a page grows with its size and the logarithm of
 // the number of records, at any offset and after any pattern of deletes. Watch and History have
 // the last changes: at most 1,024, and at most 16 MiB. Revisions begin at 1 after each start, so
-// an ETag of an earlier start can match another content.
+// an ETag of an earlier start can match other content.
 //
 // Create one with [New]. All methods are safe for concurrent use. A Store need not be
 // closed.
@@ -65,7 +65,7 @@ func (s *Store) write(ctx context.Context, _ int, validate table.Write) error {
 	return nil
 }
 
-// History returns changes of the past, newest first. Imports are not in it.
+// History returns changes of the past, newest first. Import adds none.
 func (s *Store) History(ctx context.Context, query relayer.HistoryQuery) ([]relayer.RecordChange, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

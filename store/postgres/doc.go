@@ -1,12 +1,11 @@
 // Package postgres stores relayers in PostgreSQL 15 or newer, for services whose
 // instances share one registry.
 //
-// [Open] connects with a connection string; [New] uses a pool of the host
-// application. Both create the schema if it is missing; of several instances that
-// start at once, one does so. A schema that this module
-// did not create, or an earlier development version of it, is [relayer.ErrUnknownFormat], and
-// one that does not permit writers of this version is [relayer.ErrNewerFormat]. Both are left
-// unchanged.
+// [Open] connects with a connection string; [New] uses a pool of the host application. Both
+// create the schema if it is missing; of several instances that start at once, one does so. They
+// return [relayer.ErrUnknownFormat] for a schema of another program or of a development version,
+// and [relayer.ErrNewerFormat] for a schema that does not permit writers of this version. Such a
+// schema is left unchanged.
 //
 // # Writes
 //
@@ -27,27 +26,26 @@
 //
 // # Failures
 //
-// If no primary is available or responds in time, an operation returns [relayer.ErrUnavailable]: see
-// [WithTimeout]. A write that cannot have been committed is first repeated on another connection. A
-// refusal that does not pass, such as a missing privilege or a trigger that raises or drops a row, is
-// another error, which has the SQLSTATE if there is one.
+// If no primary is available or responds in time, an operation returns [relayer.ErrUnavailable]:
+// see [WithTimeout]. A write that cannot have been committed is first repeated on another
+// connection. A permanent refusal, such as a missing privilege, or a trigger that raises an error
+// or drops the row, is another error, with the SQLSTATE if there is one.
 //
 // A Store remembers the highest timeline of the write-ahead log that it has seen. It refuses a
-// server with a lower one, such as a former primary, and one of another cluster, but can see a
+// server with a lower timeline, such as a former primary, or of another cluster. It can see a
 // promotion a minute late. If the primary lacks revisions that the Store has seen, as after a
 // failover that lost writes, the Store logs an error and goes on.
 //
-// If the connection is lost during the commit, a write returns
-// [relayer.ErrOutcomeUnknown]. A caller settles it: it repeats the write, or reads the
-// record. After an unknown outcome, no write of the Store returns before a commit has
-// succeeded, not even a refused one: a write that is visible may be missing on the
-// synchronous standby. For the same reason [Store.Get] of that record returns
-// [relayer.ErrUnavailable] until then. Other reads do not show the outcome reliably.
+// If the connection is lost during the commit, a write returns [relayer.ErrOutcomeUnknown]. The
+// caller then repeats the write or reads the record. After an unknown outcome, no write of the
+// Store returns before a commit has succeeded, not even a refused one: a write that is visible
+// may be missing on the synchronous standby. For the same reason [Store.Get] of that record
+// returns [relayer.ErrUnavailable] until then. Other reads do not show the outcome reliably.
 //
 // # Changes
 //
-// [Store.Watch] returns the changes made by all instances, and [Store.History] those of the
-// past, for as long as [WithHistory] says. The newest part of the history, of 10 minutes, is the
-// change feed. It takes the private part from the record, so a change that a later one has
-// replaced or deleted has none.
+// [Store.Watch] returns the changes made by all instances, and [Store.History] those of the past,
+// for as long as [WithHistory] says. The newest part of the history, of 10 minutes, is the change
+// feed. It takes the private part from the record, so a change has none after a later change of
+// the record.
 package postgres

@@ -57,8 +57,8 @@ func WithoutSetup() Option {
 // timeout, at least 250 ms. The context of a call can end a read earlier, and a write
 // that has not begun.
 //
-// Before, an operation waits for a connection to the primary, new or from the pool, for a fifth of
-// the timeout, at least a second. It waits for every reason that may pass, such as a failover, a
+// Before, an operation waits for a connection to the primary, new or from the pool, for a fifth
+// of the timeout, at least a second. It waits if the reason is temporary, such as a failover, a
 // restart or connections that are all in use. It fails at once, with another error, if the server
 // refuses the role, the password or the database.
 func WithTimeout(timeout time.Duration) Option {
@@ -70,11 +70,11 @@ func WithTimeout(timeout time.Duration) Option {
 	}}
 }
 
-// WithHistory sets how many changes of each relayer are stored for [Store.History], and how
-// long, by the clock of the server. It is stored in the database and applies to all instances.
-// A negative number or age, or no option, keeps what the database has: in a new schema 1,000
-// changes and 90 days. What watchers need is kept longer. With 0 changes or an age of 0 there is
-// no history. An age is otherwise at least a second.
+// WithHistory sets how many changes of each relayer are stored for [Store.History], and how long,
+// by the clock of the server. The setting is in the database, for all instances. A negative
+// number or age, or no option, keeps what the database has: in a new schema 1,000 changes and 90
+// days. At least 10 minutes are kept for watchers. With 0 changes or an age of 0 there is no
+// history. An age is otherwise at least a second.
 func WithHistory(changes int, age time.Duration) Option {
 	return Option{func(o *options) error {
 		if age > 0 && age < time.Second {

@@ -14,22 +14,21 @@ import (
 // imported is the kind of the change that an import is recorded as.
 const imported relayer.ChangeKind = "imported"
 
-// Watch returns the changes made by all instances, in the order of their commits,
-// until ctx is done. They begin with the call, or after a position, which may come
-// from another instance or of a [relayer.Listing]. While the server cannot be reached, Watch
-// waits, and then returns the changes made meanwhile.
+// Watch returns the changes made by all instances, in the order of their commits, until ctx is
+// done. They begin with the call, or after a position, which may come from another instance or a
+// [relayer.Listing]. While the server cannot be reached, Watch waits, and then returns the
+// changes made meanwhile.
 //
-// An idle sequence has a heartbeat every 3 to 5 seconds, while the server is reachable. The
-// time of a change or heartbeat is when a query began that found no later change. It is zero
-// until there was one, as after the first changes behind an old position.
+// An idle sequence has a heartbeat every 3 to 5 seconds, while the server is reachable. The time
+// of a change or heartbeat is when a query began that found no later change. It is zero before
+// such a query, as for the first changes after an old position.
 //
-// The sequence ends with [relayer.ErrGap] at imported records, and at changes that were
-// pruned before they were read, after 10 minutes. It also ends with ErrGap if the
-// position is not in the history of this database, as after the restore of a backup, and
-// if the server could not be reached at the call. It ends with [relayer.ErrUnavailable] if
-// the Store is closed, if the server could not be reached for 15 seconds, or if it will never
-// return the changes, for example if a privilege is missing. The sequence can be ranged over
-// once.
+// The sequence ends with [relayer.ErrGap] at imported records, and at changes that were pruned
+// (after 10 minutes) before they were read. It also ends with ErrGap if this database does not
+// have the position, as after a restore, or if a call without a position could not reach the
+// server. It ends with [relayer.ErrUnavailable] if the Store is closed, if the server could not
+// be reached for 15 seconds, or if it will never return the changes, for example if a privilege
+// is missing. The sequence can be ranged over once.
 //
 // Watchers share one reader per Store as soon as they have caught up. A sequence begins to read
 // at its first iteration.

@@ -57,10 +57,11 @@ func (k Key) String() string {
 }
 
 // Store seals what it stores, and returns records without opening them: [Store.Open] returns one
-// with its private part in clear. Create and Update seal a private part that is a JSON object. Any
-// other part, such as the part of a record that was read, is stored as it was. Records have a mark
-// before parts in clear, which only a Store knows: backups, copies, imports and checks use the inner
-// store, whose other optional interfaces are hidden. All methods are safe for concurrent use.
+// with its private part in clear. Create and Update seal a private part that is a JSON object.
+// Any other part, such as the part of a record that was read, is stored as it was. Records that
+// it returns mark parts in clear, which only a Store reads. So backups, copies, imports and
+// checks use the inner store. Its other optional interfaces are hidden. All methods are safe for
+// concurrent use.
 type Store struct {
 	relayer.Store // the inner store
 	keys          Keys
@@ -142,9 +143,9 @@ func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record,
 	return s.store(ctx, rec, s.Store.Create)
 }
 
-// Update seals the private part of the record and updates it in the inner store. A part in clear
-// of a record that was read stays in clear: a change of another field needs no keys, and what
-// [Only] refuses does not become genuine.
+// Update seals the private part of the record and updates it in the inner store. A part that was
+// read in clear stays in clear. So a change of another field needs no keys, and does not seal
+// what [Only] refuses.
 func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
 	return s.store(ctx, rec, s.Store.Update)
 }
@@ -216,21 +217,20 @@ func (e sealError) Is(target error) bool {
 }
 
 // Reseal stores every private part as the options require: sealed under the primary key, or in
-// clear with [Off]. It yields the ID of each relayer that it has stored, and the ID and an
-// error for each that it cannot open or store, and continues with the next one. An error with an
-// empty ID is of a damaged record, if it matches [relayer.ErrCorrupt], or the last:
-// [errors.ErrUnsupported] without keys, the error of [Store.Count] before any is stored, or a
-// failed read. To bound the rate, wait in the loop body. To resume an interrupted Reseal, call it
-// again.
+// clear with [Off]. It yields the ID of each relayer that it has stored, and the ID and an error
+// for each that it cannot open or store, and continues with the next one. An error with an empty
+// ID is about a damaged record ([relayer.ErrCorrupt]), or ends the sequence:
+// [errors.ErrUnsupported] without keys, the error of [Store.Count] before any write, or a failed
+// read. To bound the rate, wait in the loop body. To resume an interrupted Reseal, call it again.
 //
-// A rotation first changes the primary key and then calls Reseal, on every instance. Reseal
-// waits for the writes of this Store that began before the call, so do not call it from a hook of a
-// write. When it has ended without an error on every instance, nothing is under another key. A
-// write of unknown outcome may still appear: keep the old key until another write has succeeded, and
-// then range again.
+// A rotation changes the primary key on every instance, and then calls Reseal on each of them.
+// Reseal waits for the writes of this Store that began before the call, so do not call it from a
+// hook of a write. When it has ended without an error on every instance, nothing is under another
+// key. A write of unknown outcome may still appear: keep the old key until a later write has
+// succeeded, and then reseal again.
 //
-// Each relayer is stored with a compare-and-swap, and has a new revision with the note of the one
-// before: who changed it last stays as it is. A second range seals what is left.
+// Each relayer is stored with a compare-and-swap. It gets a new revision and keeps its note, so
+// its last change stays the same. A second range seals what is left.
 func (s *Store) Reseal(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		if len(s.keys.Keys()) == 0 {
@@ -303,11 +303,11 @@ type Counts struct {
 }
 
 // Count counts the private parts of all relayers by the key that sealed them, without opening
-// them. A relayer without RPC URLs has none. It returns the counts with an error that matches
-// [relayer.ErrSealed], and names both fingerprints, if a part is under a key that the keys do
-// not have, although they have its ID: the keys probably belong to another database.
-// Call it before a Manager uses new keys. If relayers are damaged, it returns the counts of the
-// others with an error that matches [relayer.ErrCorrupt].
+// them. A relayer without RPC URLs has none. If a part is under another key than the one that the
+// keys have for its ID, the error matches [relayer.ErrSealed] and has both fingerprints. The keys
+// are then probably those of another database. Call it before a Manager uses new keys. If
+// relayers are damaged, it returns the counts of the others with an error that matches
+// [relayer.ErrCorrupt].
 func (s *Store) Count(ctx context.Context) (Counts, error) {
 	counts := Counts{Keys: make(map[Key]int)}
 	var damage error

@@ -41,10 +41,10 @@ type Feed struct {
 	updated chan struct{} // closed by the next change; nil if no consumer waits
 }
 
-// Publish sends a change to every consumer, and never waits for one. Feed sets its
-// Position and its Time. Call Publish in the order of the writes, and for each write
-// before it is acknowledged: a store with a mutex calls it after the write, before it
-// unlocks the mutex. Publish does nothing after Close.
+// Publish sends a change to every consumer, and never waits for one. The Feed sets its Position
+// and Time. Call Publish in the order of the writes, and for each write before it is
+// acknowledged: a store with a mutex calls it after the write, before it unlocks the mutex.
+// Publish does nothing after Close.
 func (f *Feed) Publish(change relayer.RecordChange) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

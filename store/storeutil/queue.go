@@ -62,9 +62,8 @@ func (w *QueuedWrite[T]) isFinished() bool {
 }
 
 // NewQueue returns an empty queue. The lock is a channel with room for one value: it is held by
-// the goroutine that sent the value. A batch has at most maxWrites writes and maxBytes bytes,
-// so that many waiting writes neither delay the first of them nor hold all their bytes in memory
-// at once; a single write may have more bytes.
+// the goroutine that sent the value. A batch has at most maxWrites writes and maxBytes bytes, so
+// that many waiting writes do not delay the first one. A single write may have more bytes.
 //
 // The leader calls commit with its own context and with the lock held. Commit must take a batch,
 // unless that context ends: another caller then leads. If commit panics, the other callers of
@@ -150,8 +149,8 @@ func (q *Queue[T]) remove(w *QueuedWrite[T]) bool {
 	return true
 }
 
-// Take removes the next batch from the queue. It finishes and leaves out writes whose context
-// has ended, so that the batch can be empty.
+// Take removes the next batch from the queue. It leaves out and finishes writes whose context has
+// ended, so the batch can be empty.
 func (q *Queue[T]) Take() []*QueuedWrite[T] {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -39,17 +39,17 @@ var ErrDiffers = errors.New("destination differs from source")
 // client still has can then match another state of the relayer, so that clients must read
 // again.
 //
-// If dst is a [HistoryImporter] too, the history is copied before the missing relayers, as much
-// of it as src can read, so that the revisions of deleted relayers are not assigned again either.
-// What dst retains of it is up to dst: a resumed Copy does not copy the history again if dst has
-// lost all of it. Copy does not compare histories at the end. If dst has no relayers, or src has
-// later changes, src must still have the last change of the history of dst.
+// If dst is a [HistoryImporter] too, the history that src can read is copied before the missing
+// relayers. So dst does not assign the revisions of deleted relayers again. What dst retains of
+// it is up to dst: a resumed Copy does not copy the history again if dst has lost all of it. Copy
+// does not compare histories at the end. If dst has no relayers, or src has newer changes than
+// dst, src must still have the last change of dst.
 //
 // Errors of the stores are wrapped, so that [relayer.ErrUnavailable] and
-// [relayer.ErrOutcomeUnknown] match; after either, call Copy again. If ctx is done, the copy
-// ends with its error. If dst rejects a record because its ID or claim is taken,
-// [relayer.ErrExists] or [relayer.ErrClaimed] matches in addition to ErrDiffers. The stores must
-// not be nil, and no [relayer.Opener]: copy the store that it seals.
+// [relayer.ErrOutcomeUnknown] match; after either, call Copy again. If ctx is done, the copy ends
+// with its error. If dst rejects a record because its ID or claim is taken, [relayer.ErrExists]
+// or [relayer.ErrClaimed] matches in addition to ErrDiffers. No store may be nil or a
+// [relayer.Opener]: copy its inner store.
 //
 // Copy reads 100 records at a time. It is safe for concurrent use, but of two concurrent copies into
 // one store one may end with ErrDiffers.
@@ -350,8 +350,8 @@ func (c *copier) sourceHistory(ctx context.Context, before, known uint64) ([]rel
 	return slices.DeleteFunc(page, func(c relayer.RecordChange) bool { return c.Record.Revision <= known }), nil
 }
 
-// MaxRevision is the greatest [relayer.Record.Revision] that an [Importer] must accept. A
-// store that counts to 2^63 has as many revisions left for writes after an import.
+// MaxRevision is the greatest [relayer.Record.Revision] that an [Importer] must accept. A store
+// that counts to 2^63 then has 2^62 revisions left for its writes.
 const MaxRevision uint64 = 1 << 62
 
 // Importer is a [relayer.Store] that can add records with their revisions, so that the
@@ -371,9 +371,9 @@ type Importer interface {
 	Import(ctx context.Context, records []relayer.Record) error
 }
 
-// HistoryImporter is a [relayer.Store] that can add the changes of another store to its
-// history. [Copy] detects it with a type assertion. The same three stores are history
-// importers.
+// HistoryImporter is a [relayer.Store] that can add the changes of another store to its history.
+// [Copy] detects it with a type assertion. store/memory, store/bolt and store/postgres are
+// history importers.
 type HistoryImporter interface {
 	// ImportHistory adds changes that [relayer.Store.History] of another store has returned:
 	// all of them or none. They are in ascending order of their revisions. Each keeps its
