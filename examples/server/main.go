@@ -1,6 +1,7 @@
 // Command server serves the relayer API over HTTP from one durable file.
 //
-//	API_KEY=$(openssl rand -hex 16) go run ./examples/server -addr 127.0.0.1:8080 -db example.db
+//	export API_KEY=$(openssl rand -hex 16)
+//	go run ./examples/server -addr 127.0.0.1:8080 -db example.db
 //
 // For PostgreSQL, health checks, metrics, a web page and backups, use cmd/relayerd.
 package main
