@@ -230,6 +230,8 @@ func TestSealed_MissingKey(t *testing.T) {
 					t.Errorf("%s: error %v does not name the key k1", operation, err)
 				}
 			}
+			_, err := m.Patch(t.Context(), "a", []byte(`{"custom_rpc_urls":[{"url":"https://first.example/***"},{"url":"ftp://x"}]}`))
+			wantFields(t, fieldErrors(t, err), "custom_rpc_urls[0].url", "custom_rpc_urls[1].url")
 			expectMasked(t, mustGet(t, m, "a"))
 			if after := storedRecord(t, s.store, "a"); after.Revision != before.Revision {
 				t.Error("the record was changed")

@@ -621,9 +621,8 @@ func (m *Manager) decoded(change func(*Relayer) error, patch []byte, opens bool)
 		keepsURLs := slices.EqualFunc(r.CustomRPCURLs, stored.CustomRPCURLs, RPCConfig.equals)
 		before := *stored
 		if opening != nil && !keepsURLs {
-			// A list in full can replace them: the key may be lost. Without keys it could not be sealed.
-			keeps := slices.ContainsFunc(r.CustomRPCURLs, RPCConfig.IsMasked)
-			if ctx.Err() != nil || keeps || len(r.CustomRPCURLs) > 0 && errors.Is(opening, errors.ErrUnsupported) {
+			// A list in full can replace them: the key may be lost. A function gets masked URLs that it did not choose.
+			if ctx.Err() != nil || change != nil && slices.ContainsFunc(r.CustomRPCURLs, RPCConfig.IsMasked) {
 				return Record{}, opening
 			}
 			before.CustomRPCURLs = nil
@@ -631,6 +630,9 @@ func (m *Manager) decoded(change func(*Relayer) error, patch []byte, opens bool)
 		m.checkChanged(r, &before, found)
 		if err := found.err(); err != nil {
 			return Record{}, err
+		}
+		if !keepsURLs && len(r.CustomRPCURLs) > 0 && errors.Is(opening, errors.ErrUnsupported) {
+			return Record{}, opening // without keys they could not be sealed
 		}
 		rec, err := m.newRecord(r)
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -156,7 +157,8 @@ func (v Value) free(top Value, level int, refuse func(string) string) {
 			c.accept(',')
 		}
 	default:
-		if !hasSmallExponent(string(v.data)) {
+		_, err := strconv.ParseFloat(string(v.data), 64)
+		if errors.Is(err, strconv.ErrRange) || !hasSmallExponent(string(v.data)) {
 			v.Report(OutOfRange, "must be a number that a 64-bit float can hold")
 		}
 	}
