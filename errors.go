@@ -54,8 +54,7 @@ var (
 	// fails its checksum, or contradicts another part.
 	ErrCorrupt = errors.New("stored data is corrupt")
 
-	// ErrUnknownFormat reports that a file or a schema was not created by this
-	// library.
+	// ErrUnknownFormat reports that a file or a schema was not created by this library.
 	ErrUnknownFormat = errors.New("not created by this library")
 
 	// ErrNewerFormat reports that a newer version of this library created a file

@@ -14,8 +14,7 @@ var (
 	// ErrUnauthorized reports that the server does not accept the token.
 	ErrUnauthorized = wire.ErrUnauthorized
 
-	// ErrForbidden reports that the server does not permit the operation with this
-	// token.
+	// ErrForbidden reports that the server does not permit the operation with this token.
 	ErrForbidden = wire.ErrForbidden
 )
 

@@ -98,12 +98,10 @@ func (x *exchange) document(status int, document relayer.Document) response {
 	return x.success(status, body, relayer.Envelope{Change: x.lastChange(document), Sealed: sealedOf(document)})
 }
 
-// maxPooledBuffer is the capacity of the largest buffer that is kept for later
-// requests.
+// maxPooledBuffer is the capacity of the largest buffer that is kept for later requests.
 const maxPooledBuffer = 512 << 10
 
-// putBuffer returns the buffer to the pool. The body of the response is invalid
-// afterwards.
+// putBuffer returns the buffer to the pool. The body of the response is invalid afterwards.
 func (a *API) putBuffer(x *exchange) {
 	if cap(*x.buffer) <= maxPooledBuffer {
 		a.buffers.Put(x.buffer)
@@ -120,8 +118,7 @@ func overloaded() response {
 	return failure(http.StatusServiceUnavailable).withHeader("Retry-After", "1")
 }
 
-// encodeJSON encodes a value that consists of strings and numbers, which cannot
-// fail.
+// encodeJSON encodes a value that consists of strings and numbers, which cannot fail.
 func encodeJSON(value any) []byte {
 	encoded, err := strictjson.Encode(value)
 	if err != nil {

@@ -138,8 +138,7 @@ func elements(array []byte) iter.Seq[[]byte] {
 	}
 }
 
-// cursor reads a checked document, so that it needs no handling of syntax
-// errors.
+// cursor reads a checked document, so that it needs no handling of syntax errors.
 type cursor struct {
 	data []byte
 	at   int
