@@ -1,9 +1,9 @@
 // Package relayer is an embeddable registry of blockchain relayers.
 //
-// A relayer is a configured entity that relays transactions. It has a name, one signer
-// and one network, optional RPC endpoints, a pause flag, and a policy that restricts what
-// it does. The registry stores this configuration. It sends no transactions and holds no keys: the
-// relaying engine of the host does.
+// A relayer is a configured entity that relays transactions. It has a name, one signer and one
+// network, optional RPC endpoints, a pause flag, and a policy that restricts what it does. The
+// registry stores this configuration. It neither signs nor sends transactions: the relaying
+// engine of the host does.
 //
 // # Manager and Store
 //

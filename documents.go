@@ -88,7 +88,8 @@ func (d Documents) Enable(ctx context.Context, id string, options ...WriteOption
 	return write(ctx, d.manager, ActionEnable, id, options, writtenDocument, setEnabled())
 }
 
-// Delete is [Manager.Delete], and returns the relayer as it was. A damaged one has no JSON.
+// Delete is [Manager.Delete], and returns the relayer as it was. The JSON of a damaged one may be
+// missing or invalid.
 func (d Documents) Delete(ctx context.Context, id string, options ...WriteOption) (Document, error) {
 	return write(ctx, d.manager, ActionDelete, id, options, writtenDocument, noRecord)
 }

@@ -49,9 +49,9 @@ type LogEntry struct {
 	Message string `json:"message"`
 }
 
-// UnmarshalJSON decodes an envelope of this API or of OpenZeppelin Relayer. It ignores members of a
-// wrong type. A malformed time is an error. It returns an error unless data is an object with a
-// boolean success.
+// UnmarshalJSON decodes an envelope of this API or of OpenZeppelin Relayer. It ignores members of
+// a wrong type, but a malformed time can be an error. It returns an error unless data is an
+// object with success.
 func (e *Envelope) UnmarshalJSON(data []byte) error {
 	type plain Envelope // without this method
 	decoded := struct {

@@ -21,7 +21,8 @@ import (
 // The relayer of a change is nil if the change deleted it, or if a view does not select it
 // afterwards. Its RPC URLs are masked. A view of [Manager.Within] has the changes of relayers
 // that it selected before or after the change. Without an ID, a call with a view or a filter
-// examines about 1,000 changes at most. So its page can be short or empty although next is not 0.
+// examines about 1,000 changes, or Limit if that is more. So its page can be short or empty
+// although next is not 0.
 func (m *Manager) History(ctx context.Context, query HistoryQuery) (changes []Change, next uint64, err error) {
 	return history(ctx, m, query, pastRelayer)
 }

@@ -55,8 +55,8 @@ type Operation struct {
 	// [Manager.PauseAll] and [Manager.ResumeAll] generate a missing RequestID.
 	Actor Actor
 
-	// ID is the ID of the relayer, as the caller gave it: it may be any text. It is
-	// empty for a list. When a create ends, it is the ID of the request or the generated one.
+	// ID is the ID of the relayer, as the caller gave it: it may be any text. It is empty for a
+	// list. When a create ends, it is the ID of the request or the generated one, if any.
 	ID string
 
 	// DryRun is true if the write stores nothing (see [DryRun]).
@@ -69,12 +69,12 @@ type Operation struct {
 	// OldRevision and Revision are the revisions of the relayer before and after a write. They
 	// are set when the operation ends. After a write that stored nothing they are equal: it
 	// changed nothing, was a dry run, or failed. Otherwise OldRevision is 0 for a create, and
-	// Revision is 0 for a delete. Both are 0 for the delete of a damaged relayer, and for a write
-	// that fails before it reads the relayer or because of [IfRevision].
+	// Revision is 0 for a delete. Both are 0 for the delete of a record that the store cannot
+	// read, and for a write that fails before it reads the relayer or because of [IfRevision].
 	OldRevision, Revision uint64
 
 	// Changed is the [ChangeInfo.Changed] of the write. It is set when the operation ends, and
-	// empty for a create, a delete, a dry run and a write that failed.
+	// empty for a create, a delete, and a write that stored nothing.
 	Changed []string
 
 	// Paused is the new value of paused if Changed contains it, and otherwise nil. It is set

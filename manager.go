@@ -34,9 +34,9 @@ func New(store Store, options ...Option) (*Manager, error) {
 // options. To the view, the other relayers do not exist: a read or a change by their IDs returns
 // [ErrNotFound]. A record that the store cannot read may be outside, so its ID returns
 // ErrNotFound too; List, All and Check return its [*CorruptError]. A write that would create a
-// relayer outside of the selection, or move one out of it, returns a [*ValidationError] on the
-// field of the selector. IDs remain unique in the store, so a create returns [ErrExists] for the
-// ID of any relayer. Views of views intersect.
+// relayer outside of the selection, or move one out of it, returns a [*ValidationError]. IDs
+// remain unique in the store, so a create returns [ErrExists] for the ID of any relayer. Views of
+// views intersect.
 //
 // The selector must be valid and have no search; otherwise every operation of the view
 // returns an error.

@@ -67,8 +67,8 @@ func WithAddressResolver(resolve func(ctx context.Context, req CreateRequest) (a
 
 // WithNetworkRules checks that addresses (a resolver's too), accounts, assets, percentages and
 // schedules are possible on their network. The network and the signer of a new relayer must not
-// begin or end with a space. Stored relayers are not checked until they are changed, but then as a
-// whole. It is off by default, as in OpenZeppelin Relayer.
+// begin or end with a space. Stored relayers are checked only by an update or a patch, but then
+// as a whole. It is off by default, as in OpenZeppelin Relayer.
 func WithNetworkRules() Option {
 	return Option{set: func(s *settings) { s.networkRules = true }}
 }
@@ -100,7 +100,7 @@ func WithMaxRelayerSize(bytes int) Option {
 // use the same nonces. Spaces around both, and the letter case of the network, make no
 // difference. The store enforces it atomically, by a claim that is stored with the relayer. A
 // change by Update or Patch without the option removes the claim. Create returns a problem of
-// signer_id if another relayer uses the signer. A delete frees it.
+// signer_id if another relayer has the claim. A delete frees it.
 //
 // It is off by default. A relayer that was stored without it has no claim, so a create can use its
 // signer. The next update or patch that stores a change sets the claim, unless another relayer has
@@ -132,11 +132,11 @@ func WithObserver(observe Observer) Option {
 	return Option{func(s *settings) { s.observers = append(s.observers, observe) }, errorIf(observe == nil, "observer is nil")}
 }
 
-// WithAdmission calls admit before every write, so the host can refuse the write, such as a delete
-// while transactions are pending. It does not call admit for [ActionPause] and [ActionDisable], the
-// switches for emergencies. The operation has the action, the actor, and whether it is a dry run.
-// Old and changed are copies of the relayer before and after the write. Old is nil for a create,
-// and changed is nil for a delete. RPC URLs are masked if the store is an [Opener], or if they are
+// WithAdmission calls admit before every write, so the host can refuse the write, such as a
+// delete while transactions are pending. It does not call admit for [ActionPause] and
+// [ActionDisable], the switches for emergencies. The [Operation] has all but the results. Old and
+// changed are copies of the relayer before and after the write. Old is nil for a create, and
+// changed is nil for a delete. RPC URLs are masked if the store is an [Opener], or if they are
 // sealed or damaged. The hook may read from the Manager: its reads are separate operations.
 //
 // A [Manager.Update], or a patch with other members than paused, is an update even if it pauses
@@ -196,9 +196,9 @@ func AllRelayers() WriteOption {
 
 // PausedBy limits a [Manager.ResumeAll] to the relayers that a request, such as a
 // [Manager.PauseAll], has paused: see [BulkResult.RequestID] and [ChangeInfo.PausedBy]. What was
-// paused before, or was resumed and paused again, stays paused. An ID that is empty, longer than
-// 128 bytes, not UTF-8 or has control characters is a [*ValidationError], and so is the option for
-// a [Manager.PauseAll]. Other writes ignore a valid ID.
+// paused before, or was resumed and paused again, stays paused. The ID must be 1 to 128 bytes of
+// UTF-8 without control characters. Otherwise, and for a [Manager.PauseAll], the option is a
+// [*ValidationError]. Other writes ignore a valid ID.
 func PausedBy(requestID string) WriteOption {
 	option := WriteOption{set: func(s *WriteSettings) { s.PausedBy = requestID }}
 	switch {

@@ -326,9 +326,9 @@ func (p StellarPolicy) Format(state fmt.State, _ rune) { strictjson.Print(state,
 
 // StellarAllowedToken is one asset of [StellarPolicy.AllowedTokens].
 type StellarAllowedToken struct {
-	// Asset is "native" or its alias "XLM", "CODE:ISSUER" or a contract ID. Other names are
-	// compared exactly: an asset and its contract differ. Required. With [WithNetworkRules] it is
-	// one of these forms, with valid checksums.
+	// Asset is "native" or "XLM" (the same), "CODE:ISSUER", or a contract ID. An asset and its
+	// contract differ. Required. With [WithNetworkRules] it is one of these forms, with valid
+	// checksums.
 	Asset string `json:"asset" validate:"required,text" network:"stellar_asset"`
 
 	// Metadata describes the asset. It limits nothing.

@@ -79,8 +79,9 @@ type Relayer struct {
 
 	// Settings are settings of the host, a JSON object of at most 16 KiB as stored, and 32
 	// levels. They are shown to every reader and kept in the history: they must hold no secret,
-	// and a URL with user information is refused. They are stored with sorted names and, outside
-	// of lists, without members that are null.
+	// and a URL with user information is refused. So are a name that is given twice, half a
+	// surrogate pair, NUL, and a number that no 64-bit float holds. They are stored with sorted
+	// names and, outside of lists, without members that are null.
 	//
 	// It is nil if there are none. Replace it as a whole. See [WithSettings] and [SettingsOf].
 	Settings json.RawMessage `json:"settings,omitempty"`

@@ -179,7 +179,7 @@ func ParseSelector(text string) (Selector, error) {
 
 // Where returns a selector that selects the relayers that s selects and that have one of the
 // values. Two terms of a key keep only the values that both have. A second search is an error,
-// unless it has the same values. A Where without values selects nothing. An empty search adds no
+// unless it has the same values. A Where without values selects nothing. A search for "" adds no
 // term.
 func (s Selector) Where(key string, values ...string) Selector {
 	if s.err != nil {

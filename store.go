@@ -19,11 +19,10 @@ import (
 // The bytes, terms and text of a Record are read-only: a store may share them with its callers,
 // and callers with the store.
 //
-// Private is masked if a Record is printed by package fmt, logged by log/slog or
-// encoded as JSON. A store that keeps records as JSON therefore copies the fields
-// into a separate type; decoding the masked form is an error. The verbs %p and
-// %w, unexported fields of other structs, encoding/gob and encoding/xml bypass the
-// mask.
+// Private is masked if a Record is printed by package fmt, logged by log/slog or encoded as JSON.
+// A store that keeps records as JSON therefore copies the fields into a separate type; decoding
+// the masked form is an error. The verbs %p and %w, fields that are unexported or below a pointer
+// in other structs, encoding/gob and encoding/xml bypass the mask.
 type Record struct {
 	// ID identifies the record: 1 to 64 bytes of UTF-8 without NUL, compared byte by byte.
 	ID string
@@ -128,9 +127,9 @@ type HistoryQuery struct {
 	// selected.
 	ID string
 
-	// Actor and Action, unless empty, must both equal the values in the [ChangeInfo]. Unless
-	// zero, Since leaves out changes before it, and Until changes from it on. A Store ignores
-	// these four fields.
+	// Actor and Action, unless empty, must both equal the values in the [ChangeInfo]. Since and
+	// Until, unless zero, select changes from Since on and before Until. A Store ignores these
+	// four fields.
 	Actor        string
 	Action       Action
 	Since, Until time.Time
@@ -218,10 +217,11 @@ type Store interface {
 // package store/sealed. The [Manager] detects it with a type assertion.
 //
 // [Manager.RPCURLs], [Manager.Get], [Manager.Check] and [Documents.WithFullURLs] open the URLs,
-// as do [Manager.Update] and a patch of the URLs. Both return masked URLs ([RPCURL.IsMasked]), as
-// all other methods do, even if the URLs are not sealed yet. Other changes need no keys. A
-// Manager on a store that is no Opener reads sealed relayers with masked URLs too. It can remove
-// their URLs; RPCURLs and a change that replaces them return an error that matches [ErrSealed].
+// as do [Manager.Update] and a patch of the URLs. Update and Patch return masked URLs
+// ([RPCURL.IsMasked]), as all methods not named here do, even if the URLs are not sealed yet.
+// Other changes need no keys. A Manager on a store that is no Opener reads sealed relayers with
+// masked URLs too. It can remove their URLs; RPCURLs and a change that replaces them return an
+// error that matches [ErrSealed].
 type Opener interface {
 	// Open returns the record with its private part in clear. If it cannot be opened, the error
 	// matches [ErrSealed] and [ErrUnavailable]; without keys, [errors.ErrUnsupported] too. If the

@@ -339,7 +339,7 @@ func textProblem(text string, most int) string {
 //
 // Settings remain optional: a relayer without settings is valid. Stored settings are not checked
 // until the relayer is changed; pause, resume, disable, enable and delete are always possible.
-// Without this option only the limits of [Relayer.Settings] apply.
+// Without this option only the rules of [Relayer.Settings] apply.
 func WithSettings[T any]() Option {
 	kind := reflect.TypeFor[T]().Kind()
 	err := errorIf(kind != reflect.Struct, "the type of the settings must be a struct, not a "+kind.String())

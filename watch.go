@@ -46,9 +46,9 @@ type WatchQuery struct {
 	// Selector selects the relayers.
 	Selector Selector
 
-	// After is the position at which the watch resumes: [Change.Position] of an earlier
-	// watch with the same selector, or [Page.Position] of a list with the same selector, of the
-	// same [Registry]. If it is empty, the changes from the call on follow.
+	// After is the position at which the watch resumes: the [Change.Position] of a watch or the
+	// [Page.Position] of a list, with the same selector and of the same store or server. If it is
+	// empty, the changes from the call on follow.
 	After string
 
 	// Heartbeats adds heartbeats to the sequence: once it has caught up, there is a change or a

@@ -39,8 +39,9 @@ func (m *Manager) Create(ctx context.Context, req CreateRequest, options ...Writ
 // The relayer that change gets has its full RPC URLs. If they are damaged, or are sealed and
 // cannot be opened, they are masked ([RPCURL.IsMasked]). Then change can keep the list, remove
 // it, or replace every URL by a full one; without keys, sealed URLs can only be kept or removed.
-// If another list has masked URLs, Update returns the error of [Manager.RPCURLs]. A list with the
-// same content is kept as it is stored, and not sealed again under another key: see store/sealed.
+// If a changed list has masked URLs, Update returns the error of [Manager.RPCURLs]. A list with
+// the same content is kept as it is stored, and not sealed again under another key: see
+// store/sealed.
 //
 // ID, Network, NetworkType, SignerID and Address must not be changed. Changes of Revision and
 // LastChange are ignored. A nil Policy removes all restrictions, except that users pay the fees on
@@ -92,9 +93,8 @@ func (m *Manager) Enable(ctx context.Context, id string, options ...WriteOption)
 // [WithAdmission]), or [ErrConflict] if a condition does not hold or contention exhausts
 // the retries.
 //
-// It also removes a relayer whose stored data is damaged, if the store supports that and
-// there is neither a condition nor an admission nor a selector of [Manager.Within]: these
-// need the stored data.
+// It also removes a record that the store cannot read, if the store supports that and there is no
+// condition, admission or selector of [Manager.Within]: these need the record.
 func (m *Manager) Delete(ctx context.Context, id string, options ...WriteOption) error {
 	_, err := write(ctx, m, ActionDelete, id, options, asStored, noRecord)
 	return err
@@ -108,8 +108,8 @@ type BulkResult struct {
 	RequestID string
 
 	// Changed is the number of changed relayers, including those of an earlier call with this
-	// request ID: a repeated PauseAll counts the selected relayers that either call paused and
-	// that are still paused, and a repeated ResumeAll those whose last change either call made.
+	// request ID. What an earlier PauseAll paused counts while it is still paused, and what an
+	// earlier ResumeAll resumed counts until its next change.
 	Changed int
 
 	// Unchanged is the number of the other selected relayers: they needed no pause (or resume), or

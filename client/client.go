@@ -63,7 +63,7 @@ func WithTokenFunc(token func(ctx context.Context) (string, error)) Option {
 
 // WithHTTPClient sends requests with a copy of the given client, for example for a client
 // certificate or a proxy. Redirects are never followed: they would send the token or RPC URLs to
-// another server. The shorter of its Timeout and [WithTimeout] applies.
+// another server. The shorter of client.Timeout and [WithTimeout] applies.
 func WithHTTPClient(client *http.Client) Option {
 	return option(client != nil, "the HTTP client is nil", func(c *Client) { c.http = client })
 }

@@ -9,24 +9,24 @@
 //   - RPC URLs that a server returns are masked, unless [WithFullRPCURLs] is given. All else
 //     of a relayer is as in the Manager, LastChange included.
 //   - An operation that the server does not offer returns an error that matches
-//     [errors.ErrUnsupported]. So does a request to a wrong base URL, and one to which a proxy
-//     responds with 404, 405 or 501.
+//     [errors.ErrUnsupported]. So does a response 404, 405 or 501 of a wrong base URL or of a
+//     proxy.
 //   - Relayers of OpenZeppelin Relayer have the Revision 0. Such a server has no filters, dry
 //     runs or change feed: [Client.All] filters in the client.
 //   - An Update that only changes Paused is a pause or a resume. With a Manager it is an update,
 //     and an admission can refuse such a pause.
 //   - [relayer.WithActor] has no effect: the server takes the actor from the token, and the client
 //     generates each request ID. [relayer.Reason] is stored with a change.
-//   - Update cannot change SystemDisabled. If it changes a list, it sends the whole list, without
-//     the members of its elements that only a newer server has.
+//   - Update cannot change SystemDisabled. A changed list is sent whole: its elements lose
+//     members that only a newer server has.
 //
 // # Retries
 //
 // Requests that the server rejects with 429 or 503, or that get no connection, had no effect.
-// Their errors match [relayer.ErrUnavailable]. They are sent again, with exponential backoff,
-// full jitter and the wait of Retry-After. A certificate that is not trusted is another error,
-// and final. Reads are also repeated after a lost connection, a truncated response, and a 5xx of
-// a proxy. [WithRetries] sets the limits.
+// Their errors match [relayer.ErrUnavailable]. Such requests are sent again, with exponential
+// backoff, full jitter and the wait of Retry-After. A certificate that is not trusted is another
+// error, and final. Reads are also repeated after a lost connection, a truncated response, and a
+// 5xx of a proxy. [WithRetries] sets the limits.
 //
 // # Lost responses
 //
@@ -42,16 +42,16 @@
 // condition. A write with [relayer.IfRevision] takes effect once, and so does a create unless a
 // client deletes the relayer in between.
 //
-// The error matches [relayer.ErrOutcomeUnknown] if the attempts or their time are exhausted, or
-// ctx ends or would end before the next attempt. Without a history, or with a proxy that replaces
-// X-Request-Id, it also matches if the relayer does not show the outcome. Its text has the
-// request ID of the write. To find a write in the history later, give it a [relayer.Reason] that
-// no other write has.
+// The error of a lost write matches [relayer.ErrOutcomeUnknown] if the attempts or their time are
+// exhausted, or ctx ends or would end before the next attempt. Without a history, or with a proxy
+// that replaces X-Request-Id, it also matches if the relayer does not show the outcome. Its text
+// has the request ID of the write. To find a write in the history later, give it a
+// [relayer.Reason] that no other write has.
 //
 // # Errors
 //
-// Failures match an error of package relayer, [ErrUnauthorized] or [ErrForbidden]. Every failed
-// response, except to a write whose outcome is unknown, is also a [*ResponseError]. Errors name
-// the operation and the ID of the relayer. No error contains the token, a full RPC URL, or the
-// body of a response that is not one of the API.
+// Most failures match an error of package relayer, [ErrUnauthorized] or [ErrForbidden]. Every
+// failed response, except to a write whose outcome is unknown, is also a [*ResponseError]. Errors
+// name the operation and the ID of the relayer. No error contains the token, a full RPC URL, or
+// the body of a response that is not one of the API.
 package client

@@ -42,8 +42,8 @@ type ResponseError struct {
 	// RequestID is the X-Request-Id of the response, or that of the request.
 	RequestID string
 
-	// RetryAfter is how long to wait before the next request if the status is 429 or 503. A
-	// request with 429 had no effect. It is 0 if the server did not say it.
+	// RetryAfter is how long to wait before the next request if the status is 429 or 503. It is 0
+	// if the server did not say it. A request with 429 had no effect.
 	RetryAfter time.Duration
 
 	request string // method and path

@@ -250,8 +250,9 @@ func (c *Client) send(ctx, limited context.Context, req *request) (*http.Respons
 
 var errTooLarge = errors.New("the response is larger than the limit of 32 MiB")
 
-// readResponse reads a body of JSON to its end, so the connection can be used again. Another body, such
-// as the page of a proxy, is not read: it may have no end, like the connection after status 101.
+// readResponse reads a body of JSON to its end, or to the limit, so the connection can be used
+// again. Another body, such as the page of a proxy, is not read: it may have no end, like the
+// connection after status 101.
 func (c *Client) readResponse(ctx context.Context, req *request, received *http.Response) (*response, *failure) {
 	defer func() { _ = received.Body.Close() }()
 	resp := &response{request: req, status: received.StatusCode, header: received.Header}

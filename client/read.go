@@ -55,8 +55,8 @@ func (c *Client) RPCURLs(ctx context.Context, id string) ([]relayer.RPCConfig, e
 // number that the server used. A page of more than 32 MiB is an error; with After, List returns fewer
 // relayers instead.
 //
-// The server selects the relayers. If it has no filters or cursors, like OpenZeppelin Relayer,
-// the error matches [errors.ErrUnsupported]: use [Client.All].
+// The server selects the relayers. If it lacks the filters or the cursors of the query, like
+// OpenZeppelin Relayer, the error matches [errors.ErrUnsupported]: use [Client.All].
 func (c *Client) List(ctx context.Context, query relayer.ListQuery) (*relayer.Page, error) {
 	listed, err := c.list(ctx, query)
 	if listed.isPublic && (query.After != nil || !query.Selector.IsZero()) {
@@ -193,7 +193,7 @@ func (c *Client) walk(ctx context.Context, selector relayer.Selector, visit func
 }
 
 // History returns past changes like [relayer.Manager.History]. The error matches
-// [errors.ErrUnsupported] if the server retains none.
+// [errors.ErrUnsupported] if the server has no history.
 func (c *Client) History(ctx context.Context, query relayer.HistoryQuery) (changes []relayer.Change, next uint64, err error) {
 	action := relayer.ActionGet
 	if query.ID == "" {

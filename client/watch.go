@@ -21,10 +21,10 @@ import (
 )
 
 // Watch returns the changes of the relayers that the query selects, like [relayer.Manager.Watch],
-// until ctx is done. Without a position it reads the current one before it returns, with a page
-// of one relayer, so a consumer that calls Watch, then reads All, and then ranges over the
-// changes, does not miss one. A token that may not list relayers needs a position. The last
-// change of a selected relayer has its current state.
+// until ctx is done. Without a position, Watch reads the current position before it returns, with
+// a page of one relayer. So a consumer that then reads All, and then ranges over the changes,
+// misses none. A token that may not list relayers needs a position. The last change of a selected
+// relayer has its current state.
 //
 // The time of a change is when the request of the stream was sent, plus the duration that the
 // server reports. So it is a lower bound, by the clock of this machine alone, whatever delays the

@@ -169,9 +169,9 @@ func (c *Client) Resume(ctx context.Context, id string, options ...relayer.Write
 }
 
 // PauseAll pauses relayers like [relayer.Manager.PauseAll]. It sends the request again if the
-// response is lost, with the same request ID: [relayer.BulkResult] says what then counts. An
-// error matches [relayer.ErrOutcomeUnknown] if relayers may have been changed: call PauseAll
-// again. The result then has the request ID only. The server goes on even if ctx ends or the time
+// response is lost, with the same request ID: [relayer.BulkResult] says what then counts. If
+// relayers may have been changed, the error matches [relayer.ErrOutcomeUnknown], and the result
+// has only the request ID: call PauseAll again. The server goes on even if ctx ends or the time
 // of [WithTimeout] is over.
 func (c *Client) PauseAll(ctx context.Context, selector relayer.Selector, options ...relayer.WriteOption) (relayer.BulkResult, error) {
 	return c.setAll(ctx, relayer.ActionPause, selector, options)
@@ -219,7 +219,7 @@ func (p *response) bulk() (result relayer.BulkResult, err error) {
 }
 
 // Disable sets SystemDisabled and DisabledReason like [relayer.Manager.Disable]. The server needs
-// [httpapi.WithEngineOperations].
+// httpapi.WithEngineOperations.
 func (c *Client) Disable(ctx context.Context, id string, reason relayer.DisabledReason, options ...relayer.WriteOption) (*relayer.Relayer, error) {
 	reason.Details = mask.Details(reason.Details) // as the server does, which limits the body
 	body, err := strictjson.Encode(reason)
@@ -229,7 +229,7 @@ func (c *Client) Disable(ctx context.Context, id string, reason relayer.Disabled
 	return c.change(ctx, relayer.ActionDisable, http.MethodPut, id, "/disabled_reason", body, options)
 }
 
-// Enable resets SystemDisabled and removes DisabledReason, under the condition of [Client.Disable].
+// Enable resets SystemDisabled and removes DisabledReason. It needs what [Client.Disable] needs.
 func (c *Client) Enable(ctx context.Context, id string, options ...relayer.WriteOption) (*relayer.Relayer, error) {
 	return c.change(ctx, relayer.ActionEnable, http.MethodDelete, id, "/disabled_reason", nil, options)
 }

@@ -4,8 +4,8 @@
 // state, calls no network and decodes no transaction: the engine gives the values.
 //
 // Check does not see whose money moves. An engine that signs for others must also refuse what
-// takes from the relayer: transfers of SOL, XLM or tokens out of the accounts of the relayer,
-// another fee payer on Solana, and the relayer as the source of an operation on Stellar. A
+// takes from the relayer: transfers of SOL, XLM or tokens out of the accounts of the relayer, an
+// unintended fee payer on Solana, and the relayer as the source of an operation on Stellar. A
 // min_balance limits the loss of SOL and XLM if Cost includes it, and never of tokens. A version
 // that does not have a field of a policy does not check it: upgrade the engines before you set a
 // new field.
@@ -71,9 +71,8 @@
 //	min_balance               below_minimum if Balance minus Cost is below
 //
 // The code is unknown if the policy limits a value that the description lacks: a number, or a
-// part of a list. Known values of a field are compared even then: payments after the unknown one,
-// other values before it. A min_balance above 0 needs Balance and Cost. A lower Balance is
-// below_minimum even without Cost.
+// part of a list. Known values of a list are compared even then. A min_balance above 0 needs
+// Balance and Cost. A Balance below it is below_minimum even without Cost.
 //
 // All other fields of a policy are settings of the engine, and are not compared: eip1559_pricing,
 // include_revert_data, fee_margin_percentage, slippage_percentage, timeout_seconds,

@@ -31,7 +31,8 @@ type Violation struct {
 	// Value is the refused value. The constants of [Code] say which value.
 	Value string `json:"value,omitempty"`
 
-	// Limit is the limit, or [Payment.Required] if it is known, of a rule that compares numbers.
+	// Limit is the limit of a rule that compares numbers: for fees that users pay
+	// [Payment.Required], if it is known.
 	Limit string `json:"limit,omitempty"`
 }
 

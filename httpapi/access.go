@@ -152,7 +152,7 @@ type Access struct {
 	// Action is what the request does: [relayer.ActionGet], [relayer.ActionList],
 	// [relayer.ActionWatch], [relayer.ActionCreate], [relayer.ActionUpdate],
 	// [relayer.ActionDelete], [relayer.ActionPause] and [relayer.ActionResume] of several
-	// relayers, and those of [WithEngineOperations]. HEAD is the action of GET. A pause of one
+	// relayers, and those of [WithEngineOperations]. HEAD has the action of GET. A pause of one
 	// relayer is an update. A dry run has the action of its write. The history of one relayer is
 	// a get, and the history of all is a list. A read of full RPC URLs asks twice: about the
 	// read, and about [relayer.ActionReveal].

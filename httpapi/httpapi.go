@@ -58,11 +58,11 @@ func WithMaxBodyBytes(limit int64) Option {
 	return option(limit >= 1, "the maximum of bytes of a body must be at least 1", func(s *settings) { s.maxBodyBytes = limit })
 }
 
-// WithEngineOperations adds the operations of a relaying engine in another process: it
-// reads the full RPC URLs with the query parameter rpc_urls=full of a get, a list and a stream
+// WithEngineOperations adds the operations of a relaying engine in another process: it reads the
+// full RPC URLs with the query parameter rpc_urls=full of a get, a list and a stream
 // ([relayer.ActionReveal]), and disables and enables relayers ([relayer.ActionDisable],
-// [relayer.ActionEnable]). Without it the parameter and the paths are unknown. With it every
-// caller may use them, unless an [Authorizer] refuses: permit them only to engines.
+// [relayer.ActionEnable]). Without it the parameter and the paths of disabled_reason are unknown.
+// With it every caller may use them, unless an [Authorizer] refuses: permit them only to engines.
 // [WithLogger] logs every permitted request for full RPC URLs, and how many were refused.
 func WithEngineOperations() Option {
 	return option(true, "", func(s *settings) { s.engineOperations = true })

@@ -20,12 +20,12 @@ func WithMaxInFlight(limit int) Option {
 	return option(limit >= 1, "the maximum of requests in flight must be at least 1", func(s *settings) { s.inFlight.total = int64(limit) })
 }
 
-// WithMaxPendingBytes limits the bytes of request bodies in process, and of responses and events
-// that wait for clients to read them: at least 1. The default is 128 MiB. A body counts with its
-// length before it is read, or with [WithMaxBodyBytes] if the length is unknown. Above the limit
-// a change stream ends with a resync event, and a request is rejected with 503 and Retry-After;
-// the response to a write that has started is sent. If the response does not fit, the write is in
-// flight until it is sent ([WithMaxInFlight]).
+// WithMaxPendingBytes sets the maximum, at least 1, of bytes of request bodies in process, and of
+// responses and events that wait for clients to read them. The default is 128 MiB. A body counts
+// with its length before it is read, or with [WithMaxBodyBytes] if the length is unknown. Above
+// the limit a change stream ends with a resync event, and a request is rejected with 503 and
+// Retry-After; the response to a write that has started is sent. If the response does not fit,
+// the write is in flight until it is sent ([WithMaxInFlight]).
 //
 // At most 8 pages are built concurrently: their size is not known before. A list that waits for
 // others longer than 5 seconds is rejected in the same way. Actors share both limits as

@@ -72,7 +72,7 @@ const dataStart = `{"success":true,"data":`
 func (x *exchange) startBody() []byte { return append((*x.buffer)[:0], dataStart...) }
 
 // success returns a response whose body was started by startBody, with the other members of its
-// envelope. Most reads have none but the pagination, so these do not encode the whole envelope.
+// envelope. Reads that have none but the pagination do not encode the whole envelope.
 func (x *exchange) success(status int, body []byte, envelope relayer.Envelope) response {
 	envelope.Success, envelope.Metadata = true, x.input.warnings()
 	switch {
@@ -127,8 +127,8 @@ func encodeJSON(value any) []byte {
 	return encoded
 }
 
-// entityTag returns the ETag of a revision. It is a strong one, because a store never
-// reuses a revision.
+// entityTag returns the ETag of a revision. It is strong, as If-Match needs: a store never reuses
+// a revision.
 func entityTag(revision uint64) string { return `"` + strconv.FormatUint(revision, 10) + `"` }
 
 // wildcard matches every revision. A * among tags has no meaning.

@@ -99,8 +99,8 @@ func checkKeyID(id string) error {
 	return nil
 }
 
-// Load reads a key file. It returns an error if it is not a regular file, if users other
-// than the owner and the group may read it, or if others than the owner may write it.
+// Load reads a key file. It returns an error if it is not a regular file, if users other than the
+// owner and the group may read it, or if anyone but the owner may write it.
 func Load(path string) (Keyring, error) {
 	data, err := readFile(path)
 	if err != nil {

@@ -26,7 +26,7 @@ import (
 // Errors of this package. Match them with [errors.Is].
 var (
 	// ErrUnknownKey reports that the keyring does not have the key, or has another key of the
-	// same ID. The error that wraps it names the key. From Open it has each known fingerprint.
+	// same ID. The error that wraps it names the key. From Open it has the fingerprint of each.
 	ErrUnknownKey = errors.New("no such key in the keyring")
 
 	// ErrNotAuthentic reports that a sealed text or its associated data was changed.

@@ -1,11 +1,11 @@
 // Package mirror keeps a view of relayers in memory and updates it, for programs that ask on
 // every transaction whether a relayer is paused and what its policy allows.
 //
-// [Open] reads all relayers of a registry, a Manager or a client, and then applies its changes in
-// order. After any error of the feed it reads all relayers again, into a new view that replaces
-// the old one. So the view is right even after the registry was restored from a backup or
-// replaced by another. Meanwhile the view stays as it was: it is at most as old as the time since
-// [Mirror.CaughtUp].
+// [Open] reads all relayers of a registry (a Manager or a client), and then applies its changes
+// in order. After any error of the feed it reads all relayers again, into a new view that
+// replaces the old one. So the view is right even after the registry was restored from a backup
+// or replaced by another. During the read the view stays as it was: it is at most as old as the
+// time since [Mirror.CaughtUp].
 //
 // # What a program may conclude
 //

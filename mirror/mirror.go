@@ -38,7 +38,7 @@ type Mirror struct {
 
 var _ relayer.Reader = (*Mirror)(nil)
 
-// Open returns a view of the relayers that the selector selects. The source is a Manager, also
+// Open returns a view of the relayers that the selector selects. The source is a Manager, such as
 // one of Within, or a client. Open waits for the first complete read of it, until ctx is done,
 // and returns the error of that read, or one that matches [errors.ErrUnsupported] if the source
 // has no cursors or positions. The view follows the source until [Mirror.Close], even after ctx
@@ -138,12 +138,12 @@ func (m *Mirror) List(_ context.Context, query relayer.ListQuery) (*relayer.Page
 	return page, nil
 }
 
-// CaughtUp returns the time up to which the view is complete: that of the last change or
-// heartbeat in it (see [relayer.Change.Time]). It is a lower bound, by the clock of this process.
-// If the wall clock has since advanced more than the monotonic clock, as after a suspend, the
-// result is earlier by the difference. So [time.Since] of the result is never less than the age
-// of the view. Call CaughtUp before Get: in the other order the state could be older than the
-// time.
+// CaughtUp returns the time up to which the view is complete: that of the last change, heartbeat
+// or full read in it (see [relayer.Change.Time]). It is a lower bound, by the clock of this
+// process. If the wall clock has since advanced more than the monotonic clock, as after a
+// suspend, the result is earlier by the difference. So [time.Since] of the result is never less
+// than the age of the view. Call CaughtUp before Get: in the other order the state could be older
+// than the time.
 //
 // A program that processes changes itself, as in the loop body of [Mirror.Changes], is behind the
 // view: CaughtUp does not show what it has processed.

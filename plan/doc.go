@@ -16,12 +16,12 @@
 //
 // # What the file determines
 //
-// The file determines every field that a client can set, and every label. An optional field or a
+// The file determines every field that a create can set, and every label. An optional field or a
 // label that it omits is removed. For Solana, an omitted fee_payment_strategy means user; an
 // omitted weight of an RPC endpoint means 100. The fields address, system_disabled and
 // disabled_reason are kept. So are relayers that the file does not list, unless [Options] prune
-// them. A plan shows which relayers it would resume that an operator has paused.
-// [Options.KeepPaused] prevents that.
+// them. A plan shows which paused relayers it would resume. [Options.KeepPaused] keeps them
+// paused.
 //
 // A relayer cannot change its network, network_type or signer_id. If they differ, the registry
 // rejects the update, and the entry is [Blocked]: delete the relayer, and apply the file again.
@@ -33,16 +33,15 @@
 // does not permit the dry run, for example to a token that may only read, [New] returns an error.
 //
 // A file of [Export] has masked URLs, in which *** replaces each hidden part. They keep the
-// stored URLs if the file has all URLs of the relayer as the registry shows them. Otherwise the
-// registry rejects them, the entry is [Blocked], and the file needs the full URLs. An entry
-// without any *** is also [Blocked] if a URL is the stored one without its user information,
-// which the registry takes for masked: write the URL in full, or first apply a file without the
-// endpoint.
+// stored URLs if the whole list is as the registry shows it. Otherwise the registry rejects them,
+// the entry is [Blocked], and the file needs the full URLs. An entry without any *** is also
+// [Blocked] if a URL is the stored one without its user information: the registry takes that URL
+// for masked. Write it in full, or first apply a file without the endpoint.
 //
 // # Concurrent changes
 //
-// Every change is conditional on the revision that the plan has seen. If another writer
-// has changed the relayer since, the change fails with [relayer.ErrConflict] and the
-// relayer stays as it is. If the registry has no revisions, updates and deletes are
-// [Blocked]. To resume after any failure or interruption, make a new plan and apply it.
+// Updates and deletes are conditional on the revision that the plan has seen. If another writer
+// has changed the relayer since, the change fails with [relayer.ErrConflict] and the relayer
+// stays as it is. If the registry has no revisions, updates and deletes are [Blocked]. To resume
+// after any failure or interruption, make a new plan and apply it.
 package plan

@@ -116,10 +116,10 @@ func check(ctx context.Context, count int, found *wire.Problems, read func(i int
 }
 
 // Export returns the configuration file of a registry: the relayers that the selector selects, in
-// the order of the reader, with their RPC URLs masked: a hidden path is /***, and hidden user
+// the order of the reader, with their RPC URLs masked. A hidden path is /***, and hidden user
 // information is ***@. The values of headers are ***. A plan of the file has no changes. A server
-// does not show user information, so its file has no ***@. Such a relayer without another *** is
-// [Blocked]: write its URLs in full. If a Manager has sealed URLs, all of them have a mark.
+// does not show user information, so its file has no ***@. A relayer that hides nothing else is
+// then [Blocked]: write its URLs in full. If a Manager has sealed URLs, all of them have ***.
 //
 // A relayer that [Parse] would refuse is an error, which matches [relayer.ErrInvalid]: a
 // newer version has stored it, with a network type or a value that this version does not

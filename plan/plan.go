@@ -250,7 +250,7 @@ func underRevision(r *relayer.Relayer, options []relayer.WriteOption) []relayer.
 	return append([]relayer.WriteOption{relayer.IfRevision(r.Revision)}, options...)
 }
 
-// HasChanges reports whether Apply would change the registry.
+// HasChanges reports whether an entry creates, updates or deletes a relayer.
 func (p *Plan) HasChanges() bool { return len(p.with(Create, Update, Delete)) > 0 }
 
 // Err returns an error for every entry that is [Blocked], which matches [relayer.ErrInvalid],

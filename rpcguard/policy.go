@@ -62,7 +62,7 @@ type Policy struct {
 }
 
 // Validate returns an error if AllowedHosts contains an invalid name, or AllowedAddresses an
-// invalid prefix or one of IPv4 mapped to IPv6. Such an entry permits nothing.
+// invalid or IPv4-mapped IPv6 prefix. Such an entry permits nothing.
 func (p Policy) Validate() error {
 	for _, host := range p.AllowedHosts {
 		name := mask.FoldHost(host)

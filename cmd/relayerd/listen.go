@@ -146,7 +146,7 @@ func serveUntil(ctx context.Context, s *http.Server, listener net.Listener, dela
 	return nil
 }
 
-// closingConnections closes each connection after its next response, once ctx is done. Idle
+// closingConnections closes each connection after its next request, once ctx is done. Idle
 // connections stay open until then: a request may be on its way. It counts the running requests.
 func closingConnections(ctx context.Context, handler http.Handler, running *sync.WaitGroup) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -3,12 +3,11 @@
 // be read in one way: valid UTF-8, names that match exactly and occur once, no
 // unknown names, text without NUL and without half surrogate pairs.
 //
-// The fields of a struct are named by their json tags. A field is required
-// unless it is a pointer, a slice, or tagged wire:"optional". A field tagged
-// wire:"nonempty" must not be the zero value if it is given. A field tagged
-// wire:"initial" cannot be changed by a patch, and no document has a field tagged
-// wire:"readonly". Null means omitted.
-// Integers are whole numbers of 0 or more, in any notation of at most 400 bytes.
+// The fields of a struct are named by their json tags. A field is required unless it is a
+// pointer, a slice, or tagged wire:"optional". A field tagged wire:"nonempty" must not be the
+// zero value if it is given. A field tagged wire:"initial" cannot be changed by a patch, and no
+// document has a field tagged wire:"readonly". Null means omitted. Integers are whole numbers of
+// 0 or more, in any notation that [Whole] reads.
 package strictjson
 
 import (
@@ -330,8 +329,7 @@ func (v Value) expect(first byte, message string) bool {
 	return false
 }
 
-// freeObject decodes an object of any shape, without members that are null, into what a merge
-// patch changes.
+// freeObject merges an object of any shape into the target, as a merge patch.
 func (v Value) freeObject(target *json.RawMessage) {
 	if v.expect('{', "must be a JSON object") && v.Free(func(string) string { return "" }) {
 		*target = MergePatch(*target, v.data)

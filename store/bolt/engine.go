@@ -19,7 +19,7 @@ import (
 	"github.com/go-relayer/relayer/store/bolt/internal/pages"
 )
 
-// growth is how much a full file grows at once, beyond what it needs.
+// growth is how much a full file of at least this size grows at once, beyond what it needs.
 const growth = 4 << 20
 
 // engine is an open file. The engine trusts its pages and panics on damaged ones,

@@ -23,7 +23,7 @@ const fileMode = 0o600
 
 // Open opens the file at path, and verifies and reads all of it: some seconds for a million
 // relayers. It creates the file if it does not exist, readable by its owner alone. Open succeeds
-// even if a record does not match its checksum: see [Store].
+// with a damaged record whose ID is known: see [Store].
 //
 // It returns [ErrLocked] if another process, or another Store of this process, has
 // the file open and does not close it within a second, and [relayer.ErrUnknownFormat],

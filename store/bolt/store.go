@@ -36,9 +36,9 @@ const (
 // under any revision. Other records stay usable.
 //
 // A list by one term costs as much as a list of all. For several terms, the cost of List grows
-// with the number of records of the rarest. A search reads the text of every record that the
-// terms select. Watch has the last changes since the file was opened: at most 1,024, and at most
-// 16 MiB.
+// with the number of records of the rarest element of [relayer.StoreQuery.Terms]. A search reads
+// the text of every record that the terms select. Watch has the last changes since the file was
+// opened: at most 1,024, and at most 16 MiB.
 //
 // An import is one transaction. Other writes wait for it, and the changed pages of the file stay
 // in memory until it ends: import some thousands of records at a time.

@@ -33,8 +33,8 @@
 //
 // A Store remembers the highest timeline of the write-ahead log that it has seen. It refuses a
 // server with a lower timeline, such as a former primary, or of another cluster. It can see a
-// promotion a minute late. If the primary lacks revisions that the Store has seen, as after a
-// failover that lost writes, the Store logs an error and goes on.
+// promotion a minute late. If a list or a write finds a lower last revision than before, as after
+// a failover that lost writes, the Store logs an error and goes on.
 //
 // If the connection is lost during the commit, a write returns [relayer.ErrOutcomeUnknown]. The
 // caller then repeats the write or reads the record. After an unknown outcome, no write of the

@@ -57,10 +57,10 @@ func WithoutSetup() Option {
 // timeout, at least 250 ms. The context of a call can end a read earlier, and a write
 // that has not begun.
 //
-// Before, an operation waits for a connection to the primary, new or from the pool, for a fifth
-// of the timeout, at least a second. It waits if the reason is temporary, such as a failover, a
-// restart or connections that are all in use. It fails at once, with another error, if the server
-// refuses the role, the password or the database.
+// Before that, an operation waits for a connection to the primary, new or from the pool, for a
+// fifth of the timeout, at least a second. It waits if the lack of one is temporary, as in a
+// failover, in a restart or while all are in use. It fails at once, with another error, if the
+// server refuses the role, the password or the database.
 func WithTimeout(timeout time.Duration) Option {
 	return Option{func(o *options) error {
 		if o.timeout = timeout; timeout < time.Millisecond {
@@ -91,7 +91,7 @@ func WithHistory(changes int, age time.Duration) Option {
 }
 
 // WithLogger sets the logger for warnings of [Open], and for the error that the database has lost
-// revisions that the Store had seen. Without it nothing is logged.
+// revisions that a list or a write of the Store had seen. Without it nothing is logged.
 func WithLogger(logger *slog.Logger) Option {
 	return Option{func(o *options) error {
 		if logger == nil {

@@ -299,7 +299,7 @@ const primaryOnly = `
 		RAISE EXCEPTION 'the server is a standby' USING ERRCODE = 'read_only_sql_transaction';
 	END IF;`
 
-// parts replaces the names in schemaSQL.
+// parts replaces names in schemaSQL by SQL.
 var parts = strings.NewReplacer("$settings", functionSettings, "$joining", joinSettings, "$primaryOnly", primaryOnly,
 	"$noHistory", noHistory, "$bitAt", bitAt, "$record", record, "$columns", columns, "$changeColumns", changeColumns, "$oldColumns", oldColumns)
 

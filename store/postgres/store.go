@@ -32,7 +32,7 @@ type Store struct {
 	unconfirmed sync.Map // the IDs of writes of unknown outcome: see hasUnconfirmed
 	feed        *feed
 
-	// seen is the highest revision that this Store has seen in the database.
+	// seen is the last revision of the database that a list or a write found.
 	seen atomic.Int64
 
 	// isQueueFull is true after the queue of notifications of the server has refused a commit,

@@ -58,10 +58,10 @@ func (k Key) String() string {
 
 // Store seals what it stores, and returns records without opening them: [Store.Open] returns one
 // with its private part in clear. Create and Update seal a private part that is a JSON object.
-// Any other part, such as the part of a record that was read, is stored as it was. Records that
-// it returns mark parts in clear, which only a Store reads. So backups, copies, imports and
-// checks use the inner store. Its other optional interfaces are hidden. All methods are safe for
-// concurrent use.
+// Any other part, such as the part of a record that was read, is stored as it was. In records
+// that it returns, parts in clear have a mark that only a Store reads. So backups, copies,
+// imports and checks use the inner store. Its other optional interfaces are hidden. All methods
+// are safe for concurrent use.
 type Store struct {
 	relayer.Store // the inner store
 	keys          Keys
@@ -85,7 +85,8 @@ func Only() Option { return Option{"Only"} }
 func Off() Option { return Option{"Off"} }
 
 // New returns a Store around db, which the host opens and closes. Keys without a key, such as the
-// zero keyring.Keyring, open and seal nothing: URLs are masked, and new ones are refused.
+// zero keyring.Keyring, open and seal nothing: sealed URLs are masked, and URLs that must be
+// sealed are refused.
 func New(db relayer.Store, keys Keys, options ...Option) (*Store, error) {
 	only, off := slices.Contains(options, Only()), slices.Contains(options, Off())
 	switch value := reflect.ValueOf(keys); {
@@ -303,11 +304,11 @@ type Counts struct {
 }
 
 // Count counts the private parts of all relayers by the key that sealed them, without opening
-// them. A relayer without RPC URLs has none. If a part is under another key than the one that the
-// keys have for its ID, the error matches [relayer.ErrSealed] and has both fingerprints. The keys
-// are then probably those of another database. Call it before a Manager uses new keys. If
-// relayers are damaged, it returns the counts of the others with an error that matches
-// [relayer.ErrCorrupt].
+// them. A relayer without RPC URLs has none. If a part is under a key that the keys do not have,
+// and they have another key of that ID, the error matches [relayer.ErrSealed] and has both
+// fingerprints: the keys are probably those of another database. Call it before a Manager uses
+// new keys. If relayers are damaged, it returns the counts of the others with an error that
+// matches [relayer.ErrCorrupt].
 func (s *Store) Count(ctx context.Context) (Counts, error) {
 	counts := Counts{Keys: make(map[Key]int)}
 	var damage error
@@ -326,7 +327,8 @@ func (s *Store) Count(ctx context.Context) (Counts, error) {
 	return counts, errors.Join(s.checkKeys(counts), damage)
 }
 
-// checkKeys returns an error if parts are under another key than the one of the same ID.
+// checkKeys returns an error if parts are under a key that the keys do not have, and they have
+// another key of that ID.
 func (s *Store) checkKeys(counts Counts) error {
 	keys := s.keys.Keys()
 	for used, count := range counts.Keys {

@@ -159,9 +159,9 @@ func moving(id, term string) relayer.Record {
 }
 
 // readersSeeSnapshots lists while records are created, updated and deleted. The IDs are a
-// contiguous window that only moves forward, and each record changes once from one term and text
-// to another. So a page is detected whose parts, or total, are from different moments. The writer
-// continues until there were enough reads, or for a time.
+// contiguous window that only moves forward, and each record changes at most once from one term
+// and text to another. So a page is detected whose parts, or total, are from different moments.
+// The writer continues until there were enough reads, or for a time.
 func readersSeeSnapshots(t *testing.T, store relayer.Store) {
 	const window, fewestMoves, reads = 8, 60, 4000
 	var live []relayer.Record

@@ -42,8 +42,8 @@ var ErrDiffers = errors.New("destination differs from source")
 // If dst is a [HistoryImporter] too, the history that src can read is copied before the missing
 // relayers. So dst does not assign the revisions of deleted relayers again. What dst retains of
 // it is up to dst: a resumed Copy does not copy the history again if dst has lost all of it. Copy
-// does not compare histories at the end. If dst has no relayers, or src has newer changes than
-// dst, src must still have the last change of dst.
+// does not compare histories at the end. If dst has no relayers, or src has newer changes, the
+// history of src must have the last change in that of dst.
 //
 // Errors of the stores are wrapped, so that [relayer.ErrUnavailable] and
 // [relayer.ErrOutcomeUnknown] match; after either, call Copy again. If ctx is done, the copy ends
@@ -383,8 +383,8 @@ type HistoryImporter interface {
 	//
 	// It is safe for concurrent use and atomic. It returns [relayer.ErrConflict] unless each
 	// revision is greater than the one before, and than all that the store has assigned or
-	// imported. The error matches [errors.ErrUnsupported] if the store retains no history.
-	// Its other errors are those of Create.
+	// imported. The error matches [errors.ErrUnsupported] if the store retains no history. Its
+	// other errors are those of Import.
 	ImportHistory(ctx context.Context, changes []relayer.RecordChange) error
 }
 

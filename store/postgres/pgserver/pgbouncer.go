@@ -18,8 +18,8 @@ import (
 )
 
 // ResetAlways makes PgBouncer reset a server connection after every transaction, also in
-// transaction mode. Without it, PgBouncer before 1.21 can crash if a notification for a
-// client that is gone arrives while a query is canceled.
+// transaction mode. Without it, PgBouncer 1.18 to 1.20 can crash if a notification for a client
+// that is gone arrives while a query is canceled.
 const ResetAlways = "server_reset_query_always = 1"
 
 // StartPgBouncer runs PgBouncer in front of the server until the test ends and
