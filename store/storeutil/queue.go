@@ -17,7 +17,7 @@ import (
 // Callers block in [Queue.Do]. While they wait for their results, they also wait for a
 // lock. The caller that acquires it is the leader: it commits a batch for all, with
 // [Queue.Take] and [QueuedWrite.Finish]. A write that waits alone is committed at once, by its
-// own caller: the queue never delays a write to collect more.
+// own caller: the queue does not delay it to collect more.
 //
 // Writes are taken round-robin by [relayer.Actor], so that an actor with many of them does not
 // delay those of others. The writes of one actor are taken in their order.
@@ -32,6 +32,8 @@ type Queue[T any] struct {
 	waiting []*QueuedWrite[T]
 	closed  bool
 	taken   []*QueuedWrite[T] // by the holder of the lock
+
+	lastShared bool // the last batch had several writes; used by the holder of the lock
 }
 
 // QueuedWrite is one write of a caller.
@@ -107,9 +109,11 @@ func (q *Queue[T]) Do(ctx context.Context, size int, value T) error {
 func (q *Queue[T]) lead(w *QueuedWrite[T]) {
 	defer func() { <-q.lock }()
 	if !w.isFinished() {
-		// The callers of the last batch are about to write again. If they run first, their
-		// next writes are in this batch: on a disk, many writers need a quarter less time.
-		runtime.Gosched()
+		if q.lastShared {
+			// The callers of the last batch are about to write again. If they run first, their
+			// next writes are in this batch. On a busy machine it would delay a write that is alone.
+			runtime.Gosched()
+		}
 		q.commitOne(w.ctx)
 	}
 }
@@ -122,6 +126,7 @@ func (q *Queue[T]) commitOne(ctx context.Context) {
 				w.Finish(fmt.Errorf("%w: the commit was interrupted", relayer.ErrOutcomeUnknown))
 			}
 		}
+		q.lastShared = len(q.taken) > 1
 		q.taken = nil
 	}()
 	q.commit(ctx)

@@ -3,6 +3,7 @@ package storeutil_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -89,6 +90,31 @@ func TestQueue_Alone(t *testing.T) {
 	}
 	if commits != 100 || q.Len() != 0 {
 		t.Errorf("%d commits, want 100; %d writes wait", commits, q.Len())
+	}
+}
+
+// A write alone does not wait for goroutines that are ready to run.
+func TestQueue_AloneOnBusyMachine(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	var q *storeutil.Queue[int]
+	var hasRun atomic.Bool
+	waited := 0
+	q = storeutil.NewQueue[int](make(chan struct{}, 1), wide.Writes, wide.Bytes, func(context.Context) {
+		if hasRun.Load() {
+			waited++
+		}
+		take(t, q, nil, 7)
+	})
+	for range 100 {
+		hasRun.Store(false)
+		go hasRun.Store(true)
+		if err := q.Do(t.Context(), 1, 7); err != nil {
+			t.Fatal(err)
+		}
+		runtime.Gosched()
+	}
+	if waited > 50 { // the machine can stop a goroutine at any time
+		t.Errorf("%d of 100 writes waited for another goroutine", waited)
 	}
 }
 
