@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -232,6 +233,8 @@ func TestSealed_MissingKey(t *testing.T) {
 			}
 			_, err := m.Patch(t.Context(), "a", []byte(`{"custom_rpc_urls":[{"url":"https://first.example/***"},{"url":"ftp://x"}]}`))
 			wantFields(t, fieldErrors(t, err), "custom_rpc_urls[0].url", "custom_rpc_urls[1].url")
+			_, err = m.Documents().Patch(t.Context(), "a", fmt.Appendf(nil, `{"custom_rpc_urls":%s}`, must(json.Marshal(mustGet(t, m, "a").CustomRPCURLs))(t)))
+			wantFields(t, fieldErrors(t, err), "custom_rpc_urls[0].url")
 			expectMasked(t, mustGet(t, m, "a"))
 			if after := storedRecord(t, s.store, "a"); after.Revision != before.Revision {
 				t.Error("the record was changed")

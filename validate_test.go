@@ -528,6 +528,8 @@ func TestSettings_Refused(t *testing.T) {
 		`{"a":["\u0000"]}`:                    "settings.a[0]",
 		`{"a":[1e308,-1E-1000000]}`:           "settings.a[1]",
 		`{"a":{"b":1e309}}`:                   "settings.a.b",
+		// The largest float, and a longer number.
+		`{"a":1.7976931348623157e308,"b":1` + strings.Repeat("0", 400) + `}`: "settings.b",
 		`{"":{"a\u0000":1}}`:                  "settings.a\x00",
 		`{"\udc00":1}`:                        "settings.\ufffd",
 		`{"a":"https://me:KEY@h.example"}`:    "settings.a",

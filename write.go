@@ -620,7 +620,7 @@ func (m *Manager) decoded(change func(*Relayer) error, patch []byte, opens bool)
 		}
 		keepsURLs := slices.EqualFunc(r.CustomRPCURLs, stored.CustomRPCURLs, RPCConfig.equals)
 		before := *stored
-		if opening != nil && !keepsURLs {
+		if opening != nil && (!keepsURLs || change == nil && opens) {
 			// A list in full can replace them: the key may be lost. A function gets masked URLs that it did not choose.
 			if ctx.Err() != nil || change != nil && slices.ContainsFunc(r.CustomRPCURLs, RPCConfig.IsMasked) {
 				return Record{}, opening

@@ -185,6 +185,13 @@ func TestWithFullRPCURLs_Sealed(t *testing.T) {
 	if urls, err := c.RPCURLs(ctx, "a"); !errors.Is(err, relayer.ErrSealed) || !errors.Is(err, relayer.ErrUnavailable) {
 		t.Errorf("URLs %v, error %v", urls, err)
 	}
+	_, err = c.Update(ctx, "a", func(r *relayer.Relayer) error {
+		r.CustomRPCURLs = append(r.CustomRPCURLs, relayer.RPCConfig{URL: fullURL})
+		return nil
+	})
+	if !errors.Is(err, relayer.ErrSealed) || !errors.Is(err, relayer.ErrUnavailable) {
+		t.Errorf("update with another URL: error %v", err)
+	}
 }
 
 // An error of one relayer ends the read.

@@ -44,10 +44,15 @@ func (c *Client) RPCURLs(ctx context.Context, id string) ([]relayer.RPCConfig, e
 	if err == nil {
 		endpoints = r.CustomRPCURLs
 	}
-	if slices.ContainsFunc(endpoints, relayer.RPCConfig.IsMasked) {
-		err = fmt.Errorf("the server cannot open them: %w: %w", relayer.ErrSealed, relayer.ErrUnavailable)
+	return named(relayer.ActionReveal, id, endpoints, cmp.Or(err, unopened(endpoints)))
+}
+
+// unopened returns an error if one of the endpoints, which were requested in full, is masked.
+func unopened(endpoints []relayer.RPCConfig) error {
+	if !slices.ContainsFunc(endpoints, relayer.RPCConfig.IsMasked) {
+		return nil
 	}
-	return named(relayer.ActionReveal, id, endpoints, err)
+	return fmt.Errorf("the server cannot open them: %w: %w", relayer.ErrSealed, relayer.ErrUnavailable)
 }
 
 // List returns one page of the relayers that the query selects, in the order of the

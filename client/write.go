@@ -68,10 +68,9 @@ func (c *Client) change(ctx context.Context, action relayer.Action, method, id, 
 // that it has read. If another writer was faster, it begins again, with the backoff and the
 // time of [WithRetries].
 //
-// RPC URLs that change does not modify are not sent. If it modifies them, it must set all of
-// them in full (see [WithFullRPCURLs]). SystemDisabled and DisabledReason cannot be changed:
-// use [Client.Disable]. If the server returns no revision, Update returns
-// [relayer.ErrNoRevision].
+// RPC URLs that change does not modify are not sent. If it modifies them, it must set all of them
+// in full (see [WithFullRPCURLs]). SystemDisabled and DisabledReason cannot be changed: use
+// [Client.Disable]. If the server returns no revision, Update returns [relayer.ErrNoRevision].
 func (c *Client) Update(ctx context.Context, id string, change func(*relayer.Relayer) error, options ...relayer.WriteOption) (*relayer.Relayer, error) {
 	return perform(relayer.ActionUpdate, id, options, func(settings relayer.WriteSettings) (*relayer.Relayer, error) {
 		races := &attempts{most: maxRaces, lastEnd: time.Now().Add(c.maxRetryTime)}
@@ -100,9 +99,13 @@ func (c *Client) tryUpdate(ctx context.Context, id string, change func(*relayer.
 	if settings.Revisions != nil && !slices.Contains(settings.Revisions, revision) {
 		return nil, false, relayer.ErrConflict
 	}
+	opening := unopened(current.CustomRPCURLs)
 	patch, err := difference(current, change)
 	if err != nil {
 		return nil, false, err
+	}
+	if c.fullURLs && opening != nil && patch["custom_rpc_urls"] != nil && unopened(current.CustomRPCURLs) != nil {
+		return nil, false, opening // they may be opened later
 	}
 	if len(patch) == 0 {
 		current.Revision, current.LastChange = revision, lastChange
@@ -234,9 +237,8 @@ func (c *Client) Enable(ctx context.Context, id string, options ...relayer.Write
 	return c.change(ctx, relayer.ActionEnable, http.MethodDelete, id, "/disabled_reason", nil, options)
 }
 
-// Delete removes the relayer. It returns [relayer.ErrNotFound], a
-// [*relayer.ValidationError] with the reason if the server refuses, or
-// [relayer.ErrConflict] if a condition does not hold.
+// Delete removes the relayer. It returns [relayer.ErrNotFound], a [*relayer.ValidationError] with
+// the reason if the server refuses, or [relayer.ErrConflict] if a condition does not hold.
 func (c *Client) Delete(ctx context.Context, id string, options ...relayer.WriteOption) error {
 	_, err := c.change(ctx, relayer.ActionDelete, http.MethodDelete, id, "", nil, options)
 	return err

@@ -110,9 +110,9 @@ func (d *Decoder) Member(name string, data []byte) Value {
 
 const maxFreeDepth = 32
 
-// Free validates a value of any shape: its depth, duplicate names, every text and the exponent of
-// every number. The function refuse returns why a text or a name is invalid, or "". Free reports
-// whether the value is valid.
+// Free validates a value of any shape: its depth, duplicate names, every text, and that a 64-bit
+// float can hold every number. The function refuse returns why a text or a name is invalid, or
+// "". Free reports whether the value is valid.
 func (v Value) Free(refuse func(text string) (problem string)) (isValid bool) {
 	before := len(v.decoder.Problems.list)
 	v.free(v, 1, refuse)
