@@ -131,8 +131,7 @@ const (
 	FeePaidByRelayer FeePaymentStrategy = "relayer"
 )
 
-// SolanaPolicy is the policy of a relayer on a [Solana] network. Amounts are in
-// lamports.
+// SolanaPolicy is the policy of a relayer on a [Solana] network. Amounts are in lamports.
 type SolanaPolicy struct {
 	// AllowedAccounts are the only accounts that a transaction may name, including fee payer,
 	// signers, programs and accounts of lookup tables. Empty permits none. With
@@ -157,10 +156,9 @@ type SolanaPolicy struct {
 	// [WithNetworkRules] it is 0 or more.
 	FeeMarginPercentage *float64 `json:"fee_margin_percentage,omitempty" validate:"omitnil,finite" network:"omitnil,gte=0"`
 
-	// FeePaymentStrategy selects who pays the fees. With [FeePaidByUser], a transaction must
-	// pay its fee with the margin, or more, in one payment to the relayer. With
-	// [FeePaidByRelayer], the relayer pays. A stored relayer always has one; the default is
-	// [FeePaidByUser].
+	// FeePaymentStrategy selects who pays the fees. With [FeePaidByUser], a transaction must pay
+	// its fee with the margin, or more, in one payment to the relayer. With [FeePaidByRelayer],
+	// the relayer pays. A stored relayer always has one; the default is [FeePaidByUser].
 	FeePaymentStrategy *FeePaymentStrategy `json:"fee_payment_strategy,omitempty" validate:"omitnil,oneof=user relayer"`
 
 	// MaxAllowedFeeLamports is the maximum fee of a transaction, in lamports, without a margin.
@@ -276,12 +274,10 @@ type JupiterSwapOptions struct {
 	DynamicComputeUnitLimit *bool `json:"dynamic_compute_unit_limit,omitempty"`
 }
 
-// StellarPolicy is the policy of a relayer on a [Stellar] network. Amounts are
-// in stroops.
+// StellarPolicy is the policy of a relayer on a [Stellar] network. Amounts are in stroops.
 type StellarPolicy struct {
-	// AllowedTokens are the only assets that a transaction may pay the relayer in. Empty
-	// permits every asset. XLM needs an entry like any other asset. Other payments are not
-	// limited.
+	// AllowedTokens are the only assets that a transaction may pay the relayer in. Empty permits
+	// every asset. XLM needs an entry like any other asset. Other payments are not limited.
 	AllowedTokens []StellarAllowedToken `json:"allowed_tokens,omitzero" validate:"list,dive" network:"list,dive"`
 
 	// ConcurrentTransactions permits the engine to send a transaction before the previous one
@@ -301,9 +297,8 @@ type StellarPolicy struct {
 	// its fee bump.
 	MaxFee *int32 `json:"max_fee,omitempty" validate:"omitnil,gte=0"`
 
-	// MinBalance is the balance in stroops that the relayer must have after a transaction, at
-	// the highest cost of the transaction. The engine refuses a transaction that would leave
-	// less.
+	// MinBalance is the balance in stroops that the relayer must have after a transaction, at the
+	// highest cost of the transaction. The engine refuses a transaction that would leave less.
 	MinBalance *int64 `json:"min_balance,omitempty" validate:"omitnil,gte=0"`
 
 	// SlippagePercentage is the maximum slippage of the conversion of a fee, in percent. With
@@ -368,8 +363,7 @@ type StellarTokenKind struct {
 	Unknown json.RawMessage `json:"-" validate:"isdefault"`
 }
 
-// StellarClassicAsset is an asset issued by an account. Both fields are
-// required.
+// StellarClassicAsset is an asset issued by an account. Both fields are required.
 type StellarClassicAsset struct {
 	// Code is the code of the asset. With [WithNetworkRules] it is 1 to 12 letters and digits.
 	Code string `json:"code" validate:"required,text" network:"stellar_code"`

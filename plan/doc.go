@@ -32,11 +32,12 @@
 // with full URLs, and shows custom_rpc_urls as changed if a hidden part differs. If the registry
 // does not permit the dry run, for example to a token that may only read, [New] returns an error.
 //
-// A file of [Export] has masked URLs, in which *** replaces each hidden part. They keep the
-// stored URLs if the whole list is as the registry shows it. Otherwise the registry rejects them,
-// the entry is [Blocked], and the file needs the full URLs. An entry without any *** is also
-// [Blocked] if a URL is the stored one without its user information: the registry takes that URL
-// for masked. Write it in full, or first apply a file without the endpoint.
+// A file of [Export] has masked URLs, in which *** replaces each hidden part, except user
+// information in a file of a server. They keep the stored URLs if the whole list is as the
+// registry shows it. Otherwise the registry rejects them, the entry is [Blocked], and the file
+// needs the full URLs. An entry without any *** is also [Blocked] if a URL is the stored one
+// without its user information: the registry takes that URL for masked. Write it in full, or
+// first apply a file without the endpoint.
 //
 // # Concurrent changes
 //

@@ -108,10 +108,9 @@ func readCreate(results pgx.BatchResults, terms []string) (outcome, error) {
 	return outcome{}, errDropped
 }
 
-// Update replaces the record whose current revision is rec.Revision, and returns it
-// with its new revision after the commit. It returns [relayer.ErrNotFound],
-// [relayer.ErrConflict] if the current revision is another, and [relayer.ErrClaimed]
-// if another record holds the claim.
+// Update replaces the record whose current revision is rec.Revision, and returns it with its new
+// revision after the commit. It returns [relayer.ErrNotFound], [relayer.ErrConflict] if the
+// current revision is another, and [relayer.ErrClaimed] if another record holds the claim.
 func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
 	if err := checkLimits(rec); err != nil {
 		return relayer.Record{}, err
@@ -182,11 +181,10 @@ func refusal(stored *int64, based int64, claimed bool) (outcome, error) {
 	return outcome{}, errDropped
 }
 
-// Import adds the records of another store with their revisions, in their order, all
-// or none. Watchers receive [relayer.ErrGap] for them. It returns
-// [relayer.ErrExists] and [relayer.ErrClaimed] as Create does, even if two of the
-// records conflict with each other. It refuses more than 256 MiB: import some
-// thousands at a time.
+// Import adds the records of another store with their revisions, in their order, all or none.
+// Watchers receive [relayer.ErrGap] for them. It returns [relayer.ErrExists] and
+// [relayer.ErrClaimed] as Create does, even if two of the records conflict with each other. It
+// refuses more than 256 MiB: import some thousands at a time.
 func (s *Store) Import(ctx context.Context, records []relayer.Record) error {
 	return s.importAll(ctx, records, change{
 		ask: func(batch *pgx.Batch) {
@@ -288,8 +286,7 @@ func invalid(field, message string) error {
 	return &relayer.ValidationError{Fields: []relayer.FieldError{{Field: field, Message: message}}}
 }
 
-// isStorable reports whether an ID or a term is text for the server. No other is ever
-// stored.
+// isStorable reports whether an ID or a term is text for the server. No other is ever stored.
 func isStorable(text string) bool {
 	return utf8.ValidString(text) && !strings.Contains(text, "\x00")
 }

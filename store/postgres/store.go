@@ -59,10 +59,9 @@ const defaultMaxConns = 16
 // part of a statement.
 var sessionSettings = map[string]string{"client_encoding": "UTF8", "standard_conforming_strings": "on"}
 
-// Open connects to a database. The connection string is a postgres:// URL or a list
-// of key=value settings, as libpq reads it. The PG… environment variables supply
-// missing settings. A password in a file (passfile, PGPASSFILE) is read again for each new
-// connection.
+// Open connects to a database. The connection string is a postgres:// URL or a list of key=value
+// settings, as libpq reads it. The PG… environment variables supply missing settings. A password
+// in a file (passfile, PGPASSFILE) is read again for each new connection.
 //
 // pool_max_conns limits the connections. Its default is 16, or the number of CPUs if
 // greater. One more connection listens while there are watchers. connect_timeout
@@ -70,10 +69,9 @@ var sessionSettings = map[string]string{"client_encoding": "UTF8", "standard_con
 // hosts the primary is used. sslmode is needed if a host is not local. Settings that only libpq
 // has, such as keepalives, are ignored with a warning: see [WithLogger].
 //
-// It returns [relayer.ErrUnknownFormat], [relayer.ErrNewerFormat],
-// [relayer.ErrUnavailable] if the server cannot be reached, or an error that describes an
-// invalid option, a refusal of the server or, with [WithoutSetup], a missing schema. No error
-// contains the password.
+// It returns [relayer.ErrUnknownFormat], [relayer.ErrNewerFormat], [relayer.ErrUnavailable] if
+// the server cannot be reached, or an error that describes an invalid option, a refusal of the
+// server or, with [WithoutSetup], a missing schema. No error contains the password.
 func Open(ctx context.Context, connString string, options ...Option) (*Store, error) {
 	opts, err := collect(options)
 	if err != nil {
@@ -173,9 +171,8 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Get returns a record, or [relayer.ErrNotFound]. After a write of the record through
-// this Store with an unknown outcome, it returns [relayer.ErrUnavailable] until a
-// commit has succeeded.
+// Get returns a record, or [relayer.ErrNotFound]. After a write of the record through this Store
+// with an unknown outcome, it returns [relayer.ErrUnavailable] until a commit has succeeded.
 func (s *Store) Get(ctx context.Context, id string) (rec relayer.Record, err error) {
 	if checkLimits(relayer.Record{ID: id}) != nil {
 		return relayer.Record{}, cmp.Or(s.stopped(ctx), relayer.ErrNotFound)
@@ -226,8 +223,7 @@ func (s *Store) see(before, last int64) {
 	}
 }
 
-// maxOffset is above every offset and limit that selects something. Sums of two do not
-// overflow.
+// maxOffset is above every offset and limit that selects something. Sums of two do not overflow.
 const maxOffset = 1 << 53
 
 // listing returns the statement of a query, its parameters, and the columns of its rows. A

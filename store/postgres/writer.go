@@ -17,9 +17,8 @@ import (
 	"github.com/go-relayer/relayer/store/storeutil"
 )
 
-// A batch is bounded, so that many waiting writes neither delay the first of them
-// nor keep other instances waiting for the write lock. A single write may exceed
-// maxBatchBytes.
+// A batch is bounded, so that many waiting writes neither delay the first of them nor keep other
+// instances waiting for the write lock. A single write may exceed maxBatchBytes.
 const (
 	maxBatchWrites = 256
 	maxBatchBytes  = 8 << 20
@@ -122,8 +121,7 @@ func (s *Store) finishFailed(taken []*write, err error) {
 	finishAll(taken, err)
 }
 
-// tryTransactions repeats a transaction that fails for a transient reason before its
-// commit.
+// tryTransactions repeats a transaction that fails for a transient reason before its commit.
 func (s *Store) tryTransactions(conn *conn, taken []*write) error {
 	for attempt := 1; ; attempt++ {
 		err := s.tryTransaction(conn, taken)
@@ -315,8 +313,7 @@ func skip(results pgx.BatchResults, count int) error {
 	return nil
 }
 
-// rollBack ends a transaction without a commit. If that fails, the driver closes the
-// connection.
+// rollBack ends a transaction without a commit. If that fails, the driver closes the connection.
 func (s *Store) rollBack(conn *conn) {
 	if conn.Conn().IsClosed() {
 		return

@@ -34,10 +34,9 @@ var ErrDiffers = errors.New("destination differs from source")
 // during a copy, nor a write of an earlier copy that takes effect late. If there are, Copy may end
 // with ErrDiffers; it does not change or remove any record.
 //
-// If dst is an [Importer], records keep their revisions, which are compared too, and are
-// added many at a time, all or none. Any other store assigns new revisions: an ETag that a
-// client still has can then match another state of the relayer, so that clients must read
-// again.
+// If dst is an [Importer], records keep their revisions, which are compared too, and are added
+// many at a time, all or none. Any other store assigns new revisions: an ETag that a client still
+// has can then match another state of the relayer, so that clients must read again.
 //
 // If dst is a [HistoryImporter] too, the history that src can read is copied before the missing
 // relayers. So dst does not assign the revisions of deleted relayers again. What dst retains of
@@ -179,8 +178,7 @@ func (c *copier) destination(ctx context.Context, offset, limit int) ([]relayer.
 	return page.Records, page.Total, nil
 }
 
-// compare returns how many of the records, from the first on, the destination contains
-// unchanged.
+// compare returns how many of the records, from the first on, the destination contains unchanged.
 func (c *copier) compare(ctx context.Context, offset int, want []relayer.Record) (int, error) {
 	have, _, err := c.destination(ctx, offset, len(want))
 	if err != nil {
@@ -388,14 +386,12 @@ type HistoryImporter interface {
 	ImportHistory(ctx context.Context, changes []relayer.RecordChange) error
 }
 
-// Checker is a [relayer.Store] that can read all stored data and verify that its parts
-// agree. [Copy] detects it with a type assertion, and checks the source before it copies
-// anything.
+// Checker is a [relayer.Store] that can read all stored data and verify that its parts agree.
+// [Copy] detects it with a type assertion, and checks the source before it copies anything.
 type Checker interface {
-	// Check returns an error that matches [relayer.ErrCorrupt] and describes what is
-	// damaged without quoting stored data. It returns the error of ctx or
-	// [relayer.ErrUnavailable] if it could not finish. Reads continue during a check;
-	// writes may have to wait. A check takes as long as reading all data. It is safe for
-	// concurrent use.
+	// Check returns an error that matches [relayer.ErrCorrupt] and describes what is damaged
+	// without quoting stored data. It returns the error of ctx or [relayer.ErrUnavailable] if it
+	// could not finish. Reads continue during a check; writes may have to wait. A check takes as
+	// long as reading all data. It is safe for concurrent use.
 	Check(ctx context.Context) error
 }

@@ -53,7 +53,7 @@ var proven = []struct {
 
 	{"docs/relayerd.md", "Until then their reads go on. Their writes go on too, unless the changelog calls the change of the schema incompatible",
 		"store/postgres", []string{"TestNewerSchema_Compatible", "TestNewerSchema_Incompatible"}},
-	{"docs/library.md", "Your `relayer.Observer` is called before each operation except watches, and the function that it returns after it.", ".", []string{"TestObserver_Operations"}},
+	{"docs/library.md", "Your `relayer.Observer` is called before each operation except watches, and returns a function that is called after it.", ".", []string{"TestObserver_Operations"}},
 	{"docs/relayerd.md", "an ETag from after the backup may match another change", "store/bolt", []string{"TestBackup_DamagedFile"}},
 	{"docs/relayerd.md", "The copy keeps order, revisions, ETags and the history", "cmd/relayerd", []string{"TestCopy_BothDirections"}},
 	{"CONTRIBUTING.md", "Positions are valid within one store",
