@@ -46,8 +46,8 @@ func TestCheck_Damage(t *testing.T) {
 			meta := tx.Bucket([]byte("meta"))
 			value := bytes.Clone(meta.Get([]byte("state")))
 			binary.BigEndian.PutUint64(value[at:], number)
-			sum := crc32.Checksum(value[:32], crc32.MakeTable(crc32.Castagnoli))
-			binary.BigEndian.PutUint32(value[32:], sum)
+			numbers, sum := value[:len(value)-4], value[len(value)-4:]
+			binary.BigEndian.PutUint32(sum, crc32.Checksum(numbers, crc32.MakeTable(crc32.Castagnoli)))
 			return meta.Put([]byte("state"), value)
 		}
 	}
@@ -98,9 +98,9 @@ func TestCheck_Damage(t *testing.T) {
 				records(tx).Put(recordKey(9, "other"), validValue(t, 9, "other")),
 			)
 		}, false},
-		"a total that is too low":              {setState(0, 299), false},
-		"a sequence number that was not given": {setState(8, 7), false},
-		"a revision counter that is too low":   {setState(16, 3), false},
+		"a total that is too low":              {setState(16, 299), false},
+		"a sequence number that was not given": {setState(0, 7), false},
+		"a revision counter that is too low":   {setState(8, 3), false},
 		"another sum":                          {setState(24, 3), false},
 	}
 	for name, test := range tests {
