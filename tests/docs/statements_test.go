@@ -33,12 +33,12 @@ var proven = []struct {
 	{"docs/relayerd.md", "Let a balancer check the health at least three times within `--drain-delay`.", "cmd/relayerd", []string{"TestRestart_TwoServers"}},
 	{"docs/relayerd.md", "It asks at most once a second.", "cmd/relayerd", []string{"TestReadiness_Interval"}},
 	{"docs/relayerd.md", "The server refuses to start with both: unset `API_KEY`.", "cmd/relayerd", []string{"TestMistakes", "unset API_KEY"}},
-	{"docs/relayerd.md", "writes that were refused before they reached the registry: 413, 415, 503 of a limit, and 400 of a query, a reason or an incomplete body.",
+	{"docs/relayerd.md", "writes that were refused before they reached the registry: 404 of a path, 405, 413, 415, 503 of a limit, and 400 of a query, a reason or an incomplete body.",
 		"cmd/relayerd", []string{"TestAudit"}},
 	{"docs/relayerd.md", "Without it, `/metrics` is on the public port, for tokens without a selector that may do more than `backup`", "cmd/relayerd", []string{"TestMetrics_Access"}},
 	{"docs/relayerd.md", "With `--metrics-addr`, `/metrics` is on that address only, without a token", "cmd/relayerd", []string{"TestMetrics_Access"}},
 	{"docs/relayerd.md", "`--rate`, 100 per second by default.", "cmd/relayerd", []string{"TestServe_Rate"}},
-	{"docs/relayerd.md", "relayers stored without the flag hold none until an edit", ".", []string{"TestExclusiveSigners_SharedBefore"}},
+	{"docs/relayerd.md", "relayers stored without the flag hold theirs after an edit", ".", []string{"TestExclusiveSigners_SharedBefore"}},
 
 	{"docs/security.md", "start the server with `--keys`, which also seals stored URLs", "cmd/relayerd", []string{"TestServe_Keys"}},
 	{"docs/relayerd.md", "Unless RPC URLs are [sealed](security.md#sealing), it contains them in clear.", "cmd/relayerd", []string{"TestServe_RotateKeys"}},
@@ -48,7 +48,7 @@ var proven = []struct {
 	{"docs/security.md", "They seal all URLs again in the background, and keep concurrent changes.", "store/sealed", []string{"TestReseal_ConcurrentWriterWins"}},
 	{"docs/security.md", "Each relayer with URLs gets a new revision: an earlier `If-Match` gets 412.", "store/sealed", []string{"TestReseal_OnRotateOff"}},
 	{"docs/security.md", "The history has only masked URLs.", "store/bolt", []string{"TestHistory_NoPrivatePart"}},
-	{"docs/security.md", "They do not in `encoding/gob`, in a query of `database/sql`, with the verbs `%p` and `%w`, in an unexported field or below a pointer in a struct that package fmt prints, " +
+	{"docs/security.md", "They do not in `encoding/gob`, in a query of `database/sql`, with the verbs `%p` and `%w`, in an unexported field or below an inner pointer that package fmt prints, " +
 		"and as a key of a map in JSON.", ".", []string{"TestRPCURL_BypassesOfMask", "TestRPCURL_KeyOfMap"}},
 
 	{"docs/relayerd.md", "Until then their reads go on. Their writes go on too, unless the changelog calls the change of the schema incompatible",
@@ -136,8 +136,8 @@ func TestPages_Sizing(t *testing.T) {
 
 // Statements on the cost of pages agree with the table of figures.
 func TestPages_CostOfPages(t *testing.T) {
-	wantSays(t, "docs/security.md", "The cost of a page hardly grows with more relayers, except for a search, for several conditions or values that each select many, "+
-		"and in PostgreSQL for one that does and for late pages by number.")
+	wantSays(t, "docs/security.md", "The cost of a page hardly grows with more relayers, except for a search, several values, several conditions that each select many, "+
+		"and in PostgreSQL one condition that does and late pages by number.")
 	wantSays(t, "docs/internals.md", "Several conditions take time in proportion to the smallest set of matches; PostgreSQL, and several values, in proportion to all.")
 	var growing []string
 	rows := regexp.MustCompile(`(?m)^\| ([^|]+) \| [^|]+ \| (?:[\d.]+ to )?([\d.]+) ms, (?:[\d.]+ to )?([\d.]+) ms \|$`).FindAllStringSubmatch(read(t, "docs/internals.md"), -1)
