@@ -31,7 +31,7 @@ func New(store Store, options ...Option) (*Manager, error) {
 }
 
 // Within returns a view of the relayers that the selector selects, with the same store and
-// options. To the view, the other relayers do not exist: a read or a change by their IDs returns
+// options. To the view, the other relayers do not exist: a get or a change by their IDs returns
 // [ErrNotFound]. A record that the store cannot read may be outside, so its ID returns
 // ErrNotFound too; List, All and Check return its [*CorruptError]. A write that would create a
 // relayer outside of the selection, or move one out of it, returns a [*ValidationError]. IDs

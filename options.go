@@ -67,8 +67,8 @@ func WithAddressResolver(resolve func(ctx context.Context, req CreateRequest) (a
 
 // WithNetworkRules checks that addresses (a resolver's too), accounts, assets, percentages and
 // schedules are possible on their network. The network and the signer of a new relayer must not
-// begin or end with a space. Stored relayers are checked only by an update or a patch, but then
-// as a whole. It is off by default, as in OpenZeppelin Relayer.
+// begin or end with a space. Of a stored relayer, an update or a patch checks the whole policy,
+// and nothing else. It is off by default, as in OpenZeppelin Relayer.
 func WithNetworkRules() Option {
 	return Option{set: func(s *settings) { s.networkRules = true }}
 }
@@ -98,9 +98,9 @@ func WithMaxRelayerSize(bytes int) Option {
 
 // WithExclusiveSigners allows only one relayer for each signer and network: two relayers would
 // use the same nonces. Spaces around both, and the letter case of the network, make no
-// difference. The store enforces it atomically, by a claim that is stored with the relayer. A
-// change by Update or Patch without the option removes the claim. Create returns a problem of
-// signer_id if another relayer has the claim. A delete frees it.
+// difference. The store enforces it atomically, by a claim that is stored with the relayer. An
+// [ActionUpdate] without the option removes the claim. Create returns a problem of signer_id if
+// another relayer has the claim. A delete frees it.
 //
 // It is off by default. A relayer that was stored without it has no claim, so a create can use its
 // signer. The next update or patch that stores a change sets the claim, unless another relayer has
@@ -135,9 +135,10 @@ func WithObserver(observe Observer) Option {
 // WithAdmission calls admit before every write, so the host can refuse the write, such as a
 // delete while transactions are pending. It does not call admit for [ActionPause] and
 // [ActionDisable], the switches for emergencies. The [Operation] has all but the results. Old and
-// changed are copies of the relayer before and after the write. Old is nil for a create, and
-// changed is nil for a delete. RPC URLs are masked if the store is an [Opener], or if they are
-// sealed or damaged. The hook may read from the Manager: its reads are separate operations.
+// changed are copies of the relayer before and after the write, both with the old revision. Old
+// is nil for a create, and changed is nil for a delete. RPC URLs are masked if the store is an
+// [Opener], or if they are sealed or damaged. The hook may read from the Manager: its reads are
+// separate operations.
 //
 // A [Manager.Update], or a patch with other members than paused, is an update even if it pauses
 // or disables too: to permit every pause, permit an [ActionUpdate] and all its changes if

@@ -92,7 +92,7 @@ func (k Keyring) Keys() (keys []sealed.Key) {
 	return keys
 }
 
-// Format prints the IDs and fingerprints of the keys, for every verb.
+// Format prints the IDs and fingerprints of the keys, for every verb but %p, %T and %w.
 func (k Keyring) Format(state fmt.State, _ rune) { fmt.Fprintf(state, "keyring%v", k.Keys()) }
 
 // A sealed text is a header, a nonce, the encrypted text and its authentication tag. The
@@ -120,10 +120,9 @@ func (k Keyring) Seal(_ context.Context, plaintext, associatedData []byte) ([]by
 	return keys[0].aead.Seal(append(text, nonce...), nonce, plaintext, authenticated), err
 }
 
-// Open decrypts a result of Seal. It returns an error that matches [ErrUnknownKey] and
-// names the key, one that matches [ErrNotAuthentic], or one that reports that no keyring of
-// this version sealed the text. If the keyring has no keys, the error matches
-// [errors.ErrUnsupported] too.
+// Open decrypts a result of Seal. It returns an error that matches [ErrUnknownKey] and names the
+// key, one that matches [ErrNotAuthentic], or one that reports that no keyring of this version
+// sealed the text. Without keys, the first of these matches [errors.ErrUnsupported] too.
 func (k Keyring) Open(_ context.Context, text, associatedData []byte) ([]byte, error) {
 	header, sealedUnder, err := headerOf(text)
 	if err != nil {
@@ -153,8 +152,8 @@ func (k Keyring) unknownKey(sealedUnder sealed.Key) error {
 	return err
 }
 
-// KeyOf returns the key that sealed a text, with the ID that it then had. It does not verify
-// the text, and needs no key. It returns an error if no keyring of this version sealed the text.
+// KeyOf returns the key that sealed a text, with the ID that it then had. It does not verify the
+// text, and needs no key. It returns an error if the text does not have the form of this version.
 func (Keyring) KeyOf(text []byte) (sealed.Key, error) {
 	_, sealedUnder, err := headerOf(text)
 	return sealedUnder, err

@@ -25,9 +25,9 @@ type Change struct {
 // The changes of one relayer are in order. No writer waits for a consumer: the transitions of one
 // relayer are combined until the consumer takes them, even if it was deleted and created again.
 // Each consumer that is behind holds the IDs of changed relayers in memory. After the mirror has
-// read all relayers again, all differences are reported, deletions first, even if only the
-// revision differs. In a registry that was restored, a relayer can have a lower revision than
-// before. Every range over the sequence begins again with the relayers of the view.
+// read all relayers again, all differences are queued, deletions first, even if only the revision
+// differs. In a registry that was restored, a relayer can have a lower revision than before.
+// Every range over the sequence begins again with the relayers of the view.
 func (m *Mirror) Changes(ctx context.Context) iter.Seq[Change] {
 	return func(yield func(Change) bool) {
 		c := m.register()

@@ -141,9 +141,9 @@ func (m *Mirror) List(_ context.Context, query relayer.ListQuery) (*relayer.Page
 // CaughtUp returns the time up to which the view is complete: that of the last change, heartbeat
 // or full read in it (see [relayer.Change.Time]). It is a lower bound, by the clock of this
 // process. If the wall clock has since advanced more than the monotonic clock, as after a
-// suspend, the result is earlier by the difference. So [time.Since] of the result is never less
-// than the age of the view. Call CaughtUp before Get: in the other order the state could be older
-// than the time.
+// suspend, the result is earlier by the difference. So [time.Since] of the result is not less
+// than the age of the view, unless the machine was suspended and its clock also set back. Call
+// CaughtUp before Get: in the other order the state could be older than the time.
 //
 // A program that processes changes itself, as in the loop body of [Mirror.Changes], is behind the
 // view: CaughtUp does not show what it has processed.

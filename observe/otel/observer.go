@@ -92,7 +92,7 @@ type observer struct {
 }
 
 // buckets are the upper bounds in seconds: from an in-memory read to a write on a slow disk. The
-// default ones start at 5 s, which is above nearly all operations.
+// first default one above 0 is 5 s, which is above nearly all operations.
 var buckets = []float64{
 	1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
 }

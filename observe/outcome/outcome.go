@@ -41,8 +41,8 @@ const (
 	// committed.
 	Unknown Outcome = "unknown_outcome"
 
-	// Canceled means that the caller canceled the context. An expired deadline
-	// is an [Error] instead: the caller was still waiting for a slow registry.
+	// Canceled means that the caller canceled the context. An expired deadline is not: the caller
+	// was still waiting for a slow registry.
 	Canceled Outcome = "canceled"
 
 	// Error means any other error, such as a fault or an error of a host hook.

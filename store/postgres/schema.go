@@ -310,8 +310,8 @@ func inSchema(schema, sql string) string {
 	return strings.ReplaceAll(sql, "$schema", pgx.Identifier{schema}.Sanitize())
 }
 
-// prepareSchema creates the schema if it is missing. Otherwise it only reads, so that a
-// role without the privilege to create anything can use the schema.
+// prepareSchema creates the schema if it is missing. Otherwise it creates nothing, so that a role
+// without the privilege to do so can use the schema.
 func prepareSchema(ctx context.Context, connections *connections, opts options) error {
 	conn, err := connections.acquire(ctx)
 	if err == nil {
@@ -340,7 +340,7 @@ func setRetention(ctx context.Context, conn *conn, opts options) error {
 	})
 }
 
-// errUnknownFormat is the error of a schema that this version did not create.
+// errUnknownFormat is the error of a schema that no release has created.
 var errUnknownFormat = fmt.Errorf("%w: another program or an earlier development version created it: export the relayers with that version and apply them to a new schema",
 	relayer.ErrUnknownFormat)
 

@@ -48,11 +48,11 @@ type Store struct {
 
 var _ relayer.Store = (*Store)(nil)
 
-// hostTimeout limits an attempt to connect to one host of the connection string. A
-// host that hangs must not keep the pool from the next one for long.
+// hostTimeout is the default of connect_timeout, and the limit of a survey. A host that hangs
+// must not keep the pool from the next one for long.
 const hostTimeout = 2 * time.Second
 
-// defaultMaxConns is pool_max_conns if it is not set.
+// Unless it is set, pool_max_conns is at least defaultMaxConns.
 const defaultMaxConns = 16
 
 // sessionSettings are the settings of every session: IDs are text, and values may be
@@ -60,14 +60,14 @@ const defaultMaxConns = 16
 var sessionSettings = map[string]string{"client_encoding": "UTF8", "standard_conforming_strings": "on"}
 
 // Open connects to a database. The connection string is a postgres:// URL or a list of key=value
-// settings, as libpq reads it. The PG… environment variables supply missing settings. A password
-// in a file (passfile, PGPASSFILE) is read again for each new connection.
+// settings, as libpq reads it. The PG… environment variables that pgx knows supply missing
+// settings. A password in a file (passfile, PGPASSFILE) is read again for each new connection.
 //
-// pool_max_conns limits the connections. Its default is 16, or the number of CPUs if
-// greater. One more connection listens while there are watchers. connect_timeout
-// limits the attempt to connect to each host, in seconds (default 2). Of several
-// hosts the primary is used. sslmode is needed if a host is not local. Settings that only libpq
-// has, such as keepalives, are ignored with a warning: see [WithLogger].
+// pool_max_conns limits the connections. Its default is 16, or the number of CPUs if greater. One
+// more connection listens while there are watchers. connect_timeout limits the attempt to connect
+// to each host, in seconds (default 2). Of several hosts the primary is used. sslmode is needed
+// if a host is not local. Some settings of libpq, such as keepalives, are ignored with a warning:
+// see [WithLogger].
 //
 // It returns [relayer.ErrUnknownFormat], [relayer.ErrNewerFormat], [relayer.ErrUnavailable] if
 // the server cannot be reached, or an error that describes an invalid option, a refusal of the
@@ -192,10 +192,10 @@ func (s *Store) Get(ctx context.Context, id string) (rec relayer.Record, err err
 
 // List returns the selected records of the page, oldest first, the number of all selected
 // records, and the position of the feed, in one snapshot. A page costs the same after any
-// sequence number, unless the query has an offset too. An offset adds the read of a short row for
-// each 512 relayers before the page: a millisecond for a million. A selection costs a read of the
-// index for each of its terms, about 2,000 short rows for a million records. A search reads the
-// texts of all records that the terms and IDs select.
+// sequence number, unless the query has an offset too. An offset without After adds the read of a
+// short row for each 512 relayers before the page: a millisecond for a million. A selection costs
+// a read of the index for each of its terms, about 2,000 short rows for a million records. A
+// search reads the texts of all records that the terms and IDs select.
 func (s *Store) List(ctx context.Context, query relayer.StoreQuery) (found relayer.Listing, err error) {
 	sql, parameters, columns := s.listing(query)
 	var last mark
@@ -223,7 +223,7 @@ func (s *Store) see(before, last int64) {
 	}
 }
 
-// maxOffset is above every offset and limit that selects something. Sums of two do not overflow.
+// A greater offset or limit selects the same as maxOffset. Sums of two do not overflow.
 const maxOffset = 1 << 53
 
 // listing returns the statement of a query, its parameters, and the columns of its rows. A

@@ -116,8 +116,8 @@ func askRow(ctx context.Context, conn *pgconn.PgConn, sql string) ([][]byte, err
 // survey connects to every server of the connection string, one after the other, to determine the
 // highest timeline. It does nothing if there is only one server.
 //
-// A former primary that was not fenced accepts connections. A Store that is connected to it
-// detects the new primary only in this way.
+// A former primary that was not fenced accepts connections. A Store that is connected to it may
+// detect the new primary only in this way.
 func (c *connections) survey(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, hostTimeout)
 	defer cancel()
@@ -152,10 +152,10 @@ func (p *prober) isSurveyDue() bool {
 	return (last == nil || time.Since(*last) >= surveyInterval) && p.surveyed.CompareAndSwap(last, new(time.Now()))
 }
 
-// whilePrimary returns a context that ends with the timeout, or once the server of a
-// connection is known to be a former primary. If the server takes longer than the
-// interval, as a commit whose standbys follow another server, the other servers are surveyed,
-// once in a surveyInterval. The caller calls stop.
+// whilePrimary returns a context that ends with the timeout, or once the server of a connection
+// is known to be a former primary. If the server takes longer than the interval, as a commit
+// whose standbys follow another server, all servers are surveyed, at most once in a
+// surveyInterval. The caller calls stop.
 func (c *connections) whilePrimary(conn *pgconn.PgConn, timeout, interval time.Duration) (ctx context.Context, stop func()) {
 	unlimited, cancelCause := context.WithCancelCause(context.Background())
 	ctx, cancel := context.WithTimeout(unlimited, timeout)

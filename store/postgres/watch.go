@@ -26,9 +26,9 @@ const imported relayer.ChangeKind = "imported"
 // The sequence ends with [relayer.ErrGap] at imported records, and at changes that were pruned
 // (after 10 minutes) before they were read. It also ends with ErrGap if this database does not
 // have the position, as after a restore, or if a call without a position could not reach the
-// server. It ends with [relayer.ErrUnavailable] if the Store is closed, if the server could not
-// be reached for 15 seconds, or if it will never return the changes, for example if a privilege
-// is missing. The sequence can be ranged over once.
+// server. It ends with [relayer.ErrUnavailable] if the Store is closed or the server could not be
+// reached for 15 seconds, and with another error if it will never return the changes, as without
+// a privilege. The sequence can be ranged over once.
 //
 // Watchers share one reader per Store as soon as they have caught up. A sequence begins to read
 // at its first iteration.

@@ -328,8 +328,8 @@ func (s *Store) rollBack(conn *conn) {
 // standby. The next commit that succeeds confirms all of them: it waits for the
 // write-ahead log up to its own record, which comes after theirs.
 //
-// Until then a write does not return without a commit, even if it is refused. Otherwise a
-// client that repeats a write would take for done what a failover can undo.
+// Until then no write succeeds or is refused without a commit. Otherwise a client that repeats a
+// write would take for done what a failover can undo.
 func (s *Store) hasUnconfirmed() (found bool) {
 	s.unconfirmed.Range(func(any, any) bool { found = true; return false })
 	return found
