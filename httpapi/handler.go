@@ -142,7 +142,7 @@ func (x *exchange) releaseInFlight() {
 	}
 }
 
-// isAuthenticated sets the actor of the request. If there is none, it responds and reports false.
+// isAuthenticated sets the actor of the request, or responds and reports false.
 func (a *API) isAuthenticated(x *exchange) bool {
 	actor, err := a.identify(x)
 	if err != nil {

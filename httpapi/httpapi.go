@@ -1,6 +1,6 @@
-// Package httpapi serves a relayer registry over HTTP: the /api/v1 endpoints
-// that the official OpenZeppelin Relayer clients call. docs/http.md describes every path, parameter,
-// header, event, status and limit, and openapi.json every request and response.
+// Package httpapi serves a relayer registry over HTTP: the official OpenZeppelin Relayer clients
+// create, get, list, update and delete with it. docs/http.md describes every path, parameter,
+// event and status, and openapi.json every request and response.
 //
 // [New] returns an [API], an [http.Handler] that works at / and, with [http.StripPrefix], under
 // any prefix. It starts no goroutine that outlives a request, except to log refusals up to a
@@ -63,7 +63,7 @@ func WithMaxBodyBytes(limit int64) Option {
 // ([relayer.ActionReveal]), and disables and enables relayers ([relayer.ActionDisable],
 // [relayer.ActionEnable]). Without it the parameter and the paths of disabled_reason are unknown.
 // With it every caller may use them, unless an [Authorizer] refuses: permit them only to engines.
-// [WithLogger] logs every permitted request for full RPC URLs, and how many were refused.
+// [WithLogger] logs each valid request for full RPC URLs that is permitted, and refused ones.
 func WithEngineOperations() Option {
 	return option(true, "", func(s *settings) { s.engineOperations = true })
 }

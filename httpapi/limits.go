@@ -13,9 +13,9 @@ import (
 // 1,024. A request above the limit is rejected with 503 and Retry-After (load shedding), before
 // or after authentication.
 //
-// Every limit of the server is shared: a caller that already uses an eighth of it, and at
-// least one, gets more only while half of the limit stays free. So one caller can use half of
-// it. A caller is an actor, or before authentication a client address ([WithClientAddress]).
+// Every limit of the server is shared: a caller that already uses an eighth of it, and at least
+// one, gets more only while half of the limit stays free. So one caller can use about half of it.
+// A caller is an actor, or before authentication a client address ([WithClientAddress]).
 func WithMaxInFlight(limit int) Option {
 	return option(limit >= 1, "the maximum of requests in flight must be at least 1", func(s *settings) { s.inFlight.total = int64(limit) })
 }
@@ -38,8 +38,8 @@ func WithMaxPendingBytes(limit int64) Option {
 // address if the actor is not known yet.
 type caller struct{ actor, address string }
 
-// limit is a limit of the server: of requests, pages, streams, bulks or bytes. Each caller has a share
-// of an eighth.
+// limit is a limit of the server: of requests, pages, streams, bulks or bytes. A caller below an
+// eighth may use all that is left.
 type limit struct {
 	cause string // of its refusals
 	total int64
@@ -57,8 +57,8 @@ func newLimit(cause string, total int64) *limit {
 	return l
 }
 
-// tryAcquire uses n more, or reports false if the caller may not. Each success is paired with
-// an add of -n.
+// tryAcquire uses n more, or reports false if the caller may not. What was acquired is given back
+// by add.
 func (l *limit) tryAcquire(by caller, n int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -93,7 +93,8 @@ func (l *limit) add(by caller, n int64) {
 	l.changed.Broadcast()
 }
 
-// wait uses one more as soon as the caller may. It reports false after 5 seconds, or if ctx is done.
+// wait uses one more as soon as the caller may. It waits until ctx is done, and at most 5
+// seconds.
 func (l *limit) wait(ctx context.Context, by caller) bool {
 	if l.tryAcquire(by, 1) {
 		return true

@@ -14,17 +14,19 @@ import (
 // WithLogger logs the cause of every 500 and of every 503, with the request ID of the response,
 // except for [API.Drain] and limits. Requests that an [Authorizer] refuses get at most one line a
 // second for each actor and action, with their number. Requests that a limit refuses with 503 get
-// at most one a minute for each limit and actor: [API.Refusals] counts these. Tokens, RPC URLs
-// and bodies are never logged. A panic in the logger's handler does not change the response.
+// about one a minute for each limit and actor: [API.Refusals] counts these. RPC URLs are masked.
+// Only errors of the host can quote tokens or bodies. A panic in the logger's handler does not
+// change the response.
 func WithLogger(logger *slog.Logger) Option {
 	return option(logger != nil, "logger is nil", func(s *settings) { s.logger = logger })
 }
 
-// WithRequestLog logs every request after its response, at level Info: request ID, principal, address,
-// method, route, relayer ID, status, body size and duration. The principal is the ID of the actor. The
-// route is the matched pattern, and empty if the request was rejected before routing. The relayer ID is
-// empty if no relayer can have it or the response is 404. Path, query, headers and bodies are not logged,
-// because clients may put secrets there. A panic in the logger's handler does not change the response.
+// WithRequestLog logs every request after its response, at level Info: request ID, principal,
+// address, method, route, relayer ID, status, body size and duration. The principal is the ID of
+// the actor. The route is the matched pattern, and empty if the request was rejected before
+// routing. The relayer ID is empty if no relayer can have it or the response is 404. Nothing else
+// of the request is logged, because clients may put secrets there. A panic in the logger's
+// handler does not change the response.
 func WithRequestLog(logger *slog.Logger) Option {
 	return option(logger != nil, "request logger is nil", func(s *settings) { s.requestLogger = logger })
 }
@@ -101,8 +103,8 @@ func (a *API) writeForbidden(ctx context.Context, key string, line []slog.Attr, 
 	})
 }
 
-// logSealed logs why RPC URLs could not be opened, at most once a minute for each relayer.
-// That a later change has replaced them is no fault.
+// logSealed logs why RPC URLs could not be opened, once a minute for each of up to 10,000
+// relayers. That a later change has replaced them is no fault.
 func (a *API) logSealed(x *exchange, documents ...relayer.Document) {
 	for i := range documents {
 		d := &documents[i]

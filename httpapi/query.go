@@ -131,7 +131,7 @@ func (route route) parseQuery(raw string) (q input, err error) {
 // is reports whether the parameter has the value.
 func (q input) is(name, value string) bool { return q.values.Get(name) == value }
 
-// number returns the value of a parameter of [isNumber], or the default if it is not given.
+// number returns the value of a numeric parameter, or the default if it is not given.
 func (q input) number(name string, absent uint64) uint64 {
 	if !q.values.Has(name) {
 		return absent

@@ -53,8 +53,7 @@ func (x *exchange) respond(p response) {
 	}
 	header.Set("Content-Length", strconv.Itoa(len(p.body)))
 	if x.request.ProtoMajor == 1 && x.request.ContentLength != 0 && x.input.body == nil {
-		// Otherwise net/http reads the rest of the body before it sends the response. HTTP/2 ends only
-		// the stream.
+		// Otherwise net/http first reads up to 256 KiB of the body. HTTP/2 ends only the stream.
 		header.Set("Connection", "close")
 	}
 	x.WriteHeader(p.status)
@@ -118,7 +117,7 @@ func overloaded() response {
 	return failure(http.StatusServiceUnavailable).withHeader("Retry-After", "1")
 }
 
-// encodeJSON encodes a value that consists of strings and numbers, which cannot fail.
+// encodeJSON encodes a value whose encoding cannot fail.
 func encodeJSON(value any) []byte {
 	encoded, err := strictjson.Encode(value)
 	if err != nil {

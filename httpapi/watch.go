@@ -11,7 +11,7 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// sendTimeout bounds how long a client that does not read keeps its stream.
+// sendTimeout bounds how long one send waits for a client that does not read.
 const sendTimeout = 10 * time.Second
 
 // WithMaxWatchers sets how many clients may follow the changes concurrently, at least
@@ -118,8 +118,8 @@ func (s *eventStream) follow(changes iter.Seq2[relayer.Change, error]) error {
 	return errStreamEnd
 }
 
-// permissionInterval and the 5 seconds between two heartbeats are the longest time that a
-// stream stays open after its permission was withdrawn.
+// After its permission was withdrawn, a stream stays open for permissionInterval and the 5
+// seconds between two heartbeats at most, or 15 without the store.
 const permissionInterval = 10 * time.Second
 
 // isPermitted asks the Authenticator and the Authorizer again from time to time. It reports
@@ -147,16 +147,16 @@ type event struct {
 	Change *relayer.ChangeInfo `json:"change,omitempty"`
 	Sealed []string            `json:"sealed,omitempty"`
 
-	// Complete is the number of milliseconds from the arrival of the request to the time up to which
-	// the stream is complete. It is omitted if the time is before the arrival: the client would take
-	// it for a later one.
+	// Complete is the number of milliseconds from the arrival of the request to the time up to
+	// which the stream is complete. It is omitted if the time is before the arrival: clients
+	// expect no negative number.
 	Complete *int64 `json:"complete_ms,omitempty"`
 
 	Metadata *relayer.Metadata `json:"metadata,omitempty"` // of the first event
 }
 
 // sendResync sends an event without an ID, so that a client that reconnects before it has read
-// all relayers gets the event again.
+// all relayers gets it, or the changes, again.
 func (s *eventStream) sendResync() error {
 	return s.sendEvent(event{}, relayer.Change{Kind: "resync"}, nil)
 }

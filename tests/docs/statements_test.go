@@ -38,7 +38,7 @@ var proven = []struct {
 	{"docs/relayerd.md", "Without it, `/metrics` is on the public port, for tokens without a selector that may do more than `backup`", "cmd/relayerd", []string{"TestMetrics_Access"}},
 	{"docs/relayerd.md", "With `--metrics-addr`, `/metrics` is on that address only, without a token", "cmd/relayerd", []string{"TestMetrics_Access"}},
 	{"docs/relayerd.md", "`--rate`, 100 per second by default.", "cmd/relayerd", []string{"TestServe_Rate"}},
-	{"docs/relayerd.md", "relayers stored without the flag hold theirs after an edit", ".", []string{"TestExclusiveSigners_SharedBefore"}},
+	{"docs/relayerd.md", "relayers stored without the flag hold none before an edit", ".", []string{"TestExclusiveSigners_SharedBefore"}},
 
 	{"docs/security.md", "start the server with `--keys`, which also seals stored URLs", "cmd/relayerd", []string{"TestServe_Keys"}},
 	{"docs/relayerd.md", "Unless RPC URLs are [sealed](security.md#sealing), it contains them in clear.", "cmd/relayerd", []string{"TestServe_RotateKeys"}},
@@ -48,7 +48,7 @@ var proven = []struct {
 	{"docs/security.md", "They seal all URLs again in the background, and keep concurrent changes.", "store/sealed", []string{"TestReseal_ConcurrentWriterWins"}},
 	{"docs/security.md", "Each relayer with URLs gets a new revision: an earlier `If-Match` gets 412.", "store/sealed", []string{"TestReseal_OnRotateOff"}},
 	{"docs/security.md", "The history has only masked URLs.", "store/bolt", []string{"TestHistory_NoPrivatePart"}},
-	{"docs/security.md", "They do not in `encoding/gob`, in a query of `database/sql`, with the verbs `%p` and `%w`, in an unexported field or below an inner pointer that package fmt prints, " +
+	{"docs/security.md", "They do not in `encoding/gob`, in a query of `database/sql`, with the verbs `%p` and `%w`, in an unexported field or below a nested pointer that package fmt prints, " +
 		"and as a key of a map in JSON.", ".", []string{"TestRPCURL_BypassesOfMask", "TestRPCURL_KeyOfMap"}},
 
 	{"docs/relayerd.md", "Until then their reads go on. Their writes go on too, unless the changelog calls the change of the schema incompatible",
