@@ -110,10 +110,10 @@ func decodeTokenKind(v strictjson.Value, kind *StellarTokenKind) {
 }
 
 // MarshalUnmasked returns the JSON body of the HTTP request that creates the relayer, as
-// [Documents.Create] reads it. Unlike every other encoding of the request it has the RPC URLs and
-// their headers in full: it is for a server, not for a log. Amounts above 2^64-1 are strings of
-// digits, as OpenZeppelin Relayer requires. It returns a [*ValidationError] if the policy is of
-// another network type, a text is not UTF-8, or a value cannot be JSON.
+// [Documents.Create] reads it. Unlike the JSON of json.Marshal it has the RPC URLs and their
+// headers in full: it is for a server, not for a log. Amounts above 2^64-1 are strings of digits,
+// as OpenZeppelin Relayer requires. It returns a [*ValidationError] if the policy is of another
+// network type, a text outside of headers is not UTF-8, or a value cannot be JSON.
 func (r CreateRequest) MarshalUnmasked() ([]byte, error) {
 	if isNil(r.Policy) {
 		r.Policy = nil
@@ -159,7 +159,7 @@ func withDigits(body []byte, policy Policy) []byte {
 }
 
 // UnmarshalJSON reads a request, which must be strict JSON, as for [Documents.Create]. An element
-// of custom_rpc_urls may also be a string, the URL, as in configuration files. If the JSON has
+// of custom_rpc_urls may also be a string, the URL, as in configuration files. If valid JSON has
 // problems, the error is a [*ValidationError] that lists them and the problems of the values.
 // Otherwise the values are not checked: call [CreateRequest.Validate].
 func (r *CreateRequest) UnmarshalJSON(data []byte) error {

@@ -11,7 +11,7 @@ import (
 )
 
 // Documents reads and writes relayers as JSON, for servers. A read returns the stored JSON, the
-// form of responses, without decoding or checking it. RPC URLs are masked: see
+// form of responses, and does not check the relayer. RPC URLs are masked: see
 // [Documents.WithFullURLs]. Documents is safe for concurrent use.
 type Documents struct {
 	manager *Manager

@@ -5,8 +5,8 @@ import (
 	"errors"
 )
 
-// Envelope is the body of the responses of the HTTP API, except for streams. Package httpapi
-// encodes it, and package client decodes it.
+// Envelope is the body of the responses of the HTTP API, except for streams and openapi.json.
+// Package httpapi encodes it, and package client decodes it.
 type Envelope struct {
 	Success bool `json:"success"`
 

@@ -244,7 +244,7 @@ func (c *Client) Delete(ctx context.Context, id string, options ...relayer.Write
 	return err
 }
 
-// write sends a change of one relayer until its outcome is known, or the attempts are exhausted.
+// write sends a change of one relayer until its outcome is known, or cannot become known.
 func (c *Client) write(ctx context.Context, w *request, settings relayer.WriteSettings) (*relayer.Relayer, error) {
 	if w.revisions = settings.Revisions; w.revisions != nil {
 		w.since = slices.Min(append(slices.Clone(w.revisions), math.MaxUint64))
@@ -309,8 +309,8 @@ var (
 )
 
 // settle looks for the request ID of the write in the last change of the relayer, then in its
-// history. If the write has had an effect, it returns the relayer as it was then. Otherwise it
-// returns errPending, an error that matches errUndecided, or the error of the write.
+// history. If it finds the change, it returns the relayer as it was then. Otherwise it returns
+// errPending, an error that matches errUndecided, or the error of the write.
 func (c *Client) settle(ctx context.Context, w *request, attempts *attempts) (*relayer.Relayer, error) {
 	lookUp := c.newAttempts()
 	lookUp.lastEnd = attempts.lastEnd

@@ -31,7 +31,7 @@ type Violation struct {
 	// Value is the refused value. The constants of [Code] say which value.
 	Value string `json:"value,omitempty"`
 
-	// Limit is the limit of a rule that compares numbers: for fees that users pay
+	// Limit is the limit of a rule that compares numbers: for fee_payment_strategy
 	// [Payment.Required], if it is known.
 	Limit string `json:"limit,omitempty"`
 }

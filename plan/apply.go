@@ -84,8 +84,8 @@ type outcome struct {
 	err     error
 }
 
-// tryAll makes the changes of entries, several at once, and returns the outcome of each. After
-// an error that is not tolerated, no change begins, and the result is shorter than entries.
+// tryAll makes the changes of entries, several at once, and returns the outcome of each. After an
+// error that is not tolerated, no change begins, so the result can be shorter than entries.
 func tryAll(ctx context.Context, entries []Entry, isTolerated func(error) bool, options ...relayer.WriteOption) []outcome {
 	outcomes, slots := make([]outcome, len(entries)), make(chan struct{}, maxParallel)
 	var isStopped atomic.Bool

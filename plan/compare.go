@@ -12,7 +12,7 @@ import (
 	"github.com/go-relayer/relayer/internal/wire"
 )
 
-// noFields has the objects that are merged member by member.
+// noFields has the objects for which absent means empty.
 const noFields = `{"policies":{},"labels":{}}`
 
 // compare returns the entry of a relayer of the configuration. stored is nil if the

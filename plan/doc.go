@@ -30,13 +30,13 @@
 //
 // Only the registry compares full RPC URLs: a plan sends them in a dry run, one for each relayer
 // with full URLs, and shows custom_rpc_urls as changed if a hidden part differs. If the registry
-// does not permit the dry run, for example to a token that may only read, [New] returns an error.
+// does not permit that of an update, as to a token that may only read, [New] returns an error.
 //
 // A file of [Export] has masked URLs, in which *** replaces each hidden part, except user
-// information in a file of a server. They keep the stored URLs if the whole list is as the
-// registry shows it. Otherwise the registry rejects them, the entry is [Blocked], and the file
-// needs the full URLs. An entry without any *** is also [Blocked] if a URL is the stored one
-// without its user information: the registry takes that URL for masked. Write it in full, or
+// information in a file of masked responses. They keep the stored URLs if the whole list is as
+// the registry shows it. Otherwise the registry rejects them, the entry is [Blocked], and the
+// file needs the full URLs. An entry without *** is also [Blocked] if a URL without a path is the
+// stored one without user information: the registry takes it for masked. Write it in full, or
 // first apply a file without the endpoint.
 //
 // # Concurrent changes
