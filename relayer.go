@@ -63,11 +63,11 @@ type Relayer struct {
 
 	// Policy restricts what the relayer does. It depends on NetworkType.
 	//
-	// It is an [*EVMPolicy], a [*SolanaPolicy], a [*StellarPolicy], or an [*UnknownPolicy] for
-	// a network type of a newer version. It is never nil in a relayer read from a [Manager], except
-	// in a [Change] of a relayer that a watch ceases to select. A write with nil, or a nil pointer
-	// of the right type, stores an empty policy, which restricts nothing, except that users pay the
-	// fees on [Solana] ([FeePaidByUser]).
+	// It is an [*EVMPolicy], a [*SolanaPolicy], a [*StellarPolicy], or an [*UnknownPolicy] for a
+	// network type of a newer version. It is never nil in a relayer read from a [Manager], except
+	// in a [Change] that has only its ID and Revision. A write with nil, or a nil pointer of the
+	// right type, stores an empty policy, which restricts nothing, except that users pay the fees
+	// on [Solana] ([FeePaidByUser]).
 	Policy Policy `json:"policies" wire:"optional"`
 
 	// Labels are texts of the host's choice, by which relayers are found and grouped: at
@@ -80,8 +80,8 @@ type Relayer struct {
 	// Settings are settings of the host, a JSON object of at most 16 KiB as stored, and 32
 	// levels. They are shown to every reader and kept in the history: they must hold no secret,
 	// and a URL with user information is refused. So are a name that is given twice, half a
-	// surrogate pair, NUL, and a number that no 64-bit float holds. They are stored with sorted
-	// names and, outside of lists, without members that are null.
+	// surrogate pair, NUL, and a number that is too large for a 64-bit float. They are stored
+	// with sorted names and, outside of lists, without members that are null.
 	//
 	// It is nil if there are none. Replace it as a whole. See [WithSettings] and [SettingsOf].
 	Settings json.RawMessage `json:"settings,omitempty"`
@@ -128,7 +128,7 @@ type DisabledReason struct {
 	// [BalanceCheckFailed], [SequenceSyncFailed], or another text of at most 256 characters.
 	Type DisabledReasonType `json:"type" wire:"nonempty" validate:"required,max=256,text"`
 
-	// Details is free text. A disable cuts it off at 16 KiB.
+	// Details is free text. A disable cuts it off at about 16 KiB.
 	Details string `json:"details" wire:"optional" validate:"text"`
 }
 
@@ -192,11 +192,11 @@ type ChangeInfo struct {
 
 	// Changed are the paths of the fields that the change changed, such as
 	// policies.gas_price_cap, labels.team or disabled_reason.type, sorted: the members of an
-	// object are fields of their own, and a list is one field. If the paths have more than 600
-	// bytes, only the members of the top level are listed. It is empty for a create and a delete,
-	// and in a view if the change may have moved the relayer into or out of the view. For a dry run
-	// it is never nil and has what would change: for a create or a delete, every field of the JSON
-	// form.
+	// object are fields of their own, and a list is one field. If they have over 600 bytes with
+	// commas, only the members of the top level are listed. It is empty for a create and a
+	// delete, and in a view if the change may have moved the relayer into or out of the view. For
+	// a dry run it is never nil and has what would change: for a create or a delete, every field
+	// of the JSON form.
 	Changed []string `json:"changed,omitzero"`
 
 	// PausedBy is the change that paused the relayer, without Revision, Action and Changed. Later
@@ -224,8 +224,8 @@ const (
 	ActionEnable  Action = "enable"
 	ActionDelete  Action = "delete"
 
-	// ActionReveal is [Manager.RPCURLs], or a read with [Documents.WithFullURLs]. A [Manager.Get]
-	// is ActionGet.
+	// ActionReveal is [Manager.RPCURLs], or a get or list of [Documents.WithFullURLs]. A
+	// [Manager.Get] is ActionGet.
 	ActionReveal Action = "reveal"
 )
 

@@ -65,8 +65,8 @@ func (u RPCURL) Format(state fmt.State, verb rune) {
 // MarshalText returns the masked form, for JSON, slog and other encoders.
 func (u RPCURL) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
 
-// Secret is the value of a header of an endpoint. It is printed, logged and encoded as ***, except
-// where the documentation of [RPCURL] says otherwise.
+// Secret is the value of a header of an endpoint. Package fmt, log/slog and encoders show it as
+// ***, with the exceptions that [RPCURL] lists.
 type Secret string
 
 // Unmasked returns the value, for the code that sends it.

@@ -29,9 +29,9 @@ import (
 //	id network network_type signer_id notification_id paused system_disabled
 //
 // and label.KEY for the label KEY. A value must be equal to the field; the values of paused and
-// system_disabled are true and false. A term of the key "search" holds if the ID or the first 900
-// bytes of the name contain one of its values, in any letter case. A search has at most 8 values of
-// at most 128 characters, and a selector has one search at most.
+// system_disabled are true and false. A term of the key "search" holds if the ID or about the
+// first 900 bytes of the name contain one of its values, in any letter case. A search has at most
+// 8 values of at most 128 characters, and a selector has one search at most.
 //
 // A Selector with an unknown key or a value that the field cannot have is invalid: it
 // selects nothing, and every operation that gets it returns [Selector.Err].
@@ -64,7 +64,7 @@ type selectorKey struct {
 	valueProblem func(value string) string
 }
 
-// The keys that are not fields of a relayer with an index.
+// Keys with rules of their own, and the prefix of the keys of labels.
 const (
 	keyID       = "id"
 	keySearch   = "search"
@@ -127,7 +127,7 @@ func (t selectorTerm) holds(rec Record) bool {
 	case keySearch:
 		return slices.ContainsFunc(t.folded, func(part string) bool { return strings.Contains(rec.Text, part) })
 	}
-	// A record has few terms, and a selector up to 1,000 values.
+	// A record has few terms, and a selector can have many values.
 	return slices.ContainsFunc(rec.Terms, func(text string) bool {
 		_, isPresent := slices.BinarySearch(t.records, text)
 		return isPresent

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// specialBlocks are not part of the public internet (IANA special-purpose address
-// registries, RFC 6890).
+// specialBlocks count as not public, though a few of their addresses are (IANA special-purpose
+// address registries, RFC 6890).
 var specialBlocks = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"),       // this network
 	netip.MustParsePrefix("10.0.0.0/8"),      // private (RFC 1918)

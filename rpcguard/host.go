@@ -46,7 +46,7 @@ const metadataMessage = "must not point at a cloud metadata service"
 // parsers disagree about which host the URL names.
 const hostEnds = ":/?#@\\"
 
-// hostProblem returns a message for hosts that clients read in different ways. It also does so
+// hostProblem returns a message for hosts that are neither a name nor an address. It also does so
 // for hosts that are never an RPC endpoint: cloud metadata services and the unspecified address,
 // in any spelling. addresses are the addresses of the name, which is folded.
 func hostProblem(name string, addresses []netip.Addr) string {
@@ -99,11 +99,11 @@ func isNotOfName(r rune) bool {
 	return r != '-' && r != '_' && !unicode.In(r, unicode.Letter, unicode.Digit, unicode.Mark)
 }
 
-// readAddresses parses an address in any notation that some resolver accepts,
-// without its zone. It returns several addresses if resolvers differ, and none for a
-// name. It also returns none for a host that ends in a number and is not an IPv4 address
-// by the WHATWG URL standard. hostProblem rejects such a host: resolvers that keep only
-// the low 32 bits of a number read 7147006462 as 169.254.169.254.
+// readAddresses parses an address in any notation that some resolver accepts, without its zone.
+// It returns several addresses if resolvers differ, and none for a name. It also returns none for
+// a host that ends in a number and is no address by the WHATWG URL standard. hostProblem rejects
+// such a host: resolvers that keep only the low 32 bits of a number read 7147006462 as
+// 169.254.169.254.
 func readAddresses(host string) []netip.Addr {
 	host, _, _ = strings.Cut(host, "%")
 	if !endsInNumber(host) && !strings.Contains(host, ":") {

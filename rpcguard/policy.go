@@ -20,8 +20,8 @@ import (
 // ErrRefused reports that a [Policy] does not permit a connection to an address.
 var ErrRefused = errors.New("RPC address refused")
 
-// Policy restricts the URLs of RPC endpoints, and the addresses that a host connects to for
-// them. The zero value permits every URL except those of cloud metadata services and of the
+// Policy restricts the URLs of RPC endpoints, and the addresses that a host connects to for them.
+// The zero value permits every valid URL except those of cloud metadata services and of the
 // unspecified address, which no policy can permit.
 //
 // It is enforced at two points, and a host that accepts URLs from untrusted clients needs
@@ -46,9 +46,9 @@ type Policy struct {
 	// IPv4 address in 6to4, Teredo or 64:ff9b::/96.
 	//
 	// Unless AllowedHosts has them, it also rejects names that are private by convention: names
-	// without a dot, and those that end with .localhost, .localdomain, .localdomain4,
-	// .localdomain6, .local, .internal, .lan, .home.arpa or .svc. Other names are not resolved by
-	// Check: DialControl checks their addresses.
+	// without a dot, and those in localhost, localdomain, localdomain4, localdomain6, local,
+	// internal, lan, home.arpa or svc. Other names are not resolved by Check: DialControl checks
+	// their addresses.
 	PublicOnly bool
 
 	// AllowedAddresses are addresses that a URL may have as its host in addition to
@@ -199,8 +199,9 @@ func (p Policy) addressProblem(address netip.Addr) string {
 //	client := &http.Client{Transport: &http.Transport{DialContext: dialer.DialContext}}
 //
 // It is called with each address after name resolution and before anything is sent, also for
-// redirects. It therefore stops DNS rebinding: a name that resolved to a public address when its
-// URL was checked, and to a private one now. It returns an error that matches [ErrRefused] for
+// redirects. With PublicOnly it therefore stops DNS rebinding: a name that resolved to a public
+// address when its URL was checked, and to a private one now. It returns an error that matches
+// [ErrRefused] for
 //
 //   - cloud metadata services and the unspecified address;
 //   - with PublicOnly, every address that is neither public nor in AllowedAddresses;
