@@ -96,8 +96,8 @@ func amountFromLiteral(literal string) (amount Amount, problem string) {
 	return amount, problemIf(err != nil, maxAmountMessage)
 }
 
-// amountFromJSON parses a JSON number, or a JSON string of decimal digits in which leading zeros
-// have no meaning, or returns what it must be.
+// amountFromJSON parses a JSON number, or a JSON string of decimal digits, which may begin with
+// zeros, or returns what it must be.
 func amountFromJSON(data []byte) (amount Amount, problem string) {
 	text := string(data)
 	if !strictjson.IsNumber(text) && (json.Unmarshal(data, &text) != nil || text == "" || strings.Trim(text, "0123456789") != "") {

@@ -6,8 +6,8 @@
 //
 // # Differences from a Manager
 //
-//   - RPC URLs that a server returns are masked, unless [WithFullRPCURLs] is given. All else
-//     of a relayer is as in the Manager, LastChange included.
+//   - URLs and headers of endpoints are masked, unless [WithFullRPCURLs] is given. All else of a
+//     relayer is as in the Manager, LastChange included.
 //   - An operation that the server does not offer returns an error that matches
 //     [errors.ErrUnsupported]. So does a response 404, 405 or 501 of a wrong base URL or of a
 //     proxy.
@@ -25,8 +25,8 @@
 // Requests that the server rejects with 429 or 503, or that get no connection, had no effect.
 // Their errors match [relayer.ErrUnavailable]. Such requests are sent again, with exponential
 // backoff, full jitter and the wait of Retry-After. A certificate that is not trusted is another
-// error, and final. Reads are also repeated after a lost connection, a truncated response, and a
-// 5xx of a proxy. [WithRetries] sets the limits.
+// error, and final, except for a Watch that was connected. Reads are also repeated after a lost
+// connection, a truncated response, and a 5xx of a proxy. [WithRetries] sets the limits.
 //
 // # Lost responses
 //
@@ -51,7 +51,7 @@
 // # Errors
 //
 // Most failures match an error of package relayer, [ErrUnauthorized] or [ErrForbidden]. Every
-// failed response, except to a write whose outcome is unknown, is also a [*ResponseError]. Errors
-// name the operation and the ID of the relayer. No error contains the token, a full RPC URL, or
-// the body of a response that is not one of the API.
+// complete failure response, except to a lost write, is also a [*ResponseError]. Errors name the
+// operation and the ID of the relayer. No error contains the token, a full RPC URL, or the body
+// of a response that is not one of the API.
 package client

@@ -9,7 +9,7 @@ import (
 	"github.com/go-relayer/relayer/internal/wire"
 )
 
-// Errors of HTTP, which a Manager does not return. Match them with [errors.Is].
+// Errors of HTTP. A Manager has none of its own. Match them with [errors.Is].
 var (
 	// ErrUnauthorized reports that the server does not accept the token.
 	ErrUnauthorized = wire.ErrUnauthorized
@@ -33,8 +33,8 @@ func named[T any](action relayer.Action, id string, value T, err error) (T, erro
 	return *new(T), fmt.Errorf("client: %s: %w", operation, err)
 }
 
-// ResponseError is the failure of a request that the server, or a proxy in front of it,
-// responded to. It wraps the error that matches the status, if there is one.
+// ResponseError is the failure of a request to which the server, or a proxy in front of it,
+// responded in full. It wraps the error that matches the status, if there is one.
 type ResponseError struct {
 	// Status is the HTTP status of the response.
 	Status int
@@ -50,7 +50,7 @@ type ResponseError struct {
 	err     error
 }
 
-// Error describes the response without its body.
+// Error describes the response and its problems.
 func (e *ResponseError) Error() string {
 	text := fmt.Sprintf("%s: status %d (request %s): %v", e.request, e.Status, e.RequestID, e.err)
 	if e.RetryAfter > 0 {
@@ -62,8 +62,8 @@ func (e *ResponseError) Error() string {
 // Unwrap returns the error that matches the status.
 func (e *ResponseError) Unwrap() error { return e.err }
 
-// unknownOutcome returns the error of a write whose outcome could not be determined. It wraps the
-// cause only if ctx has ended: ErrUnavailable, for example, promises that there was no effect.
+// unknownOutcome returns the error of a write whose outcome could not be determined. It wraps
+// only the error of ctx: ErrUnavailable, for example, promises that there was no effect.
 func (r *request) unknownOutcome(ctx context.Context, cause error) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%w (request %s): %w", relayer.ErrOutcomeUnknown, r.requestID, err)

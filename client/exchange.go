@@ -215,8 +215,8 @@ func (c *Client) attempt(ctx context.Context, req *request) (*response, *failure
 	return resp, failed
 }
 
-// send sends the request. Both contexts end it: ctx is the context of the call, and limited adds the
-// time limit of the request. An error of ctx is returned as such.
+// send sends the request. Both contexts end it: ctx is the context of the call, and limited adds
+// the time limit of the request. Once sent, it returns the error of ctx as such.
 func (c *Client) send(ctx, limited context.Context, req *request) (*http.Response, *failure) {
 	failed := &failure{isTemporary: true, isUnknown: true}
 	sent, err := req.http(httptrace.WithClientTrace(limited, &httptrace.ClientTrace{

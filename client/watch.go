@@ -134,7 +134,7 @@ func (w *watcher) disconnect() {
 	}
 }
 
-// replaceWait is the first wait between two attempts to replace a stream.
+// replaceWait is the least wait between two attempts to replace a stream.
 const replaceWait = 5 * time.Second
 
 // replace replaces a stream whose times are no longer exact, if another one responds at once.
