@@ -18,7 +18,7 @@ func (m *Manager) Get(ctx context.Context, id string) (*Relayer, error) {
 	return get(ctx, m, ActionGet, id, orMasked(m.fullRelayerOf))
 }
 
-// form converts a record to what the caller gets: a relayer, or a document.
+// form converts a record to a result: a relayer, a document, or the record.
 type form[T any] func(context.Context, Record) (T, error)
 
 func get[T any](ctx context.Context, m *Manager, action Action, id string, form form[T]) (T, error) {
@@ -126,8 +126,8 @@ type Page struct {
 // List returns one page of the relayers that the query selects, in creation order, oldest first,
 // their total, and the position of the change feed, all in one snapshot. A page past the end is
 // empty and has the correct total. It returns a [*ValidationError] if the query is invalid, and a
-// [*CorruptError] if a record of the page (with After, also the next record) or an RPC URL that
-// List returns in full is damaged.
+// [*CorruptError] if a record of the page (with After, or the next one) or an RPC URL that List
+// returns in full is damaged.
 //
 // Every page is a separate snapshot. If a relayer of an earlier page is deleted, or changed so
 // that the query does not select it, the later pages shift, and the next page skips a relayer. A

@@ -33,8 +33,8 @@ func (s *settings) newRecord(r *Relayer) (Record, error) {
 	}, nil
 }
 
-// encodeRelayer returns the document of a relayer, with defaults for what is not set and a policy,
-// and the part that no response shows: an object with the endpoints in full, or nil if there are none.
+// encodeRelayer returns the document of a relayer, with defaults for what is not set and a
+// policy, and the private part: an object with the endpoints in full, or nil if there are none.
 func encodeRelayer(r *Relayer) (document, private []byte, err error) {
 	complete := *r
 	complete.CustomRPCURLs = slices.Clone(r.CustomRPCURLs)
@@ -162,8 +162,8 @@ func (m *Manager) opened(ctx context.Context, rec Record) (Record, error) {
 	return rec, nil
 }
 
-// masks reports whether RPC URLs of the record are returned masked. If the store opens them,
-// they are, whether or not they are sealed yet.
+// masks reports whether methods that do not open RPC URLs return those of the record masked:
+// always if the store is an [Opener].
 func (m *Manager) masks(rec Record) bool { return m.opener != nil || isSealed(rec.Private) }
 
 // relayerOf decodes a record without opening its private part.
@@ -234,9 +234,8 @@ func (r *Relayer) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// UnmarshalJSON decodes a reason. If details is another value than a text, such as the list of
-// reasons that the server OpenZeppelin Relayer sends for the type Multiple, Details is the JSON of
-// that value.
+// UnmarshalJSON decodes a reason. If details is neither a text nor null, such as the list of
+// reasons that OpenZeppelin Relayer sends for the type Multiple, Details is its JSON.
 func (r *DisabledReason) UnmarshalJSON(data []byte) error {
 	var reason struct {
 		Type    DisabledReasonType `json:"type"`
@@ -255,7 +254,7 @@ func (r *DisabledReason) UnmarshalJSON(data []byte) error {
 // nativeKind is the JSON form of a [StellarTokenKind] with no field set.
 const nativeKind = "native"
 
-// MarshalJSON returns "native", an object of one member, or Unknown.
+// MarshalJSON returns "native", an object, or Unknown.
 func (k StellarTokenKind) MarshalJSON() ([]byte, error) {
 	switch {
 	case k.Unknown != nil:
@@ -317,9 +316,8 @@ func keepUnknown(rec *Record, changed *Relayer, current Record, stored *Relayer)
 	return nil
 }
 
-// changedPaths returns the paths of the members in which the documents of two records
-// differ, in order. Lists are compared as a whole. An object that is added or removed is
-// the members in it.
+// changedPaths returns the paths of the members in which two records differ, in order. Lists are
+// compared as a whole. An object that is added or removed is the members in it.
 func changedPaths(old, rec Record) []string {
 	paths := appendChanged(nil, "", old.Document, rec.Document)
 	if !bytes.Equal(old.Private, rec.Private) && !slices.Contains(paths, urlsMember) {

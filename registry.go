@@ -17,8 +17,8 @@ import (
 // every other error is the last. A page with a damaged record is an error. The method All of a
 // client and a full read by a mirror use pages, so they fail too.
 //
-// A Manager and a client list relayers in creation order, a mirror in the order of their IDs.
-// IDs that one process generates sort in the order of their generation.
+// A Manager lists relayers in creation order, a client as its server does, and a mirror in the
+// order of their IDs. IDs that one process generates sort in the order of their generation.
 //
 // It is an interface for callers: later versions may add methods.
 type Reader interface {
