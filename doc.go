@@ -16,8 +16,8 @@
 // copies all relayers from one store to another.
 //
 // [Manager.Create] and [Documents.Create] add a relayer: from a [CreateRequest] in Go, or from
-// JSON. Both apply the same rules to what they store, but JSON needs paused, and no empty id or
-// notification_id. [Manager.Get], [Manager.List] and [Manager.All] read. Every store lists
+// JSON. Both apply the same rules to what they store, but JSON must have paused, and no empty id
+// or notification_id. [Manager.Get], [Manager.List] and [Manager.All] read. Every store lists
 // relayers in creation order, oldest first, so pages do not shift when relayers are added.
 //
 // [Manager.Update], [Manager.Patch] and [Manager.Delete] change and remove a relayer.
@@ -54,9 +54,8 @@
 // Instances of a host can be upgraded one after the other: a change keeps the members that a
 // newer version added to a stored relayer. A change that removes their object, or replaces the
 // [DisabledReason], drops them. A new policy that an Update assigns keeps them. A changed list
-// does not. If a policy has a value of a newer version that this one decodes, such as another
-// kind of token, only pause, resume, disable, enable, delete and a replacement of the value
-// succeed.
+// does not. If a policy has a newer value that this version decodes, such as another kind of
+// token, only pause, resume, disable, enable, delete and a replacement of the value succeed.
 //
 // Every field of a policy is optional: nil means not set (see [Policy]). In a literal, new takes
 // the value:
@@ -92,7 +91,7 @@
 //
 // Errors name the operation and the ID, and are matched with [errors.Is]. An error of this
 // package that matches [ErrInvalid] is a [*ValidationError]: use [errors.As]. [ErrUnavailable] is
-// a failure of the store, or of its keys. A write that returns [ErrOutcomeUnknown] may have taken
+// a failure of the store or the keyring. A write that returns [ErrOutcomeUnknown] may have taken
 // effect, and so may a pause, resume, disable or enable that returns [ErrCorrupt]. Any other
 // error means that the write had no effect.
 package relayer

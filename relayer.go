@@ -80,8 +80,9 @@ type Relayer struct {
 	// Settings are settings of the host, a JSON object of at most 16 KiB as stored, and 32
 	// levels. They are shown to every reader and kept in the history: they must hold no secret,
 	// and a URL with user information is refused. So are a name that is given twice, half a
-	// surrogate pair, NUL, and a number that is too large for a 64-bit float. They are stored
-	// with sorted names and, outside of lists, without members that are null.
+	// surrogate pair, NUL, and a number that is too large for a 64-bit float, or has an exponent
+	// below -400. They are stored with sorted names and, outside of lists, without members that
+	// are null.
 	//
 	// It is nil if there are none. Replace it as a whole. See [WithSettings] and [SettingsOf].
 	Settings json.RawMessage `json:"settings,omitempty"`
@@ -128,7 +129,7 @@ type DisabledReason struct {
 	// [BalanceCheckFailed], [SequenceSyncFailed], or another text of at most 256 characters.
 	Type DisabledReasonType `json:"type" wire:"nonempty" validate:"required,max=256,text"`
 
-	// Details is free text. A disable cuts it off at about 16 KiB.
+	// Details is free text. A disable keeps at most 16 KiB of it.
 	Details string `json:"details" wire:"optional" validate:"text"`
 }
 
@@ -224,8 +225,8 @@ const (
 	ActionEnable  Action = "enable"
 	ActionDelete  Action = "delete"
 
-	// ActionReveal is [Manager.RPCURLs], or a get or list of [Documents.WithFullURLs]. A
-	// [Manager.Get] is ActionGet.
+	// ActionReveal is [Manager.RPCURLs], or a read with [Documents.WithFullURLs]. A [Manager.Get]
+	// is ActionGet.
 	ActionReveal Action = "reveal"
 )
 

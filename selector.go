@@ -64,7 +64,7 @@ type selectorKey struct {
 	valueProblem func(value string) string
 }
 
-// Keys with rules of their own, and the prefix of the keys of labels.
+// Keys with special rules, and the prefix of the keys of labels.
 const (
 	keyID       = "id"
 	keySearch   = "search"

@@ -21,8 +21,8 @@ import (
 //
 // Private is masked if a Record is printed by package fmt, logged by log/slog or encoded as JSON.
 // A store that keeps records as JSON therefore copies the fields into a separate type; decoding
-// the masked form is an error. The verbs %p and %w, fields that are unexported or below a nested
-// pointer, encoding/gob and encoding/xml bypass the mask.
+// the masked form is an error. The verbs %p and %w, fields that are unexported or below a pointer
+// in a value, encoding/gob and encoding/xml bypass the mask.
 type Record struct {
 	// ID identifies the record: 1 to 64 bytes of UTF-8 without NUL, compared byte by byte.
 	ID string

@@ -56,8 +56,8 @@ func WithToken(token string) Option {
 
 // WithTokenFunc sends the bearer token that the function returns. It is called for every attempt
 // of a request and every connection of a Watch, so that tokens may expire. Its error ends the
-// call, unless the attempt has used up its time. A connected Watch ends when it needs another
-// connection. It must be safe for concurrent use.
+// call, or a connected Watch at its next connection, unless the attempt has used up its time. The
+// function must be safe for concurrent use.
 func WithTokenFunc(token func(ctx context.Context) (string, error)) Option {
 	return option(token != nil, "the token function is nil", func(c *Client) { c.token = token })
 }
@@ -76,15 +76,15 @@ func WithInsecureHTTP() Option {
 }
 
 // WithTimeout sets the maximum duration of one attempt of a request, from its start to the end of
-// its response, or of the header of a first stream. The default is 30 s.
+// its response, or of the header of a stream (1 s if it replaces another). The default is 30 s.
 func WithTimeout(timeout time.Duration) Option {
 	return option(timeout > 0, "the timeout must be more than 0", func(c *Client) { c.timeout = timeout })
 }
 
-// WithRetries sets the maximum number of attempts of a request, and the time after which none is
-// repeated. The defaults are 5 and 30 s; 1 attempt means no retries. All applies the limits to
-// each page, Update to each request. If another writer is faster, Update begins again within that
-// time, even with 1 attempt. Watch reconnects without these limits.
+// WithRetries sets the maximum number of attempts of a request, and the time after which no
+// attempt is repeated. The defaults are 5 and 30 s; 1 attempt means no retries. All applies the
+// limits to each page, Update to each request. If another writer is faster, Update begins again
+// within that time, even with 1 attempt. Watch reconnects without these limits.
 func WithRetries(maxAttempts int, maxTime time.Duration) Option {
 	return option(maxAttempts > 0 && maxTime >= 0, "retries need at least 1 attempt and a time of 0 or more", func(c *Client) {
 		c.maxAttempts, c.maxRetryTime = maxAttempts, maxTime

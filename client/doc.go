@@ -6,8 +6,8 @@
 //
 // # Differences from a Manager
 //
-//   - URLs and headers of endpoints are masked, unless [WithFullRPCURLs] is given. All else of a
-//     relayer is as in the Manager, LastChange included.
+//   - URLs and header values of endpoints are masked, unless [WithFullRPCURLs] is given. All else
+//     of a relayer is as in the Manager, LastChange included.
 //   - An operation that the server does not offer returns an error that matches
 //     [errors.ErrUnsupported]. So does a response 404, 405 or 501 of a wrong base URL or of a
 //     proxy.
@@ -51,7 +51,7 @@
 // # Errors
 //
 // Most failures match an error of package relayer, [ErrUnauthorized] or [ErrForbidden]. Every
-// complete failure response, except to a lost write, is also a [*ResponseError]. Errors name the
-// operation and the ID of the relayer. No error contains the token, a full RPC URL, or the body
-// of a response that is not one of the API.
+// complete failure response is also a [*ResponseError], unless a write may have taken effect.
+// Errors name the operation and the ID of the relayer. No error contains the token, a full RPC
+// URL, or the body of a response that is not one of the API.
 package client

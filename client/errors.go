@@ -9,7 +9,7 @@ import (
 	"github.com/go-relayer/relayer/internal/wire"
 )
 
-// Errors of HTTP. A Manager has none of its own. Match them with [errors.Is].
+// Errors of HTTP, which a Manager does not create. Match them with [errors.Is].
 var (
 	// ErrUnauthorized reports that the server does not accept the token.
 	ErrUnauthorized = wire.ErrUnauthorized
@@ -62,8 +62,9 @@ func (e *ResponseError) Error() string {
 // Unwrap returns the error that matches the status.
 func (e *ResponseError) Unwrap() error { return e.err }
 
-// unknownOutcome returns the error of a write whose outcome could not be determined. It wraps
-// only the error of ctx: ErrUnavailable, for example, promises that there was no effect.
+// unknownOutcome returns the error of a write whose outcome could not be determined. Of the
+// causes, it wraps only the error of ctx: ErrUnavailable, for example, promises that there was no
+// effect.
 func (r *request) unknownOutcome(ctx context.Context, cause error) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%w (request %s): %w", relayer.ErrOutcomeUnknown, r.requestID, err)

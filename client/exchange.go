@@ -216,7 +216,7 @@ func (c *Client) attempt(ctx context.Context, req *request) (*response, *failure
 }
 
 // send sends the request. Both contexts end it: ctx is the context of the call, and limited adds
-// the time limit of the request. Once sent, it returns the error of ctx as such.
+// the time limit of the request. If ctx ends a sent request, send returns its error as such.
 func (c *Client) send(ctx, limited context.Context, req *request) (*http.Response, *failure) {
 	failed := &failure{isTemporary: true, isUnknown: true}
 	sent, err := req.http(httptrace.WithClientTrace(limited, &httptrace.ClientTrace{

@@ -70,7 +70,7 @@ func (c *Client) change(ctx context.Context, action relayer.Action, method, id, 
 //
 // RPC URLs that change does not modify are not sent. If it modifies them, it must set all of them
 // in full (see [WithFullRPCURLs]). SystemDisabled and DisabledReason cannot be changed: use
-// [Client.Disable]. If the server returns no revision, a change of something is
+// [Client.Disable]. Without a revision from the server, a difference returns
 // [relayer.ErrNoRevision].
 func (c *Client) Update(ctx context.Context, id string, change func(*relayer.Relayer) error, options ...relayer.WriteOption) (*relayer.Relayer, error) {
 	return perform(relayer.ActionUpdate, id, options, func(settings relayer.WriteSettings) (*relayer.Relayer, error) {

@@ -93,8 +93,8 @@ func (l *limit) add(by caller, n int64) {
 	l.changed.Broadcast()
 }
 
-// wait uses one more as soon as the caller may. It waits until ctx is done, and at most 5
-// seconds.
+// wait uses one more as soon as the caller may, or reports false after 5 seconds or the end of
+// ctx.
 func (l *limit) wait(ctx context.Context, by caller) bool {
 	if l.tryAcquire(by, 1) {
 		return true

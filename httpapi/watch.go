@@ -118,8 +118,8 @@ func (s *eventStream) follow(changes iter.Seq2[relayer.Change, error]) error {
 	return errStreamEnd
 }
 
-// After its permission was withdrawn, a stream stays open for permissionInterval and the 5
-// seconds between two heartbeats at most, or 15 without the store.
+// permissionInterval and the 5 seconds between two heartbeats (15 without the store) are the
+// longest time that a stream stays open after its permission was withdrawn.
 const permissionInterval = 10 * time.Second
 
 // isPermitted asks the Authenticator and the Authorizer again from time to time. It reports

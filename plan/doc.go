@@ -30,10 +30,10 @@
 //
 // Only the registry compares full RPC URLs: a plan sends them in a dry run, one for each relayer
 // with full URLs, and shows custom_rpc_urls as changed if a hidden part differs. If the registry
-// does not permit that of an update, as to a token that may only read, [New] returns an error.
+// does not permit such an update, as to a token that may only read, [New] returns an error.
 //
 // A file of [Export] has masked URLs, in which *** replaces each hidden part, except user
-// information in a file of masked responses. They keep the stored URLs if the whole list is as
+// information that a server has hidden. Such URLs keep the stored ones if the whole list is as
 // the registry shows it. Otherwise the registry rejects them, the entry is [Blocked], and the
 // file needs the full URLs. An entry without *** is also [Blocked] if a URL without a path is the
 // stored one without user information: the registry takes it for masked. Write it in full, or

@@ -31,11 +31,12 @@ type Config struct {
 // first 1,000 problems of all relayers, each with a path such as
 // relayers[3].policies.gas_price_cap.
 //
-// With a lookup such as [os.LookupEnv], its value replaces ${NAME} in the RPC URLs of the
-// relayers, except in hosts, and in the values of their headers. A variable that is not set is a
-// problem, and so are API_KEY and names that begin with RELAYERD_ or PG: they are credentials of
-// programs that apply a file. The variables of a relayer are looked up when its JSON has no
-// problem. Everywhere else, and if lookup is nil, ${NAME} is ordinary text.
+// With a lookup such as [os.LookupEnv], the value that it returns replaces ${NAME} in the RPC
+// URLs of the relayers and in the values of their headers. A variable in a host is a problem. A
+// variable that is not set is a problem, and so are API_KEY and names that begin with RELAYERD_
+// or PG: they are credentials of programs that apply a file. The variables of a relayer are
+// looked up when its JSON has no problem. Everywhere else, and if lookup is nil, ${NAME} is
+// ordinary text.
 func Parse(data []byte, lookup func(name string) (value string, ok bool)) (*Config, error) {
 	found, referred := new(wire.Problems), &variables{lookup: lookup, names: make(map[string]bool)}
 	if problem := syntaxProblem(data); problem != "" {
@@ -117,9 +118,10 @@ func check(ctx context.Context, count int, found *wire.Problems, read func(i int
 
 // Export returns the configuration file of a registry: the relayers that the selector selects, in
 // the order of the reader, with their RPC URLs masked. A hidden path is /***, and hidden user
-// information is ***@. The values of headers are ***. A plan of the file has no changes. Masked
-// responses lack user information, so their file has no ***@. A relayer that hides nothing else
-// is then [Blocked]: write its URLs in full. If a Manager has sealed URLs, all of them have ***.
+// information is ***@. The values of headers are ***. A plan of the file has no changes. The
+// masked URLs of a server lack user information: their file has no ***@. A relayer that hides
+// nothing else is then [Blocked]: write its URLs in full. If a Manager has sealed URLs, all of
+// them have ***.
 //
 // A relayer that [Parse] would refuse is an error, which matches [relayer.ErrInvalid]: a
 // newer version has stored it, with a network type or a value that this version does not

@@ -89,7 +89,7 @@ type Options struct {
 
 	// Selector limits the plan to the relayers that it selects, for example those of a team. The
 	// others are not read, and so never deleted. An entry is [Blocked] if the selector does not
-	// select the relayer of the configuration or, by a dry run, the stored one.
+	// select the relayer of the configuration or, if dry runs are permitted, the stored relayer.
 	Selector relayer.Selector
 }
 

@@ -46,9 +46,9 @@ type Policy struct {
 	// IPv4 address in 6to4, Teredo or 64:ff9b::/96.
 	//
 	// Unless AllowedHosts has them, it also rejects names that are private by convention: names
-	// without a dot, and those in localhost, localdomain, localdomain4, localdomain6, local,
-	// internal, lan, home.arpa or svc. Other names are not resolved by Check: DialControl checks
-	// their addresses.
+	// without a dot, home.arpa, and names that end with .localhost, .localdomain, .localdomain4,
+	// .localdomain6, .local, .internal, .lan, .home.arpa or .svc. Other names are not resolved by
+	// Check: DialControl checks their addresses.
 	PublicOnly bool
 
 	// AllowedAddresses are addresses that a URL may have as its host in addition to

@@ -48,7 +48,7 @@ var proven = []struct {
 	{"docs/security.md", "They seal all URLs again in the background, and keep concurrent changes.", "store/sealed", []string{"TestReseal_ConcurrentWriterWins"}},
 	{"docs/security.md", "Each relayer with URLs gets a new revision: an earlier `If-Match` gets 412.", "store/sealed", []string{"TestReseal_OnRotateOff"}},
 	{"docs/security.md", "The history has only masked URLs.", "store/bolt", []string{"TestHistory_NoPrivatePart"}},
-	{"docs/security.md", "They do not in `encoding/gob`, in a query of `database/sql`, with the verbs `%p` and `%w`, in an unexported field or below a nested pointer that package fmt prints, " +
+	{"docs/security.md", "They do not in `encoding/gob`, in a query of `database/sql`, with the verbs `%p` and `%w`, in an unexported field or below a pointer in a value that package fmt prints, " +
 		"and as a key of a map in JSON.", ".", []string{"TestRPCURL_BypassesOfMask", "TestRPCURL_KeyOfMap"}},
 
 	{"docs/relayerd.md", "Until then their reads go on. Their writes go on too, unless the changelog calls the change of the schema incompatible",
