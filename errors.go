@@ -47,7 +47,7 @@ var (
 
 	// ErrOutcomeUnknown reports that a write may have taken effect, in whole or in part: the
 	// store failed during the commit, a response was lost, or a [Manager.PauseAll] ended early. A
-	// read shows the outcome for certain only after another write to the store has succeeded.
+	// read is certain only when the request has ended and another write has succeeded since.
 	ErrOutcomeUnknown = errors.New("outcome of the write is unknown")
 
 	// ErrCorrupt reports that stored data is damaged: a part of it is missing,
@@ -93,7 +93,7 @@ type CorruptError struct {
 	// Sequence is the [Record.Sequence]. A [StoreQuery] with it as After skips the damaged record.
 	Sequence uint64
 
-	// Err describes the damage and what to do.
+	// Err describes the damage.
 	Err error
 }
 
@@ -106,8 +106,8 @@ func (e *CorruptError) Unwrap() []error { return []error{ErrCorrupt, e.Err} }
 // FieldError is one problem of one field.
 type FieldError struct {
 	// Field is the JSON path of the field as the client wrote it, such as custom_rpc_urls[1].url,
-	// or the name of a parameter of the query, such as per_page. It is empty if the problem is not
-	// one of a field.
+	// or the name of another input, such as per_page. It is empty if the problem is not one of a
+	// field.
 	Field string `json:"field,omitempty"`
 
 	// Message says what the field must be, for the sender of the request.
@@ -115,9 +115,9 @@ type FieldError struct {
 
 	// Code is the kind of the problem, for programs: required, unknown_field, duplicate,
 	// wrong_type, out_of_range (of a number or a size), not_allowed (not one of the possible
-	// values) or immutable. It is empty for every other problem, such as a malformed URL or a text
-	// that is too long, and in the errors of a client: the HTTP API has no codes. Later versions
-	// may add codes.
+	// values) or immutable. It is empty for other problems, such as a malformed URL or a text
+	// that is too long, and in those that a server reports: the HTTP API has no codes. Later
+	// versions may add codes.
 	Code string `json:"-"`
 }
 
@@ -143,7 +143,7 @@ func problemIf(isInvalid bool, problem string) string {
 	return ""
 }
 
-// Error lists every problem, on one line.
+// Error lists every problem.
 func (e *ValidationError) Error() string {
 	var text strings.Builder
 	text.WriteString(ErrInvalid.Error())

@@ -14,9 +14,9 @@ import (
 // changes follow. Limit is lowered to the maximum of a page (see [WithMaxPerPage]). A page ends
 // before a change that cannot be decoded, and the next call returns a [*CorruptError].
 //
-// History returns [ErrNotFound] if the ID has no history and the query has no other condition. It
-// returns an error that matches [errors.ErrUnsupported] if the store retains no history, and a
-// [*ValidationError] if Limit is negative.
+// History returns [ErrNotFound] if the ID is invalid, or has no history and is the only
+// condition. It returns an error that matches [errors.ErrUnsupported] if the store retains no
+// history, and a [*ValidationError] if Limit is negative.
 //
 // The relayer of a change is nil if the change deleted it, or if a view does not select it
 // afterwards. Its RPC URLs are masked. A view of [Manager.Within] has the changes of relayers

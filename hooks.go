@@ -62,8 +62,8 @@ type Operation struct {
 	// DryRun is true if the write stores nothing (see [DryRun]).
 	DryRun bool
 
-	// Reason is the text that the caller gave with [Reason], with masked URLs. It is empty if
-	// the text is invalid.
+	// Reason is the text that the caller gave with [Reason], with masked URLs. It has no invalid
+	// text.
 	Reason string
 
 	// OldRevision and Revision are the revisions of the relayer before and after a write. They

@@ -10,8 +10,7 @@ import (
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
-// Relayer is one configured transaction-relaying entity, bound to one signer and one
-// network.
+// Relayer is one configured transaction-relaying entity, bound to one signer and one network.
 //
 // It is a copy of what is stored: a change of it has no effect on the store. It contains the full
 // RPC URLs, for host code, or masked ones (see [Opener]). Its JSON and what is printed or logged of
@@ -23,9 +22,8 @@ type Relayer struct {
 	// Name is a display name. It is never empty and need not be unique.
 	Name string `json:"name" validate:"required,text"`
 
-	// Network identifies the network within its type, such as "sepolia". The registry has no
-	// list of networks. With [WithNetworkRules] a create refuses one that begins or ends with a
-	// space.
+	// Network identifies the network within its type, such as "sepolia". The registry has no list
+	// of networks. With [WithNetworkRules] a create refuses one that begins or ends with a space.
 	Network string `json:"network" wire:"initial" validate:"required,text"`
 
 	// NetworkType is the type of Network. It selects the type of Policy.

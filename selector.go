@@ -322,8 +322,8 @@ func (s Selector) selects(rec Record) bool {
 	return s.err == nil && !slices.ContainsFunc(s.terms, func(t selectorTerm) bool { return !t.holds(rec) })
 }
 
-// checkScope returns a [*ValidationError] with every term that does not hold for a record that
-// is to be stored.
+// checkScope returns a [*ValidationError] with terms that do not hold for a record that is to be
+// stored.
 func (s Selector) checkScope(rec Record) error {
 	if s.err != nil {
 		return s.err
@@ -402,7 +402,7 @@ const (
 	// textSeparator separates the parts of the text of a record. No search contains it.
 	textSeparator = "\x1f"
 
-	// maxSearchedName is how many bytes of a name are searched.
+	// maxSearchedName is how many bytes of a name are searched at most.
 	maxSearchedName = 900
 )
 

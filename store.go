@@ -59,8 +59,8 @@ type Record struct {
 	// [Opener]).
 	Private []byte
 
-	// Note describes the change that made this revision: who made it, when and why. It has
-	// no secrets and at most 16,384 bytes.
+	// Note describes the last change of the relayer: who made it, when and why. It has no secrets
+	// and at most 16,384 bytes.
 	Note []byte
 }
 
@@ -174,7 +174,7 @@ type Store interface {
 	//
 	// If a record of the page is damaged, List returns the records before it and a
 	// [*CorruptError] with its sequence, so that a caller can continue behind it. A record whose
-	// terms cannot be read is in every selection.
+	// terms cannot be read is in every selection without IDs.
 	List(ctx context.Context, query StoreQuery) (Listing, error)
 
 	// Update is a compare-and-swap: it replaces Claim, Terms, Text, Document, Private and
@@ -224,8 +224,8 @@ type Store interface {
 // error that matches [ErrSealed].
 type Opener interface {
 	// Open returns the record with its private part in clear. If it cannot be opened, the error
-	// matches [ErrSealed] and [ErrUnavailable]; without keys, [errors.ErrUnsupported] too. If the
-	// private part is damaged, it returns a [*CorruptError].
+	// matches [ErrSealed] and [ErrUnavailable]; without keys, [errors.ErrUnsupported] too. A part
+	// in clear that must be sealed is a [*CorruptError].
 	Open(ctx context.Context, rec Record) (Record, error)
 }
 

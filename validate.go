@@ -107,11 +107,12 @@ func checkRules(rules *validator.Validate, input any, prefix string, message fun
 	for _, violation := range violations {
 		path := strings.TrimPrefix(violation.Namespace(), reflect.TypeOf(input).Elem().Name()+".")
 		// A field without a name in JSON is a problem of the object that has it.
-		found.Report(prefix+strings.TrimSuffix(withKeys(path), ".-"), ruleTexts[violation.Tag()].code, message(violation))
+		found.Report(strings.TrimSuffix(prefix+withKeys(path), ".-"), ruleTexts[violation.Tag()].code, message(violation))
 	}
 }
 
-// withKeys returns the path with the keys of maps as members: the validator writes them like indices.
+// withKeys returns the path with the keys of maps, except numbers, as members: the validator
+// writes them like indices.
 func withKeys(path string) string {
 	for i := range path {
 		if path[i] != '[' {
@@ -333,9 +334,10 @@ func textProblem(text string, most int) string {
 
 // WithSettings registers the type of [Relayer.Settings], a struct. A create, update or patch then
 // returns a [*ValidationError] with the problems of the settings, each with its path, such as
-// settings.max_in_flight: values of other types, members that T does not have, and for each field
-// the first rule of its validate tag that it violates (see github.com/go-playground/validator). T
-// is decoded by encoding/json, with names that match exactly.
+// settings.max_in_flight: values of other types, members that T does not have, and, unless a
+// decoder of a type fails, for each field the first rule of its validate tag that it violates
+// (see github.com/go-playground/validator). T is decoded by encoding/json, with names that match
+// exactly.
 //
 // Settings remain optional: a relayer without settings is valid. Stored settings are not checked
 // until the relayer is changed; pause, resume, disable, enable and delete are always possible.
@@ -370,8 +372,8 @@ const (
 // isOmitted reports whether there are no settings. Null is what encoding/json decodes a null into.
 func isOmitted(raw json.RawMessage) bool { return raw == nil || string(raw) == "null" }
 
-// canonicalSettings returns the stored form of valid settings: with sorted names, and without
-// members that are null, so a patch has the same result for every client.
+// canonicalSettings returns the stored form of valid settings: with sorted names and, outside of
+// lists, without members that are null, so a patch has the same result for every client.
 func canonicalSettings(raw json.RawMessage) json.RawMessage {
 	if isOmitted(raw) {
 		return nil
@@ -462,7 +464,7 @@ func checkShape(path string, raw []byte, t reflect.Type, found *problems) {
 	}
 	switch first, kind := raw[0], t.Kind(); {
 	case hasOwnDecoder(t):
-	case first == '{' && (kind == reflect.Struct || kind == reflect.Map && t.Key().Kind() == reflect.String):
+	case first == '{' && (kind == reflect.Struct || kind == reflect.Map):
 		for name, value := range strictjson.InOrder(raw) {
 			below, member := strictjson.Join(path, name), memberType(t, name)
 			if member == nil {
@@ -566,10 +568,10 @@ func policyProblem(policy Policy, networkType NetworkType) string {
 
 // Validate returns nil, or a [*ValidationError] with every problem for which a [Manager] with
 // these options would reject the request. The size is checked only if all else is valid. An
-// invalid option or a fault of the address resolver is returned as another error. Limits of pages
-// have no effect, nor do hooks except [WithAddressResolver]. It does not detect a taken ID or
-// signer. It accepts masked RPC URLs: a program may replace them by the stored ones before it
-// sends the request.
+// invalid option or, if all else is valid, a fault of the address resolver is another error.
+// Limits of pages have no effect, nor do hooks except [WithAddressResolver]. It does not detect a
+// taken ID or signer. It accepts masked RPC URLs and headers: a program may replace them by the
+// stored ones before it sends the request.
 func (r CreateRequest) Validate(ctx context.Context, options ...Option) error {
 	s, err := newSettings(options)
 	if err != nil {

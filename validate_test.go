@@ -573,6 +573,18 @@ func TestSettings_Refused(t *testing.T) {
 	}
 }
 
+func TestWithSettings_MapOfNumbersAndFieldWithoutName(t *testing.T) {
+	type limit struct {
+		Max int `json:"max"`
+	}
+	type hostSettings struct {
+		Limits map[uint64]limit `json:"limits"`
+		Ready  bool             `json:"-" validate:"required"`
+	}
+	err := withSettings("r", `{"limits":{"1":{"max":1,"MAX":2},"137":{"max":"x"}}}`).Validate(t.Context(), relayer.WithSettings[hostSettings]())
+	wantFields(t, fieldErrors(t, err), "settings.limits.1.MAX", "settings.limits.137.max", "settings")
+}
+
 func TestWithSettings(t *testing.T) {
 	ctx := t.Context()
 	m := newManager(t, relayer.WithSettings[engineSettings]())

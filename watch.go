@@ -18,9 +18,9 @@ type Change struct {
 	// Relayer is a copy of the relayer after the change or, for a delete, of its last state with
 	// the revision of the delete. A relayer that the query of the watch ceases to select is
 	// reported as deleted, with only ID and Revision. The RPC URLs are masked ([RPCURL.IsMasked])
-	// if the store is an [Opener], and can be masked after a delete or when a later change follows:
-	// a store need not retain the URLs of earlier revisions. Relayer is nil in a heartbeat. For a
-	// history see [Manager.History].
+	// if they are sealed or the store is an [Opener], and can be masked after a delete or when a
+	// later change follows: a store need not retain the URLs of earlier revisions. Relayer is nil
+	// in a heartbeat. For a history see [Manager.History].
 	Relayer *Relayer
 
 	// Document is the relayer in JSON, in changes of [Documents.Watch] and [Documents.History]. It

@@ -107,9 +107,9 @@ type BulkResult struct {
 	// with which [Manager.ResumeAll] resumes what a [Manager.PauseAll] paused.
 	RequestID string
 
-	// Changed is the number of changed relayers, including those of an earlier call with this
-	// request ID. What an earlier PauseAll paused counts while it is still paused, and what an
-	// earlier ResumeAll resumed counts until its next change.
+	// Changed counts the changed relayers, and the selected ones that an earlier call with this
+	// request ID changed. What an earlier PauseAll paused counts while it is still paused, and
+	// what an earlier ResumeAll resumed counts until its next change.
 	Changed int
 
 	// Unchanged is the number of the other selected relayers: they needed no pause (or resume), or
@@ -649,8 +649,8 @@ func (m *Manager) decoded(change func(*Relayer) error, patch []byte, opens bool)
 	}
 }
 
-// patched returns the action of a JSON Merge Patch (RFC 7396), and its edit. It is a pause or a resume
-// if paused is the only member.
+// patched returns the action of a JSON Merge Patch (RFC 7396), and its edit. With only a boolean
+// paused it is a pause or a resume.
 func (m *Manager) patched(patch []byte) (Action, edit) {
 	problem := strictjson.Check(patch)
 	if problem != "" {

@@ -28,8 +28,8 @@ import (
 // 503, which promises that the request had no effect. A panic is logged, and the response is 500.
 // The function must be safe for concurrent use, and must not read the body.
 //
-// The function is called for every request, and about every 15 seconds for an open stream,
-// which ends if the function rejects it, or if the actor then sees other relayers. Nothing limits
+// The function is called for every request, and every 10 to 15 seconds for an open stream, which
+// ends if the function rejects it, or if the actor then sees other relayers. Nothing limits
 // guesses, so credentials need 128 random bits, and the function itself must limit its calls of a
 // slow service.
 type Authenticator func(r *http.Request) (relayer.Actor, error)
@@ -46,7 +46,7 @@ const minTokenBytes = 16
 //
 //	httpapi.Tokens(map[string][]string{"deploy": {newToken, oldToken}, "dashboard": {token}})
 //
-// It returns an error, which quotes no token, if there is no token, if a name is empty, or if a
+// It returns an error, which quotes no token, if there is no token, if one has no name, or if a
 // token occurs twice, has fewer than 16 bytes, or has spaces, control or non-ASCII characters.
 // The map can be changed after the call. Tokens must be random and have at least 128 bits:
 // nothing limits guesses.
@@ -90,9 +90,9 @@ func Tokens(byName map[string][]string) (Authenticator, error) {
 // is rejected with 401, so a forgotten middleware does not open the API. If the login is a
 // cookie or HTTP Basic, wrap the API in [http.CrossOriginProtection].
 //
-// The middleware runs once per request, so a change stream continues after a logout. A
-// host that ends sessions passes an [Authenticator] that reads the session instead: a stream
-// calls it again about every 15 seconds.
+// The middleware runs once per request, so a change stream continues after a logout. A host that
+// ends sessions passes an [Authenticator] that reads the session instead: a stream calls it again
+// every 10 to 15 seconds.
 func TrustHost() Authenticator {
 	return func(r *http.Request) (relayer.Actor, error) {
 		actor, _ := relayer.ActorFrom(r.Context())
@@ -183,8 +183,8 @@ func Allow(within relayer.Selector) Decision { return Decision{true, within} }
 // A refusal is 403, and is logged. Any error is a fault of the host: the response is 503, as for an
 // [Authenticator]. A panic is logged, and the response is 500.
 //
-// A change stream asks again about every 15 seconds. It ends if it is refused. It also ends if
-// the selector has changed: the next connection then gets a resync event.
+// A change stream asks again every 10 to 15 seconds. It ends if it is refused. It also ends if
+// the selector has changed: a stream of another selection begins with a resync event.
 type Authorizer func(ctx context.Context, access Access) (Decision, error)
 
 // WithAuthorizer sets the function that decides about every request to the relayers. [New]

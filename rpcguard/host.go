@@ -8,8 +8,7 @@ import (
 	"unicode"
 )
 
-// metadataHosts are the names of services that return credentials of the machine
-// that calls them.
+// metadataHosts are the names of services that return credentials of the machine that calls them.
 var metadataHosts = map[string]bool{
 	"metadata":                   true,
 	"metadata.google.internal":   true,
@@ -134,9 +133,8 @@ func endsInNumber(host string) bool {
 	return last != "" && strings.Trim(last, "0123456789") == ""
 }
 
-// parseLegacyIPv4 parses the notations of inet_aton: one to four parts, each
-// decimal, hexadecimal (leading 0x) or with a leading zero. The last part fills the
-// remaining bytes.
+// parseLegacyIPv4 parses the notations of inet_aton: one to four parts, each decimal, hexadecimal
+// (leading 0x) or with a leading zero. The last part fills the remaining bytes.
 func parseLegacyIPv4(host string, leadingZeroBase int) (netip.Addr, bool) {
 	parts := strings.Split(host, ".")
 	if len(parts) > 4 {

@@ -218,8 +218,7 @@ func (p Policy) addressProblem(address netip.Addr) string {
 // or enforce the policy in the proxy. The error of an http.Client contains the URL, and the error
 // that it wraps can contain the host: either can have an API key.
 //
-// It is safe for concurrent use, and does not use the connection, which
-// may be nil.
+// It is safe for concurrent use, and does not use the connection, which may be nil.
 func (p Policy) DialControl(network, address string, _ syscall.RawConn) error {
 	target, err := netip.ParseAddrPort(address)
 	if err != nil {

@@ -23,11 +23,11 @@ const maxProblems = 10
 
 // Check reads the whole file and compares it with the records in memory: all pages, the checksum
 // and the content of each record, the counters and the free pages. If they contradict each other,
-// Check returns [relayer.ErrCorrupt] with the first problems. Reads go on meanwhile, and writes
-// wait. After damage was found, writes are refused until a check finds none. A record that was
-// damaged when the file was opened is reported too, but writes are not refused. A change of the
-// history that was damaged when the file was opened is only logged: reads, backups and compacted
-// files omit it.
+// Check returns [relayer.ErrCorrupt] with the first problems. Meanwhile writes and History wait.
+// After damage was found, writes are refused until a check finds none. A record that was damaged
+// when the file was opened is reported too, but writes are not refused. A change of the history
+// that was damaged when the file was opened is only logged: reads, backups and compacted files
+// omit it.
 //
 // It returns the error of ctx if ctx ends first, and [relayer.ErrUnavailable] if
 // the store is closed or Close cancels the check.
@@ -191,9 +191,9 @@ const (
 // Ready returns nil if the store can take writes, the error of ctx if ctx ends first, and
 // otherwise [relayer.ErrUnavailable] with the reason. The reason can be that the file was
 // deleted, replaced, truncated or overwritten, that damage was found, that a failed commit cannot
-// be recovered, or that the disk has no room. At most once a second it writes and removes a small
-// file next to the store's own, if it has the permission. It waits for a running check. A
-// recovery that Ready begins goes on if ctx ends. Writes wait for it.
+// be recovered, or that the disk has no room. If it has the permission, it writes and removes a
+// small file next to the store's own, unless that worked in the last second. It waits for a
+// running check. A recovery that Ready begins goes on if ctx ends. Writes wait for it.
 func (s *Store) Ready(ctx context.Context) error {
 	if err := s.lock(ctx); err != nil {
 		return err

@@ -3,8 +3,9 @@
 //
 // Concurrent writes share one commit (group commit). A write that waits alone is committed at
 // once. A write that is rejected (the ID is taken, the revision is not current, the claim is
-// held) does not affect the others. Reads run concurrently with writes and with each other, each
-// on the snapshot of one durable commit, and a page costs the same at any offset.
+// held) does not affect the others. Reads except [Store.History] run concurrently with writes and
+// with each other, each on the snapshot of one durable commit, and a page costs the same at any
+// offset.
 //
 // [Open] creates the file if it does not exist. It refuses a file that it cannot
 // use, and does not change it: [relayer.ErrUnknownFormat],

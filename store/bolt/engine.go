@@ -80,9 +80,9 @@ func (e *engine) mapped(size int64) io.ReaderAt {
 // rollback ends a transaction without a commit.
 func (e *engine) rollback(tx *bbolt.Tx) { _ = e.callLocking(tx.Rollback) }
 
-// close closes the engine's handle of the file, which stays locked by that of the store. The
-// handle is closed first, because the engine unlocks the file otherwise. A stuck engine cannot
-// unmap the file: the address space stays reserved until the process ends.
+// close closes the engine's handle of the file. On Unix the file stays locked by the handle of
+// the store. The handle is closed first, because the engine unlocks the file otherwise. A stuck
+// engine cannot unmap the file: the address space stays reserved until the process ends.
 func (e *engine) close() error {
 	err := e.file.Close()
 	if e.db == nil {

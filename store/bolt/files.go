@@ -19,11 +19,11 @@ import (
 	"github.com/go-relayer/relayer/store/internal/table"
 )
 
-// Backup writes the current records to a new file, which appears at path when it is complete
-// and durable. Records are written from memory: they are consistent, and sound even if the
-// file of the store is not. The history is copied from the file. Reads do not wait, and a
-// write waits only while the next 256 changes of the history are read. Until Backup returns, writes
-// delete no changes of the history. Copy or upload the new file, and never the file of a running store.
+// Backup writes the current records to a new file, which appears at path when it is complete and
+// durable. Records are written from memory: they are consistent, and sound even if the file of
+// the store is not. The history is copied from the file. Only a write and History wait, while the
+// next 256 changes of the history are read. Until Backup returns, writes delete no changes of the
+// history. Copy or upload the new file, and never the file of a running store.
 //
 // It returns [fs.ErrExist] if the path is taken, the error of ctx if ctx ends, and
 // [relayer.ErrUnavailable] if the store is closed. If a record was damaged when the file was
@@ -32,7 +32,7 @@ import (
 func (s *Store) Backup(ctx context.Context, path string) error {
 	s.backups.Add(1)
 	defer s.backups.Add(-1)
-	// The temporary file has the name of the store: the next backup to the directory has another
+	// The temporary file has the name of the store: a later backup to the directory has another
 	// name, and removes what a killed process has left.
 	temp := filepath.Join(filepath.Dir(path), filepath.Base(s.path))
 	removeTempFiles(temp)
@@ -42,10 +42,10 @@ func (s *Store) Backup(ctx context.Context, path string) error {
 	return nil
 }
 
-// Compact checks a file that no server has open, replaces it by one without free pages, and
-// returns the sizes of both in bytes. It keeps records, order and revisions, and the owner
-// and the mode of the file. The directory needs room for the new file. Its errors are those of
-// [Open], [Store.Check] and [Store.Backup], and [fs.ErrNotExist] if there is no file.
+// Compact checks a file that no server has open, replaces it by a compact one, and returns the
+// sizes of both in bytes. It keeps records, order and revisions, and the owner and the mode of
+// the file. The directory needs room for the new file. Its errors are those of [Open],
+// [Store.Check] and [Store.Backup], and [fs.ErrNotExist] if there is no file.
 func Compact(ctx context.Context, path string) (before, after int64, err error) {
 	if path, err = filepath.EvalSymlinks(path); err != nil {
 		return 0, 0, err
@@ -109,8 +109,8 @@ const (
 	// tempAge is the age from which a temporary file is a leftover.
 	tempAge = time.Hour
 
-	// tempBatch is the number of bytes that are written and synced in one transaction, which
-	// cannot be canceled.
+	// tempBatch is the number of bytes after which a transaction is synced, which cannot be
+	// canceled.
 	tempBatch = 4 << 20
 )
 
@@ -204,7 +204,7 @@ func writeAll(ctx context.Context, name string, records []*table.Record, counter
 	return now, err
 }
 
-// writeHistory writes some megabytes of entries at a time, and returns the tally of all.
+// writeHistory writes tempBatch bytes or more at a time, and returns the tally of all.
 func writeHistory(ctx context.Context, db *bbolt.DB, before uint64, history copyHistory) (written tally, err error) {
 	var waiting []entry
 	size := 0

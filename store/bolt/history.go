@@ -114,7 +114,7 @@ func (s *Store) History(ctx context.Context, query relayer.HistoryQuery) ([]rela
 	return found, err
 }
 
-// maxOld is how many changes that are not retained any more a read passes.
+// maxOld is how many changes that are too old a read of all passes.
 const maxOld = 1024
 
 func (s *Store) readHistory(ctx context.Context, file *pages.File, query relayer.HistoryQuery) (found []relayer.RecordChange, err error) {
@@ -191,8 +191,8 @@ type historyChange struct {
 	pruned []entry          // the same changes, by revision
 }
 
-// pruneStep is how many changes must be too old, or too many of their relayer, before a write
-// deletes them: they then share pages.
+// pruneStep is how many changes, if not all, must be too old, or too many of their relayer,
+// before a write deletes them: they then share pages.
 const pruneStep = 64
 
 // historyAfter returns what the changes of a batch add to the history.

@@ -44,8 +44,8 @@ func Open(ctx context.Context, path string, opts ...Option) (*Store, error) {
 	return s, nil
 }
 
-// openStore makes the path absolute: a recovery opens it again, and the process
-// may have changed its directory by then.
+// openStore makes the path absolute: each write looks it up, and the process may have changed its
+// directory by then.
 func openStore(ctx context.Context, path string, opts options) (*Store, error) {
 	if os.IsPathSeparator(path[len(path)-1]) {
 		return nil, fmt.Errorf("%w: it is the name of a directory: choose another path", relayer.ErrUnknownFormat)
@@ -103,7 +103,7 @@ type content struct {
 	history history
 }
 
-// loader reads a file. No process writes to it meanwhile.
+// loader reads a file. On Unix no process writes to it meanwhile.
 type loader struct {
 	ctx  context.Context
 	file *os.File
@@ -221,8 +221,7 @@ func (l *loader) add(key, value []byte) (bool, error) {
 	return true, l.ctx.Err()
 }
 
-// addPast reads an entry of the history. A damaged one is not served, and is deleted when it is the
-// oldest.
+// addPast reads an entry of the history. A damaged one is not served, and counts as too old.
 func (l *loader) addPast(key, value []byte) (bool, error) {
 	e, p, ok := decodePast(key, value)
 	if !ok || p.revision >= l.state.counters.NextRevision {

@@ -18,8 +18,8 @@ import (
 	"github.com/go-relayer/relayer/store/transfer"
 )
 
-// A batch is bounded, so that many waiting writes neither delay the first of them
-// nor hold all their bytes in memory at once.
+// A batch is bounded, so that many waiting writes neither delay the first of them nor share one
+// huge transaction.
 const (
 	maxBatchWrites = 1024
 	maxBatchBytes  = 8 << 20
@@ -35,7 +35,7 @@ const (
 // return an error that matches [relayer.ErrCorrupt] and names the ID. It can only be deleted,
 // under any revision. Other records stay usable.
 //
-// A list by one term costs as much as a list of all. For several terms, the cost of List grows
+// A page of one term costs as much as a page of all. For several terms, the cost of List grows
 // with the number of records of the rarest element of [relayer.StoreQuery.Terms]. A search reads
 // the text of every record that the terms select. Watch has the last changes since the file was
 // opened: at most 1,024, and at most 16 MiB.
@@ -51,8 +51,8 @@ type Store struct {
 	cancelWork context.CancelFunc
 	backups    atomic.Int32 // the number that run; meanwhile no write prunes the history
 
-	// writeLock is held by the goroutine that writes, checks, recovers or closes.
-	// It guards the fields below, except the table.
+	// writeLock is held by the goroutine that uses or closes the file. It guards the fields
+	// below, except the table.
 	writeLock chan struct{}
 	content
 	file          *os.File   // stays open and locked across recoveries
@@ -109,8 +109,8 @@ func (s *Store) lock(ctx context.Context) error {
 func (s *Store) unlock() { <-s.writeLock }
 
 // Close waits for the accepted writes and closes the file. A running check is canceled. So is a
-// running backup, unless it has read all of the history: then it completes. After Close every
-// method returns [relayer.ErrUnavailable]. Closing again returns the same result.
+// running backup, unless it has read all of the history: then it completes. After Close reads and
+// writes return [relayer.ErrUnavailable]. Closing again returns the same result.
 func (s *Store) Close() error {
 	s.closeOnce.Do(func() {
 		s.cancelWork()
@@ -137,8 +137,8 @@ var errInUse = fmt.Errorf("%w: another process, or another Store of this process
 
 var errClosed = fmt.Errorf("%w: the store is closed", relayer.ErrUnavailable)
 
-// unavailable keeps the text of the engine's error and hides its type. The type
-// of our own errors stays.
+// unavailable keeps the text of the engine's error and hides its type. [relayer.ErrCorrupt]
+// stays.
 func unavailable(cause any) error {
 	if err, ok := cause.(error); ok && errors.Is(err, relayer.ErrCorrupt) {
 		return fmt.Errorf("%w: %w", relayer.ErrUnavailable, err)

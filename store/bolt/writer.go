@@ -20,8 +20,8 @@ import (
 )
 
 // writeBatch commits a batch of the waiting writes in one transaction. It takes them from the
-// queue only when the file is ready: a check or a recovery can be long, and until then their
-// callers can give up. The caller holds the write lock.
+// queue after a check or a recovery, which can be long: until then their callers can give up. The
+// caller holds the write lock.
 func (s *Store) writeBatch(ctx context.Context) {
 	failure := s.recoverToWrite(ctx)
 	if failure != nil && ctx.Err() != nil {
@@ -117,8 +117,8 @@ func (s *Store) begin(next *commit) (*bbolt.Tx, error) {
 	return tx, nil
 }
 
-// appendFill lets the pages of records fill up: records are appended in order, so
-// that a page left behind is rarely written to again.
+// appendFill lets the pages of records fill up: records are appended in order, so that a page
+// left behind gets no more of them.
 const appendFill = 0.9
 
 func (next *commit) put(tx *bbolt.Tx) error {
@@ -340,7 +340,7 @@ func (s *Store) recoverFile(ctx context.Context) error {
 	return nil
 }
 
-// recoverToWrite is recoverFile for writes. While the disk is full, it returns before the
+// recoverToWrite is recoverFile for writes. While the probe fails, it returns before the
 // verification of the whole file, which each failing write would repeat.
 func (s *Store) recoverToWrite(ctx context.Context) error {
 	if s.needsRecovery && s.inDoubt == nil {

@@ -15,10 +15,10 @@ import (
 )
 
 // Store is a [relayer.Store] in memory, and a [transfer.Importer] and [transfer.HistoryImporter].
-// Readers do not block each other. The cost of a page by at most one term grows with its size and
-// the logarithm of the number of records, at any offset and after any pattern of deletes. Watch
-// and History have the last changes: at most 1,024, and at most 16 MiB. Revisions begin at 1
-// after each start, so an ETag of an earlier start can match other content.
+// Readers do not block each other. The cost of a page by at most one term, not of a search, grows
+// with its size and the logarithm of the number of records, at any offset and after any deletes.
+// Watch and History have the last changes: at most 1,024, and at most 16 MiB. Revisions begin at
+// 1 after each start, so an ETag of an earlier start can match other content.
 //
 // Create one with [New]. All methods are safe for concurrent use. A Store need not be
 // closed.

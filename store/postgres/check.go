@@ -64,9 +64,9 @@ var contradictions = []struct{ what, sql string }{
 			OR r.claim IS DISTINCT FROM c.claim)`},
 }
 
-// Check reads all tables in one snapshot and returns [relayer.ErrCorrupt] if they
-// contradict each other. Reads and writes continue. Neither [WithTimeout] nor the
-// statement_timeout of the session applies: a million relayers take seconds.
+// Check reads all tables in one snapshot and returns [relayer.ErrCorrupt] if they contradict each
+// other. Reads and writes continue. Neither [WithTimeout] nor statement_timeout applies once it
+// is connected: a million relayers take seconds.
 func (s *Store) Check(ctx context.Context) error {
 	if s.ended.Err() != nil {
 		return errClosed

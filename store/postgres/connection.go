@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/puddle/v2"
 )
 
-// noConnection is the error of an operation that has sent nothing to the server.
+// noConnection is the error of an attempt that has sent nothing to the server.
 type noConnection struct{ error }
 
 func (e noConnection) Unwrap() error { return e.error }

@@ -46,7 +46,7 @@ func parseConnString(connString string) (config *pgxpool.Config, ignored []strin
 	return config, ignored, requireTLS(connString, config.ConnConfig)
 }
 
-// ofClient are the settings that the driver reads. A name that contains another one is before it.
+// ofClient are settings that the driver checks. A name that contains another one is before it.
 var ofClient = []string{
 	"sslrootcert", "sslcertmode", "sslpassword", "sslkey", "sslcert", "sslmode", "sslnegotiation", "connect_timeout", "target_session_attrs",
 	"min_protocol_version", "max_protocol_version", "channel_binding", "require_auth", "default_query_exec_mode", "statement_cache_capacity",
@@ -104,7 +104,7 @@ func requireTLS(connString string, config *pgx.ConnConfig) error {
 	return nil
 }
 
-// isLocal reports whether a host is a socket or this machine.
+// isLocal reports whether a host is a socket or loopback.
 func isLocal(host string) bool {
 	network, _ := pgconn.NetworkAddress(host, 0)
 	return network == "unix" || host == "localhost" || net.ParseIP(host).IsLoopback()
@@ -114,12 +114,12 @@ func isURL(connString string) bool {
 	return strings.HasPrefix(connString, "postgres://") || strings.HasPrefix(connString, "postgresql://")
 }
 
-// slashInPassword matches a URL whose path contains an @. In the name of a database it is %40.
+// slashInPassword matches a URL with an @ after a slash. In the name of a database it is %40.
 var slashInPassword = regexp.MustCompile(`^postgres(ql)?://[^/]*/[^?]*@`)
 
-// isMisread reports a password that contains an @, a URL whose password contains a slash, and a URL
-// that was read as key=value settings. Parts of the password would become the host, the database
-// or the name of a setting, which errors may show.
+// isMisread reports a URL whose password contains an @ or a slash, and a URL that was read as
+// key=value settings. Parts of the password would become the host, the database or the name of a
+// setting, which errors may show.
 func isMisread(config *pgx.ConnConfig) bool {
 	for name := range config.RuntimeParams {
 		if strings.ContainsFunc(name, func(r rune) bool { return r != '_' && r != '.' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {

@@ -3,7 +3,7 @@
 //
 // [Open] connects with a connection string; [New] uses a pool of the host application. Both
 // create the schema if it is missing; of several instances that start at once, one does so. They
-// return [relayer.ErrUnknownFormat] for a schema of another program or of a development version,
+// return [relayer.ErrUnknownFormat] if another program or a development version has its tables,
 // and [relayer.ErrNewerFormat] for a schema that does not permit writers of this version. Such a
 // schema is left unchanged.
 //
@@ -21,31 +21,32 @@
 // # Reads
 //
 // A page, its total and the position of the feed come from one snapshot. A page costs the same
-// after any sequence number, and at an offset up to a millisecond more for a million relayers. A
-// search reads the texts of what the other conditions select. Reads and writes use the primary only.
+// after any sequence number, or at an offset up to a millisecond more for a million relayers. A
+// search reads the texts of what the other conditions select. Reads and writes use the primary
+// only.
 //
 // # Failures
 //
 // If no primary is available or responds in time, an operation returns [relayer.ErrUnavailable]:
-// see [WithTimeout]. A write that cannot have been committed is first repeated on another
-// connection. A permanent refusal, such as a missing privilege, or a trigger that raises an error
-// or drops the row, is another error, with the SQLSTATE if there is one.
+// see [WithTimeout]. A write that loses its connection before the commit is first repeated. A
+// permanent refusal, such as a missing privilege, or a trigger that raises an error or drops the
+// row, is another error, with the SQLSTATE if there is one.
 //
 // A Store remembers the highest timeline of the write-ahead log that it has seen. It refuses a
 // server with a lower timeline, such as a former primary, or of another cluster. It can see a
 // promotion a minute late. If a list or a write finds a lower last revision than before, as after
 // a failover that lost writes, the Store logs an error and goes on.
 //
-// If the connection is lost during the commit, a write returns [relayer.ErrOutcomeUnknown]. The
-// caller then repeats the write or reads the record. After an unknown outcome, no write of the
-// Store returns before a commit has succeeded, not even a refused one: a write that is visible
-// may be missing on the synchronous standby. For the same reason [Store.Get] of that record
-// returns [relayer.ErrUnavailable] until then. Other reads do not show the outcome reliably.
+// If the commit gets no response, a write returns [relayer.ErrOutcomeUnknown]. The caller then
+// repeats the write or reads the record. After an unknown outcome, no write of the Store succeeds
+// or is refused before a commit has succeeded: a write that is visible may be missing on the
+// synchronous standby. For the same reason [Store.Get] of that record returns
+// [relayer.ErrUnavailable] until then. Other reads do not show the outcome reliably.
 //
 // # Changes
 //
 // [Store.Watch] returns the changes made by all instances, and [Store.History] those of the past,
 // for as long as [WithHistory] says. The newest part of the history, of 10 minutes, is the change
-// feed. It takes the private part from the record, so a change has none after a later change of
-// the record.
+// feed. It takes the private part from the record, so a change may have none after a later change
+// of the record.
 package postgres

@@ -349,8 +349,8 @@ func (s *Store) lastPosition(ctx context.Context) (string, error) {
 	return found.Position, nil
 }
 
-// changesAfter returns the next changes. It returns ErrGap if there is a gap before them. They
-// are complete up to the time of the call: a write that was acknowledged before is visible.
+// changesAfter returns the next changes. It returns ErrGap if there is a gap before them. The
+// last are complete up to the time of the call: a write that was acknowledged before is visible.
 func (s *Store) changesAfter(ctx context.Context, position string) (found batch, err error) {
 	seen, ok := parseMark(position)
 	if !ok {

@@ -17,8 +17,8 @@ const (
 	prunePause    = 20 * time.Millisecond
 )
 
-// pruneChanges deletes old changes in the background until the Store is closed: first the
-// feed loses them, then the history. It holds no lock that a writer or a reader waits for.
+// pruneChanges deletes old changes in the background until the Store is closed: first the feed
+// loses them, then the history. Only [Store.ImportHistory] waits for its lock.
 func (s *Store) pruneChanges(interval time.Duration) {
 	for s.sleep(interval) {
 		s.pruneOldChanges()

@@ -10,8 +10,8 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// read runs one statement and passes its rows to use. It returns the error of the
-// context or one of package relayer: ErrNotFound of use unchanged.
+// read runs one statement and passes its rows to use. It returns the error of the context,
+// ErrNotFound of use, errNoHistory, or one of failed.
 func (s *Store) read(ctx context.Context, sql string, args []any, use func(pgx.Rows) error) error {
 	err := s.tryRead(ctx, sql, args, use)
 	if err == nil || err == ctx.Err() || errors.Is(err, relayer.ErrNotFound) {
@@ -23,8 +23,8 @@ func (s *Store) read(ctx context.Context, sql string, args []any, use func(pgx.R
 	return failed(err)
 }
 
-// tryRead repeats a read that fails for a transient reason. It returns the errors of
-// the driver unchanged.
+// tryRead repeats a read that fails for a transient reason. It returns refusals by the server
+// unchanged.
 func (s *Store) tryRead(ctx context.Context, sql string, args []any, use func(pgx.Rows) error) (err error) {
 	for range s.attempts {
 		if err := s.stopped(ctx); err != nil {

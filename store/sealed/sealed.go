@@ -22,7 +22,7 @@ import (
 //
 // All methods must be safe for concurrent use. Seal and Open must return when ctx is done, and
 // must not change their arguments. Their errors must contain no secret. An error of a [Store] has
-// the text of the error of the keys. It matches [errors.ErrUnsupported], [context.Canceled] or
+// their text, with URLs masked. It matches [errors.ErrUnsupported], [context.Canceled] or
 // [context.DeadlineExceeded] if that error does. Later versions add no methods to Keys.
 type Keys interface {
 	// Seal encrypts plaintext under the primary key. The result authenticates plaintext and
@@ -57,11 +57,11 @@ func (k Key) String() string {
 }
 
 // Store seals what it stores, and returns records without opening them: [Store.Open] returns one
-// with its private part in clear. Create and Update seal a private part that is a JSON object.
-// Any other part, such as the part of a record that was read, is stored as it was. In records
-// that it returns, parts in clear have a mark that only a Store reads. So backups, copies,
-// imports and checks use the inner store. Its other optional interfaces are hidden. All methods
-// are safe for concurrent use.
+// with its private part in clear. Without [Off], Create and Update seal a private part that
+// begins with {. Any other part, such as the part of a record that was read, is stored as it was.
+// Get, List and writes return parts in clear with a mark that only a Store reads. So backups,
+// copies, imports and checks use the inner store. Its other optional interfaces are hidden. All
+// methods are safe for concurrent use.
 type Store struct {
 	relayer.Store // the inner store
 	keys          Keys
@@ -144,9 +144,9 @@ func (s *Store) Create(ctx context.Context, rec relayer.Record) (relayer.Record,
 	return s.store(ctx, rec, s.Store.Create)
 }
 
-// Update seals the private part of the record and updates it in the inner store. A part that was
-// read in clear stays in clear. So a change of another field needs no keys, and does not seal
-// what [Only] refuses.
+// Update seals the private part of the record and updates it in the inner store. A part that Get
+// or List returned in clear stays in clear. So a change of another field needs no keys, and does
+// not seal what [Only] refuses.
 func (s *Store) Update(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
 	return s.store(ctx, rec, s.Store.Update)
 }
@@ -171,7 +171,7 @@ func (s *Store) store(ctx context.Context, rec relayer.Record, put func(context.
 }
 
 // Open returns the record with its private part in clear. It returns an error that matches
-// [relayer.ErrSealed] and [relayer.ErrUnavailable] if the keys cannot open it, and
+// [relayer.ErrSealed] and [relayer.ErrUnavailable] if the keys cannot open it, and usually
 // [errors.ErrUnsupported] too if there are no keys. With [Only] it returns a
 // [*relayer.CorruptError] if the private part is in clear.
 func (s *Store) Open(ctx context.Context, rec relayer.Record) (relayer.Record, error) {
@@ -225,10 +225,10 @@ func (e sealError) Is(target error) bool {
 // read. To bound the rate, wait in the loop body. To resume an interrupted Reseal, call it again.
 //
 // A rotation changes the primary key on every instance, and then calls Reseal on each of them.
-// Reseal waits for the writes of this Store that began before the call, so do not call it from a
-// hook of a write. When it has ended without an error on every instance, nothing is under another
-// key. A write of unknown outcome may still appear: keep the old key until a later write has
-// succeeded, and then reseal again.
+// Reseal waits for the writes of this Store that began before the call: do not call it from the
+// keys or the inner store. When it has ended without an error on every instance, nothing is under
+// another key. A write of unknown outcome may still appear: keep the old key until a later write
+// has succeeded, and then reseal again.
 //
 // Each relayer is stored with a compare-and-swap. It gets a new revision and keeps its note, so
 // its last change stays the same. A second range seals what is left.

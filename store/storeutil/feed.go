@@ -1,7 +1,7 @@
-// Package storeutil has parts of a [relayer.Store] for storage engines that lack them: a
-// change feed ([Feed]), a queue of writes that are committed together ([Queue]), the selection
-// of records ([Scan], [Selects]), and the check of the limits of a record ([Check]). The package
-// examples/mapstore is a complete store that uses them.
+// Package storeutil has parts of a [relayer.Store] for storage engines that lack them: a change
+// feed ([Feed]), a queue of writes that are committed together ([Queue]), the selection of
+// records ([Scan], [Selects]), and the check of the limits of a record ([Check]). Package
+// examples/mapstore is a complete store with Feed and Scan.
 package storeutil
 
 import (
@@ -73,8 +73,8 @@ func (f *Feed) position(number uint64) string {
 	return f.epoch + strconv.FormatUint(number, 10)
 }
 
-// Close ends all present and future sequences with err, after the changes that are
-// retained. Err must not be nil; [relayer.Store] requires an error that matches
+// Close ends all present and future sequences with err or [relayer.ErrGap], after the changes
+// that are retained. Err must not be nil; [relayer.Store] requires an error that matches
 // [relayer.ErrUnavailable]. Further calls do nothing.
 func (f *Feed) Close(err error) {
 	f.mu.Lock()

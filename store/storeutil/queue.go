@@ -176,8 +176,8 @@ func (q *Queue[T]) Take() []*QueuedWrite[T] {
 	return batch
 }
 
-// sort orders the waiting writes round-robin: the first one of each actor, then the second
-// ones. An actor that was taken from is behind the others at the next call.
+// sort orders the waiting writes round-robin: the first one of each actor, then the second ones.
+// An actor that was taken from is then behind those that waited too.
 func (q *Queue[T]) sort() {
 	turns := make(map[string]int)
 	for _, w := range q.waiting {

@@ -30,9 +30,9 @@ func Selects(query relayer.StoreQuery, rec relayer.Record) bool {
 }
 
 // Scan returns the page of the query and the number of selected records, as the List method of
-// [relayer.Store] does. Records are all records of one snapshot in the order of their Sequence;
-// the caller sets the Position of the snapshot. Scan returns their first error. The cost grows
-// with the number of records.
+// [relayer.Store] does without damage. Records are all records of one snapshot in the order of
+// their Sequence; the caller sets the Position of the snapshot. Scan returns their first error.
+// The cost grows with the number of records.
 func Scan(records iter.Seq2[relayer.Record, error], query relayer.StoreQuery) (relayer.Listing, error) {
 	var found relayer.Listing
 	skipped := 0
@@ -58,8 +58,8 @@ func Scan(records iter.Seq2[relayer.Record, error], query relayer.StoreQuery) (r
 // Check returns a [*relayer.ValidationError] if the ID, the claim, the terms, the text or the
 // note of a record violate the limits of package relayer, or Document and Private together exceed
 // maxBytes. The check is optional: the Manager writes no such record. Other callers can. MaxBytes
-// must be at least the size of the largest relayer ([relayer.WithMaxRelayerSize]), and 2 MiB for
-// storetest. A store without a limit passes [math.MaxInt].
+// must be far above [relayer.WithMaxRelayerSize], because a seal and a disable add to it, and at
+// least 2 MiB for storetest. A store without a limit passes [math.MaxInt].
 func Check(rec relayer.Record, maxBytes int) error {
 	switch {
 	case len(rec.ID) == 0 || len(rec.ID) > limits.ID || !isText(rec.ID):

@@ -13,9 +13,9 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// ErrDiffers reports that the destination of a [Copy] contains something other than the
-// beginning of the source. The error that wraps it contains the offset in the list and the
-// IDs, and nothing else of what is stored.
+// ErrDiffers reports that the destination of a [Copy] contains something other than the beginning
+// of the source. The error that wraps it contains, of what is stored, at most offsets, numbers
+// and IDs.
 var ErrDiffers = errors.New("destination differs from source")
 
 // Copy adds every record of src to dst, in creation order, and then compares the two
@@ -25,8 +25,8 @@ var ErrDiffers = errors.New("destination differs from source")
 // would store damaged data as sound. If src is damaged, Copy returns the error of the check.
 //
 // Copy resumes: if it ended early, for any reason, call it again. It finds the records that dst
-// already contains and adds the rest. After a complete copy of a src that has not changed, it
-// only verifies again.
+// already contains and adds the rest. After a complete copy of a src that has relayers and has
+// not changed, it only verifies again.
 //
 // It returns [ErrDiffers] if dst contains anything except the beginning of src. It also does so if
 // the stores differ at the end: in the number or order of their records, or in an ID, claim, set
@@ -39,10 +39,10 @@ var ErrDiffers = errors.New("destination differs from source")
 // has can then match another state of the relayer, so that clients must read again.
 //
 // If dst is a [HistoryImporter] too, the history that src can read is copied before the missing
-// relayers. So dst does not assign the revisions of deleted relayers again. What dst retains of
-// it is up to dst: a resumed Copy does not copy the history again if dst has lost all of it. Copy
-// does not compare histories at the end. If dst has no relayers, or src has newer changes, the
-// history of src must have the last change in that of dst.
+// relayers. So dst does not assign the revisions in it again. What dst retains of it is up to
+// dst: a resumed Copy does not copy the history again if dst has lost all of it. Copy does not
+// compare histories at the end. If dst has no relayers, or src has newer changes, the history of
+// src must have the last change in that of dst.
 //
 // Errors of the stores are wrapped, so that [relayer.ErrUnavailable] and
 // [relayer.ErrOutcomeUnknown] match; after either, call Copy again. If ctx is done, the copy ends
@@ -50,8 +50,8 @@ var ErrDiffers = errors.New("destination differs from source")
 // or [relayer.ErrClaimed] matches in addition to ErrDiffers. No store may be nil or a
 // [relayer.Opener]: copy its inner store.
 //
-// Copy reads 100 records at a time. It is safe for concurrent use, but of two concurrent copies into
-// one store one may end with ErrDiffers.
+// Copy reads 100 records at a time. It is safe for concurrent use, but concurrent copies into one
+// store may end with ErrDiffers.
 func Copy(ctx context.Context, dst, src relayer.Store) error {
 	if dst == nil || src == nil {
 		return errors.New("transfer: store is nil")
@@ -389,9 +389,9 @@ type HistoryImporter interface {
 // Checker is a [relayer.Store] that can read all stored data and verify that its parts agree.
 // [Copy] detects it with a type assertion, and checks the source before it copies anything.
 type Checker interface {
-	// Check returns an error that matches [relayer.ErrCorrupt] and describes what is damaged
-	// without quoting stored data. It returns the error of ctx or [relayer.ErrUnavailable] if it
-	// could not finish. Reads continue during a check; writes may have to wait. A check takes as
-	// long as reading all data. It is safe for concurrent use.
+	// Check returns an error that matches [relayer.ErrCorrupt] and describes what is damaged,
+	// quoting at most IDs. If it could not finish, it returns another error, such as that of ctx.
+	// Reads continue during a check; writes may have to wait. A check takes as long as reading
+	// all data. It is safe for concurrent use.
 	Check(ctx context.Context) error
 }
