@@ -18,7 +18,7 @@ type Actor struct {
 	// ID identifies the caller, such as the name of a token. It contains no secret.
 	ID string
 
-	// RequestID identifies the request. It is empty outside of a request.
+	// RequestID identifies the request. It can be empty outside of a request.
 	RequestID string
 
 	// Address is the network address of the client, without its port. It is empty outside
