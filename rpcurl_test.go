@@ -57,6 +57,7 @@ func TestRPCURL_Mask(t *testing.T) {
 		{"https://xn--bcher-kva0123456789012345.rpc.example", "https://xn--bcher-kva0123456789012345.rpc.example"},
 		{"https://b33d000011112222333344445555aaaa.bücher.example", "https://***.bücher.example"},
 		{"https://b33d000011112222333344445555aaaa。eth。rpc．example:8545", "https://***.eth.rpc.example:8545"},
+		{"https://zzzzzzzzzz0123456789.abcdefghij012345678⑨.example.com/", "https://***.***.example.com/"},
 		{"https://ｂ33d000011112222333344445555aaaa.rpc.example", "https://***.rpc.example"},
 		{"https://%EF%BD%8233d000011112222333344445555aaaa.rpc.example", "https://***.rpc.example"},
 		{"https://b33d00001111\u00ad2222333344445555aaaa.rpc.example", "https://***.rpc.example"},

@@ -15,8 +15,8 @@ import (
 	"github.com/go-relayer/relayer/internal/wire"
 )
 
-// Client is a [relayer.Registry] on a server. Create one with [New]. It is safe for
-// concurrent use, and starts no goroutine that outlives a call.
+// Client is a [relayer.Registry] on a server. Create one with [New]. It is safe for concurrent
+// use, and only its idle connections have goroutines after a call.
 type Client struct {
 	base             string                                // without a trailing slash
 	token            func(context.Context) (string, error) // a function, so a client that is printed shows no token

@@ -137,8 +137,8 @@ func rejectEmpty(command *cobra.Command) (err error) {
 }
 
 // setFromEnvironment sets each flag that is not given to the value of its environment variable:
-// RELAYERD_TOKENS_FILE for --tokens-file. It rejects all other variables, except those that
-// Kubernetes sets for a service with this name.
+// RELAYERD_TOKENS_FILE for --tokens-file. It rejects other RELAYERD_ names, except with _PORT or
+// _SERVICE_, as Kubernetes sets them.
 func setFromEnvironment(command *cobra.Command) (err error) {
 	for _, variable := range os.Environ() {
 		name, value, _ := strings.Cut(variable, "=")

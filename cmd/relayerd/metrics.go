@@ -78,7 +78,7 @@ func total(manager *relayer.Manager, selector relayer.Selector) float64 {
 	return float64(page.Pagination.TotalItems)
 }
 
-// countResponses counts the responses of the API, and what its limits refuse, by cause.
+// countResponses counts the responses of the API, and [httpapi.API.Refusals] by cause.
 func (s *server) countResponses(api *httpapi.API) http.Handler {
 	factory := promauto.With(s.metrics)
 	for cause := range api.Refusals() {

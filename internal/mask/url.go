@@ -45,15 +45,15 @@ func Host(host string) string {
 		return host // as most hosts, without an allocation
 	}
 	masked := hideKeys(host)
-	if masked != host || !strings.ContainsFunc(host, func(r rune) bool { return r == '%' || r > unicode.MaxASCII }) {
+	if !strings.ContainsFunc(masked, func(r rune) bool { return r == '%' || r > unicode.MaxASCII }) {
 		return masked
 	}
-	if unescaped, err := url.PathUnescape(host); err == nil {
+	if unescaped, err := url.PathUnescape(masked); err == nil {
 		if folded := FoldHost(unescaped); hideKeys(folded) != folded {
 			return hideKeys(folded)
 		}
 	}
-	return host
+	return masked
 }
 
 func hideKeys(host string) string {

@@ -18,8 +18,8 @@ import (
 var errNoHistory = fmt.Errorf("postgres: the store retains no history: %w", errors.ErrUnsupported)
 
 // History returns changes of all instances, newest first, without the private parts of their
-// records. They are stored as long as the database says: see [WithHistory]. Imported records have
-// no change in it. The error matches [errors.ErrUnsupported] if the database retains no history.
+// records. They are stored as long as the database says: see [WithHistory]. Imports of records
+// are not in it. The error matches [errors.ErrUnsupported] if the database retains no history.
 func (s *Store) History(ctx context.Context, query relayer.HistoryQuery) (found []relayer.RecordChange, err error) {
 	if !isStorable(query.ID) {
 		return nil, s.stopped(ctx)

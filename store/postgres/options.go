@@ -20,7 +20,7 @@ type options struct {
 	connectTimeout time.Duration // derived from timeout, unless a test sets it
 	logger         *slog.Logger
 
-	// The retention that the database is to have, in microseconds. Nil is no change.
+	// The retention that the database is to have, with the age in microseconds. Nil is no change.
 	historyAge, historyChanges *int64
 }
 

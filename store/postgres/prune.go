@@ -44,7 +44,7 @@ func (s *Store) sleep(pause time.Duration) bool {
 	}
 }
 
-// pruneOldChanges repeats steps until no old change is left. An error ends it.
+// pruneOldChanges repeats steps until one prunes nothing. An error or Close ends it.
 func (s *Store) pruneOldChanges() {
 	for {
 		if more, err := s.pruneOnce(); err != nil || !more || !s.sleep(prunePause) {

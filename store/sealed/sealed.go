@@ -230,7 +230,7 @@ func (e sealError) Is(target error) bool {
 // another key. A write of unknown outcome may still appear: keep the old key until a later write
 // has succeeded, and then reseal again.
 //
-// Each relayer is stored with a compare-and-swap. It gets a new revision and keeps its note, so
+// It stores with a compare-and-swap. A stored relayer gets a new revision and keeps its note, so
 // its last change stays the same. A second range seals what is left.
 func (s *Store) Reseal(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {

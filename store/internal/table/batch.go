@@ -255,7 +255,7 @@ func (b *Batch) History() []relayer.RecordChange {
 	return append(added, b.Past...)
 }
 
-// RecordChanges returns Changes as the consumers of a feed get them, without their positions.
+// RecordChanges returns Changes as the consumers of a feed get them, without positions and times.
 func (b *Batch) RecordChanges() []relayer.RecordChange {
 	b.published = slices.Grow(b.published, len(b.Changes)-len(b.published))
 	for _, c := range b.Changes[len(b.published):] {

@@ -24,8 +24,8 @@ type Record struct {
 }
 
 // NewRecord copies a record that is within the limits of package relayer. A [Batch] sets its
-// position and, unless it is imported, its revision. Its parts share two allocations, which is less
-// work for the garbage collector.
+// position and, unless it is imported, its revision. All but its terms share two allocations,
+// which is less work for the garbage collector.
 func NewRecord(rec relayer.Record) *Record {
 	r := &Record{Record: rec}
 	// Unlike an addition of texts, Join copies if all but one are empty.
