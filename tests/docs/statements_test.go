@@ -46,7 +46,7 @@ var proven = []struct {
 	{"docs/security.md", "the table `relayers` of PostgreSQL, its dumps, replicas and write-ahead log have the URLs in clear",
 		"store/postgres", []string{"TestSchema_Catalog", `"tables with RPC URLs"`}},
 	{"docs/security.md", "They seal all URLs again in the background, and keep concurrent changes.", "store/sealed", []string{"TestReseal_ConcurrentWriterWins"}},
-	{"docs/security.md", "Each relayer with URLs gets a new revision: an earlier `If-Match` gets 412.", "store/sealed", []string{"TestReseal_OnRotateOff"}},
+	{"docs/security.md", "Each relayer sealed again gets a new revision: an earlier `If-Match` gets 412.", "store/sealed", []string{"TestReseal_OnRotateOff"}},
 	{"docs/security.md", "The history has only masked URLs.", "store/bolt", []string{"TestHistory_NoPrivatePart"}},
 	{"docs/security.md", "They do not in `encoding/gob`, in a query of `database/sql`, with the verbs `%p` and `%w`, in an unexported field or below a pointer in a value that package fmt prints, " +
 		"and as a key of a map in JSON.", ".", []string{"TestRPCURL_BypassesOfMask", "TestRPCURL_KeyOfMap"}},
