@@ -620,7 +620,8 @@ func (m *Manager) decoded(change func(*Relayer) error, patch []byte, opens bool)
 		}
 		keepsURLs := slices.EqualFunc(r.CustomRPCURLs, stored.CustomRPCURLs, RPCConfig.equals)
 		before := *stored
-		if opening != nil && (!keepsURLs || change == nil && opens) {
+		isPatchOfURLs := change == nil && opens
+		if opening != nil && (!keepsURLs || isPatchOfURLs) {
 			// A list in full can replace them: the key may be lost. A function gets masked URLs that it did not choose.
 			if ctx.Err() != nil || change != nil && slices.ContainsFunc(r.CustomRPCURLs, RPCConfig.IsMasked) {
 				return Record{}, opening

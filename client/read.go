@@ -44,15 +44,17 @@ func (c *Client) RPCURLs(ctx context.Context, id string) ([]relayer.RPCConfig, e
 	if err == nil {
 		endpoints = r.CustomRPCURLs
 	}
-	return named(relayer.ActionReveal, id, endpoints, cmp.Or(err, unopened(endpoints)))
+	if hasMasked(endpoints) {
+		err = errUnopened
+	}
+	return named(relayer.ActionReveal, id, endpoints, err)
 }
 
-// unopened returns an error if one of the endpoints, which were requested in full, is masked.
-func unopened(endpoints []relayer.RPCConfig) error {
-	if !slices.ContainsFunc(endpoints, relayer.RPCConfig.IsMasked) {
-		return nil
-	}
-	return fmt.Errorf("the server cannot open them: %w: %w", relayer.ErrSealed, relayer.ErrUnavailable)
+// errUnopened reports that URLs which were requested in full are masked.
+var errUnopened = fmt.Errorf("the server cannot open them: %w: %w", relayer.ErrSealed, relayer.ErrUnavailable)
+
+func hasMasked(endpoints []relayer.RPCConfig) bool {
+	return slices.ContainsFunc(endpoints, relayer.RPCConfig.IsMasked)
 }
 
 // List returns one page of the relayers that the query selects, in the order of the

@@ -100,13 +100,13 @@ func (c *Client) tryUpdate(ctx context.Context, id string, change func(*relayer.
 	if settings.Revisions != nil && !slices.Contains(settings.Revisions, revision) {
 		return nil, false, relayer.ErrConflict
 	}
-	opening := unopened(current.CustomRPCURLs)
+	isUnopened := c.fullURLs && hasMasked(current.CustomRPCURLs)
 	patch, err := difference(current, change)
 	if err != nil {
 		return nil, false, err
 	}
-	if c.fullURLs && opening != nil && patch["custom_rpc_urls"] != nil && unopened(current.CustomRPCURLs) != nil {
-		return nil, false, opening // they may be opened later
+	if isUnopened && patch["custom_rpc_urls"] != nil && hasMasked(current.CustomRPCURLs) {
+		return nil, false, errUnopened // they may be opened later
 	}
 	if len(patch) == 0 {
 		current.Revision, current.LastChange = revision, lastChange

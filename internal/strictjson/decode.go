@@ -14,7 +14,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -156,9 +155,9 @@ func (v Value) free(top Value, level int, refuse func(string) string) {
 			c.accept(',')
 		}
 	default:
-		_, err := strconv.ParseFloat(string(v.data), 64)
-		if errors.Is(err, strconv.ErrRange) || !hasSmallExponent(string(v.data)) {
-			v.Report(OutOfRange, "must be a number that a 64-bit float can hold")
+		_, problem := float(string(v.data))
+		if problem != "" || !hasSmallExponent(string(v.data)) {
+			v.Report(OutOfRange, floatMessage)
 		}
 	}
 }
@@ -406,12 +405,11 @@ func (v Value) list(target reflect.Value) {
 }
 
 func setFloat(target reflect.Value, literal string) (problem string) {
-	number, err := strconv.ParseFloat(literal, 64)
-	if err != nil {
-		return "must be a number that a 64-bit float can hold"
+	number, problem := float(literal)
+	if problem == "" {
+		target.SetFloat(number + 0) // encodes -0 as 0
 	}
-	target.SetFloat(number + 0) // encodes -0 as 0
-	return ""
+	return problem
 }
 
 // setInteger stores a whole number of 0 or more in a field of any integer type.

@@ -3,6 +3,7 @@ package strictjson
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"math/big"
@@ -138,7 +139,7 @@ func elements(array []byte) iter.Seq[[]byte] {
 	}
 }
 
-// cursor reads a checked document, so that it needs no handling of syntax errors.
+// cursor reads a checked document, so it does not handle syntax errors.
 type cursor struct {
 	data []byte
 	at   int
@@ -260,6 +261,17 @@ func hasSmallExponent(literal string) bool {
 	_, exponent, _ := strings.Cut(strings.ToLower(literal), "e")
 	size, err := strconv.Atoi(exponent)
 	return exponent == "" || err == nil && -maxNumber <= size && size <= maxNumber
+}
+
+const floatMessage = "must be a number that a 64-bit float can hold"
+
+// float returns the value of a literal, or a message if it is too large.
+func float(literal string) (value float64, problem string) {
+	value, err := strconv.ParseFloat(literal, 64)
+	if errors.Is(err, strconv.ErrRange) {
+		return 0, floatMessage
+	}
+	return value, ""
 }
 
 // unsigned returns the value of a literal from 0 to limit, or a message.
