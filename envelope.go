@@ -26,8 +26,8 @@ type Envelope struct {
 	// Position is the [Page.Position] of a page by a cursor. It is nil for other responses.
 	Position *string `json:"position,omitempty"`
 
-	// Change is the last change of the relayer in Data, or of a dry run, and Changes has those of
-	// the relayers of a page.
+	// Change is the last change of the relayer in Data, or of a dry run. Changes has the last
+	// change of each relayer of a page.
 	Change  *ChangeInfo  `json:"change,omitempty"`
 	Changes []ChangeInfo `json:"changes,omitzero"`
 

@@ -162,7 +162,7 @@ func (m *Manager) opened(ctx context.Context, rec Record) (Record, error) {
 	return rec, nil
 }
 
-// masks reports whether methods that do not open RPC URLs return those of the record masked:
+// masks reports whether methods that do not open RPC URLs return the URLs of the record masked:
 // always if the store is an [Opener].
 func (m *Manager) masks(rec Record) bool { return m.opener != nil || isSealed(rec.Private) }
 

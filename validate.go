@@ -193,8 +193,7 @@ func checkURLs(policy rpcguard.Policy, endpoints []RPCConfig, found *problems) {
 	}
 }
 
-// checkSize returns an error if a record exceeds the maximum size and is larger than
-// before.
+// checkSize returns an error if a record exceeds the maximum size and is larger than before.
 func (s *settings) checkSize(rec, before Record) error {
 	size := len(rec.Document) + len(rec.Private)
 	if size <= s.maxRelayerSize || size <= len(before.Document)+len(before.Private) {
@@ -603,8 +602,7 @@ func (s *settings) prepare(ctx context.Context, r *Relayer, found *problems) (Re
 	return rec, cmp.Or(err, s.checkSize(rec, Record{}))
 }
 
-// addressOf resolves the address of a relayer, unless its signer or network is
-// invalid.
+// addressOf resolves the address of a relayer, unless its signer or network is invalid.
 func (s *settings) addressOf(ctx context.Context, r *Relayer, found *problems) (string, error) {
 	if s.resolveAddress == nil || found.Has("signer_id") || found.Has("network") || found.Has("network_type") {
 		return "", nil

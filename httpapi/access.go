@@ -152,9 +152,9 @@ type Access struct {
 	// Action is what the request does: [relayer.ActionGet], [relayer.ActionList],
 	// [relayer.ActionWatch], [relayer.ActionCreate], [relayer.ActionUpdate],
 	// [relayer.ActionDelete], [relayer.ActionPause] and [relayer.ActionResume] of several
-	// relayers, and those of [WithEngineOperations]. HEAD has the action of GET. A pause of one
-	// relayer is an update. A dry run has the action of its write. The history of one relayer is
-	// a get, and the history of all is a list. A read of full RPC URLs asks twice: about the
+	// relayers, and the actions of [WithEngineOperations]. HEAD has the action of GET. A pause of
+	// one relayer is an update. A dry run has the action of its write. The history of one relayer
+	// is a get, and the history of all is a list. A read of full RPC URLs asks twice: about the
 	// read, and about [relayer.ActionReveal].
 	Action relayer.Action
 

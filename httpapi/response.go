@@ -71,7 +71,7 @@ const dataStart = `{"success":true,"data":`
 func (x *exchange) startBody() []byte { return append((*x.buffer)[:0], dataStart...) }
 
 // success returns a response whose body was started by startBody, with the other members of its
-// envelope. Reads that have none but the pagination do not encode the whole envelope.
+// envelope. Reads that have only the pagination do not encode the whole envelope.
 func (x *exchange) success(status int, body []byte, envelope relayer.Envelope) response {
 	envelope.Success, envelope.Metadata = true, x.input.warnings()
 	switch {

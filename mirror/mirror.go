@@ -138,9 +138,9 @@ func (m *Mirror) List(_ context.Context, query relayer.ListQuery) (*relayer.Page
 	return page, nil
 }
 
-// CaughtUp returns the time up to which the view is complete: that of the last change, heartbeat
-// or full read in it (see [relayer.Change.Time]). It is a lower bound, by the clock of this
-// process. If the wall clock has since advanced more than the monotonic clock, as after a
+// CaughtUp returns the time up to which the view is complete: the time of the last change,
+// heartbeat or full read in it (see [relayer.Change.Time]). It is a lower bound, by the clock of
+// this process. If the wall clock has since advanced more than the monotonic clock, as after a
 // suspend, the result is earlier by the difference. So [time.Since] of the result is not less
 // than the age of the view, unless the machine was suspended and its clock also set back. Call
 // CaughtUp before Get: in the other order the state could be older than the time.

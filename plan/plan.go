@@ -87,9 +87,10 @@ type Options struct {
 	// determines it only for new ones.
 	KeepPaused bool
 
-	// Selector limits the plan to the relayers that it selects, for example those of a team. The
-	// others are not read, and so never deleted. An entry is [Blocked] if the selector does not
-	// select the relayer of the configuration or, if dry runs are permitted, the stored relayer.
+	// Selector limits the plan to the relayers that it selects, for example the relayers of a
+	// team. The others are not read, and so never deleted. An entry is [Blocked] if the selector
+	// does not select the relayer of the configuration or, if dry runs are permitted, the stored
+	// relayer.
 	Selector relayer.Selector
 }
 

@@ -21,7 +21,7 @@ import (
 var ErrRefused = errors.New("RPC address refused")
 
 // Policy restricts the URLs of RPC endpoints, and the addresses that a host connects to for them.
-// The zero value permits every valid URL except those of cloud metadata services and of the
+// The zero value permits every valid URL except URLs of cloud metadata services and of the
 // unspecified address, which no policy can permit.
 //
 // It is enforced at two points, and a host that accepts URLs from untrusted clients needs

@@ -17,9 +17,8 @@
 //	relayer.id         the ID, if it is valid
 //	error.type         if the operation failed: its outcome, or _OTHER
 //
-// The status is Error for a fault (see [outcome.Outcome.IsFault]) and unset
-// otherwise. An unknown ID or an invalid request is a normal result and does not
-// set the status.
+// The status is Error for a fault (see [outcome.Outcome.IsFault]) and unset otherwise. An unknown
+// ID or an invalid request is a normal result and does not set the status.
 //
 // # Metrics
 //
@@ -33,11 +32,10 @@
 //
 // # Privacy
 //
-// Error texts are never exported, neither as events nor as status descriptions.
-// They may repeat client input, and those of stores and hooks may contain
-// addresses and credentials. An ID is exported only if it is valid, so a URL or
-// a long text in its place is not exported. A secret that has the form of a
-// valid ID, and is sent as one by mistake, is exported.
+// Error texts are never exported, neither as events nor as status descriptions. They may repeat
+// client input, and those of stores and hooks may contain addresses and credentials. An ID is
+// exported only if it is valid, so a URL or a long text in its place is not exported. A secret
+// that has the form of a valid ID, and is sent as one by mistake, is exported.
 package relayerotel
 
 import (

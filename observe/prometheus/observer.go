@@ -1,5 +1,4 @@
-// Package relayerprom counts and times the operations of a [relayer.Manager] for
-// Prometheus.
+// Package relayerprom counts and times the operations of a [relayer.Manager] for Prometheus.
 //
 //	observer, err := relayerprom.NewObserver(registry)
 //	// …
@@ -36,10 +35,9 @@ import (
 	"github.com/go-relayer/relayer/observe/outcome"
 )
 
-// NewObserver registers the metrics and returns an observer for
-// [relayer.WithObserver]. Managers that share an observer are counted together.
-// To count them separately, create one observer per Manager, each with its own
-// label through client_golang's WrapRegistererWith.
+// NewObserver registers the metrics and returns an observer for [relayer.WithObserver]. Managers
+// that share an observer are counted together. To count them separately, create one observer per
+// Manager, each with its own label through client_golang's WrapRegistererWith.
 //
 // NewObserver returns an error if the registerer is nil or rejects the metrics,
 // for example because they are already registered. If only the name of the second one

@@ -44,7 +44,7 @@ func (s *Store) Backup(ctx context.Context, path string) error {
 
 // Compact checks a file that no server has open, replaces it by a compact one, and returns the
 // sizes of both in bytes. It keeps records, order and revisions, and the owner and the mode of
-// the file. The directory needs room for the new file. Its errors are those of [Open],
+// the file. The directory needs room for the new file. Its errors are the errors of [Open],
 // [Store.Check] and [Store.Backup], and [fs.ErrNotExist] if there is no file.
 func Compact(ctx context.Context, path string) (before, after int64, err error) {
 	if path, err = filepath.EvalSymlinks(path); err != nil {

@@ -34,8 +34,8 @@ func WithLogger(logger *slog.Logger) Option {
 
 // WithHistory sets how many changes of each relayer the store retains for [Store.History], and
 // how long. The default is 1,000 changes and 90 days. With 0 there is no history. Changes of one
-// relayer never displace those of another. A write deletes changes once 64 or all are too old, or
-// 64 of its relayer are too many.
+// relayer never displace changes of another. A write deletes changes once 64 or all are too old,
+// or 64 of its relayer are too many.
 func WithHistory(changes int, age time.Duration) Option {
 	return Option{func(o *options) error {
 		if changes < 0 || age < 0 {

@@ -18,8 +18,8 @@ import (
 	"github.com/go-relayer/relayer/store/transfer"
 )
 
-// A batch is bounded, so that many waiting writes neither delay the first of them nor share one
-// huge transaction.
+// A batch is bounded, so many waiting writes do not delay the first of them or share one huge
+// transaction.
 const (
 	maxBatchWrites = 1024
 	maxBatchBytes  = 8 << 20

@@ -117,8 +117,8 @@ func (s *Store) begin(next *commit) (*bbolt.Tx, error) {
 	return tx, nil
 }
 
-// appendFill lets the pages of records fill up: records are appended in order, so that a page
-// left behind gets no more of them.
+// appendFill lets the pages of records fill up: records are appended in order, so a page left
+// behind gets no more of them.
 const appendFill = 0.9
 
 func (next *commit) put(tx *bbolt.Tx) error {

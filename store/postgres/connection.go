@@ -78,7 +78,7 @@ func (c *connections) acquire(ctx context.Context) (*conn, error) {
 }
 
 // probe tries to get a connection to a primary until waiting ends. Its error is then late, the
-// last reason, or that of ctx.
+// last reason, or the error of ctx.
 func (c *connections) probe(ctx, waiting context.Context, late error) (*pooled, error) {
 	isProber := false
 	defer func() {

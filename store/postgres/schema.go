@@ -310,7 +310,7 @@ func inSchema(schema, sql string) string {
 	return strings.ReplaceAll(sql, "$schema", pgx.Identifier{schema}.Sanitize())
 }
 
-// prepareSchema creates the schema if it is missing. Otherwise it creates nothing, so that a role
+// prepareSchema creates the schema if it is missing. Otherwise it creates nothing, so a role
 // without the privilege to do so can use the schema.
 func prepareSchema(ctx context.Context, connections *connections, opts options) error {
 	conn, err := connections.acquire(ctx)

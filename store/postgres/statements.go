@@ -15,9 +15,9 @@ const countOfID = `coalesce((SELECT c.nth FROM $schema.changes AS c WHERE c.id =
 // bitAt is the chunk of a sequence number, with only its bit set.
 const bitAt = `set_bit(0::bit(512), (sequence & 511)::integer, 1)`
 
-// The statements. A write returns one row, even if it is refused, so that only a refused import
-// aborts the transaction that it shares with others. All writes run under the write lock, so they
-// read the current state.
+// The statements. A write returns one row, even if it is refused, so only a refused import aborts
+// the transaction that it shares with others. All writes run under the write lock, so they read
+// the current state.
 const (
 	// A lock of the table would keep vacuum from it. The key is that of the table, and the lock
 	// ends with the transaction, so that it works through a pooler in transaction mode.

@@ -207,7 +207,7 @@ func transact(ctx context.Context, conn *conn, opts options, do func(pgx.Tx) err
 	})
 }
 
-// counters are two of those of the table state.
+// counters are two counters of the table state.
 type counters struct {
 	sequence int64 // the last sequence number
 	revision int64 // the last revision, which is the number of the last change

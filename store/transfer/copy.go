@@ -36,13 +36,13 @@ var ErrDiffers = errors.New("destination differs from source")
 //
 // If dst is an [Importer], records keep their revisions, which are compared too, and are added
 // many at a time, all or none. Any other store assigns new revisions: an ETag that a client still
-// has can then match another state of the relayer, so that clients must read again.
+// has can then match another state of the relayer, so clients must read again.
 //
 // If dst is a [HistoryImporter] too, the history that src can read is copied before the missing
 // relayers. So dst does not assign the revisions in it again. What dst retains of it is up to
 // dst: a resumed Copy does not copy the history again if dst has lost all of it. Copy does not
 // compare histories at the end. If dst has no relayers, or src has newer changes, the history of
-// src must have the last change in that of dst.
+// src must have the last change in the history of dst.
 //
 // Errors of the stores are wrapped, so that [relayer.ErrUnavailable] and
 // [relayer.ErrOutcomeUnknown] match; after either, call Copy again. If ctx is done, the copy ends
@@ -382,7 +382,7 @@ type HistoryImporter interface {
 	// It is safe for concurrent use and atomic. It returns [relayer.ErrConflict] unless each
 	// revision is greater than the one before, and than all that the store has assigned or
 	// imported. The error matches [errors.ErrUnsupported] if the store retains no history. Its
-	// other errors are those of Import.
+	// other errors are the errors of Import.
 	ImportHistory(ctx context.Context, changes []relayer.RecordChange) error
 }
 
@@ -390,8 +390,8 @@ type HistoryImporter interface {
 // [Copy] detects it with a type assertion, and checks the source before it copies anything.
 type Checker interface {
 	// Check returns an error that matches [relayer.ErrCorrupt] and describes what is damaged,
-	// quoting at most IDs. If it could not finish, it returns another error, such as that of ctx.
-	// Reads continue during a check; writes may have to wait. A check takes as long as reading
-	// all data. It is safe for concurrent use.
+	// quoting at most IDs. If it could not finish, it returns another error, such as the error of
+	// ctx. Reads continue during a check; writes may have to wait. A check takes as long as
+	// reading all data. It is safe for concurrent use.
 	Check(ctx context.Context) error
 }

@@ -7,8 +7,7 @@ import (
 	"sort"
 )
 
-// The layout of the engine's pages. All numbers are in the byte order of the
-// machine.
+// The layout of the engine's pages. All numbers are in the byte order of the machine.
 const (
 	pageHeaderSize = 16 // id 8, kind 2, number of elements 2, overflow 4
 	elementSize    = 16
@@ -58,8 +57,7 @@ func parsePage(data []byte) page {
 // overflow returns the number of pages that follow and belong to this one.
 func (p *page) overflow() uint64 { return uint64(native.Uint32(p.data[12:])) }
 
-// part returns a range of the page. It returns false if the range is not inside
-// the page.
+// part returns a range of the page. It returns false if the range is not inside the page.
 func (p *page) part(from, size int64) ([]byte, bool) {
 	if from < 0 || size < 0 || from+size > int64(len(p.data)) {
 		return nil, false
