@@ -49,12 +49,12 @@ func (d Document) LastChange() ChangeInfo {
 	return changeInfoOf(Record{Revision: d.Revision, Note: d.note})
 }
 
-func documentOf(rec Record) Document {
+func documentOf(rec *Record) Document {
 	return Document{ID: rec.ID, Revision: rec.Revision, JSON: rec.Document, note: rec.Note}
 }
 
 // writtenDocument is the form of a record after a write.
-func writtenDocument(_ context.Context, rec Record) (Document, error) { return documentOf(rec), nil }
+func writtenDocument(_ context.Context, rec Record) (Document, error) { return documentOf(&rec), nil }
 
 // Create is [Manager.Create] for a request in JSON, such as the body of an HTTP request:
 // one strict JSON object with the members of [CreateRequest]. Problems of the JSON and of
@@ -101,7 +101,14 @@ func (d Documents) Get(ctx context.Context, id string) (Document, error) {
 
 // List is [Manager.List] without decoding. The page has [Page.Documents] in place of relayers.
 func (d Documents) List(ctx context.Context, query ListQuery) (*Page, error) {
-	return list(ctx, d.manager, cmp.Or(d.reveal, ActionList), query, d.reveal == "", d.read, func(p *Page) *[]Document { return &p.Documents })
+	return d.manager.list(ctx, cmp.Or(d.reveal, ActionList), query, d.reveal == "", func(ctx context.Context, records []Record, page *Page) (err error) {
+		page.Documents = make([]Document, len(records))
+		for i := 0; i < len(records) && err == nil; i++ {
+			page.Documents[i] = documentOf(&records[i])
+			err = d.open(ctx, &records[i], &page.Documents[i])
+		}
+		return err
+	})
 }
 
 // Watch is [Manager.Watch] without decoding. A change has [Change.Document] in place of the relayer
@@ -134,18 +141,23 @@ func pastDocument(c RecordChange, past *Change) error {
 	if c.Record.Document != nil && !isObject(c.Record.Document) {
 		return errNoObject
 	}
-	past.Document = documentOf(c.Record)
+	past.Document = documentOf(&c.Record)
 	return nil
 }
 
-// read returns the document of a stored record. It is masked if the URLs are sealed or damaged:
-// one such relayer must not make a list fail.
+// read is the form of a stored record.
 func (d Documents) read(ctx context.Context, rec Record) (Document, error) {
-	document := documentOf(rec)
+	document := documentOf(&rec)
+	return document, d.open(ctx, &rec, &document)
+}
+
+// open gives a document its full RPC URLs if the view has them. It stays masked if they are sealed or
+// damaged: one such relayer must not make a list fail.
+func (d Documents) open(ctx context.Context, rec *Record, document *Document) error {
 	if d.reveal == "" || rec.Document == nil {
-		return document, nil
+		return nil
 	}
-	opened, err := d.manager.opened(ctx, rec)
+	opened, err := d.manager.opened(ctx, *rec)
 	if err == nil {
 		opened.Document, err = unmaskedDocument(opened)
 	}
@@ -155,9 +167,9 @@ func (d Documents) read(ctx context.Context, rec Record) (Document, error) {
 	case errors.Is(err, ErrSealed), errors.Is(err, ErrCorrupt):
 		document.SealError = err
 	default:
-		return Document{}, err
+		return err
 	}
-	return document, nil
+	return nil
 }
 
 // unmaskedDocument returns the document of a record, whose private part is in clear, with

@@ -133,11 +133,17 @@ type Page struct {
 // that the query does not select it, the later pages shift, and the next page skips a relayer. A
 // walk by cursors ([ListQuery.After]) and [Manager.All] skip none.
 func (m *Manager) List(ctx context.Context, query ListQuery) (*Page, error) {
-	return list(ctx, m, ActionList, query, false, m.relayerOf, func(p *Page) *[]*Relayer { return &p.Relayers })
+	return m.list(ctx, ActionList, query, false, func(ctx context.Context, records []Record, page *Page) (err error) {
+		page.Relayers = make([]*Relayer, len(records))
+		for i := 0; i < len(records) && err == nil; i++ {
+			page.Relayers[i], err = m.relayerOf(ctx, records[i])
+		}
+		return err
+	})
 }
 
-// list returns a page with items, its relayers in the form of the caller.
-func list[T any](ctx context.Context, m *Manager, action Action, query ListQuery, documentsOnly bool, form form[T], items func(*Page) *[]T) (*Page, error) {
+// list returns a page. The function add adds the records to it, in the form of the caller.
+func (m *Manager) list(ctx context.Context, action Action, query ListQuery, documentsOnly bool, add func(context.Context, []Record, *Page) error) (*Page, error) {
 	return observe(ctx, m.observers, action, "", nil, func(ctx context.Context) (*Page, error) {
 		pagination, asked, err := m.paginate(query)
 		if err != nil {
@@ -158,14 +164,7 @@ func list[T any](ctx context.Context, m *Manager, action Action, query ListQuery
 		}
 		pagination.TotalItems = listing.Total
 		page.Pagination, page.Position = pagination, listing.Position
-		found := make([]T, len(listing.Records))
-		for i := range found {
-			if found[i], err = form(ctx, listing.Records[i]); err != nil {
-				return nil, err
-			}
-		}
-		*items(page) = found
-		return page, nil
+		return page, add(ctx, listing.Records, page)
 	})
 }
 

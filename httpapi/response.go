@@ -21,7 +21,7 @@ type response struct {
 
 type headerField struct{ name, value string }
 
-// withHeader returns the response with one more header.
+// withHeader returns the response with one more header, whose name is canonical.
 func (p response) withHeader(name, value string) response {
 	p.header = append(p.header, headerField{name, value})
 	return p
@@ -35,18 +35,24 @@ func (x *exchange) startResponse(status int, contentType string) http.Header {
 		x.releaseInFlight()
 	}
 	header := x.Header()
-	header.Set("Content-Type", contentType)
-	header.Set("X-Content-Type-Options", "nosniff")
-	header.Set("Cache-Control", "no-store")
-	header.Set("X-Request-Id", x.actor.RequestID)
+	setFields(header,
+		headerField{"Content-Type", contentType}, headerField{"X-Content-Type-Options", "nosniff"},
+		headerField{"Cache-Control", "no-store"}, headerField{"X-Request-Id", x.actor.RequestID})
 	return header
+}
+
+// setFields sets fields with canonical names. Their values share an allocation: it is faster than Set.
+func setFields(header http.Header, fields ...headerField) {
+	values := make([]string, len(fields))
+	for i, field := range fields {
+		values[i] = field.value
+		header[field.name] = values[i : i+1 : i+1]
+	}
 }
 
 func (x *exchange) respond(p response) {
 	header := x.startResponse(p.status, jsonType)
-	for _, field := range p.header {
-		header.Set(field.name, field.value)
-	}
+	setFields(header, p.header...)
 	if p.status == http.StatusNotModified {
 		x.WriteHeader(p.status)
 		return
