@@ -515,7 +515,8 @@ func setDisabled(reason DisabledReason, found *problems) edit {
 	if found.err() == nil {
 		checkRules(structRules(), &reason, "", ruleMessage, found)
 	}
-	encoded, err := strictjson.Encode(maskedReason(&reason))
+	reason.Type = DisabledReasonType(maskedText(string(reason.Type)))
+	encoded, err := strictjson.Encode(reason)
 	if err := cmp.Or(found.err(), err); err != nil {
 		return func(context.Context, Record) (Record, error) { return Record{}, err }
 	}

@@ -128,7 +128,7 @@ func (r *request) sanitize(hide func(string) string, text string) string {
 	if r.token != "" {
 		text = strings.ReplaceAll(text, r.token, mask.Hidden)
 	}
-	text = wire.Printable(strings.ToValidUTF8(hide(mask.Shortened(text, mask.MaxText)), "?"), ' ')
+	text = wire.Printable(strings.ToValidUTF8(hide(mask.Bounded(text)), "?"), ' ')
 	if len(text) > maxMessageLength {
 		text = mask.Shortened(text, maxMessageLength) + "…"
 	}

@@ -18,7 +18,7 @@ import (
 //   - paths and queries alone with a part that looks like a key (/v2/KEY, ?key=KEY).
 //
 // It masks too much rather than too little: up to the closing double quote or the next space.
-// Masked text stays as it is.
+// Most masked text stays as it is if it is masked again.
 func Text(text string) string {
 	text = invalidPort.ReplaceAllString(text, "${1}"+Hidden)
 	var out strings.Builder
@@ -71,7 +71,7 @@ var hostName = regexp.MustCompile(`[\pL\pN_-]+(?:[.。．｡][\pL\pN_-]+){2,}`)
 // Details returns the details of a disabled reason as they are stored: masked, at most
 // maxDetails bytes, and with U+FFFD in place of what is not UTF-8 or is NUL.
 func Details(text string) string {
-	text = strings.ToValidUTF8(Shortened(text, MaxText), string(utf8.RuneError))
+	text = strings.ToValidUTF8(Bounded(text), string(utf8.RuneError))
 	text = strings.ReplaceAll(text, "\x00", string(utf8.RuneError))
 	return Shortened(Text(text), maxDetails)
 }
@@ -79,9 +79,15 @@ func Details(text string) string {
 // maxDetails permits to disable a relayer of any size, with the text of any error.
 const maxDetails = 16 << 10
 
-// MaxText is the length to which callers shorten a text of others before they mask it, which
-// bounds the time. A URL that is cut is masked too.
-const MaxText = 4 * maxDetails
+// Bounded returns the start of a text of others, at most 64 KiB, which bounds the time to mask it. A
+// word that is cut becomes [Hidden]: a part of a URL can look like another text.
+func Bounded(text string) string {
+	start := Shortened(text, 4*maxDetails)
+	if start == text {
+		return text
+	}
+	return strings.TrimRightFunc(start, func(r rune) bool { return !isSeparator(r) }) + Hidden
+}
 
 // Shortened returns at most limit bytes of a text, without a part of a character.
 func Shortened(text string, limit int) string {
@@ -153,8 +159,8 @@ var (
 	// credentials matches user information with a password, and the rest of the token.
 	credentials = regexp.MustCompile("[^\\s\"'`<>(\\[{,;=]*:[^\\s]*@([^\\s@]*)$")
 
-	// hostAndPath matches a name with a dot or a host with a port, followed by a path.
-	hostAndPath = regexp.MustCompile(`(?i)((?:[\pL\pN-]+\.)+[\pL\pN-]+\.?(?::[0-9]+)?|[\pL\pN-]+:[0-9]+|\[[0-9a-f:.]+\](?::[0-9]+)?)([/?#].*)$`)
+	// hostAndPath matches a dotted name, a host with a port, or an IPv6 address, and then a path or query.
+	hostAndPath = regexp.MustCompile(`(?i)((?:[\pL\pN-]+[.。．｡])+[\pL\pN-]+[.。．｡]?(?::[0-9]+)?|[\pL\pN-]+:[0-9]+|\[[0-9a-f:.]+\](?::[0-9]+)?)([/?#].*)$`)
 )
 
 // maskWithoutScheme masks credentials, and the path after a host.

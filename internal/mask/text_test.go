@@ -61,6 +61,7 @@ func TestText(t *testing.T) {
 		"rpc1.example/v2/KEY,u:KEY@rpc2.example/KEY":                            "rpc1.example/***",
 		"u:KEY@0123456789abcdefabcd.h.example":                                  "***.h.example",
 		"no host ０123456789abcdefabcd。h。example":                                "no host ***.h.example",
+		"dial rpc。example/v2/KEY: 0123456789abcdefabcd.h｡example/KEY":           "dial rpc。example/***: ***.h.example/***",
 		"https://０123456789abcdefabcd。h。example/KEY":                            "https://***.h.example/***",
 		"tx 0x0123456789abcdefabcd. Then 0123456789abcdefabcd.example":          "tx 0x0123456789abcdefabcd. Then 0123456789abcdefabcd.example",
 		"https://***.h.example and https://***.h.example/*** stay":              "https://***.h.example and https://***.h.example/*** stay",
