@@ -553,6 +553,8 @@ func TestSettings_Refused(t *testing.T) {
 		}
 		wantFields(t, fieldErrors(t, second(newManager(t).Create(t.Context(), withSettings("other", settings)))), want)
 	}
+	// A name with a dot is not a member of another member.
+	wantRefused(t, `"settings":{"a":1e309,"a.b":1e309}`, []string{"settings.a", "settings.a.b"})
 	for _, settings := range []string{
 		`{}`, `{"":1}`, `{"a":"` + text + `"}`, `{"a":` + strings.Repeat("[", 31) + strings.Repeat("]", 31) + `}`,
 		`{"a":"mail me@h.example, or https://h.example/a@b?c=d@e"}`, `{"a":"https://h.example:8545/a@b wss://[::1]:1/a@b"}`,

@@ -157,7 +157,7 @@ func (v Value) free(top Value, level int, refuse func(string) string) {
 	default:
 		_, problem := float(string(v.data))
 		if problem != "" || !hasSmallExponent(string(v.data)) {
-			v.Report(OutOfRange, floatMessage)
+			v.reportMember(OutOfRange, floatMessage)
 		}
 	}
 }

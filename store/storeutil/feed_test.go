@@ -84,6 +84,8 @@ func TestFeed_GapByNumber(t *testing.T) {
 func TestFeed_GapBySize(t *testing.T) {
 	half := strings.Repeat("x", 8<<20)
 	for name, change := range map[string]relayer.RecordChange{
+		"id":        {Record: relayer.Record{ID: half}},
+		"claim":     {Record: relayer.Record{Claim: half}},
 		"document":  {Record: relayer.Record{Document: []byte(half)}},
 		"private":   {Record: relayer.Record{Private: []byte(half)}},
 		"note":      {Record: relayer.Record{Note: []byte(half)}},

@@ -26,7 +26,7 @@ func (c *Changes) Add(change relayer.RecordChange) {
 
 func size(change relayer.RecordChange) int {
 	rec := change.Record
-	size := len(rec.Document) + len(rec.Private) + len(rec.Note) + len(rec.Text) + len(change.OldText)
+	size := len(rec.ID) + len(rec.Claim) + len(rec.Document) + len(rec.Private) + len(rec.Note) + len(rec.Text) + len(change.OldText)
 	for _, terms := range [...][]string{rec.Terms, change.OldTerms} {
 		for _, term := range terms {
 			size += len(term)

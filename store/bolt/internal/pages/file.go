@@ -179,7 +179,11 @@ func (f *File) freelist() (ids []byte, pages uint64, err error) {
 	ids, ok := p.freeIDs()
 	pages = p.overflow() + 1
 	size := uint64(f.header.PageSize)
-	if most := (pageHeaderSize + idSize*(uint64(len(ids)/idSize)+1+pages)) / size; !ok || pages > most+1 {
+	allocated := uint64(len(ids)/idSize) + pages
+	if allocated >= manyIDs {
+		allocated++ // the count itself
+	}
+	if most := (pageHeaderSize + idSize*allocated) / size; !ok || pages > most+1 {
 		return nil, 0, fmt.Errorf("freelist: %w", ErrDamaged)
 	}
 	return ids, pages, nil

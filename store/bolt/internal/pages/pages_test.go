@@ -507,11 +507,11 @@ func TestVerifyFreelist_TooManyPages(t *testing.T) {
 		{0, 0, nil},
 		{0, 1, pages.ErrDamaged},
 		{122, 0, nil},
-		{122, 1, pages.ErrDamaged}, // with 3 more IDs it needs 1016 bytes
-		{123, 1, nil},
-		{123, 2, pages.ErrDamaged},
-		{249, 2, pages.ErrDamaged},
-		{250, 2, nil},
+		{123, 1, pages.ErrDamaged}, // with 2 more IDs it needs 1016 bytes
+		{124, 1, nil},
+		{124, 2, pages.ErrDamaged},
+		{250, 2, pages.ErrDamaged},
+		{251, 2, nil},
 	} {
 		header := pages.Header{PageSize: pageSize, Freelist: 2, Pages: 8}
 		content := make([]byte, header.Size())
