@@ -213,7 +213,7 @@ func (s *server) openStore(ctx context.Context) (err error) {
 	return err
 }
 
-// openManager starts to seal in the background if there are keys.
+// openManager starts reseal in the background if there are keys.
 func (s *server) openManager(ctx context.Context) error {
 	store, err := s.sealedStore(ctx)
 	if err != nil {
@@ -226,9 +226,9 @@ func (s *server) openManager(ctx context.Context) error {
 	return err
 }
 
-// audit is a [relayer.Observer] that logs each write that reaches the registry: who, from where, what,
-// the outcome, and why. The API logs each read of full RPC URLs, and what the roles of tokens do not
-// permit.
+// audit is a [relayer.Observer] that logs each write that reaches the registry, except dry runs:
+// who, from where, what, the outcome, and why. The API logs each read of full RPC URLs, and what
+// the roles of tokens do not permit.
 func (s *server) audit(ctx context.Context, operation *relayer.Operation) (context.Context, func(error)) {
 	if operation.DryRun || !operation.Action.IsWrite() {
 		return ctx, nil

@@ -141,9 +141,9 @@ const (
 	backupTimeout = time.Hour
 )
 
-// backups returns the handler of [backupPath], for tokens with the role backup. For all others, and
-// with another store, the path does not exist. One backup is written and sent at a time: each needs
-// as much memory and space as the database.
+// backups returns the handler of [backupPath], for tokens with the role backup. For all others,
+// and with another store, the path does not exist. It writes and sends one backup at a time: each
+// needs as much space as the database.
 func (s *server) backups(api http.Handler) http.Handler {
 	file, isFile := s.store.(*bolt.Store)
 	slot := make(chan struct{}, 1)
@@ -178,7 +178,7 @@ func (s *server) backups(api http.Handler) http.Handler {
 // sendBackup writes a backup next to the database, and sends it. It ignores Range: the next request
 // would get a part of another backup.
 func (s *server) sendBackup(w http.ResponseWriter, r *http.Request, from *bolt.Store) error {
-	// A start of the server removes files with this suffix of package bolt.
+	// A start removes files with this suffix of package bolt that are an hour old.
 	path := fmt.Sprint(s.database, ".tmp", time.Now().UnixNano())
 	var file *os.File
 	err := from.Backup(r.Context(), path)

@@ -51,7 +51,7 @@ type memoryStore struct{ *memory.Store }
 func (memoryStore) Ready(context.Context) error { return nil }
 func (memoryStore) Close() error                { return nil }
 
-// forServer opens a database, and creates it if it is missing.
+// forServer opens a database, and creates a missing file or schema.
 func (d database) forServer(ctx context.Context, history time.Duration, isHistorySet bool, logger *slog.Logger) (openedStore, error) {
 	if d.name == inMemory {
 		return memoryStore{memory.New()}, nil
@@ -63,9 +63,9 @@ func (d database) forServer(ctx context.Context, history time.Duration, isHistor
 	return d.openWith(ctx, options, bolt.WithLogger(logger), bolt.WithHistory(historyChanges, history))
 }
 
-// forCommand opens a database that no server has open, and creates it if it is missing. Only a
-// server deletes changes of the history. Damage of the history is reported on standard error: it is
-// no damage of a relayer.
+// forCommand is forServer for a command. No server may have the file open. It deletes no changes
+// of the history of a file. Damage of the history is reported on standard error: it is no damage
+// of a relayer.
 func (d database) forCommand(ctx context.Context, options ...postgres.Option) (openedStore, error) {
 	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	return d.openWith(ctx, options, bolt.WithLogger(logger), bolt.WithHistory(math.MaxInt, math.MaxInt64))

@@ -39,7 +39,7 @@ func (g grant) permits(action relayer.Action) bool {
 
 func (g grant) mayBackUp() bool { return slices.Contains(g.roles, "backup") }
 
-// tokenTable is the content of a tokens file. It is never changed after parsing.
+// tokenTable has tokens and their grants. It is never changed after parsing.
 type tokenTable struct {
 	names  map[[sha256.Size]byte]string // by the digest of the token
 	grants map[string]grant             // by name
@@ -51,9 +51,9 @@ func newTokenTable() tokenTable {
 
 var principalName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
-// parseTokens reads lines of the form "name token role [selector]". Errors contain line
-// numbers, and no part of the file. A line that was cut off could permit more than the whole
-// one, so that the last line must end.
+// parseTokens reads lines of the form "name token role [selector]". Errors contain no part of the
+// file. A line that was cut off could permit more than the whole one, so that the last line must
+// end.
 func parseTokens(text string) (tokenTable, error) {
 	table := newTokenTable()
 	number := 0
@@ -130,7 +130,7 @@ func parseGrant(fields []string) (granted grant, err error) {
 	return granted, nil
 }
 
-// tokensFile is the current content of --tokens-file.
+// tokensFile has the current tokens.
 type tokensFile struct{ *atomic.Pointer[tokenTable] }
 
 func (s *server) readTokens(context.Context) (table tokenTable, err error) {

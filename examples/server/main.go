@@ -37,7 +37,7 @@ func main() {
 	}
 }
 
-// run serves until ctx is done. Then it waits for running requests and closes the store.
+// run serves until ctx is done. Then it gives running requests 15 seconds, and closes the store.
 func run(ctx context.Context, address, database, token string) (err error) {
 	authenticate, err := httpapi.Tokens(map[string][]string{"operator": {token}})
 	if err != nil {

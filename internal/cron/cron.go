@@ -1,5 +1,5 @@
-// Package cron checks the syntax of cron schedules. It accepts what common cron
-// libraries agree on: L, W and #, on which they differ, are rejected.
+// Package cron checks the syntax of cron schedules. It rejects L, W and #, on which common cron
+// libraries differ.
 package cron
 
 import (
@@ -80,7 +80,7 @@ func (f field) accepts(item string) bool {
 	if parts == nil || item == "?" {
 		return parts != nil && f.optional
 	}
-	// A step that exceeds every number of the field would have no effect.
+	// A step above every number of the field would leave only the first.
 	if step, err := strconv.Atoi(cmp.Or(parts[4], "1")); err != nil || step > f.most {
 		return false
 	}

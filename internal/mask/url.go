@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	// Hidden replaces text that is not a URL with a host, and a label that looks like a key.
+	// Hidden replaces everything that is masked and does not become [Path].
 	Hidden = "***"
 
 	// Path replaces path, query and fragment.
 	Path = "/" + Hidden
 )
 
-// URL returns the masked form of a URL: scheme, port and [Host] are kept, user information
-// is removed, and any path, query or fragment other than a single / becomes [Path]. Text
-// that is not a URL with a host becomes [Hidden].
+// URL returns the masked form of a URL: scheme, port and [Host] are kept, user information is
+// removed, and any path, query or fragment other than a single / becomes [Path]. Text that is not
+// a URL with a host or a port becomes [Hidden].
 func URL(text string) string {
 	parsed, err := url.Parse(text)
 	if err != nil || parsed.Host == "" || parsed.Scheme == "" {
@@ -38,7 +38,7 @@ func URL(text string) string {
 
 // Host returns a host, with or without a port, in which every label that looks like a key is
 // [Hidden]: 20 or more letters and digits of ASCII, with at least one of each. The last two
-// labels are kept. A host that hides a key from this rule by characters that clients fold is
+// labels are kept. A host of 20 bytes or more that hides a key by characters that clients fold is
 // returned folded.
 func Host(host string) string {
 	if len(host) < 20 {
@@ -77,9 +77,9 @@ func hasDigitAndLetter(text string) bool {
 	return strings.ContainsAny(text, digits) && strings.Trim(text, digits) != ""
 }
 
-// FoldHost returns the form of a host that clients with support for international
-// names look up. Full-width and circled digits become digits, ideographic full
-// stops become dots, and invisible characters are removed.
+// FoldHost folds a host as clients with support for international names do before a lookup.
+// Full-width digits and ① become digits, ideographic full stops become dots, and invisible
+// characters are removed.
 func FoldHost(host string) string {
 	folded := norm.NFKC.String(strings.ToLower(host))
 	folded = strings.Map(func(r rune) rune {

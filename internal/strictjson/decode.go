@@ -1,13 +1,13 @@
-// Package strictjson decodes JSON into structs and reports every problem of a
-// document at once, each with the path of its field. It accepts only what can
-// be read in one way: valid UTF-8, names that match exactly and occur once, no
-// unknown names, text without NUL and without half surrogate pairs.
+// Package strictjson decodes JSON into structs and reports the problems of a document at once,
+// each with the path of its field. It accepts only what can be read in one way: valid UTF-8,
+// names that match exactly and occur once, no unknown names, values without NUL and without half
+// surrogate pairs.
 //
 // The fields of a struct are named by their json tags. A field is required unless it is a
-// pointer, a slice, or tagged wire:"optional". A field tagged wire:"nonempty" must not be the
-// zero value if it is given. A field tagged wire:"initial" cannot be changed by a patch, and no
-// document has a field tagged wire:"readonly". Null means omitted. Integers are whole numbers of
-// 0 or more, in any notation that [Whole] reads.
+// pointer, a slice, or tagged wire:"optional". A string tagged wire:"nonempty" must not be empty
+// if it is given. A field tagged wire:"initial" cannot be changed by a patch, and no document has
+// a field tagged wire:"readonly". Null means omitted. Integers are whole numbers of 0 or more, in
+// any notation that [Whole] reads.
 package strictjson
 
 import (
@@ -33,12 +33,12 @@ const (
 	Immutable    = "immutable"
 )
 
-// Hook reads a value instead of the decoder, unless it returns false. It gets a pointer to
-// the target, which is zero except in a merge patch.
+// Hook reads a value instead of the decoder, unless it returns false. It gets a pointer to the
+// target, which has the value before.
 type Hook func(v Value, target any) (isRead bool)
 
-// Decoder decodes checked JSON into structs and reports every problem with its
-// path. A Decoder is not safe for concurrent use.
+// Decoder decodes checked JSON into structs and reports problems with their paths. A Decoder is
+// not safe for concurrent use.
 type Decoder struct {
 	// Problems receives the problems. Required.
 	Problems *Problems
@@ -90,7 +90,7 @@ func (v Value) number(set func(literal string) (problem string)) {
 	}
 }
 
-// Text returns the text of a string, or "" and a message. It reports nothing.
+// Text returns the text of a string, and why it is invalid or "". It reports nothing.
 func (v Value) Text() (text, problem string) {
 	if v.First() != '"' {
 		return "", "must be a string"
@@ -109,9 +109,9 @@ func (d *Decoder) Member(name string, data []byte) Value {
 
 const maxFreeDepth = 32
 
-// Free validates a value of any shape: its depth, duplicate names, every text, and that a 64-bit
-// float can hold every number. The function refuse returns why a text or a name is invalid, or
-// "". Free reports whether the value is valid.
+// Free validates a value of any shape: its depth, duplicate names, every text, and that no number
+// is too large for a 64-bit float. The function refuse returns why a text or a name is invalid,
+// or "". Free reports whether it added no problem.
 func (v Value) Free(refuse func(text string) (problem string)) (isValid bool) {
 	before := len(v.decoder.Problems.list)
 	v.free(v, 1, refuse)
@@ -236,8 +236,9 @@ func (v Value) object(target reflect.Value) {
 	}
 }
 
-// maxPath is the length of a path from which on … replaces names: otherwise the time to build the
-// paths of the members of an object would grow with the product of their number and the length.
+// maxPath is the length of the path of a nested member from which on … replaces its name:
+// otherwise the time to build the paths of the members of an object would grow with the product
+// of their number and the length.
 const maxPath = 256
 
 func (v Value) member(name string, data []byte) Value {

@@ -48,9 +48,9 @@ func Print(state fmt.State, value any) {
 // not have. known is stored, decoded into these types and encoded like changed. All three are
 // valid JSON.
 //
-// A value that is equal in known and changed keeps its stored form. An object that was changed
-// keeps the members that known does not have, after its own. A list that was changed is that of
-// changed, and so are the members at the top that are named in replaced.
+// A value below the top that is equal in known and changed keeps its stored form. An object that
+// was changed keeps the members that known does not have, after its own. A list that was changed
+// is that of changed, and so are the members at the top that are named in replaced.
 func KeepUnknown(stored, known, changed []byte, replaced ...string) []byte {
 	stored = bytes.TrimSpace(stored)
 	isObject := func(value []byte) bool { return len(value) > 0 && value[0] == '{' }
@@ -109,7 +109,7 @@ func (o *Object) Bytes() []byte {
 }
 
 // ReplaceMember returns an object with another value of a member. All else stays as it is, except
-// white space.
+// white space and escapes of names.
 func ReplaceMember(data []byte, name string, value []byte) []byte {
 	replaced := new(Object)
 	for member, current := range InOrder(data) {
@@ -161,9 +161,9 @@ func Members(value json.RawMessage) (map[string]json.RawMessage, bool) {
 	return members, err == nil && members != nil
 }
 
-// Diff returns the merge patch that changes one object into another: null for a member that
-// is missing in changed. Members of both are compared byte by byte. The patch is empty if
-// the objects do not differ.
+// Diff returns the merge patch that changes one object into another without nulls: null for a
+// member that is missing in changed. Members of both are compared byte by byte. The patch is
+// empty if the objects have equal bytes.
 func Diff(object, changed json.RawMessage) map[string]any {
 	before, _ := Members(object)
 	after, _ := Members(changed)

@@ -11,8 +11,8 @@ const maxProblems = 1000
 // Problem is one problem of a field.
 type Problem struct{ Field, Message, Code string }
 
-// Problems collects what is wrong with one input, one problem for each field. The zero value is
-// empty.
+// Problems collects what is wrong with one input, as a rule one problem for each field. The zero
+// value is empty.
 type Problems struct {
 	list   []Problem // one more than maxProblems if there are more
 	blamed map[string]bool
@@ -21,8 +21,8 @@ type Problems struct {
 // Add is Report without a code.
 func (p *Problems) Add(field, message string) { p.Report(field, "", message) }
 
-// Report adds a problem of an existing field. A later problem of the same field, or
-// of a field below it, is a consequence of the first and is dropped.
+// Report adds a problem of a field. A later problem of the same field, or of one below it, is a
+// consequence of the first and is dropped.
 func (p *Problems) Report(field, code, message string) {
 	if p.Has(field) || p.Full() {
 		return
@@ -42,10 +42,10 @@ func (p *Problems) ReportUnknown(member, code, message string) {
 	}
 }
 
-// Full reports whether further problems are dropped. A [Decoder] then stops reading lists.
+// Full reports whether further problems are dropped. A [Decoder] then stops reading typed lists.
 func (p *Problems) Full() bool { return len(p.list) > maxProblems }
 
-// Has reports whether the field, or one that contains it, has a problem.
+// Has reports whether Report had the field, or one that contains it.
 func (p *Problems) Has(field string) bool {
 	for end := len(field); end > 0; end = strings.LastIndexAny(field[:end], ".[") {
 		if p.blamed[field[:end]] {

@@ -99,7 +99,7 @@ func ValueOf(members []Member, name []byte) []byte {
 	return nil
 }
 
-// InOrder is [MemberList] as a sequence, also of an object with spaces before it.
+// InOrder yields the members of an object, which may have spaces before it.
 func InOrder(object []byte) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		c := cursor{data: object}
@@ -107,7 +107,8 @@ func InOrder(object []byte) iter.Seq2[string, []byte] {
 		for !c.accept('}') {
 			name := nameOf(c.next())
 			c.accept(':')
-			// The conversion is here so that it needs no memory if the caller keeps no name.
+			// The conversion is here: a short name needs no memory if the caller does not keep
+			// it.
 			if !yield(string(name), c.next()) {
 				return
 			}
@@ -236,11 +237,13 @@ const (
 	maxNumberMessage = "must be a number of at most 400 characters, with an exponent from -400 to 400"
 )
 
-// maxNumber limits the length and the exponent of a number: exact arithmetic could take minutes.
+// maxNumber limits the length of a number, because exact arithmetic could take minutes, and its
+// exponent, because [big.Rat] refuses large ones.
 const maxNumber = 400
 
-// Whole returns the value of a JSON number literal, or a message if the value has a fraction or is
-// negative, or the literal is too long. Only the value counts: 5, 5.0 and 50e-1 are the same.
+// Whole returns the value of a JSON number literal, or a message if the value has a fraction or
+// is negative, or the literal or its exponent is too large. Only the value counts: 5, 5.0 and
+// 50e-1 are the same.
 func Whole(literal string) (value *big.Int, problem string) {
 	if len(literal) > maxNumber || !hasSmallExponent(literal) {
 		return nil, maxNumberMessage
@@ -255,8 +258,8 @@ func Whole(literal string) (value *big.Int, problem string) {
 	return number.Num(), ""
 }
 
-// hasSmallExponent reports whether exact arithmetic with a literal is fast. It is, too, for true,
-// false and null: nothing follows their last e.
+// hasSmallExponent reports whether a literal has no exponent or a small one. It is, too, for
+// true, false and null: nothing follows their last e.
 func hasSmallExponent(literal string) bool {
 	_, exponent, _ := strings.Cut(strings.ToLower(literal), "e")
 	size, err := strconv.Atoi(exponent)

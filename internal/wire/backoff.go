@@ -13,7 +13,7 @@ func BackOff(failures int) time.Duration {
 	return rand.N(min(longest, first<<min(failures, 10)))
 }
 
-// Sleep reports false if ctx is done before the end.
+// Sleep reports false if ctx ended it.
 func Sleep(ctx context.Context, duration time.Duration) bool {
 	select {
 	case <-time.After(duration):

@@ -8,7 +8,7 @@ type Bulk struct {
 	Failed    []BulkFailure `json:"failed"`
 }
 
-// BulkFailure is a relayer that could not be changed.
+// BulkFailure is an entry of [relayer.BulkResult.Failed].
 type BulkFailure struct {
 	ID      string `json:"id"`
 	Message string `json:"message"`

@@ -12,7 +12,7 @@ func IsToken(text string) bool {
 	return text != "" && !strings.ContainsFunc(text, isOther)
 }
 
-// Printable returns a text with another character in place of those that could control a terminal.
+// Printable returns a text with another character in place of those that are not printable.
 func Printable(text string, other rune) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

@@ -48,7 +48,7 @@ type selection struct {
 	query relayer.StoreQuery // the conditions that the lists do not imply
 }
 
-// selection returns the selection of a query. The lists are those of the table.
+// selection returns the selection of a query. The lists can be those of the table.
 func (t *Table) selection(query relayer.StoreQuery) selection {
 	s := selection{lists: []list{t.order}, query: query}
 	least := len(t.order) + 1
@@ -86,8 +86,9 @@ func (t *Table) withIDs(ids []string) (found list) {
 	return slices.Compact(found)
 }
 
-// records returns the selected records. It returns the error of ctx if ctx ends. The terms and the
-// text of a damaged record are not known: every selection has it, so that its page is an error.
+// records returns the selected records. It checks ctx between merges, and once for 1,024 records.
+// The terms and the text of a damaged record are not known: a selection without IDs has it, so
+// that its page is an error.
 func (s *selection) records(ctx context.Context) (all list, err error) {
 	// The lists are merged in pairs, round after round: of n lists, log n merges copy a record.
 	for len(s.lists) > 1 {

@@ -15,7 +15,7 @@ type Store struct {
 	write  func(ctx context.Context, size int, w Write) error
 }
 
-// reader has the methods of a [Table] that read.
+// reader has the methods that a Store takes from a [Table].
 type reader interface {
 	Get(ctx context.Context, id string) (relayer.Record, error)
 	List(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error)

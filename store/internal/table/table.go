@@ -1,8 +1,8 @@
 // Package table keeps the records of a store in memory: by ID, by claim, by term and in
 // creation order. It has the rules of a [relayer.Store] for both store/memory and store/bolt.
 //
-// A writer validates its writes in a [Batch], makes the changes durable if its store is,
-// and then applies the batch as a whole. Readers see all of it or nothing.
+// A writer validates its writes in a [Batch], makes the changes durable if its store is, and then
+// applies the batch as a whole. Get and List see all of it or nothing.
 package table
 
 import (
@@ -15,8 +15,8 @@ import (
 	"github.com/go-relayer/relayer/store/storeutil"
 )
 
-// Table is a set of records. Its methods are safe for concurrent use, except that only
-// one goroutine at a time may use a [Batch] of the table or call Apply or Load.
+// Table is a set of records. After the last Load its methods are safe for concurrent use, except
+// that only one goroutine at a time may call Begin or Apply, or use a [Batch].
 type Table struct {
 	mu       sync.RWMutex // guards the fields below; the only writer reads them without it
 	byID     map[string]*Record
@@ -34,8 +34,9 @@ type Counters struct {
 	// NextSequence counts creates and imported records, from 1.
 	NextSequence uint64
 
-	// NextRevision counts writes of the whole store, from 1, so that an ID that is deleted
-	// and created again does not reuse a revision. It is greater than all revisions.
+	// NextRevision grows with the writes of the whole store, from 1, so that an ID that is
+	// deleted and created again does not reuse a revision. It is greater than all revisions of
+	// sound records.
 	NextRevision uint64
 }
 
@@ -44,10 +45,10 @@ func New(next Counters, expected int) *Table {
 	return &Table{byID: make(map[string]*Record, expected), byClaim: make(map[string]*Record), byTerm: make(index), counters: next}
 }
 
-// Load adds a record that was stored before. It returns false if the ID or the claim is
-// taken, or the sequence number or the revision is not below the counters: the table must
-// then not be used. The claim and the revision of a damaged record are not checked: they
-// may differ from what was stored.
+// Load adds a record that was stored before, with a sequence number that no other has. It returns
+// false if the ID or the claim is taken, or the sequence number or the revision is not below the
+// counters: the table is then unusable. The claim and the revision of a damaged record are not
+// checked: they may differ from what was stored.
 func (t *Table) Load(r *Record) bool {
 	t.put(&Record{}, r)
 	isNew := len(t.byID) == len(t.order) // a lookup before would cost a fifth of the load
@@ -82,7 +83,7 @@ func (t *Table) Watch(ctx context.Context, after string) iter.Seq2[relayer.Recor
 	return t.changes.Watch(ctx, after)
 }
 
-// Close makes all later reads return an error, and ends the sequences of Watch with it.
+// Close makes all later reads return an error, and ends the sequences of Watch.
 func (t *Table) Close(err error) {
 	t.changes.Close(err)
 	t.mu.Lock()
@@ -110,9 +111,9 @@ func (t *Table) Get(ctx context.Context, id string) (relayer.Record, error) {
 	return found.Record, nil
 }
 
-// List returns a page of a selection, with the position of the feed. It is
-// [relayer.Store.List]. A page of one term is found by its offset. For several terms and for a
-// search, the records are compared one by one, without the lock: writes do not wait.
+// List returns a page of a selection, with the position of the feed. It is [relayer.Store.List].
+// A page of one term is found by its offset, unless a record is damaged. For several terms and
+// for a search, the records are compared one by one, without the lock: writes do not wait.
 func (t *Table) List(ctx context.Context, query relayer.StoreQuery) (relayer.Listing, error) {
 	if err := ctx.Err(); err != nil {
 		return relayer.Listing{}, err

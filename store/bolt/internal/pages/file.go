@@ -1,10 +1,10 @@
-// Package pages reads and verifies the pages of a bbolt file. It compares every offset,
-// length and page ID with the size of the page and of the file, and visits no page of a
-// tree twice. Damage therefore ends in an error within a bounded time. The engine itself
-// follows a damaged page without limit.
+// Package pages reads and verifies the pages of a bbolt file. It compares every offset, length
+// and page ID with the size of the page and of the file, and limits the depth of a tree. Damage
+// therefore ends in an error within a bounded time. The engine itself follows a damaged page
+// without limit.
 //
-// Pages are read with ReadAt and not from a mapping, so that a truncated file and a
-// failing disk are errors and not faults.
+// Pages are read with ReadAt. From a mapping, a truncated file or a failing disk is a fault,
+// which the caller recovers.
 package pages
 
 import (
@@ -20,10 +20,10 @@ var (
 	// ErrDamaged reports a page that contradicts itself or the file.
 	ErrDamaged = errors.New("a page is damaged")
 
-	// ErrNoBucket reports that a file does not have a bucket. It matches ErrDamaged.
+	// ErrNoBucket reports that the root page has no such bucket. It matches ErrDamaged.
 	ErrNoBucket = fmt.Errorf("%w: a bucket is missing", ErrDamaged)
 
-	// ErrNoHeader reports that a file is not one of the engine.
+	// ErrNoHeader reports that a file has no header of the engine.
 	ErrNoHeader = errors.New("the file is not a database")
 )
 
@@ -51,10 +51,10 @@ type Header struct {
 // Size returns the number of bytes in use.
 func (h Header) Size() int64 { return int64(h.Pages) * int64(h.PageSize) }
 
-// ReadHeaders returns the current header, and whether the other one is that of the commit
-// before: otherwise one of them is invalid, or an old version. It returns [ErrDamaged] if
-// neither is valid, and [ErrNoHeader] if neither is a header. The second one is at the size of
-// a page, which only a valid header has: every possible size is tried.
+// ReadHeaders returns the current header, and whether the other one is that of the commit before:
+// otherwise one of them is invalid, or an old version. It returns [ErrDamaged] if neither is
+// valid, and [ErrNoHeader] if neither is a header. The second one is at the size of a page, which
+// only a valid header has: every power of two is tried.
 func ReadHeaders(from io.ReaderAt) (current Header, both bool, err error) {
 	found, other, err := 0, Header{}, ErrNoHeader
 	for at := int64(0); at <= maxPageSize; at = max(minPageSize, 2*at) {

@@ -43,8 +43,7 @@ type page struct {
 	within   keyRange
 }
 
-// parsePage parses a page without overflow pages. The data must have room for the
-// header of a page.
+// parsePage parses the header of a page. The data must have room for the header of a page.
 func parsePage(data []byte) page {
 	return page{
 		data:  data,

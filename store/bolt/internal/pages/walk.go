@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// verified reads and verifies a page of a tree. If it is the page of its level that was
-// verified last, below the same element of a branch, it is not read again. The result is
-// valid until another page of the level is read.
+// verified reads and verifies a page of a tree. It is not read again below the same element of a
+// branch, until another page of its level or of the one above is read. The result is valid until
+// another page of its level or above is read.
 func (f *File) verified(id uint64, within keyRange, level int) (*page, error) {
 	if level == maxDepth {
 		return nil, fmt.Errorf("%w: page %d is deeper than a tree can be", ErrDamaged, id)
@@ -175,9 +175,9 @@ func (f *File) Freelist() error {
 	return nil
 }
 
-// Verify verifies the pages on the path to a key, and on each level some siblings on
-// either side, which the engine may merge after a delete. It reports whether the bucket has
-// the key. With ascending keys, it reads each page of their paths once, and its siblings.
+// Verify verifies the pages on the path to a key, and on each level some siblings on either side,
+// which the engine may merge after a delete. It reports whether the bucket has the key. Without
+// siblings, it reads each page of the paths of ascending keys once.
 func (f *File) Verify(bucket string, key []byte, siblings int) (found bool, err error) {
 	p, err := f.bucket(bucket)
 	for level := 2; err == nil && p.kind == branchPage; level++ {
