@@ -43,7 +43,8 @@ func (s *server) startBackups(ctx context.Context, source *bolt.Store) error {
 	total := factory.NewCounterVec(promclient.CounterOpts{Name: "relayerd_backups_total", Help: "Backups by outcome: success or failure."}, []string{"outcome"})
 	b := &backups{s.backup, source, filepath.Base(s.database) + ".", s.logger, total.WithLabelValues("success"), total.WithLabelValues("failure"),
 		factory.NewGauge(promclient.GaugeOpts{Name: "relayerd_backup_last_success_timestamp_seconds", Help: "Unix time of the last successful backup, or 0."})}
-	// None is removed: after a restore, only the old ones may have the history that the file has lost.
+	// None is removed yet: after a restore, only old ones may have the history that the file has
+	// lost.
 	_, last, err := b.list(time.Now())
 	if err != nil {
 		return fmt.Errorf("--backup: %w", err)
@@ -57,7 +58,7 @@ func (s *server) startBackups(ctx context.Context, source *bolt.Store) error {
 	return nil
 }
 
-// backUp writes a backup, and reports the outcome in the log and the metrics.
+// backUp writes a backup, and logs and counts it unless the server stops.
 func (b *backups) backUp(ctx context.Context, began time.Time) {
 	path := filepath.Join(b.directory, b.prefix+began.UTC().Format(backupTime))
 	err := checkNotWritable(b.directory)
@@ -103,7 +104,7 @@ func (b *backups) list(now time.Time) (names []string, newest time.Time, err err
 	return names, newest, err
 }
 
-// prune removes all listed backups but the newest.
+// prune keeps the newest b.keep listed backups.
 func (b *backups) prune(now time.Time) error {
 	names, _, err := b.list(now)
 	for _, name := range names[:max(0, len(names)-b.keep)] {

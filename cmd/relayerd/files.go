@@ -88,7 +88,7 @@ func reloading[T any](ctx context.Context, s *server, flag string, load func(con
 
 const newFileHint = "name an existing file, and for a new one an existing directory"
 
-// fileError adds to an error about a file what to do.
+// fileError adds the flag to an error about a file, and to some errors what to do.
 func fileError(flag string, err error, ifMissing string) error {
 	switch {
 	case err == nil:
@@ -125,8 +125,8 @@ func readFile(flag, path, ifMissing string) ([]byte, error) {
 	return data, fileError(flag, err, ifMissing)
 }
 
-// warnIfReadable logs a warning if users outside of its group can read a file or directory with
-// secrets. A database contains full RPC URLs.
+// warnIfReadable logs a warning if users outside of its group may access a file or directory with
+// secrets. A database may have full RPC URLs.
 func warnIfReadable(logger *slog.Logger, what, path string) {
 	info, err := os.Stat(path)
 	if err == nil && info.Mode().Perm()&0o007 != 0 && runtime.GOOS != "windows" {

@@ -58,9 +58,8 @@ func (f keysFile) Keys() []sealed.Key { return f.Load().Keys() }
 
 func (f keysFile) KeyOf(text []byte) (sealed.Key, error) { return f.Load().KeyOf(text) }
 
-// sealedStore returns the database with the keys of --keys: a [sealed.Store], unless nothing is
-// sealed. It logs how the RPC URLs are stored. Keys with the name of another key of the database are
-// rejected.
+// sealedStore returns the database, as a [sealed.Store] if --keys is set or something is sealed.
+// It warns if the flags do not fit. Keys with the name of a key that they lack are rejected.
 func (s *server) sealedStore(ctx context.Context) (relayer.Store, error) {
 	var none keyring.Keyring
 	if s.keysFile == "" {
@@ -99,9 +98,9 @@ func (s *server) sealedStore(ctx context.Context) (relayer.Store, error) {
 	return sealed.New(s.store, s.keys, s.sealing.options()...)
 }
 
-// countSealed counts how the RPC URLs of a database are stored. It leaves out damaged
-// relayers, which must not prevent the start of a server, and returns an error if one of the
-// keys has the name of another key of the database.
+// countSealed counts how the RPC URLs of a database are stored. It leaves out damaged relayers,
+// which must not prevent the start of a server, and returns an error if the keys have the name of
+// a key that they lack.
 func countSealed(ctx context.Context, db relayer.Store, keys sealed.Keys) (sealed.Counts, error) {
 	store, err := sealed.New(db, keys)
 	if err != nil {

@@ -49,7 +49,7 @@ func newServer(handler http.Handler, logger *slog.Logger) *http.Server {
 		WriteTimeout:      30 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
-		// The handler responds to "OPTIONS *" as to any other request.
+		// The handler responds to "OPTIONS *" too.
 		DisableGeneralOptionsHandler: true,
 
 		ErrorLog: log.New(&errorLog{logger: logger}, "", 0),
@@ -108,9 +108,9 @@ const (
 	requestTimeout = time.Second
 )
 
-// serveUntil handles requests until ctx is done, and every request that it has accepted. During the
-// delay it still accepts connections, and load balancers see that it is not ready. After the delay it
-// waits for the running requests, and closes the connections that are left.
+// serveUntil serves until ctx is done, and gives the requests that it has accepted drainTimeout.
+// During the delay it still accepts connections, and load balancers see that it is not ready.
+// After the delay it waits for the running requests, and closes the connections that are left.
 func serveUntil(ctx context.Context, s *http.Server, listener net.Listener, delay time.Duration, logger *slog.Logger) error {
 	var running sync.WaitGroup
 	s.Handler = closingConnections(ctx, s.Handler, &running)

@@ -42,7 +42,7 @@ func main() {
 }
 
 // execute runs a command, prints its error on one line, and returns the exit status. No error
-// contains the value of a flag that may hold a connection string.
+// contains what may be a connection string of a database flag.
 func execute(ctx context.Context, args []string, apiKey string, stdin io.Reader, stdout, stderr io.Writer) (status int) {
 	root := newRootCommand(apiKey)
 	root.SetArgs(args)
@@ -67,7 +67,7 @@ var inFlags = strings.NewReplacer("\n", "; ", "invalid relayer: change_reason", 
 // useHTTPS is the advice after the status 400, with which a port for HTTPS responds to HTTP.
 const useHTTPS = "if the server has HTTPS, use https, and healthcheck with --tls"
 
-// withAdvice adds to an error of a connection what to do.
+// withAdvice adds to some errors of a connection what to do.
 func withAdvice(err error) error {
 	_, isUnknown := errors.AsType[x509.UnknownAuthorityError](err)
 	_, isHTTP := errors.AsType[tls.RecordHeaderError](err)

@@ -66,7 +66,7 @@ func (s *server) countRelayers() error {
 	return nil
 }
 
-// total returns NaN while the store is unavailable.
+// total returns NaN if the list fails.
 func total(manager *relayer.Manager, selector relayer.Selector) float64 {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()

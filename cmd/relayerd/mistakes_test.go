@@ -347,8 +347,8 @@ func TestSettingsSchema(t *testing.T) {
 			}
 		}
 	}
-	// The problems of one request are limited, and so is the length of a path.
-	many := server.expect("POST", collection, token, with(`{"contracts":[{}`+strings.Repeat(`,{}`, 2000)+`],"`+strings.Repeat("é", 500)+`":1}`), http.StatusBadRequest)
+	// The problems of one request are limited, and so are their paths and messages.
+	many := server.expect("POST", collection, token, with(`{"contracts":[{"address":"`+strings.Repeat("é", 500)+`"}`+strings.Repeat(`,{}`, 2000)+`],"`+strings.Repeat("é", 500)+`":1}`), http.StatusBadRequest)
 	if !strings.Contains(many, `{"message":"only the first 1000 problems are listed"}]`) || strings.Count(many, `"message"`) != 1002 || strings.Contains(many, strings.Repeat("é", 130)) {
 		t.Errorf("%d bytes with %d messages: %.1000s", len(many), strings.Count(many, `"message"`), many)
 	}

@@ -102,7 +102,7 @@ func (c *planConfig) show(command *cobra.Command) (*plan.Plan, error) {
 	return changes, nil
 }
 
-// read returns the relayers of the file, and prints which parts of it have no effect.
+// read returns the relayers of the file, and prints what is ignored or not expanded.
 func (c *planConfig) read(command *cobra.Command) ([]relayer.CreateRequest, error) {
 	data, err := c.readFile(command)
 	if err != nil {

@@ -113,7 +113,7 @@ func (t *target) download(ctx context.Context, path string) (string, error) {
 		return "", errors.New("--server must be the URL of a server")
 	}
 	request.Header.Set("Authorization", "Bearer "+t.apiKey)
-	// A redirect would send the token to another server: RoundTrip follows none.
+	// A redirect could send the token to another server: RoundTrip follows none.
 	response, err := t.transport.RoundTrip(request)
 	if err != nil {
 		return "", fmt.Errorf("--server: %w", err)
@@ -154,8 +154,8 @@ func (t *target) orDatabase(ctx context.Context, db database) (registry relayer.
 	return registry, func() { _ = store.Close() }, err // nothing was written
 }
 
-// bulkTimeout bounds the time of a request that changes all relayers of a selection. The server has no
-// such limit.
+// bulkTimeout bounds an attempt to change all relayers of a selection. The server has no such
+// limit.
 const bulkTimeout = 5 * time.Minute
 
 // newBulkCommands returns the commands pause and resume, which change all relayers of a selection.

@@ -147,20 +147,24 @@ func settingsRule(file string) (option relayer.Option, err error) {
 	}), nil
 }
 
-// The limits of the problems of a request, and of their paths in bytes, bound its response.
+// The limits of the problems of a request, and of their paths and messages in bytes, bound its
+// response: a message of the schema repeats a whole enum.
 const (
 	maxSchemaProblems = 1000
-	maxSchemaPath     = 256
+	maxSchemaText     = 256
 )
 
 // addSchemaProblems adds what the schema refuses, with the causes in place of what they cause.
 func addSchemaProblems(found *relayer.ValidationError, value any, invalid *jsonschema.ValidationError) {
 	path := settingsPath(value, invalid.InstanceLocation)
-	add := func(field, text string) {
-		problem := relayer.FieldError{Field: field, Message: text}
-		if len(field) > maxSchemaPath {
-			problem.Field = strings.ToValidUTF8(field[:maxSchemaPath], "") + "…"
+	shortened := func(text string) string {
+		if len(text) <= maxSchemaText {
+			return text
 		}
+		return strings.ToValidUTF8(text[:maxSchemaText], "") + "…"
+	}
+	add := func(field, text string) {
+		problem := relayer.FieldError{Field: shortened(field), Message: shortened(text)}
 		if len(found.Fields) > maxSchemaProblems || slices.Contains(found.Fields, problem) {
 			return
 		}
