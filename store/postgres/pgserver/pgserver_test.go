@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -176,6 +177,20 @@ func TestServer_CloseLeavesNothing(t *testing.T) {
 	wantGone(t, pids)
 	if _, err := os.Stat(server.directory); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("directory: error %v", err)
+	}
+}
+
+// TestServer_CloseDuringRestart leaves no directory, in any order of the two.
+func TestServer_CloseDuringRestart(t *testing.T) {
+	t.Parallel()
+	server := Start(t)
+	must(t, server.Stop())
+	var restart sync.WaitGroup
+	restart.Go(func() { _ = server.Restart() })
+	must(t, server.Close())
+	restart.Wait()
+	if _, err := os.Stat(server.directory); !errors.Is(err, os.ErrNotExist) || server.postmaster.Running() {
+		t.Errorf("directory: error %v, server runs: %v", err, server.postmaster.Running())
 	}
 }
 

@@ -294,16 +294,16 @@ func (s *Server) whileRunning(act func(pid int) error) error {
 
 // Stop shuts the server down without waiting for its clients, whose transactions
 // are rolled back. It returns when no process of the server is left.
-func (s *Server) Stop() error { return s.shutDown(syscall.SIGINT) }
+func (s *Server) Stop() error {
+	return s.whileRunning(func(pid int) error { return s.shutDown(pid, syscall.SIGINT) })
+}
 
-func (s *Server) shutDown(signal syscall.Signal) error {
-	return s.whileRunning(func(pid int) error {
-		if err := process.Resume(pid); err != nil {
-			return err
-		}
-		_ = syscall.Kill(pid, signal)
-		return process.Await("ended", func() (bool, error) { return !s.postmaster.Running(), nil })
-	})
+func (s *Server) shutDown(pid int, signal syscall.Signal) error {
+	if err := process.Resume(pid); err != nil {
+		return err
+	}
+	_ = syscall.Kill(pid, signal)
+	return process.Await("ended", func() (bool, error) { return !s.postmaster.Running(), nil })
 }
 
 // Pause stops every process of the server with SIGSTOP: connections stay open and
@@ -317,9 +317,11 @@ func (s *Server) Continue() error { return s.whileRunning(process.Resume) }
 
 // Close ends the server and removes its files.
 func (s *Server) Close() error {
-	err := s.shutDown(syscall.SIGQUIT)
-	if errors.Is(err, errNotRunning) {
-		err = nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var err error
+	if s.postmaster.Running() {
+		err = s.shutDown(s.postmaster.PID, syscall.SIGQUIT)
 	}
 	s.removeSharedMemory()
 	return errors.Join(err, os.RemoveAll(s.directory), s.release())

@@ -108,7 +108,10 @@ func (s *Server) addFile(name, content string) error {
 // commits wait for no standby until another server follows it. Kill the old
 // primary first.
 func (s *Server) Promote() error {
-	return run(s.command("pg_ctl", "promote", "-D", s.data(), "-w", "-t", strconv.Itoa(int(process.WaitLimit.Seconds()))))
+	limit := strconv.Itoa(int(process.WaitLimit.Seconds()))
+	return s.whileRunning(func(int) error {
+		return run(s.command("pg_ctl", "promote", "-D", s.data(), "-w", "-t", limit))
+	})
 }
 
 // Configure adds lines of postgresql.conf to a running server and returns when
