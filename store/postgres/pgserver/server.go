@@ -257,12 +257,7 @@ func (s *Server) start() error {
 			return false, errors.New("pgserver: the server ended at its start")
 		}
 		lines := s.lockFile()
-		if len(lines) < 8 || lines[0] != strconv.Itoa(postmaster.PID) {
-			return false, nil
-		}
-		// A standby that accepts reads has the status standby.
-		status := strings.TrimSpace(lines[7])
-		return status == "ready" || status == "standby", nil
+		return len(lines) >= 8 && lines[0] == strconv.Itoa(postmaster.PID) && strings.TrimSpace(lines[7]) == "ready", nil
 	})
 	if err != nil {
 		return fmt.Errorf("%w\n%s", err, process.Tail(s.log()))
