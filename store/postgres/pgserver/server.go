@@ -87,10 +87,10 @@ func Binaries() (string, error) {
 	return filepath.Dir(slices.Max(packaged)), nil
 }
 
-// require skips the test if a program is missing, and fails it if CI is set.
+// require skips the test if a program is missing, and fails it in CI without -short.
 func require(tb testing.TB, missing error) {
 	tb.Helper()
-	if missing != nil && os.Getenv("CI") == "" {
+	if missing != nil && (testing.Short() || os.Getenv("CI") == "") {
 		tb.Skip(missing)
 	}
 	must(tb, missing)

@@ -77,7 +77,7 @@ func Available() error {
 func Start(t *testing.T, settings Settings) *Cluster {
 	t.Helper()
 	missing := Available()
-	if missing != nil && os.Getenv("CI") == "" {
+	if missing != nil && (testing.Short() || os.Getenv("CI") == "") {
 		t.Skip(missing)
 	}
 	must(t, missing)
