@@ -12,8 +12,8 @@
 // client has seen survives [Server.Kill].
 //
 // Neither program runs as root. If the tests do, both run as the user postgres,
-// or nobody if there is no such user. On Linux they end with the test process,
-// even if it is killed.
+// or nobody if there is no such user. On Linux, killing the test process ends
+// them too, unless they are paused.
 package pgserver
 
 import (
@@ -139,7 +139,7 @@ func allocate() (*Server, error) {
 	return &Server{binaries: binaries, account: account, directory: directory, release: useTemplate()}, nil
 }
 
-// template is the result of one initdb, which every server copies: that is faster than
+// template is the result of one initdb, which servers of [New] copy: that is faster than
 // initdb. It is removed with the last server.
 var template struct {
 	mu        sync.Mutex
@@ -200,7 +200,7 @@ func (s *Server) setUp(settings []string) error {
 	defaults := []string{
 		"listen_addresses = ''",
 		"log_min_messages = warning",
-		// Shared memory in files of the directory: a killed server leaves none behind.
+		// Dynamic shared memory in files of the directory, which Close removes.
 		"dynamic_shared_memory_type = mmap",
 		// For a standby that was stopped for a while.
 		"wal_keep_size = 256MB",

@@ -19,7 +19,7 @@ import (
 )
 
 // StartPair runs a primary and a synchronous streaming standby until the test
-// ends. The settings apply to the primary; the standby starts from a copy.
+// ends. The settings apply to both: the standby starts from a copy.
 //
 //	primary, standby := pgserver.StartPair(t)
 //	store, err := postgres.Open(ctx, pgserver.HostList(primary, standby)+"&target_session_attrs=primary")
@@ -115,8 +115,8 @@ func (s *Server) Promote() error {
 }
 
 // Configure adds lines of postgresql.conf to a running server and returns when
-// all of its processes use them. Settings that need a restart take effect with
-// the next [Server.Restart].
+// new statements use them. Settings that need a restart take effect with the next
+// [Server.Restart].
 func (s *Server) Configure(settings ...string) error {
 	return s.whileRunning(func(pid int) error {
 		const loaded = "SELECT pg_conf_load_time()"

@@ -28,9 +28,9 @@ func Account() (*syscall.Credential, error) {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, errors.Join(badUID, badGID)
 }
 
-// MakeDirectory returns a new directory that only the account can enter, in memory if there is
-// room: what a killed server has written stays there too. The path
-// of a unix socket must be short, so it is not in a test's own directory.
+// MakeDirectory returns a new directory that only the account can enter, on Linux in memory
+// if that has room: what a killed server has written stays there too. The path of a unix
+// socket must be short, so it is not in a test's own directory.
 func MakeDirectory(account *syscall.Credential) (string, error) {
 	directory, err := os.MkdirTemp(parent(), "pg")
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// endWithParent ends the command when this process ends.
+// endWithParent sends SIGINT when this process ends.
 func endWithParent(attributes *syscall.SysProcAttr) { attributes.Pdeathsig = syscall.SIGINT }
 
 // parent returns the directory in which the directories of servers are created.

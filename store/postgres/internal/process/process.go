@@ -1,7 +1,7 @@
 //go:build unix
 
 // Package process runs the programs of servers for tests, as a user other than root. On
-// Linux they end with the test process, even if it is killed.
+// Linux, killing the test process ends them too, unless they are paused.
 package process
 
 import (

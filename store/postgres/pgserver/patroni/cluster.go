@@ -2,10 +2,10 @@
 
 // Package patroni runs a PostgreSQL cluster with unattended failover for tests: etcd, and
 // three nodes of Patroni and PostgreSQL, all of them the programs of the machine. A test
-// can kill or pause the parts of a node one by one.
+// can kill the parts of a node one by one, or pause a node.
 //
-//	cluster := patroni.Start(t)
-//	store, err := postgres.Open(ctx, cluster.HostList())
+//	cluster := patroni.Start(t, patroni.Settings{})
+//	store, err := postgres.Open(ctx, cluster.HostList(0))
 //	leader := cluster.Leader(t)
 //	leader.KillAgent(t)
 //
@@ -61,7 +61,7 @@ type Settings struct {
 	Strict       bool // writes wait if no standby is synchronous
 }
 
-// Available returns an error that names the missing package.
+// Available returns an error if a program is missing or -short is set.
 func Available() error {
 	for _, program := range []string{"etcd", "patroni", "/usr/bin/python3"} {
 		if _, err := exec.LookPath(program); err != nil {
@@ -72,8 +72,8 @@ func Available() error {
 }
 
 // Start runs a cluster until the test ends, and returns when it has a leader and two
-// standbys, one of them synchronous. It skips the test if a program is missing, and fails
-// it instead if CI is set.
+// standbys, one synchronous unless Asynchronous. It skips the test if a program is missing,
+// and fails it instead if CI is set.
 func Start(t *testing.T, settings Settings) *Cluster {
 	t.Helper()
 	missing := Available()
@@ -138,7 +138,7 @@ func (c *Cluster) StartEtcd(t *testing.T) {
 	}))
 }
 
-// StopEtcd kills etcd. Leaders demote themselves after the TTL.
+// StopEtcd kills etcd. Leaders demote themselves within the TTL.
 func (c *Cluster) StopEtcd() {
 	_ = syscall.Kill(c.etcd.PID, syscall.SIGKILL)
 	<-c.etcd.Exited
@@ -226,7 +226,7 @@ func (c *Cluster) AwaitHealthy(t *testing.T) {
 				Timeline    int
 			}
 		}
-		// The view of a node that was killed may be old.
+		// A node that was killed does not respond.
 		leader := c.Leader(t)
 		if status, _ := get(leader.api+"/cluster", &view); status != http.StatusOK || len(view.Members) != len(c.Nodes) {
 			return false
