@@ -2,6 +2,7 @@ package pgserver
 
 import (
 	"bufio"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,9 +28,9 @@ func TestServer_OwnerKilled(t *testing.T) {
 	t.Cleanup(func() { _ = command.Process.Kill() })
 	line, err := bufio.NewReader(output).ReadString('\n')
 	must(t, err)
-	directory := strings.TrimSpace(line)
-	t.Cleanup(func() { os.RemoveAll(directory) })
-	lockFile, err := os.ReadFile(filepath.Join(directory, "data", "postmaster.pid"))
+	directories := strings.Fields(line)
+	t.Cleanup(func() { must(t, errors.Join(os.RemoveAll(directories[0]), os.RemoveAll(directories[1]))) })
+	lockFile, err := os.ReadFile(filepath.Join(directories[0], "data", "postmaster.pid"))
 	must(t, err)
 	pid, err := strconv.Atoi(strings.Fields(string(lockFile))[0])
 	must(t, err)

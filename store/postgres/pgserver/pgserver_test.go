@@ -32,7 +32,7 @@ func runServer() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	fmt.Println(server.directory)
+	fmt.Println(server.directory, template.directory)
 	select {}
 }
 
