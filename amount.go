@@ -60,10 +60,9 @@ func AmountFromBig(wei *big.Int) (Amount, error) {
 
 func amountError(problem string) error { return errorIf(problem != "", "amount "+problem) }
 
-// ParseAmount parses an amount in the notation of JSON numbers: 1000000000000000000 and
-// 1e18 are the same. It returns an error if the value has a fraction, is negative or is more
-// than 2^256-1, if the text is not a number, or if it has more than 400 characters or an
-// exponent beyond ±400.
+// ParseAmount parses an amount in the notation of JSON numbers: 1000000000000000000 and 1e18 are
+// the same. It returns an error if the value has a fraction, is negative or is more than 2^256-1,
+// if the text is not a number, or if it has more than 400 characters or an exponent beyond ±400.
 func ParseAmount(text string) (Amount, error) {
 	amount, problem := Amount{}, "must be a number"
 	if strictjson.IsNumber(text) {

@@ -8,12 +8,11 @@
 // # Manager and Store
 //
 // A [Manager] is the registry. It validates input, sets defaults, and keeps relayers in a
-// [Store]. The host application opens the store, passes it to [New], and closes it. The
-// stores of this repository are store/memory, store/bolt (one durable file), and
-// store/postgres (for several instances that share one registry). A host with another
-// storage engine implements the methods of [Store] and tests them with
-// storetest.Run; package store/storeutil has parts of a store. The package store/transfer
-// copies all relayers from one store to another.
+// [Store]. The host application opens the store, passes it to [New], and closes it. The stores of
+// this repository are store/memory, store/bolt (one durable file), and store/postgres (for
+// several instances that share one registry). A host with another storage engine implements the
+// methods of [Store] and tests them with storetest.Run; package store/storeutil has parts of a
+// store. The package store/transfer copies all relayers from one store to another.
 //
 // [Manager.Create] and [Documents.Create] add a relayer: from a [CreateRequest] in Go, or from
 // JSON. Both apply the same rules to what they store, but JSON must have paused, and no empty id

@@ -11,8 +11,7 @@ import (
 	"github.com/go-relayer/relayer/internal/strictjson"
 )
 
-// The sentinel errors of this package. Stores return them too. Match them with
-// [errors.Is].
+// The sentinel errors of this package. Stores return them too. Match them with [errors.Is].
 var (
 	// ErrNotFound reports that no relayer has the ID.
 	ErrNotFound = errors.New("relayer not found")

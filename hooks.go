@@ -26,9 +26,8 @@ type Actor struct {
 	Address string
 
 	// Attributes are further properties of the caller, such as its groups or its tenant: the
-	// authenticator of the host sets them, and its authorizer reads them. They are neither
-	// stored nor logged. The map is shared with all copies of the Actor and must not be
-	// modified.
+	// authenticator of the host sets them, and its authorizer reads them. They are neither stored
+	// nor logged. The map is shared with all copies of the Actor and must not be modified.
 	Attributes map[string][]string
 }
 

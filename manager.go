@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// Manager is the registry of relayers. All its methods are safe for concurrent
-// use.
+// Manager is the registry of relayers. All its methods are safe for concurrent use.
 //
 // A Manager keeps all relayers in a [Store], which the host opens and closes.
 // Several Managers may share a store.

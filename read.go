@@ -60,9 +60,8 @@ type ListQuery struct {
 	// Page is the number of the page, from 1. Page 0 is the first page too.
 	Page int
 
-	// PerPage is the number of relayers of a page. 0 is [DefaultPerPage]. A number above
-	// the maximum (see [WithMaxPerPage]) is lowered to it; [Pagination.PerPage] is the
-	// number used.
+	// PerPage is the number of relayers of a page. 0 is [DefaultPerPage]. A number above the
+	// maximum (see [WithMaxPerPage]) is lowered to it; [Pagination.PerPage] is the number used.
 	PerPage int
 
 	// After is the [Page.Next] of the page before this one, or the empty cursor for the first

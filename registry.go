@@ -5,9 +5,8 @@ import (
 	"iter"
 )
 
-// Reader reads relayers: a [*Manager], a client of package client, or a view of package
-// mirror. All methods are safe for concurrent use. See [Manager] for what they do and for their
-// errors.
+// Reader reads relayers: a [*Manager], a client of package client, or a view of package mirror.
+// All methods are safe for concurrent use. See [Manager] for what they do and for their errors.
 //
 // The relayers that they return are read-only: code that works with every Reader must not
 // modify them, nor what they refer to. A mirror shares its relayers among all readers, so a read by

@@ -57,10 +57,9 @@ func hasMasked(endpoints []relayer.RPCConfig) bool {
 	return slices.ContainsFunc(endpoints, relayer.RPCConfig.IsMasked)
 }
 
-// List returns one page of the relayers that the query selects, in the order of the
-// server, which is the order of creation for package httpapi. Pagination.PerPage is the
-// number that the server used. A page of more than 32 MiB is an error; with After, List returns fewer
-// relayers instead.
+// List returns one page of the relayers that the query selects, in the order of the server, which
+// is the order of creation for package httpapi. Pagination.PerPage is the number that the server
+// used. A page of more than 32 MiB is an error; with After, List returns fewer relayers instead.
 //
 // The server selects the relayers. If it lacks the filters or the cursors of the query, like
 // OpenZeppelin Relayer, the error matches [errors.ErrUnsupported]: use [Client.All].

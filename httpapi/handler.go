@@ -29,9 +29,8 @@ type API struct {
 	buffers      sync.Pool // of *[]byte, for response bodies
 }
 
-// exchange is the state of one request and its response. It is the
-// [http.ResponseWriter] that the mux passes to the endpoints, and the context of the
-// operations.
+// exchange is the state of one request and its response. It is the [http.ResponseWriter] that the
+// mux passes to the endpoints, and the context of the operations.
 type exchange struct {
 	http.ResponseWriter
 	context.Context

@@ -68,9 +68,8 @@ func WithEngineOperations() Option {
 	return option(true, "", func(s *settings) { s.engineOperations = true })
 }
 
-// New returns the handler that serves the relayers of the manager. The Authenticator
-// decides who may call it and is required. New returns an error if an argument is missing
-// or invalid.
+// New returns the handler that serves the relayers of the manager. The Authenticator decides who
+// may call it and is required. New returns an error if an argument is missing or invalid.
 func New(manager *relayer.Manager, authenticate Authenticator, options ...Option) (*API, error) {
 	if manager == nil {
 		return nil, errors.New("httpapi: manager is nil")

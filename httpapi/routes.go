@@ -11,8 +11,7 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// endpoint handles the requests of one route. It returns the response, unless it has
-// sent it.
+// endpoint handles the requests of one route. It returns the response, unless it has sent it.
 type endpoint func(*exchange) response
 
 // route is a method and a path, and what applies to their requests.

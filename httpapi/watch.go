@@ -22,10 +22,9 @@ func WithMaxWatchers(limit int) Option {
 	return option(limit >= 1, "the maximum of watchers must be at least 1", func(s *settings) { s.watchers.total = int64(limit) })
 }
 
-// Drain ends all change streams, and rejects new ones with 503 and Retry-After. Other
-// requests are not affected. Register it with [http.Server.RegisterOnShutdown]:
-// otherwise open streams delay [http.Server.Shutdown] until its deadline. It returns
-// without waiting.
+// Drain ends all change streams, and rejects new ones with 503 and Retry-After. Other requests
+// are not affected. Register it with [http.Server.RegisterOnShutdown]: otherwise open streams
+// delay [http.Server.Shutdown] until its deadline. It returns without waiting.
 func (a *API) Drain() { a.drain() }
 
 // watchRelayers streams the changes as Server-Sent Events. It sends its response

@@ -26,11 +26,10 @@ type Result struct {
 // Up to 16 changes are made at once. They begin in the order of the entries, but new
 // relayers may be created in another order.
 //
-// A failure that concerns one relayer (a conflict, or one that matches
-// [relayer.ErrInvalid], [relayer.ErrNotFound] or [relayer.ErrExists]) does not stop the
-// others. After any other failure no change begins.
-// Deletes are last, and are made only if everything else has succeeded and no entry is
-// Blocked.
+// A failure that concerns one relayer (a conflict, or one that matches [relayer.ErrInvalid],
+// [relayer.ErrNotFound] or [relayer.ErrExists]) does not stop the others. After any other failure
+// no change begins. Deletes are last, and are made only if everything else has succeeded and no
+// entry is Blocked.
 //
 // If there are more deletes than [Options.MaxDeletes], an option is invalid, or [New] has not
 // made the plan, Apply returns an error and changes nothing.

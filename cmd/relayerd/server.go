@@ -28,8 +28,7 @@ import (
 	"github.com/go-relayer/relayer/store/sealed"
 )
 
-// server has the parts of the command serve, which its open methods open one after the
-// other.
+// server has the parts of the command serve, which its open methods open one after the other.
 type server struct {
 	config
 	apiKey         string

@@ -1,5 +1,4 @@
-// Package chain checks the syntax of addresses and assets of EVM, Solana and
-// Stellar networks.
+// Package chain checks the syntax of addresses and assets of EVM, Solana and Stellar networks.
 package chain
 
 import (

@@ -36,9 +36,8 @@ var fields = []field{
 // sunday is the second number of Sunday, which is also 0.
 const sunday = 7
 
-// Problem returns a message if schedule is not a nickname such as @daily or a
-// cron expression of 5, 6 or 7 fields, and "" otherwise. An expression of 6
-// fields begins with the seconds.
+// Problem returns a message if schedule is not a nickname such as @daily or a cron expression of
+// 5, 6 or 7 fields, and "" otherwise. An expression of 6 fields begins with the seconds.
 func Problem(schedule string) string {
 	if len(schedule) > maxLength {
 		return fmt.Sprintf("must be at most %d characters long", maxLength)

@@ -11,8 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// Encode encodes value as it is served: without the escapes for HTML and
-// without a final newline.
+// Encode encodes value as it is served: without the escapes for HTML and without a final newline.
 func Encode(value any) ([]byte, error) {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)

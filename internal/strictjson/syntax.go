@@ -197,8 +197,7 @@ func (c *cursor) skipComposite() {
 	}
 }
 
-// TextProblem returns a message if text cannot be stored unchanged, and ""
-// otherwise.
+// TextProblem returns a message if text cannot be stored unchanged, and "" otherwise.
 func TextProblem(text string) string {
 	if !utf8.ValidString(text) {
 		return NotUTF8Message
@@ -209,8 +208,7 @@ func TextProblem(text string) string {
 	return ""
 }
 
-// unquote returns the text of a string literal and a message if that text
-// cannot be stored.
+// unquote returns the text of a string literal and a message if that text cannot be stored.
 func unquote(literal []byte) (text, problem string) {
 	if bytes.IndexByte(literal, '\\') < 0 {
 		return string(literal[1 : len(literal)-1]), ""

@@ -55,8 +55,7 @@ func ErrorOf(status int) error {
 	return nil
 }
 
-// Message returns the message of a failure. id is the ID of the relayer in the path, or
-// empty.
+// Message returns the message of a failure. id is the ID of the relayer in the path, or empty.
 func Message(status int, id string) string {
 	switch {
 	case status == http.StatusNotFound && id != "":

@@ -37,8 +37,7 @@ const (
 	// Unavailable means [relayer.ErrUnavailable].
 	Unavailable Outcome = "unavailable"
 
-	// Unknown means [relayer.ErrOutcomeUnknown]: the write may have been
-	// committed.
+	// Unknown means [relayer.ErrOutcomeUnknown]: the write may have been committed.
 	Unknown Outcome = "unknown_outcome"
 
 	// Canceled means that the caller canceled the context. An expired deadline is not: the caller

@@ -193,12 +193,11 @@ func (e *engine) open() error {
 	return e.syncHeaders(header.PageSize)
 }
 
-// syncHeaders makes both headers durable. The engine reuses the pages that a
-// transaction freed as soon as it reads that transaction's header. A header may have
-// been written but never synced: the process was killed in between, or the sync
-// failed and the kernel marked the page clean. A power cut then loses the header and
-// the reused pages with it. Writing the same bytes again marks the pages
-// dirty, so that the sync really writes them.
+// syncHeaders makes both headers durable. The engine reuses the pages that a transaction freed as
+// soon as it reads that transaction's header. A header may have been written but never synced:
+// the process was killed in between, or the sync failed and the kernel marked the page clean. A
+// power cut then loses the header and the reused pages with it. Writing the same bytes again
+// marks the pages dirty, so that the sync really writes them.
 func (e *engine) syncHeaders(pageSize int) error {
 	headers := make([]byte, 2*pageSize)
 	if _, err := e.file.ReadAt(headers, 0); err != nil {

@@ -117,8 +117,7 @@ type loader struct {
 	damagedChanges int
 }
 
-// load verifies that this package created the file and that it is whole, and reads all
-// records.
+// load verifies that this package created the file and that it is whole, and reads all records.
 func load(ctx context.Context, file *os.File, opts options) (content, error) {
 	l := &loader{ctx: ctx, file: file, opts: opts}
 	err := l.read()

@@ -303,11 +303,10 @@ func verifyDeleted(file *pages.File, bucket string, number uint64, id string, is
 	return true, err
 }
 
-// commitFailed returns the result of a commit that failed. The engine writes the header
-// last: if the header is not in the file, nothing of the commit ever takes effect. If it
-// is, its sync failed. The recovery syncs it again, and then the result is known. If the
-// recovery fails, the writes take effect when a later one succeeds, at the latest before the
-// next write.
+// commitFailed returns the result of a commit that failed. The engine writes the header last: if
+// the header is not in the file, nothing of the commit ever takes effect. If it is, its sync
+// failed. The recovery syncs it again, and then the result is known. If the recovery fails, the
+// writes take effect when a later one succeeds, at the latest before the next write.
 func (s *Store) commitFailed(failed *commit, cause error) error {
 	s.needsRecovery, s.probed = true, time.Time{}
 	newest, _, err := pages.ReadHeaders(s.file)

@@ -20,8 +20,7 @@ import (
 // Watch and History have the last changes: at most 1,024, and at most 16 MiB. Revisions begin at
 // 1 after each start, so an ETag of an earlier start can match other content.
 //
-// Create one with [New]. All methods are safe for concurrent use. A Store need not be
-// closed.
+// Create one with [New]. All methods are safe for concurrent use. A Store need not be closed.
 type Store struct {
 	records
 	table *table.Table

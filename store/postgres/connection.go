@@ -167,8 +167,7 @@ func noteWarnings(config *pgconn.Config) {
 	}
 }
 
-// takeWarning reports whether the connection has received a warning since the last
-// call.
+// takeWarning reports whether the connection has received a warning since the last call.
 func takeWarning(conn *pgconn.PgConn) bool {
 	_, warned := conn.CustomData()[warnedKey]
 	delete(conn.CustomData(), warnedKey)

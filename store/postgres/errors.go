@@ -157,9 +157,8 @@ func isPermanent(err error) bool {
 	return isUnreadable || errors.Is(err, errClosed) || isRefusedForEver(err)
 }
 
-// withoutDriver returns an error with the message of a driver's error on one line,
-// but not its type. The message does not include the details of the server, which
-// may quote a row.
+// withoutDriver returns an error with the message of a driver's error on one line, but not its
+// type. The message does not include the details of the server, which may quote a row.
 func withoutDriver(err error) error {
 	if errors.Is(err, relayer.ErrNewerFormat) || errors.Is(err, errNoSchema) {
 		return err

@@ -46,9 +46,8 @@ const (
 	maxReadBytes   = 256 << 10
 )
 
-// feed reads the changes once for all watchers of a Store, while there are any, and
-// keeps the latest in memory. A watcher that is further behind reads from the
-// database.
+// feed reads the changes once for all watchers of a Store, while there are any, and keeps the
+// latest in memory. A watcher that is further behind reads from the database.
 type feed struct {
 	store *Store
 

@@ -22,9 +22,8 @@ import (
 // elements of a sequence.
 const heartbeatInterval = 4 * time.Second
 
-// Feed is the change feed of a store whose writes all happen in one process. The store
-// calls Publish for every write, its Watch method calls Watch, and its List method calls
-// Position.
+// Feed is the change feed of a store whose writes all happen in one process. The store calls
+// Publish for every write, its Watch method calls Watch, and its List method calls Position.
 //
 // A Feed retains at most the last 1,024 changes, and at most 16 MiB. A consumer that is further
 // behind, or resumes at an earlier position, gets [relayer.ErrGap]. Positions are valid until the

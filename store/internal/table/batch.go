@@ -26,9 +26,8 @@ type Change struct {
 // Record returns the record that the change is about: the new one, or the deleted one.
 func (c Change) Record() *Record { return cmp.Or(c.New, c.Old) }
 
-// Batch validates writes against a table and against earlier writes of the batch. A
-// rejected write does not affect the others. Nothing changes in the table before
-// [Table.Apply].
+// Batch validates writes against a table and against earlier writes of the batch. A rejected
+// write does not affect the others. Nothing changes in the table before [Table.Apply].
 type Batch struct {
 	// Changes are the accepted writes in order, and Counters are those after them.
 	Changes  []Change

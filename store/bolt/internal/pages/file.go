@@ -37,9 +37,8 @@ const (
 	maxPageSize = 1 << 24
 )
 
-// Header is the content of one of the two header pages (meta pages in bbolt).
-// Commits write them alternately. The valid one with the higher transaction ID is
-// current.
+// Header is the content of one of the two header pages (meta pages in bbolt). Commits write them
+// alternately. The valid one with the higher transaction ID is current.
 type Header struct {
 	PageSize int
 	Root     uint64 // page of the tree of all buckets
