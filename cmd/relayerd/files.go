@@ -106,7 +106,8 @@ func fileError(flag string, err error, ifMissing string) error {
 // isFilePath rejects every path that could be a malformed connection string, so
 // that errors may contain the path.
 func isFilePath(path string) bool {
-	return !strings.ContainsAny(path[len(filepath.VolumeName(path)):], "@=:")
+	drive := min(len(filepath.VolumeName(path)), len("C:")) // more of it can be host and user information
+	return !strings.ContainsAny(path[drive:], "@=:")
 }
 
 func checkFile(flag, path string) error {
