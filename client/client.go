@@ -56,8 +56,8 @@ func WithToken(token string) Option {
 
 // WithTokenFunc sends the bearer token that the function returns. It is called for every attempt
 // of a request and every connection of a Watch, so tokens may expire. Its error ends the call, or
-// a connected Watch at its next connection, unless the attempt has used up its time. The function
-// must be safe for concurrent use.
+// a Watch that has no connection, unless the attempt has used up its time. The function must be
+// safe for concurrent use.
 func WithTokenFunc(token func(ctx context.Context) (string, error)) Option {
 	return option(token != nil, "the token function is nil", func(c *Client) { c.token = token })
 }

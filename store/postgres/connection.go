@@ -77,8 +77,8 @@ func (c *connections) acquire(ctx context.Context) (*conn, error) {
 	return &conn{found, c.slots}, nil
 }
 
-// probe tries to get a connection to a primary until waiting ends. Its error is then late, the
-// last reason, or the error of ctx.
+// probe waits for a connection to a primary, unless it is refused. If waiting ends, its error is
+// late, the last reason, or the error of ctx.
 func (c *connections) probe(ctx, waiting context.Context, late error) (*pooled, error) {
 	isProber := false
 	defer func() {

@@ -7,7 +7,7 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// list is records in creation order. A change of a million records moves up to 8 MB.
+// list is records in creation order. A change moves up to 8 MB of a list of a million.
 type list []*Record
 
 // find returns the index of the first record that is not before a sequence number.
