@@ -192,6 +192,7 @@ type problems struct{ strictjson.Problems }
 func (p *problems) err() error {
 	var fields []FieldError
 	for _, problem := range p.All() {
+		problem.Field = mask.Field(problem.Field) // the sender chooses names
 		fields = append(fields, FieldError(problem))
 	}
 	if fields == nil {

@@ -151,7 +151,7 @@ func (e *failedOperation) Error() string {
 	case IsID(e.id):
 		text += " " + e.id
 	case e.id != "":
-		text += " " + strconv.Quote(mask.Shortened(e.id, limits.ID))
+		text += " " + strconv.Quote(mask.Field(mask.Shortened(e.id, limits.ID)))
 	}
 	return text + ": " + strings.TrimPrefix(e.err.Error(), "relayer: ")
 }

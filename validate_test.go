@@ -404,6 +404,22 @@ func TestDisable_AnyDetails(t *testing.T) {
 	}
 }
 
+// A sender can put a URL or a credential in the place of a name or of an ID.
+func TestProblems_WithoutSecrets(t *testing.T) {
+	m := newManager(t)
+	for _, members := range []string{
+		`"custom_rpc_urls":[{"https://u:KEY@h.example/KEY":1}]`, `"https://h.example/KEY":1`, `"settings":{"wss://KEY@h.example":1e999}`,
+		`"custom_rpc_urls":[{"url":"https://h.example","headers":{"Authorization: Bearer KEY0123456789":"x"}}]`,
+	} {
+		if err := second(m.Documents().Create(t.Context(), []byte(evmBody(members)))); !errors.Is(err, relayer.ErrInvalid) || strings.Contains(err.Error(), "KEY") {
+			t.Errorf("%s: error %v", members, err)
+		}
+	}
+	if err := second(m.Get(t.Context(), "https://u:KEY@h.example/KEY")); !errors.Is(err, relayer.ErrNotFound) || strings.Contains(err.Error(), "KEY") {
+		t.Errorf("get: error %v", err)
+	}
+}
+
 // Each invalid URL has one problem, and the other problems are reported too.
 func TestRPCPolicy_WithOtherProblems(t *testing.T) {
 	urls := `"custom_rpc_urls":[{"url":"https://a.example"},{"url":"http://10.0.0.1"},{"url":"nothing"},{"url":"http://0"},{"weight":1},{"url":"http://127.1","weight":101}]`

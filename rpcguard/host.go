@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/go-relayer/relayer/internal/mask"
 )
 
 // metadataHosts are the names of services that return credentials of the machine that calls them.
@@ -41,10 +43,6 @@ var metadataAddresses = map[netip.Addr]bool{
 
 const metadataMessage = "must not point at a cloud metadata service"
 
-// hostEnds are characters at which a host ends. If one is left in a host, URL
-// parsers disagree about which host the URL names.
-const hostEnds = ":/?#@\\"
-
 // hostProblem returns a message for hosts that are neither a name nor an address. It also does so
 // for hosts that are never an RPC endpoint: cloud metadata services and the unspecified address,
 // in any spelling. addresses are the addresses of the name, which is folded.
@@ -57,7 +55,8 @@ func hostProblem(name string, addresses []netip.Addr) string {
 			return problem
 		}
 	}
-	if len(addresses) == 0 && (endsInNumber(name) || strings.ContainsAny(name, hostEnds)) {
+	name = strings.ReplaceAll(name, mask.Hidden, "") // a masked URL has another problem
+	if len(addresses) == 0 && (endsInNumber(name) || strings.ContainsFunc(name, isNotOfName)) {
 		return "must have a host that is a name or an address"
 	}
 	return ""
@@ -79,23 +78,16 @@ func dangerProblem(address netip.Addr) string {
 func isMetadata(address netip.Addr) bool  { return metadataAddresses[address] }
 func isSpecified(address netip.Addr) bool { return !address.IsUnspecified() }
 
-// isName reports whether a folded host is made of the characters of names
-// only, and cannot be read as an IPv4 address. URL parsers disagree about where
-// the host ends if it has other characters.
+// isName reports whether a folded host consists of labels, and cannot be read as an IPv4 address.
 func isName(name string) bool {
-	if endsInNumber(name) {
-		return false
-	}
-	for label := range strings.SplitSeq(name, ".") {
-		if label == "" || strings.ContainsFunc(label, isNotOfName) {
-			return false
-		}
-	}
-	return true
+	hasEmptyLabel := strings.Contains("."+name+".", "..")
+	return !hasEmptyLabel && !endsInNumber(name) && !strings.ContainsFunc(name, isNotOfName)
 }
 
+// isNotOfName reports whether a name cannot have the character. Where a host ends that has others,
+// URL parsers disagree, or a misspelled query follows, which can have a key.
 func isNotOfName(r rune) bool {
-	return r != '-' && r != '_' && !unicode.In(r, unicode.Letter, unicode.Digit, unicode.Mark)
+	return !strings.ContainsRune(".-_", r) && !unicode.In(r, unicode.Letter, unicode.Digit, unicode.Mark)
 }
 
 // readAddresses parses an address in any notation that some resolver accepts, without its zone.

@@ -89,7 +89,7 @@ func readSigners(file string) (known signers, err error) {
 	for _, id := range slices.Sorted(maps.Keys(known)) {
 		for networkType, address := range known[id] {
 			if err := checkAddress(networkType, address); err != nil {
-				return nil, fmt.Errorf("--signers: %s: signer %q: %s is not an address of the network type %q: %w", file, id, address, networkType, err)
+				return nil, fmt.Errorf("--signers: %s: signer %q: the address of the network type %q is not valid: %w", file, id, networkType, err)
 			}
 		}
 	}

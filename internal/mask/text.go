@@ -15,12 +15,13 @@ import (
 //   - host and path without a scheme (rpc.example/v2/KEY, localhost:8545/KEY);
 //   - credentials before a host without a scheme (user:password@rpc.example);
 //   - hosts with a label that looks like a key, see [Host];
-//   - paths and queries alone with a part that looks like a key (/v2/KEY, ?key=KEY).
+//   - paths and queries alone with a part that looks like a key (/v2/KEY, ?key=KEY);
+//   - parts of URLs and credentials by name (query: Some("key=KEY"), Bearer KEY).
 //
 // It masks too much rather than too little: up to the closing double quote or the next space.
 // Most masked text stays as it is if it is masked again.
 func Text(text string) string {
-	text = invalidPort.ReplaceAllString(text, "${1}"+Hidden)
+	text = invalidPort.ReplaceAllString(text, "${1}${2}"+Hidden)
 	var out strings.Builder
 	for text != "" {
 		end := strings.IndexFunc(text, isSeparator)
@@ -31,11 +32,18 @@ func Text(text string) string {
 		out.WriteString(maskToken(text[:end]) + text[end:end+size])
 		text = text[end+size:]
 	}
-	masked := replaceAll(hostName, out.String(), Host)
-	return replaceAll(pathKey, masked, func(part string) string {
-		start := pathKey.FindStringSubmatch(part)[1]
-		runs := strings.FieldsFunc(part[len(start):], func(r rune) bool { return r == '-' || r == '_' })
-		if slices.ContainsFunc(runs, func(run string) bool { return len(run) >= 10 && hasDigitAndLetter(run) }) {
+	return replaceAll(hostName, maskKeys(named, maskKeys(pathKey, out.String())), Host)
+}
+
+// maskKeys hides what follows the first group of each match, if it is a credential or may be a key: it
+// has a long run of letters and digits, unlike the words and dates of other names.
+func maskKeys(pattern *regexp.Regexp, text string) string {
+	return replaceAll(pattern, text, func(part string) string {
+		start := pattern.FindStringSubmatch(part)[1]
+		runs := strings.FieldsFunc(part[len(start):], func(r rune) bool { return strings.ContainsRune("-_.%+=", r) })
+		isKey := slices.ContainsFunc(runs, func(run string) bool { return len(run) >= 10 && hasDigitAndLetter(run) })
+		name := strings.ToLower(start)
+		if isKey || strings.Contains(name, "password") || strings.Contains(name, "authorization") {
 			return start + Hidden
 		}
 		return part
@@ -50,14 +58,18 @@ func replaceAll(pattern *regexp.Regexp, text string, replace func(string) string
 	return pattern.ReplaceAllStringFunc(text, replace)
 }
 
-// pathKey matches a part of a path or a query that may be a key: clients quote it without the host.
-// Unlike the words and dates of other names, a key has a long run of letters and digits.
-var pathKey = regexp.MustCompile(`(/|[?&][\pL\pN_.-]+=)[A-Za-z0-9_-]{20,}`)
+// pathKey matches a part of a path or a query, also escaped, that may be a key: clients quote it
+// without the host.
+var pathKey = regexp.MustCompile(`(?i)(/|%2f|(?:[?&;]|%3f|%26|\\+u0026)(?:[\pL\pN_.-]+(?:=|%3d|\\+u003d))?)[a-z0-9_.%+=-]{20,}`)
+
+// named matches a part of a URL or of a header as debuggers print it.
+var named = regexp.MustCompile(`(?i)(\b(?:(?:raw)?(?:query|fragment)|username|password|auth|(?:[a-z]+-)?(?:api|access)[-_]?key)["']?\s?(?:=>|[:=])\s?(?:Some\()?["'\[]*|(?:\bauthorization["']?\s?[:=]\s?["'\[]*)?\b(?:bearer|basic)\s+)` +
+	`[^\s"'\\,)}\]]+`)
 
 // Field returns the path of a field with its URLs masked. A label key such as
 // app.kubernetes.io/name is not a URL.
 func Field(path string) string {
-	if strings.Contains(path, "://") || scheme.MatchString(path) || at.MatchString(path) {
+	if strings.Contains(path, "://") || strings.ContainsRune(path, ' ') || scheme.MatchString(path) || at.MatchString(path) {
 		return Text(path)
 	}
 	return path
@@ -100,12 +112,12 @@ func Shortened(text string, limit int) string {
 	return text[:limit]
 }
 
-// invalidPort matches a part of a password as an error of net/url quotes it: in
+// invalidPort matches a part of a password as errors of URL parsers quote it: in
 // https://user:pass/word@rpc.example, the port would be pass.
-var invalidPort = regexp.MustCompile(`(invalid port ":)(?:[^"\\]|\\.)*`)
+var invalidPort = regexp.MustCompile(`(invalid port ":)(?:[^"\\]|\\.)*|(nonnumeric port: ')(?:[^'\\]|\\.)*`)
 
 // scheme matches a scheme with :// in the notations of URLs, of JSON and of queries.
-var scheme = regexp.MustCompile(`(?i)[a-z][a-z0-9+.-]*(?::|\\u003a|%(?:25)*3a)(?:/|\\/|\\u002f|%(?:25)*2f){2}`)
+var scheme = regexp.MustCompile(`(?i)[a-z][a-z0-9+.-]*(?::|\\+u003a|%(?:25)*3a)(?:\\*/|\\+u002f|%(?:25)*2f){2}`)
 
 // maskToken masks the URLs in a text without spaces.
 func maskToken(token string) string {
@@ -163,8 +175,21 @@ var (
 	hostAndPath = regexp.MustCompile(`(?i)((?:[\pL\pN-]+[.。．｡])+[\pL\pN-]+[.。．｡]?(?::[0-9]+)?|[\pL\pN-]+:[0-9]+|\[[0-9a-f:.]+\](?::[0-9]+)?)([/?#].*)$`)
 )
 
-// maskWithoutScheme masks credentials, and the path after a host.
+// maskWithoutScheme masks credentials, and the path after a host, up to each closing quote.
 func maskWithoutScheme(token string) string {
+	var out strings.Builder
+	for {
+		part := quoted.FindString(token)
+		out.WriteString(maskUnquoted(part))
+		if part == token {
+			return out.String()
+		}
+		out.WriteByte(token[len(part)])
+		token = token[len(part)+1:]
+	}
+}
+
+func maskUnquoted(token string) string {
 	found := credentials.FindStringSubmatchIndex(token)
 	if found != nil && !hostAndPath.MatchString(token[:found[0]]) {
 		rest := token[found[2]:]
@@ -176,11 +201,14 @@ func maskWithoutScheme(token string) string {
 	}
 	rest := token[found[4]:]
 	length := len(trimPunctuation(rest))
-	if length < 2 {
+	if length < 2 || fraction.MatchString(rest[:length]) {
 		return token
 	}
 	return token[:found[4]] + Path + rest[length:]
 }
+
+// fraction matches what is no path: 0.05/0.1 is not one, and 10.0.0.0/8 has none.
+var fraction = regexp.MustCompile(`^/[0-9.]{1,8}$`)
 
 // Error returns an error with the masked text of err, which wraps err.
 func Error(err error) error { return masked{err} }

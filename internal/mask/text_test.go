@@ -70,8 +70,27 @@ func TestText(t *testing.T) {
 		"HTTPSConnectionPool(host='h.example', port=443): Max retries exceeded with url: /v2/0123456789abcdef-ABCDEF (EOF)": "HTTPSConnectionPool(host='h.example', port=443): Max retries exceeded with url: /v2/*** (EOF)",
 		"see incidents/2026-11-27-rpc-outage-of-sepolia":                                                                    "see incidents/2026-11-27-rpc-outage-of-sepolia",
 		"Cannot POST /v2/0123456789abcdefabcd":                                                                              "Cannot POST /v2/***",
-		"GET /rpc?chain=1&key=0123456789abcdefabcd: 403":                                                                    "GET /rpc?chain=1&key=***: 403",
-		"open /var/lib/relayers-of-the-whole-company.db: is full":                                                           "open /var/lib/relayers-of-the-whole-company.db: is full",
+		// A part of a URL, as debuggers, encoders and servers print it.
+		`url: Url { host: Some(Domain("h.example")), path: "/", query: Some("api-key=7f3c9a1e-52bd-4a5c-9f00-0123456789ab"), fragment: None }`: `url: Url { host: Some(Domain("h.example")), path: "/", query: Some("***"), fragment: None }`,
+		`Url { username: "0123456789abcdef", password: Some("S3") }`:                                                                           `Url { username: "***", password: Some("***") }`,
+		`{Scheme:https Host:h.example RawQuery:apikey=0123456789abcdef Fragment:}`:                                                             `{Scheme:https Host:h.example RawQuery:*** Fragment:}`,
+		`password: 'S3', searchParams: URLSearchParams { 'api-key' => '0123456789abcdef' }`:                                                    `password: '***', searchParams: URLSearchParams { 'api-key' => '***' }`,
+		"exceeded with url: /rpc?token=eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.SflKxwRJSMeKKF2QT4fw":                                  "exceeded with url: /rpc?token=***",
+		"url: /?k=ab%2BS3kr3tAbCdEf0123456789%3D%3D or /?0123456789abcdefabcd":                                                                 "url: /?k=*** or /?***",
+		`{"path":"/rpc?chain=1\u0026key=0123456789abcdefabcd"}`:                                                                                `{"path":"/rpc?chain=1\u0026key=***"}`,
+		"login?next=%2Fv2%2F0123456789abcdefabcd and next=/%3Fapi-key%3D0123456789abcdefabcd;":                                                 "login?next=*** and next=/***;",
+		`{"body":"{\"url\":\"https:\\/\\/h.example\\/?chain=1\\u0026key=KEY\"}"}`:                                                              `{"body":"{\"url\":\"https:\\/\\/h.example/***"}`,
+		`Authorization:[Bearer 0123456789abcdef] X-Api-Key:[0123456789abcdef] 'Authorization': 'Basic dXNlcjpwYXNz'`:                           `Authorization:[Bearer ***] X-Api-Key:[***] 'Authorization': 'Basic ***'`,
+		`invalid URL: nonnumeric port: 'KEY\'KEY'`:                                                                                             `invalid URL: nonnumeric port: '***'`,
+
+		// What only looks like one.
+		"balance 0.05/0.1 ETH, 3/5 tries, retry:3/5, 10.0.0.0/8 refused":                    "balance 0.05/0.1 ETH, 3/5 tries, retry:3/5, 10.0.0.0/8 refused",
+		`{"error":"rate_limited","support":"support@rpc.example","query":"none"}`:           `{"error":"rate_limited","support":"support@rpc.example","query":"none"}`,
+		`{"version":"Geth/v1.13.5-stable/linux","error":"nonce too low"}`:                   `{"version":"Geth/v1.13.5-stable/***","error":"nonce too low"}`,
+		"password authentication failed, basic authentication, no bearer token, key: 0xabc": "password authentication failed, basic authentication, no bearer token, key: 0xabc",
+
+		"GET /rpc?chain=1&key=0123456789abcdefabcd: 403":          "GET /rpc?chain=1&key=***: 403",
+		"open /var/lib/relayers-of-the-whole-company.db: is full": "open /var/lib/relayers-of-the-whole-company.db: is full",
 	} {
 		if got := mask.Text(text); got != want {
 			t.Errorf("%s\ngot  %s\nwant %s", text, got, want)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/go-relayer/relayer"
+	"github.com/go-relayer/relayer/internal/mask"
 )
 
 // Errors that only HTTP has. Package client exports both; httpapi exports ErrUnauthorized.
@@ -59,7 +60,7 @@ func ErrorOf(status int) error {
 func Message(status int, id string) string {
 	switch {
 	case status == http.StatusNotFound && id != "":
-		return "Relayer with ID " + id + " not found"
+		return "Relayer with ID " + mask.Field(id) + " not found"
 	case status == http.StatusConflict:
 		return "Relayer with this ID already exists"
 	case errors.Is(ErrorOf(status), relayer.ErrInvalid):
