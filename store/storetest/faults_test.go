@@ -754,6 +754,7 @@ var faults = map[string]map[string]fault{
 			page.Position = before
 			return page
 		}),
+		"a watch never resumes": resuming(func(_ string, last int) (int, bool) { return last, true }),
 	},
 	"watch ends with its context": {
 		"it goes on": func(f *faulty, right *watched) {

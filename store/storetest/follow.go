@@ -109,7 +109,8 @@ func writeAny(ctx context.Context, store relayer.Store, id string, i int) error 
 }
 
 // listThenWatch lists and then follows the changes from the position of the list, again and
-// again, during the writes of many: no change is missing, and none is in the list too.
+// again, during the writes of many: no change is missing, and none is in the list too. After the
+// writes it follows the last list of each view, which must not have a gap, and compares the view.
 func listThenWatch(t *testing.T, store relayer.Store) {
 	const writers, ids, fewest, most, lists = 16, 6, 10, 1500, 80
 	var listed atomic.Int64
@@ -122,59 +123,54 @@ func listThenWatch(t *testing.T, store relayer.Store) {
 		return nil
 	})
 	views := selections()
-	errs := race(len(views), func(i int) error {
+	positions := make([]string, len(views))
+	errs := race(len(views), func(i int) (err error) {
 		defer listed.Store(lists) // so that the writers end, also after an error
-		for {
-			changes := rand.IntN(40)
-			if listed.Add(1) > lists {
-				changes = math.MaxInt
-			}
-			if isEnd, err := views[i].follow(t.Context(), store, "end", changes); isEnd || err != nil {
-				return err
+		for isLast := false; !isLast && err == nil; {
+			isLast = listed.Add(1) > lists // the writers end, so few changes follow
+			positions[i], err = views[i].read(t.Context(), store)
+			if _, missing := store.Get(t.Context(), "end"); missing == nil {
+				listed.Store(lists) // this list may have it, so no change comes, and the next is the last
+			} else if err == nil && !isLast {
+				if err = views[i].follow(t.Context(), store, positions[i], "end", rand.IntN(40)); errors.Is(err, relayer.ErrGap) {
+					err = nil
+				}
 			}
 		}
+		return err
 	})
 	must(t, errors.Join(append(errs, <-written)...))
+	mustCreate(t, store, sample("last"))
+	for i, v := range views {
+		must(t, v.follow(t.Context(), store, positions[i], "last", math.MaxInt))
+		must(t, v.check(t.Context(), store))
+	}
 }
 
-// follow reads a list and applies a number of changes, or those up to the create of the last
-// record. It then compares the view with the store, and reports that it is at the end. A gap
-// is not an error, unless there is no writer.
-func (v *view) follow(ctx context.Context, store relayer.Store, last string, changes int) (isEnd bool, err error) {
-	position, err := v.read(ctx, store)
-	if err != nil {
-		return false, err
-	}
-	if _, err := store.Get(ctx, last); err == nil {
-		return true, nil // the list may have it, so that no change comes
-	}
+// follow applies a number of changes after a position, or those up to the create of the last record.
+func (v *view) follow(ctx context.Context, store relayer.Store, position, last string, changes int) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	timer, latest := time.AfterFunc(patience, cancel), uint64(0)
 	defer timer.Stop()
 	for change, err := range store.Watch(ctx, position) {
-		switch {
-		case errors.Is(err, relayer.ErrGap):
-			return false, nil
-		case err != nil:
-			return false, err
-		case change.Kind == relayer.ChangeHeartbeat:
+		if err != nil {
+			return err
+		}
+		if change.Kind == relayer.ChangeHeartbeat {
 			continue
 		}
 		timer.Reset(patience)
 		if change.Record.Revision <= latest {
-			return false, fmt.Errorf("revision %d after %d", change.Record.Revision, latest)
+			return fmt.Errorf("revision %d after %d", change.Record.Revision, latest)
 		}
 		latest = change.Record.Revision
 		if err := v.apply(change); err != nil {
-			return false, err
+			return err
 		}
-		if change.Record.ID == last {
-			return true, v.check(ctx, store)
-		}
-		if changes--; changes <= 0 {
-			return false, nil
+		if changes--; changes <= 0 || change.Record.ID == last {
+			return nil
 		}
 	}
-	return false, fmt.Errorf("%+v: no change within %s", v.query, patience)
+	return fmt.Errorf("%+v: no change within %s", v.query, patience)
 }
