@@ -723,6 +723,19 @@ var faults = map[string]map[string]fault{
 		"the last is missing": brokenHistory(func(_ *watched, changes []relayer.RecordChange) []relayer.RecordChange {
 			return changes[:max(0, len(changes)-1)]
 		}),
+		"what was imported is in the feed": func(f *faulty, right *watched) {
+			f.loadHistory = func(ctx context.Context, changes []relayer.RecordChange) error {
+				for _, change := range changes {
+					_, err := right.write(ctx, change.Kind, change.Record.ID, func() (relayer.Record, error) {
+						return change.Record, right.ImportHistory(ctx, []relayer.RecordChange{change})
+					})
+					if err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+		},
 	},
 	"a rejected history stores nothing": {
 		"what comes before is stored": brokenHistory(func(right *watched, changes []relayer.RecordChange) []relayer.RecordChange {
