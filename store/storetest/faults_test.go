@@ -543,6 +543,14 @@ var faults = map[string]map[string]fault{
 			page.Total = before.Total
 			return page, err
 		}),
+		"the second half of a page is of a later moment": changedList(func(ctx context.Context, right relayer.Store, _ relayer.StoreQuery, page *relayer.Listing) {
+			runtime.Gosched()
+			for i := len(page.Records) / 2; i < len(page.Records); i++ {
+				if rec, err := right.Get(ctx, page.Records[i].ID); err == nil {
+					page.Records[i] = rec
+				}
+			}
+		}),
 		"the total of a search is that before the last update": func(f *faulty, right *watched) {
 			search := relayer.StoreQuery{Contains: []string{"b"}}
 			var before atomic.Int64
