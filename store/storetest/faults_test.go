@@ -818,6 +818,12 @@ var faults = map[string]map[string]fault{
 		"it skips changes": logging(func(log []relayer.RecordChange, change relayer.RecordChange) []relayer.RecordChange {
 			return append(log, change)[:min(2000, len(log)+1)]
 		}),
+		"it skips one change": logging(func(log []relayer.RecordChange, change relayer.RecordChange) []relayer.RecordChange {
+			if change.Record.ID == "9-50" {
+				return log
+			}
+			return append(log, change)
+		}),
 	},
 	"watch has times": {
 		"the time is that of the delivery": changedElements(func(change *relayer.RecordChange) { change.Time = time.Now() }),

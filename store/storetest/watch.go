@@ -149,13 +149,13 @@ func watchUnread(t *testing.T, store relayer.Store) {
 	case <-time.After(6 * patience):
 		t.Fatal("writes wait for the consumer of a watch")
 	}
-	for range racers * 100 {
-		_, err, ok := w.next()
-		if errors.Is(err, relayer.ErrGap) {
+	for got := 0; ; got++ {
+		change, err, ok := w.next()
+		switch isEnd := change.Record.ID == "end"; {
+		case errors.Is(err, relayer.ErrGap), isEnd && got == racers*100:
 			return
-		}
-		if err != nil || !ok {
-			t.Fatalf("Watch: error %v, ended is %t, want all changes or %v", err, !ok, relayer.ErrGap)
+		case err != nil, !ok, isEnd:
+			t.Fatalf("Watch: error %v, ended is %t after %d changes, want all or %v", err, !ok, got, relayer.ErrGap)
 		}
 	}
 }
