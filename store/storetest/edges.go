@@ -241,6 +241,9 @@ func useAfterClose(t *testing.T, store relayer.Store) {
 	_, errs["List"] = store.List(t.Context(), relayer.StoreQuery{Limit: 10})
 	if _, err := store.History(t.Context(), relayer.HistoryQuery{Limit: 10}); !errors.Is(err, errors.ErrUnsupported) {
 		errs["History"] = err
+		if importer, ok := store.(transfer.HistoryImporter); ok {
+			errs["ImportHistory"] = importer.ImportHistory(t.Context(), past(one.Revision+1))
+		}
 	}
 	for method, err := range errs {
 		wantError(t, method, err, relayer.ErrUnavailable)

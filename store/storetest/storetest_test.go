@@ -88,7 +88,12 @@ func TestRun_Faults(t *testing.T) {
 			}
 		}
 		t.Run("reopened", func(t *testing.T) { storetest.RunReopened(t, forgetfulPlace) })
-		t.Run("not woken", func(t *testing.T) { storetest.RunCase(t, "use after close", openUnwoken) })
+		t.Run("not woken", func(t *testing.T) {
+			storetest.RunCase(t, "use after close", func(t *testing.T) relayer.Store { return unwoken{openBolt(t)} })
+		})
+		t.Run("imports after close", func(t *testing.T) {
+			storetest.RunCase(t, "use after close", func(t *testing.T) relayer.Store { return unclosed{openBolt(t)} })
+		})
 		return
 	}
 	t.Parallel()
@@ -108,6 +113,7 @@ func TestRun_Faults(t *testing.T) {
 	}
 	wantFailed("reopened")
 	wantFailed("not woken")
+	wantFailed("imports after close")
 	if t.Failed() || bytes.Contains(output, []byte("panic:")) {
 		t.Errorf("%s", output)
 	}
@@ -141,15 +147,20 @@ func (f *forgetful) Close() error {
 	return err
 }
 
-// openUnwoken returns a store whose watches do not notice that it is closed while they wait.
-func openUnwoken(t *testing.T) relayer.Store {
+func openBolt(t *testing.T) *bolt.Store {
 	store, err := bolt.Open(t.Context(), filepath.Join(t.TempDir(), "relayers.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return unwoken{store}
+	return store
 }
 
+// unclosed imports a history also after it is closed.
+type unclosed struct{ *bolt.Store }
+
+func (unclosed) ImportHistory(context.Context, []relayer.RecordChange) error { return nil }
+
+// unwoken has watches that do not notice that it is closed while they wait.
 type unwoken struct{ *bolt.Store }
 
 func (u unwoken) Watch(ctx context.Context, after string) iter.Seq2[relayer.RecordChange, error] {
