@@ -44,14 +44,14 @@ func mustCreate(t *testing.T, store relayer.Store, rec relayer.Record) relayer.R
 func mustUpdate(t *testing.T, store relayer.Store, rec relayer.Record) relayer.Record {
 	t.Helper()
 	made, err := store.Update(t.Context(), rec)
-	if err != nil {
-		t.Fatalf("Update(%q at %d): %v", rec.ID, rec.Revision, err)
+	if err != nil || made.Revision <= rec.Revision {
+		t.Fatalf("Update(%q at %d): revision %d, error %v", rec.ID, rec.Revision, made.Revision, err)
 	}
 	wantContent(t, made, rec)
 	return made
 }
 
-// wantContent checks that a write returned what it was given, with another revision.
+// wantContent checks that a write returned what it was given, except the revision.
 func wantContent(t *testing.T, made, given relayer.Record) {
 	t.Helper()
 	given.Revision = made.Revision
