@@ -472,7 +472,7 @@ func (s *script) resume() {
 	}
 	w := watchAfter(s.T, s.store, from.position)
 	defer w.stop()
-	s.create(s.once())
+	s.create(sample(s.once().ID)) // without a claim that may be held
 	s.follow(w, from)
 }
 
