@@ -206,10 +206,10 @@ type Store interface {
 	// ErrGap. The sequence can be ranged over once.
 	Watch(ctx context.Context, after string) iter.Seq2[RecordChange, error]
 
-	// History returns changes that were made, newest first, without the private parts of
-	// their records. How many changes a store retains is its own choice. A history has no imports
-	// of records. For an ID without changes it returns no changes and no error. If the store
-	// retains no history, the error matches [errors.ErrUnsupported].
+	// History returns changes that were made, newest first, without the private parts of their
+	// records. How many changes a store retains is its own choice; storetest.Run requires the last
+	// 100. A history has no imports of records. For an ID without changes it returns no changes and
+	// no error. If the store retains no history, the error matches [errors.ErrUnsupported].
 	History(ctx context.Context, query HistoryQuery) ([]RecordChange, error)
 }
 

@@ -193,7 +193,7 @@ func largeDocuments(t *testing.T, store relayer.Store) {
 	wantPage(t, store, 0, 10, all[:len(all)-1])
 }
 
-// errorsOf changes a stored record and others in every way, and returns the errors by method.
+// errorsOf tries all writes of records, and Check, and returns the errors by method.
 func errorsOf(ctx context.Context, store relayer.Store, stored relayer.Record) map[string]error {
 	stored.Document = []byte(`{"changed":true}`)
 	_, created := store.Create(ctx, sample("new"))

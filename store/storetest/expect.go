@@ -12,7 +12,7 @@ import (
 	"github.com/go-relayer/relayer"
 )
 
-// sample returns a record whose parts differ from those of every other ID.
+// sample returns a record without a claim. Its other parts are different for each ID.
 func sample(id string) relayer.Record {
 	return relayer.Record{
 		ID:       id,
@@ -60,7 +60,7 @@ func wantContent(t *testing.T, made, given relayer.Record) {
 	}
 }
 
-// deleteNote is the note of every delete.
+// deleteNote is the note of most deletes.
 var deleteNote = []byte(`{"note":"of a delete"}`)
 
 func mustDelete(t *testing.T, store relayer.Store, rec relayer.Record) {

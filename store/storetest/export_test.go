@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// SetPatience sets how long a case waits for one element of a watch. It is for the process
+// SetPatience sets how long a case waits for one change of a watch. It is for the process
 // of one test.
 func SetPatience(most time.Duration) { patience = most }
 

@@ -43,13 +43,13 @@ func mustImport(t *testing.T, store relayer.Store, records []relayer.Record) {
 	}
 }
 
-// moved returns records of another store: every second one with a claim, and with
-// unordered revisions.
+// moved returns records of another store, whose revisions are not in order. Every second record
+// has a claim.
 func moved(prefix string, n int) []relayer.Record {
 	records := make([]relayer.Record, n)
 	for i := range records {
 		records[i] = sample(fmt.Sprintf("%s-%04d", prefix, i))
-		records[i].Revision = uint64(1 + i*7%n + 3*n)
+		records[i].Revision = uint64(1 + i*17%n + 3*n)
 		if i%2 == 0 {
 			records[i].Claim = "claim of " + records[i].ID
 		}

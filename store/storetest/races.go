@@ -17,7 +17,7 @@ const (
 	racers = 32
 	rounds = 12
 
-	// readersTime is how long readers read at most beside a writer that has ended its least work.
+	// readersTime is how long a writer goes on at most, unless its least work takes longer.
 	readersTime = time.Second
 )
 
@@ -74,7 +74,7 @@ func matchesAny(err error, targets []error) bool {
 	return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
 }
 
-// racingWrites has many writers attempt the same, of which exactly one succeeds.
+// racingWrites has many writers compete, of which exactly one succeeds.
 func racingWrites(t *testing.T, store relayer.Store) {
 	attempt := func(write func(i int) (relayer.Record, error), losers ...error) (winner int, made relayer.Record) {
 		t.Helper()

@@ -17,11 +17,11 @@ import (
 	"github.com/go-relayer/relayer/store/transfer"
 )
 
-// seedVariable is the environment variable with the seed of all random choices of a case, to
-// repeat a failure.
+// seedVariable is the environment variable with the seed of the random choices of a case that logs
+// it, to repeat a failure.
 const seedVariable = "STORETEST_SEED"
 
-// stepsVariable is the environment variable with the number of random calls.
+// stepsVariable is the environment variable with the number of steps of the random calls.
 const stepsVariable = "STORETEST_STEPS"
 
 // numberFrom returns the number of an environment variable, or the default.
@@ -61,14 +61,14 @@ type script struct {
 	seen     kept
 }
 
-// logged is a change that the store must report. The revision of a delete is 0 until the feed has
+// logged is a change, or an import of a record. The revision of a delete is 0 until the feed has
 // shown it.
 type logged struct {
 	relayer.RecordChange
 	isImport bool
 }
 
-// place is a position of the feed: of a list, or of a change.
+// place is a point of the feed: a list, a change, or a call of Watch, which has no position.
 type place struct {
 	position string
 	at       int // how many changes are before it
@@ -76,7 +76,7 @@ type place struct {
 	isChange bool
 }
 
-// steps is the default number of calls of a script. At least a third of them are writes.
+// steps is the default number of steps of a script. A step may be a number of calls, or none.
 const steps = 800
 
 func randomCalls(t *testing.T, store relayer.Store) {
@@ -389,7 +389,7 @@ func (s *script) list() place {
 	return behind
 }
 
-// vocabulary has few terms, so that every query selects some of the records.
+// vocabulary has few terms, so most queries select some records.
 var vocabulary = []string{"a", "b", "c", "d", "e=1", "e=10"}
 
 func randomTerms(random *rand.Rand) (terms []string) {

@@ -8,16 +8,17 @@
 //		})
 //	}
 //
-// The cases for [transfer.Importer], [transfer.HistoryImporter] and [transfer.Checker] are left
-// out if the store is not one, and those for histories if the error of History matches
-// [errors.ErrUnsupported]; any other store must retain at least 100 changes. A case waits for a
-// heartbeat, which takes up to 5 seconds. Minor versions may add cases. The environment variable
-// STORETEST_SEED repeats the random choices of a failed case. STORETEST_STEPS is the number of
-// random calls, without it 800.
+// The tests of [transfer.Importer], [transfer.HistoryImporter] and [transfer.Checker] are left out
+// if the store is not one, and those of histories if the error of History matches
+// [errors.ErrUnsupported]; any other store must retain at least its last 100 changes. A case waits
+// for a heartbeat, which takes up to 5 seconds. Minor versions may add cases. The environment
+// variable STORETEST_SEED repeats the random choices of a failed case that logs it.
+// STORETEST_STEPS is the number of steps of the random calls, without it 800.
 //
-// Every case gets an empty store. A store with a Close() error method is closed when
-// its case ends. After Close, every method must return [relayer.ErrUnavailable], and
-// Close again must return nil. The largest record has 2 MiB. Run the cases with the race detector too.
+// Every case gets an empty store. A store with a Close() error method is closed when its case ends.
+// After Close, a second Close must return nil, and every other method [relayer.ErrUnavailable]; an
+// unsupported History may return its own error. The largest record has 2 MiB. Run the cases with
+// the race detector too.
 //
 // The suite cannot cause faults. Test of a store of your own that a watch ends with
 // [relayer.ErrUnavailable] if its data is unreachable for 15 seconds, that a failed write of
@@ -48,7 +49,7 @@ func Run(t *testing.T, open func(t *testing.T) relayer.Store) {
 // RunDurable runs the cases of [Run]. The random calls close the store and open it again at times.
 // Each call of place creates an empty location, such as a directory or a schema, and
 // returns the function that opens a store in it: the data written by one store must be in the
-// next one. Two stores of one location are never open at the same time.
+// next one. Two stores of one location are never open at the same time if they have a Close method.
 func RunDurable(t *testing.T, place func(t *testing.T) func(t *testing.T) relayer.Store) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -88,7 +89,7 @@ var cases = []testCase{
 	{"watch is not read", watchUnread},
 	{"watch after an unknown position", watchAfterUnknown},
 	{"watch has times", watchTimes},
-	// Last, because these take the longest, also for a store that fails another case.
+	// Last, because some of these take long, also for a store that fails another case.
 	{"readers see complete snapshots", readersSeeSnapshots},
 	{"readers see complete imports", readersSeeImportsWhole},
 	{"list and then watch during concurrent writes", listThenWatch},

@@ -15,7 +15,7 @@ import (
 	"github.com/go-relayer/relayer/internal/limits"
 )
 
-// patience is how long a case waits for one element of a watch.
+// patience is how long a case waits for one change of a watch.
 var patience = 10 * time.Second
 
 type watcher struct {
@@ -94,8 +94,8 @@ func (w watcher) wantNoMore(t *testing.T, last error) {
 	}
 }
 
-// lastError ranges over a watch, calls a function that ends it after its first change, and returns its
-// last error.
+// lastError ranges over a watch, calls a function that ends it after its first element, and returns
+// its last error.
 func lastError(changes iter.Seq2[relayer.RecordChange, error], end func()) error {
 	begun, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
