@@ -40,10 +40,10 @@ func scaledAmount(n, wei uint64) Amount {
 	return Amount{words: [4]uint64{2: high, 3: low}}
 }
 
-// AmountFromBig returns an amount of wei. It returns an error if wei is negative or more
+// AmountFromBig returns an amount of wei. It returns an error if wei is nil, negative or more
 // than 2^256-1.
 func AmountFromBig(wei *big.Int) (Amount, error) {
-	if wei.Sign() < 0 {
+	if wei == nil || wei.Sign() < 0 {
 		return Amount{}, amountError(strictjson.NegativeMessage)
 	}
 	if wei.BitLen() > 256 {

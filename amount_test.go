@@ -79,6 +79,9 @@ func TestAmount_CmpAndSub(t *testing.T) {
 }
 
 func TestAmountFromBig_OutOfRange(t *testing.T) {
+	if amount, err := relayer.AmountFromBig(nil); err == nil {
+		t.Errorf("AmountFromBig(nil) = %s", amount)
+	}
 	for _, wei := range []*big.Int{big.NewInt(-1), new(big.Int).Neg(bigPower(64, 0)), new(big.Int).Neg(bigPower(256, -1)), bigPower(256, 0), bigPower(256, 1), bigPower(1000, 0)} {
 		if amount, err := relayer.AmountFromBig(wei); err == nil {
 			t.Errorf("AmountFromBig(%s) = %s", wei, amount)

@@ -115,11 +115,11 @@ func decodeTokenKind(v strictjson.Value, kind *StellarTokenKind) {
 // as OpenZeppelin Relayer requires. It returns a [*ValidationError] if the policy is of another
 // network type, a text outside of headers is not UTF-8, or a value cannot be JSON.
 func (r CreateRequest) MarshalUnmasked() ([]byte, error) {
-	if isNil(r.Policy) {
-		r.Policy = nil
-	}
 	if problem := policyProblem(r.Policy, r.NetworkType); problem != "" {
 		return nil, invalid("policies", problem) // the JSON does not show it: MinBalance is in wei or in lamports
+	}
+	if isNil(r.Policy) {
+		r.Policy = nil
 	}
 	masked, err := strictjson.Encode(r)
 	if err != nil || !utf8.Valid(masked) { // JSON of the caller is encoded as it is

@@ -392,6 +392,7 @@ func TestRequestBody_NotEncodable(t *testing.T) {
 		}, "custom_rpc_urls[0].weight"},
 		"a kind that is not JSON":  {func(r *relayer.CreateRequest) { r.NetworkType, r.Policy = relayer.Stellar, kind(`{`) }, kindPath},
 		"a kind that is not UTF-8": {func(r *relayer.CreateRequest) { r.NetworkType, r.Policy = relayer.Stellar, kind("\"\xff\"") }, kindPath},
+		"a nil pointer of another policy": {func(r *relayer.CreateRequest) { r.Policy = (*relayer.StellarPolicy)(nil) }, "policies"},
 		"another policy": {func(r *relayer.CreateRequest) {
 			r.NetworkType, r.Policy = "other", &relayer.UnknownPolicy{Type: "other", Raw: []byte(`{`)}
 		}, "network_type"},

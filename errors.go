@@ -1,6 +1,7 @@
 package relayer
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strconv"
@@ -97,7 +98,7 @@ type CorruptError struct {
 }
 
 // Error returns the text of Err.
-func (e *CorruptError) Error() string { return e.Err.Error() }
+func (e *CorruptError) Error() string { return cmp.Or(e.Err, ErrCorrupt).Error() }
 
 // Unwrap returns [ErrCorrupt] and Err.
 func (e *CorruptError) Unwrap() []error { return []error{ErrCorrupt, e.Err} }

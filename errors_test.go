@@ -108,3 +108,11 @@ func TestFieldError_Code(t *testing.T) {
 		t.Errorf("encoded as %s, %v", encoded, err)
 	}
 }
+
+// The error of a host's store may have no cause.
+func TestCorruptError_NoCause(t *testing.T) {
+	err := &relayer.CorruptError{ID: "a"}
+	if !errors.Is(err, relayer.ErrCorrupt) || err.Error() != relayer.ErrCorrupt.Error() {
+		t.Errorf("the error is %v", err)
+	}
+}

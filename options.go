@@ -211,11 +211,12 @@ func PausedBy(requestID string) WriteOption {
 	return option
 }
 
-// Reason stores the text with the change. URLs in it are masked like an [RPCURL], and so is what
+// Reason stores the text, without spaces around it, with the change. URLs in it are masked like an [RPCURL], and so is what
 // looks like a key in a path. The text has at most 256 characters on one line; otherwise the
 // write returns a [*ValidationError]. A text that is longer after masking is cut off at 256
 // characters. The last of several reasons counts.
 func Reason(text string) WriteOption {
+	text = strings.Trim(text, " ") // as in a header
 	isControl := problemIf(strings.ContainsFunc(text, unicode.IsControl), "must be one line without control characters")
 	if problem := cmp.Or(isControl, textProblem(text, maxReasonLength)); problem != "" {
 		return WriteOption{err: invalid("change_reason", problem)}

@@ -362,6 +362,7 @@ func TestReason_Limits(t *testing.T) {
 		"wss://rpc.example/?key=KEY":                        "wss://rpc.example/***",
 		"user:pw@rpc.example":                               "rpc.example",
 		strings.Repeat("a.b/é ", 42):                        strings.Repeat("a.b/*** ", 42)[:256],
+		"  as a header ":                                    "as a header",
 	} {
 		changed, err := m.Patch(t.Context(), "r", fmt.Appendf(nil, `{"labels":{"n":"%d"}}`, len(reason)), relayer.Reason(reason))
 		if err != nil || changed.LastChange.Reason != want || mustGet(t, m, "r").LastChange.Reason != want {

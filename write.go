@@ -607,7 +607,7 @@ func (m *Manager) decoded(change func(*Relayer) error, patch []byte, opens bool)
 			}
 		}
 		found, r := new(problems), new(*stored)
-		if change == nil {
+		if patch != nil {
 			applyPatch(r, patch, found)
 		} else {
 			var err error
@@ -620,10 +620,10 @@ func (m *Manager) decoded(change func(*Relayer) error, patch []byte, opens bool)
 		}
 		keepsURLs := slices.EqualFunc(r.CustomRPCURLs, stored.CustomRPCURLs, RPCConfig.equals)
 		before := *stored
-		isPatchOfURLs := change == nil && opens
+		isPatchOfURLs := patch != nil && opens
 		if opening != nil && (!keepsURLs || isPatchOfURLs) {
 			// A list in full can replace them: the key may be lost. A function gets masked URLs that it did not choose.
-			if ctx.Err() != nil || change != nil && slices.ContainsFunc(r.CustomRPCURLs, RPCConfig.IsMasked) {
+			if ctx.Err() != nil || patch == nil && slices.ContainsFunc(r.CustomRPCURLs, RPCConfig.IsMasked) {
 				return Record{}, opening
 			}
 			before.CustomRPCURLs = nil

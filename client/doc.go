@@ -17,6 +17,7 @@
 //     and an admission can refuse such a pause.
 //   - [relayer.WithActor] has no effect: the server takes the actor from the token, and the client
 //     generates each request ID. [relayer.Reason] is stored with a change.
+//   - A write whose URLs cannot be sealed matches [relayer.ErrUnavailable], and not ErrSealed.
 //   - Update cannot change SystemDisabled. A changed list is sent whole: its elements lose
 //     members that only a newer server has.
 //

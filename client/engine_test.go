@@ -47,7 +47,7 @@ func TestEngine_Errors(t *testing.T) {
 		"unknown":     {serveEngine(t, m), "unknown", relayer.ErrNotFound},
 		"impossible":  {serveEngine(t, m), "a/b", relayer.ErrNotFound},
 	}
-	for _, reasonType := range []relayer.DisabledReasonType{"", "a\x00"} {
+	for _, reasonType := range []relayer.DisabledReasonType{"", "a\x00", "a\xff"} {
 		_, err := serveEngine(t, m).Disable(t.Context(), "a", relayer.DisabledReason{Type: reasonType})
 		if invalid, ok := errors.AsType[*relayer.ValidationError](err); !ok || invalid.Fields[0].Field != "type" {
 			t.Errorf("type %q: error %v", reasonType, err)

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -133,7 +134,13 @@ func difference(r *relayer.Relayer, change func(*relayer.Relayer) error) (patch 
 	if err != nil {
 		return nil, err
 	}
+	stored := r.Settings
 	if err := change(r); err != nil {
+		return nil, err
+	}
+	// The difference would keep one of two members of the settings with the same name.
+	sample := relayer.CreateRequest{Name: "any", Network: "any", NetworkType: relayer.EVM, SignerID: "any", Settings: r.Settings}
+	if err := sample.Validate(context.Background()); err != nil && string(r.Settings) != string(stored) {
 		return nil, err
 	}
 	after, err := unmasked(r)
@@ -225,6 +232,10 @@ func (p *response) bulk() (result relayer.BulkResult, err error) {
 // Disable sets SystemDisabled and DisabledReason like [relayer.Manager.Disable]. The server needs
 // httpapi.WithEngineOperations.
 func (c *Client) Disable(ctx context.Context, id string, reason relayer.DisabledReason, options ...relayer.WriteOption) (*relayer.Relayer, error) {
+	if !utf8.ValidString(string(reason.Type)) { // the encoder would replace the bytes
+		err := &relayer.ValidationError{Fields: []relayer.FieldError{{Field: "type", Message: strictjson.NotUTF8Message}}}
+		return named[*relayer.Relayer](relayer.ActionDisable, id, nil, err)
+	}
 	reason.Details = mask.Details(reason.Details) // as the server does, which limits the body
 	body, err := strictjson.Encode(reason)
 	if err != nil {

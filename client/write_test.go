@@ -283,6 +283,10 @@ func TestUpdate_Errors(t *testing.T) {
 		"lost with revision": {[]step{stored(t, evm("a"), 200, 7), fail(412, "Precondition Failed")}, rename, []relayer.WriteOption{relayer.IfRevision(7)}, relayer.ErrConflict, "GET PATCH GET"},
 		"another policy": {[]step{stored(t, evm("a"), 200, 7)}, func(r *relayer.Relayer) error { r.Policy = &relayer.SolanaPolicy{}; return nil },
 			nil, relayer.ErrInvalid, "GET"},
+		"a nil pointer of another policy": {[]step{stored(t, evm("a"), 200, 7)}, func(r *relayer.Relayer) error { r.Policy = (*relayer.SolanaPolicy)(nil); return nil },
+			nil, relayer.ErrInvalid, "GET"},
+		"a name twice": {[]step{stored(t, evm("a"), 200, 7)}, func(r *relayer.Relayer) error { r.Settings = []byte(`{"a":1,"\u0061":2}`); return nil },
+			nil, relayer.ErrInvalid, "GET"},
 	}
 	for name, test := range tests {
 		c, s := scripted(t, nil, test.steps...)
