@@ -1,6 +1,8 @@
 package httpapi_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -12,6 +14,35 @@ import (
 	"github.com/go-relayer/relayer/httpapi"
 	"github.com/go-relayer/relayer/store/memory"
 )
+
+// damagedStore is a store whose first record is damaged.
+type damagedStore struct{ relayer.Store }
+
+func (s damagedStore) List(ctx context.Context, q relayer.StoreQuery) (relayer.Listing, error) {
+	if q.Offset < 2 && q.After == 0 && q.Limit > 0 {
+		return relayer.Listing{}, &relayer.CorruptError{Sequence: 1, Err: errors.New("damaged")}
+	}
+	return s.Store.List(ctx, q)
+}
+
+// The number of relayers needs no relayer, so a damaged one does not hide it.
+func TestList_TotalWithDamagedRecord(t *testing.T) {
+	db := memory.New()
+	createIn(t, managerOn(t, db), "r-1", "n")
+	s := serveManager(t, managerOn(t, damagedStore{db}), validTokens)
+	got := s.expect(http.StatusOK, "GET", collection+"?per_page=0", "")
+	if page := decode[envelope[[]relayer.Relayer]](t, got.body); *page.Pagination != (relayer.Pagination{CurrentPage: 1, TotalItems: 1}) {
+		t.Errorf("the response is %s", got.body)
+	}
+	got = s.expect(http.StatusOK, "GET", collection+"?per_page=0&page=2", "")
+	if page := decode[envelope[[]relayer.Relayer]](t, got.body); *page.Pagination != (relayer.Pagination{CurrentPage: 2, TotalItems: 1}) {
+		t.Errorf("the response is %s", got.body)
+	}
+	got = s.expect(http.StatusOK, "GET", collection+"?per_page=0&after=", "")
+	if page := decode[envelope[[]relayer.Relayer]](t, got.body); *page.Pagination != (relayer.Pagination{TotalItems: 1}) || !strings.Contains(got.body, `"position":"`) {
+		t.Errorf("the response is %s", got.body)
+	}
+}
 
 func TestList_Pages(t *testing.T) {
 	s := serveAs(t, validTokens, []relayer.Option{relayer.WithMaxPerPage(100)}, httpapi.WithRateLimit(0, 0))

@@ -43,6 +43,16 @@ func (a *API) listRelayers(x *exchange) response {
 		q.After = new(relayer.Cursor(x.input.values.Get("after")))
 	}
 	page, err := x.documents().List(x, q)
+	if perPage == 0 && errors.Is(err, relayer.ErrCorrupt) {
+		// A page past the end has no relayer that could be damaged.
+		current := max(1, q.Page)
+		if q.Page = math.MaxInt32; q.After != nil {
+			q.After, q.Page, current = new(relayer.Cursor(strconv.FormatInt(math.MaxInt64, 10))), 0, 0
+		}
+		if page, err = x.documents().List(x, q); err == nil {
+			page.Pagination.CurrentPage = current
+		}
+	}
 	if err != nil {
 		return a.errorResponse(x, err)
 	}
