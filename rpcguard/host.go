@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/go-relayer/relayer/internal/mask"
 )
@@ -56,7 +57,7 @@ func hostProblem(name string, addresses []netip.Addr) string {
 		}
 	}
 	name = strings.ReplaceAll(name, mask.Hidden, "") // a masked URL has another problem
-	if len(addresses) == 0 && (endsInNumber(name) || strings.ContainsFunc(name, isNotOfName)) {
+	if len(addresses) == 0 && (endsInNumber(name) || strings.ContainsFunc(name, endsHost)) {
 		return "must have a host that is a name or an address"
 	}
 	return ""
@@ -84,8 +85,11 @@ func isName(name string) bool {
 	return !hasEmptyLabel && !endsInNumber(name) && !strings.ContainsFunc(name, isNotOfName)
 }
 
-// isNotOfName reports whether a name cannot have the character. Where a host ends that has others,
-// URL parsers disagree, or a misspelled query follows, which can have a key.
+// endsHost reports whether a host ends at a character. If one is left in a host, URL parsers disagree
+// about which host the URL names, or a misspelled query follows, which can have a key.
+func endsHost(r rune) bool { return r < utf8.RuneSelf && isNotOfName(r) }
+
+// isNotOfName reports whether the character is not one of names.
 func isNotOfName(r rune) bool {
 	return !strings.ContainsRune(".-_", r) && !unicode.In(r, unicode.Letter, unicode.Digit, unicode.Mark)
 }

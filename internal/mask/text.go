@@ -42,8 +42,8 @@ func maskKeys(pattern *regexp.Regexp, text string) string {
 		start := pattern.FindStringSubmatch(part)[1]
 		runs := strings.FieldsFunc(part[len(start):], func(r rune) bool { return strings.ContainsRune("-_.%+=", r) })
 		isKey := slices.ContainsFunc(runs, func(run string) bool { return len(run) >= 10 && hasDigitAndLetter(run) })
-		name := strings.ToLower(start)
-		if isKey || strings.Contains(name, "password") || strings.Contains(name, "authorization") {
+		name, isLong := strings.ToLower(start), len(part)-len(start) >= 10
+		if isKey || strings.Contains(name, "password") || strings.Contains(name, "authorization") && isLong {
 			return start + Hidden
 		}
 		return part
@@ -60,10 +60,11 @@ func replaceAll(pattern *regexp.Regexp, text string, replace func(string) string
 
 // pathKey matches a part of a path or a query, also escaped, that may be a key: clients quote it
 // without the host.
-var pathKey = regexp.MustCompile(`(?i)(/|%2f|(?:[?&;]|%3f|%26|\\+u0026)(?:[\pL\pN_.-]+(?:=|%3d|\\+u003d))?)[a-z0-9_.%+=-]{20,}`)
+var pathKey = regexp.MustCompile(`(?i)(/|%2f|(?:[?&;]|%3f|%26|\\+u0026)(?:[\pL\pN_.-]+(?:=|%3d|\\+u003d))?)(?:eyj[\w-]+\.[\w.-]+|[a-z0-9_%+=-]{20,})`)
 
 // named matches a part of a URL or of a header as debuggers print it.
-var named = regexp.MustCompile(`(?i)(\b(?:(?:raw)?(?:query|fragment)|username|password|auth|(?:[a-z]+-)?(?:api|access)[-_]?key)["']?\s?(?:=>|[:=])\s?(?:Some\()?["'\[]*|(?:\bauthorization["']?\s?[:=]\s?["'\[]*)?\b(?:bearer|basic)\s+)` +
+var named = regexp.MustCompile(`(?i)(\b(?:(?:query|fragment|username|password|auth)["']?\s?(?:=>|[:=])\s?(?:Some\()?["']` +
+	`|rawquery:|(?:[a-z]+-)?(?:api|access)[-_]?key["']?\s?(?:=>|[:=])\s?["'\[]*|(?:authorization["']?\s?[:=]\s?["'\[]*)?(?:bearer|basic)\s+))` +
 	`[^\s"'\\,)}\]]+`)
 
 // Field returns the path of a field with its URLs masked. A label key such as
@@ -175,19 +176,20 @@ var (
 	hostAndPath = regexp.MustCompile(`(?i)((?:[\pL\pN-]+[.。．｡])+[\pL\pN-]+[.。．｡]?(?::[0-9]+)?|[\pL\pN-]+:[0-9]+|\[[0-9a-f:.]+\](?::[0-9]+)?)([/?#].*)$`)
 )
 
-// maskWithoutScheme masks credentials, and the path after a host, up to each closing quote.
+// maskWithoutScheme masks credentials, and the path after a host. In JSON it does so in each text.
 func maskWithoutScheme(token string) string {
 	var out strings.Builder
-	for {
-		part := quoted.FindString(token)
-		out.WriteString(maskUnquoted(part))
-		if part == token {
-			return out.String()
+	if token != "" && strings.Contains(`{["`, token[:1]) {
+		for end := textEnd.FindStringIndex(token); end != nil; end = textEnd.FindStringIndex(token) {
+			out.WriteString(maskUnquoted(token[:end[0]]) + token[end[0]:end[1]])
+			token = token[end[1]:]
 		}
-		out.WriteByte(token[len(part)])
-		token = token[len(part)+1:]
 	}
+	return out.String() + maskUnquoted(token)
 }
+
+// textEnd matches the end of a text in JSON.
+var textEnd = regexp.MustCompile(`"[,:}\]]`)
 
 func maskUnquoted(token string) string {
 	found := credentials.FindStringSubmatchIndex(token)
@@ -201,14 +203,14 @@ func maskUnquoted(token string) string {
 	}
 	rest := token[found[4]:]
 	length := len(trimPunctuation(rest))
-	if length < 2 || fraction.MatchString(rest[:length]) {
+	if length < 2 || noPath.MatchString(token[found[2]:found[4]+length]) {
 		return token
 	}
 	return token[:found[4]] + Path + rest[length:]
 }
 
-// fraction matches what is no path: 0.05/0.1 is not one, and 10.0.0.0/8 has none.
-var fraction = regexp.MustCompile(`^/[0-9.]{1,8}$`)
+// noPath matches numbers with a slash, such as 0.05/0.1, 10.0.0.0/8 and retry:3/5.
+var noPath = regexp.MustCompile(`^(?:[0-9.]+|\pL+:[0-9]{1,2})/[0-9.]{1,8}$`)
 
 // Error returns an error with the masked text of err, which wraps err.
 func Error(err error) error { return masked{err} }

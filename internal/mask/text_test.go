@@ -83,11 +83,16 @@ func TestText(t *testing.T) {
 		`Authorization:[Bearer 0123456789abcdef] X-Api-Key:[0123456789abcdef] 'Authorization': 'Basic dXNlcjpwYXNz'`:                           `Authorization:[Bearer ***] X-Api-Key:[***] 'Authorization': 'Basic ***'`,
 		`invalid URL: nonnumeric port: 'KEY\'KEY'`:                                                                                             `invalid URL: nonnumeric port: '***'`,
 
+		`user:pa"KEY@rpc.example and rpc.example/rpc?filter={"key":"KEY"} or "h:1u@a"KEY"`: `rpc.example and rpc.example/***"} or "***"`,
+		"dial rpc.example/12345678, http:/10.0.0.1:8545/12345678 or localhost:8545/1234":   "dial rpc.example/***, http:/10.0.0.1:8545/*** or localhost:8545/***",
+
 		// What only looks like one.
-		"balance 0.05/0.1 ETH, 3/5 tries, retry:3/5, 10.0.0.0/8 refused":                    "balance 0.05/0.1 ETH, 3/5 tries, retry:3/5, 10.0.0.0/8 refused",
-		`{"error":"rate_limited","support":"support@rpc.example","query":"none"}`:           `{"error":"rate_limited","support":"support@rpc.example","query":"none"}`,
-		`{"version":"Geth/v1.13.5-stable/linux","error":"nonce too low"}`:                   `{"version":"Geth/v1.13.5-stable/***","error":"nonce too low"}`,
-		"password authentication failed, basic authentication, no bearer token, key: 0xabc": "password authentication failed, basic authentication, no bearer token, key: 0xabc",
+		"password: see vault, query: 0x52908400098527886e0f, Authorization: Bearer is required": "password: see vault, query: 0x52908400098527886e0f, Authorization: Bearer is required",
+		"open /var/backups/relayers.db.20261127T101500.000Z: no such file":                      "open /var/backups/relayers.db.20261127T101500.000Z: no such file",
+		"balance 0.05/0.1 ETH, 3/5 tries, retry:3/5, 10.0.0.0/8 refused":                        "balance 0.05/0.1 ETH, 3/5 tries, retry:3/5, 10.0.0.0/8 refused",
+		`{"error":"rate_limited","support":"support@rpc.example","query":"none"}`:               `{"error":"rate_limited","support":"support@rpc.example","query":"none"}`,
+		`{"version":"Geth/v1.13.5-stable/linux","error":"nonce too low"}`:                       `{"version":"Geth/v1.13.5-stable/***","error":"nonce too low"}`,
+		"password authentication failed, basic authentication, no bearer token, key: 0xabc":     "password authentication failed, basic authentication, no bearer token, key: 0xabc",
 
 		"GET /rpc?chain=1&key=0123456789abcdefabcd: 403":          "GET /rpc?chain=1&key=***: 403",
 		"open /var/lib/relayers-of-the-whole-company.db: is full": "open /var/lib/relayers-of-the-whole-company.db: is full",

@@ -30,9 +30,6 @@ func URL(text string) string {
 	_, afterScheme, _ := strings.Cut(text, "://")
 	authority, rest := Authority(afterScheme)
 	host := authority[strings.LastIndexByte(authority, '@')+1:]
-	if strings.ContainsAny(host, "&;=!$'()+,") { // a misspelled query
-		return Hidden
-	}
 	if rest != "" && rest != "/" {
 		rest = Path
 	}
