@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-relayer/relayer/internal/strictjson"
@@ -14,9 +15,9 @@ import (
 // changes follow. Limit is lowered to the maximum of a page (see [WithMaxPerPage]). A page ends
 // before a change that cannot be decoded, and the next call returns a [*CorruptError].
 //
-// History returns [ErrNotFound] if the ID is invalid, or has no history and is the only
-// condition. It returns an error that matches [errors.ErrUnsupported] if the store retains no
-// history, and a [*ValidationError] if Limit is negative.
+// History returns [ErrNotFound] for an invalid ID, and, without other conditions, for an ID
+// without history. It returns an error that matches [errors.ErrUnsupported] if the store retains
+// no history, and a [*ValidationError] if Limit is negative or Action is unknown.
 //
 // The relayer of a change is nil if the change deleted it, or if a view does not select it
 // afterwards. Its RPC URLs are masked. A view of [Manager.Within] has the changes of relayers
@@ -59,6 +60,9 @@ func history(ctx context.Context, m *Manager, query HistoryQuery, complete func(
 // no bound, because then the end of a page would show how many a relayer outside has.
 const maxHistoryScan = 1000
 
+// pastActions are the actions of changes.
+var pastActions = []Action{ActionCreate, ActionUpdate, ActionPause, ActionResume, ActionDisable, ActionEnable, ActionDelete}
+
 // pastChanges returns the changes of a page, and the Before of the next one.
 func (m *Manager) pastChanges(ctx context.Context, query HistoryQuery) (page []RecordChange, next uint64, err error) {
 	if query.ID != "" && !IsID(query.ID) {
@@ -66,6 +70,9 @@ func (m *Manager) pastChanges(ctx context.Context, query HistoryQuery) (page []R
 	}
 	if query.Limit < 0 {
 		return nil, 0, invalidAs("per_page", strictjson.OutOfRange, "must be 0 or more")
+	}
+	if query.Action != "" && !slices.Contains(pastActions, query.Action) {
+		return nil, 0, invalid("action", "must be create, update, pause, resume, disable, enable or delete")
 	}
 	limit := min(cmp.Or(query.Limit, 20), m.maxPerPage)
 	isFirst := query.Before == 0

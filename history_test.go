@@ -202,6 +202,8 @@ func TestHistory_Errors(t *testing.T) {
 	}
 	_, _, err := m.History(t.Context(), relayer.HistoryQuery{Limit: -1})
 	wantFields(t, fieldErrors(t, err), "per_page")
+	_, _, err = m.History(t.Context(), relayer.HistoryQuery{Action: relayer.ActionReveal})
+	wantFields(t, fieldErrors(t, err), "action")
 	if _, _, err := managerOf(t, new(mapstore.Store)).History(t.Context(), relayer.HistoryQuery{}); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("a store without history: %v", err)
 	}

@@ -120,6 +120,8 @@ func (v *variables) value(name string) (value, why string) {
 	switch {
 	case !ok:
 		return "", "which is not set"
+	case value == "": // as a pipeline sets a missing secret
+		return "", "which is empty"
 	case !utf8.ValidString(value):
 		return "", "whose value is not UTF-8"
 	}

@@ -130,7 +130,7 @@ func TestParse_Lookup(t *testing.T) {
 	variables := map[string]string{"KEY": secret + `"\{`, "NAME": "é${KEY}", "EMPTY": "", "SPLIT": "\xff"}
 	env := func(name string) (string, bool) { value, ok := variables[name]; return value, ok }
 	config := parseWith(t, `{"plugins":"${UNSET}","relayers":[`+
-		relayerWith("a", `"custom_rpc_urls":["https://x.example/\u0024{KEY}", {"weight":5, "url":"https://x.example/${NAME}-$KEY-${1}-${EMPTY}", "headers":{"X-Key":"Bearer ${KEY}"}}]`)+`]}`, env)
+		relayerWith("a", `"custom_rpc_urls":["https://x.example/\u0024{KEY}", {"weight":5, "url":"https://x.example/${NAME}-$KEY-${1}-", "headers":{"X-Key":"Bearer ${KEY}"}}]`)+`]}`, env)
 	headers := map[string]relayer.Secret{"X-Key": "Bearer " + secret + `"\{`}
 	want := []relayer.RPCConfig{{URL: "https://x.example/" + secret + `"\{`}, {URL: "https://x.example/é${KEY}-$KEY-${1}-", Weight: new(5.0), Headers: headers}}
 	if got := config.Relayers[0].CustomRPCURLs; !reflect.DeepEqual(got, want) {
@@ -140,12 +140,13 @@ func TestParse_Lookup(t *testing.T) {
 		t.Errorf("unexpanded %q", config.Unexpanded)
 	}
 
-	_, err := plan.Parse([]byte(`{"relayers":[`+relayerWith("a")+`,`+relayerWith("b", `"custom_rpc_urls":["https://x/",{"url":"https://x/${KEY}/${UNSET}/${OTHER}"},"${UNSET}","https://x/${SPLIT}",{"url":"https://x/","headers":{"X-Key":"Bearer ${UNSET}"}}]`)+`]}`), env)
+	_, err := plan.Parse([]byte(`{"relayers":[`+relayerWith("a")+`,`+relayerWith("b", `"custom_rpc_urls":["https://x/",{"url":"https://x/${KEY}/${UNSET}/${OTHER}"},"${UNSET}","https://x/${SPLIT}","https://x/${EMPTY}",{"url":"https://x/","headers":{"X-Key":"Bearer ${UNSET}"}}]`)+`]}`), env)
 	expectProblems(t, err,
 		relayer.FieldError{Field: "relayers[1].custom_rpc_urls[1].url", Message: "refers to the environment variable UNSET, which is not set"},
 		relayer.FieldError{Field: "relayers[1].custom_rpc_urls[2].url", Message: "refers to the environment variable UNSET, which is not set"},
 		relayer.FieldError{Field: "relayers[1].custom_rpc_urls[3].url", Message: "refers to the environment variable SPLIT, whose value is not UTF-8"},
-		relayer.FieldError{Field: "relayers[1].custom_rpc_urls[4].headers.X-Key", Message: "refers to the environment variable UNSET, which is not set"})
+		relayer.FieldError{Field: "relayers[1].custom_rpc_urls[4].url", Message: "refers to the environment variable EMPTY, which is empty"},
+		relayer.FieldError{Field: "relayers[1].custom_rpc_urls[5].headers.X-Key", Message: "refers to the environment variable UNSET, which is not set"})
 }
 
 // A file must not be able to show a variable of the environment to readers of the registry:

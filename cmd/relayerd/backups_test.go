@@ -153,7 +153,7 @@ func TestBackups_OtherFiles(t *testing.T) {
 	t.Parallel()
 	directory, tokens := t.TempDir(), newFile(t, password)
 	const old, future = "source.db.20200101T000000.000Z", "source.db.29990101T000000.000Z"
-	others := []string{"other.db.20200101T000000.000Z", "source.db", "source.db.20200101", "source.db.tmp1"}
+	others := []string{"other.db.20200101T000000.000Z", "source.db", "source.db.20200101", "source.db.unfinished-1"}
 	for _, name := range append(others, future, old) {
 		must(t, os.Symlink(tokens, filepath.Join(directory, name)))
 	}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 
@@ -34,7 +36,7 @@ file appears only when it is complete and synced. An existing file is not replac
 			Short: "Create a database file from a backup",
 			Long: `Restore checks a backup, copies it to a new database file and checks the copy. The
 new file appears only when it is complete and synced. It does not replace a database.`,
-		}, from: database{flag: "--from"}, to: database{"--db", defaultDatabase}, ofPostgres: "pg_restore"},
+		}, from: database{flag: "--from"}, to: database{"--db", defaultDatabase}, ofPostgres: "psql"},
 		{Command: &cobra.Command{Use: "compact", Example: "--db relayers.db",
 			Short: "Shrink a database file to the space that its relayers need",
 			Long: `Compact rewrites a database file without its unused pages. Order, revisions and ETags
@@ -79,13 +81,16 @@ func (c *verifiedCopy) run(ctx context.Context) error {
 		return err
 	}
 	if c.to.flag == "" {
-		before, after, err := bolt.Compact(ctx, c.from.name)
+		before, after, err := bolt.Compact(ctx, c.from.name, bolt.WithLogger(warnings()))
 		if err == nil {
 			c.Printf("compacted from %d to %d bytes\n", before, after)
 		}
 		return fileError(c.from.flag, err, newFileHint)
 	}
 	if c.server.server != "" {
+		if _, err := os.Lstat(c.to.name); err == nil {
+			return fileError(c.to.flag, fmt.Errorf("%s: %w", c.to.name, fs.ErrExist), "")
+		}
 		path, err := c.server.download(ctx, c.to.name)
 		if err != nil {
 			return err

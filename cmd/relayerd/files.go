@@ -62,12 +62,15 @@ func reloading[T any](ctx context.Context, s *server, flag string, load func(con
 				isSignaled = true
 			case <-ticker.C:
 			}
-			version, _ := versionOf(paths)
+			version, isRegular := versionOf(paths)
 			if version == used && !isSignaled {
 				failure = "" // the file is back: its next failure is another one
 				continue
 			}
-			next, err := load(ctx)
+			next, err := *new(T), errNotRegular
+			if isRegular {
+				next, err = load(ctx)
+			}
 			// The cause can pass without another version: another owner, too many open files.
 			_, isUnread := errors.AsType[*fs.PathError](err)
 			if !errors.Is(err, relayer.ErrUnavailable) && !isUnread {
@@ -85,6 +88,9 @@ func reloading[T any](ctx context.Context, s *server, flag string, load func(con
 	})
 	return &current, nil
 }
+
+// errNotRegular is the error of a file that a pipe has replaced: its opening could wait for ever.
+var errNotRegular = errors.New("it is no longer a regular file")
 
 const newFileHint = "name an existing file, and for a new one an existing directory"
 
@@ -106,8 +112,8 @@ func fileError(flag string, err error, ifMissing string) error {
 // isFilePath rejects every path that could be a malformed connection string, so
 // that errors may contain the path.
 func isFilePath(path string) bool {
-	drive := min(len(filepath.VolumeName(path)), len("C:")) // more of it can be host and user information
-	return !strings.ContainsAny(path[drive:], "@=:")
+	volume := filepath.VolumeName(path) // of Windows, in which a host can be with user information
+	return !strings.Contains(volume, "@") && !strings.ContainsAny(path[len(volume):], "@=:")
 }
 
 func checkFile(flag, path string) error {

@@ -42,6 +42,7 @@ deleted keeps its history for as long as the database retains it.`}
 		if !isJSON {
 			fmt.Fprintln(out, "TIME\tREVISION\tRELAYER\tACTOR\tACTION\tCHANGED\tREASON")
 		}
+		isEmpty := true
 		for isFirst := true; err == nil && limit > 0 && (isFirst || query.Before > 0); isFirst = false {
 			var page []relayer.Change
 			page, query.Before, err = registry.History(command.Context(), query)
@@ -51,15 +52,18 @@ deleted keeps its history for as long as the database retains it.`}
 					changed = []string{"paused"} // it counts as a pause
 				}
 				if limit > 0 && (field == "" || slices.Contains(changed, field)) {
-					limit--
+					limit, isEmpty = limit-1, false
 					err = cmp.Or(err, printChange(out, c, changed, isJSON))
 				}
 			}
 		}
+		if err == nil && isEmpty {
+			command.PrintErrln("no such changes")
+		}
 		return cmp.Or(err, out.Flush())
 	}
 	flags := command.Flags()
-	flags.StringVar(&since, "since", "", "changes from this `time` on: 14:00 of today, 2026-01-02, 2026-01-02T14:00:00Z, or 2h ago")
+	flags.StringVar(&since, "since", "", "changes from this `time` on: 14:00 of today, 2026-01-02, 2026-01-02T14:00:00Z, or 2h for two hours ago")
 	flags.StringVar(&query.Actor, "actor", "", "changes by this `actor`, such as the name of a token")
 	flags.StringVar((*string)(&query.Action), "action", "", "changes by this `action`, such as pause")
 	flags.StringVar(&field, "changed", "", "changes of this `field`, such as paused or policies.gas_price_cap")
@@ -106,5 +110,5 @@ func parseSince(text string, now time.Time) (at time.Time, err error) {
 			return at, nil
 		}
 	}
-	return at, fmt.Errorf("--since %q must be a time such as 14:00, 2026-01-02 or 2026-01-02T14:00:00Z, or a duration such as 2h or 2h ago", text)
+	return at, fmt.Errorf("--since %q must be a time such as 14:00, 2026-01-02 or 2026-01-02T14:00:00Z, or a duration such as 2h", text)
 }

@@ -62,7 +62,11 @@ func expectHistory(t *testing.T, command []string) {
 		"--limit 2 --action create":    "5 2",
 		"a":                            "3 1",
 	} {
-		output := expect(t, 0, append(command[:len(command):len(command)], strings.Fields(args)...)...).stdout
+		done := expect(t, 0, append(command[:len(command):len(command)], strings.Fields(args)...)...)
+		output := done.stdout
+		if hasNote := strings.Contains(done.stderr, "no such changes"); hasNote != (want == "") {
+			t.Errorf("%s: printed %q", args, done.stderr)
+		}
 		var got []string
 		for line := range strings.Lines(output) {
 			if fields := strings.Fields(line); fields[0] != "TIME" {

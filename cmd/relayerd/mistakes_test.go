@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"io"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -58,7 +60,7 @@ var mistakes = []struct{ line, want string }{
 	{"backup --db {file} --to {text}", "exists: move it to another name first"},
 	{"restore --from {file} --db {locked}", "exists: move it to another name first"},
 	{"restore --db {vacant}", `required flag(s) "from" not set`},
-	{"restore --from {file} --db postgresql://h/d", "--db must be a file: use pg_restore for PostgreSQL"},
+	{"restore --from {file} --db postgresql://h/d", "--db must be a file: use psql for PostgreSQL"},
 	{"compact --db postgres://h/d", "--db must be a file: use VACUUM FULL for PostgreSQL"},
 	{"compact --db {missing}", "{missing}: no such file or directory: name an existing file"},
 	{"copy", `required flag(s) "from", "to" not set`},
@@ -118,7 +120,7 @@ var mistakes = []struct{ line, want string }{
 	{"pause --server https://127.0.0.1:1", "--selector is required: name the relayers, such as with network=sepolia, or use --all"},
 	{"pause --all --server https://127.0.0.1:1 --reason {long}", "--reason must be at most 256 characters"},
 	{"history --db {file} --server https://127.0.0.1:1", "[db server] were all set"},
-	{"history --db {file} --since yesterday", "must be a time such as 14:00, 2026-01-02 or 2026-01-02T14:00:00Z, or a duration such as 2h or 2h ago"},
+	{"history --db {file} --since yesterday", "must be a time such as 14:00, 2026-01-02 or 2026-01-02T14:00:00Z, or a duration such as 2h"},
 	{"history postgres://u:{secret}@h/d", "RELAYER_ID must be 1 to 64 characters of A-Z a-z 0-9 _ and -"},
 }
 
@@ -320,6 +322,17 @@ const schemaText = `{
 	"additionalProperties": false,
 	"$defs": {"contract": {"type": "object", "required": ["address"], "properties": {"address": {"type": "string", "pattern": "^0x"}}}}
 }`
+
+// The result of a command can be all that says what it did.
+func TestOutput_CannotBeWritten(t *testing.T) {
+	if status := execute(t.Context(), []string{"check", "--db", makeFile(t, 1)}, "", strings.NewReader(""), fullWriter{}, io.Discard); status != 1 {
+		t.Errorf("status %d", status)
+	}
+}
+
+type fullWriter struct{}
+
+func (fullWriter) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 
 func TestSettingsSchema(t *testing.T) {
 	t.Parallel()

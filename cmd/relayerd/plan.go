@@ -141,6 +141,9 @@ func endBySignal(ctx context.Context) (stop func() bool) {
 }
 
 func isTerminal(stream any) bool {
+	if checked, ok := stream.(*checkedWriter); ok {
+		stream = checked.Writer
+	}
 	file, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
 }
@@ -159,7 +162,7 @@ func (c *planConfig) apply(command *cobra.Command, _ []string) error {
 	if !c.yes && !confirm(command) {
 		return errors.New("not confirmed: nothing was changed")
 	}
-	results, err := changes.Apply(command.Context(), relayer.Reason(cmp.Or(c.reason, filepath.Base(c.file))))
+	results, err := changes.Apply(command.Context(), relayer.Reason(cmp.Or(c.reason, printable(filepath.Base(c.file)))))
 	if len(results) == 0 {
 		return err
 	}

@@ -128,14 +128,14 @@ func (t *target) download(ctx context.Context, path string) (string, error) {
 		}
 		return "", fmt.Errorf("--server: status %s: %s", response.Status, advice)
 	}
-	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".download*")
+	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".unfinished-*")
 	if err != nil {
 		return "", err
 	}
 	_, err = io.Copy(file, response.Body)
 	if err = errors.Join(err, file.Close()); err != nil {
 		_ = os.Remove(file.Name())
-		return "", fmt.Errorf("--server: the backup is incomplete: %w", err)
+		return "", fmt.Errorf("the backup is incomplete: %w", err)
 	}
 	return file.Name(), nil
 }

@@ -208,6 +208,21 @@ func (s *requests) end(t *testing.T) {
 	t.Logf("%d of %d requests failed in %d restarts", s.failed.Load(), s.sent.Load(), *restarts)
 }
 
+// Nothing waits for a pipe that has replaced a file.
+func TestReload_Pipe(t *testing.T) {
+	t.Parallel()
+	tokens := filepath.Join(t.TempDir(), "tokens")
+	writeTokens(t, tokens, "alice "+oldToken+" write")
+	server := start(t, "", "--db", "memory", "--tokens-file", tokens)
+	must(t, os.Remove(tokens))
+	must(t, unix.Mkfifo(tokens, 0o600))
+	server.output.awaitText(t, "no longer a regular file", 1)
+	must(t, os.Remove(tokens))
+	writeTokens(t, tokens, "alice "+newToken+" write")
+	server.output.awaitText(t, `file reloaded" flag=--tokens-file`, 1)
+	server.stop()
+}
+
 // A changed file is read as soon as the server has descriptors again.
 func TestReload_TooManyOpenFiles(t *testing.T) {
 	t.Parallel()

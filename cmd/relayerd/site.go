@@ -137,8 +137,11 @@ const (
 	// backupPath responds with a copy of the database file.
 	backupPath = "/backup"
 
-	// backupTimeout bounds the time to wait for other copies, and to write and send one.
+	// backupTimeout bounds the time to wait for other copies, and to write one.
 	backupTimeout = time.Hour
+
+	// backupPartTimeout bounds the time to send a MiB: a client that stops must not keep others waiting.
+	backupPartTimeout = time.Minute
 )
 
 // backups returns the handler of [backupPath], for tokens with the role backup. For all others,
@@ -148,10 +151,13 @@ func (s *server) backups(api http.Handler) http.Handler {
 	file, isFile := s.store.(*bolt.Store)
 	slot := make(chan struct{}, 1)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, granted := s.tokens.grantFor(r); !isFile || !granted.mayBackUp() {
+		actor, granted := s.tokens.grantFor(r)
+		if !isFile || !granted.mayBackUp() {
 			api.ServeHTTP(w, r)
 			return
 		}
+		logger := s.logger.With("principal", actor.ID, "address", s.trusted.clientAddress(r))
+		logger.Info("backup requested") // the audit has each read of full RPC URLs before its response
 		control, end := http.NewResponseController(w), time.Now().Add(backupTimeout)
 		_, _ = control.SetReadDeadline(end), control.SetWriteDeadline(end)
 		select {
@@ -160,13 +166,11 @@ func (s *server) backups(api http.Handler) http.Handler {
 		case <-r.Context().Done():
 			panic(http.ErrAbortHandler) // a response without a body would look like an empty backup
 		}
-		actor, granted := s.tokens.grantFor(r) // a reload may have removed the token during the wait
-		if !granted.mayBackUp() {
+		// A reload may have removed the token during the wait.
+		if _, granted = s.tokens.grantFor(r); !granted.mayBackUp() {
 			api.ServeHTTP(w, r)
 			return
 		}
-		logger := s.logger.With("principal", actor.ID, "address", s.trusted.clientAddress(r))
-		logger.Info("backup requested") // the audit has each read of full RPC URLs before its response
 		if err := s.sendBackup(w, r, file); err != nil {
 			logger.Error("backup failed", "error", err.Error())
 		} else if r.Method != http.MethodHead {
@@ -179,7 +183,7 @@ func (s *server) backups(api http.Handler) http.Handler {
 // would get a part of another backup.
 func (s *server) sendBackup(w http.ResponseWriter, r *http.Request, from *bolt.Store) error {
 	// A start removes files with this suffix of package bolt that are an hour old.
-	path := fmt.Sprint(s.database, ".tmp", time.Now().UnixNano())
+	path := fmt.Sprint(s.database, ".unfinished-", time.Now().UnixNano())
 	var file *os.File
 	err := from.Backup(r.Context(), path)
 	if err == nil {
@@ -198,8 +202,12 @@ func (s *server) sendBackup(w http.ResponseWriter, r *http.Request, from *bolt.S
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Content-Length", strconv.FormatInt(info.Size(), 10))
-	if r.Method != http.MethodHead {
-		_, err = io.Copy(w, file)
+	for r.Method != http.MethodHead && err == nil {
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(backupPartTimeout))
+		_, err = io.CopyN(w, file, 1<<20)
+	}
+	if err == io.EOF { // the end of the file
+		err = nil
 	}
 	return err
 }

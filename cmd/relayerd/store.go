@@ -67,8 +67,12 @@ func (d database) forServer(ctx context.Context, history time.Duration, isHistor
 // of the history of a file. Damage of the history is reported on standard error: it is no damage
 // of a relayer.
 func (d database) forCommand(ctx context.Context, options ...postgres.Option) (openedStore, error) {
-	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	return d.openWith(ctx, options, bolt.WithLogger(logger), bolt.WithHistory(math.MaxInt, math.MaxInt64))
+	return d.openWith(ctx, options, bolt.WithLogger(warnings()), bolt.WithHistory(math.MaxInt, math.MaxInt64))
+}
+
+// warnings returns the logger of a command.
+func warnings() *slog.Logger {
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
 // open is forCommand for an existing database.

@@ -104,7 +104,7 @@ func TestOpen_FullDisk(t *testing.T) {
 	dir := smallDisk(t, "8k")
 	path := filepath.Join(dir, "relayers.db")
 	_, err := bolt.Open(t.Context(), path)
-	if !errors.Is(err, syscall.ENOSPC) || strings.Contains(err.Error(), ".tmp") {
+	if !errors.Is(err, syscall.ENOSPC) || strings.Contains(err.Error(), ".unfinished") {
 		t.Errorf("error is %v", err)
 	}
 	wantNoOtherFiles(t, path)

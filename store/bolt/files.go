@@ -46,11 +46,11 @@ func (s *Store) Backup(ctx context.Context, path string) error {
 // sizes of both in bytes. It keeps records, order and revisions, and the owner and the mode of
 // the file. The directory needs room for the new file. Its errors are the errors of [Open],
 // [Store.Check] and [Store.Backup], and [fs.ErrNotExist] if there is no file.
-func Compact(ctx context.Context, path string) (before, after int64, err error) {
+func Compact(ctx context.Context, path string, options ...Option) (before, after int64, err error) {
 	if path, err = filepath.EvalSymlinks(path); err != nil {
 		return 0, 0, err
 	}
-	s, err := Open(ctx, path)
+	s, err := Open(ctx, path, options...)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -104,7 +104,8 @@ func createFile(ctx context.Context, path, temp string, from *table.Table, histo
 }
 
 const (
-	tempSuffix = ".tmp"
+	// tempSuffix is followed by a number. A start removes such files, so nobody else may use it.
+	tempSuffix = ".unfinished-"
 
 	// tempAge is the age from which a temporary file is a leftover.
 	tempAge = time.Hour

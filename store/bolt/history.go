@@ -192,7 +192,7 @@ type historyChange struct {
 }
 
 // pruneStep is how many changes, if not all, must be too old, or too many of their relayer,
-// before a write deletes them: they then share pages.
+// before a write deletes them: old ones then share pages.
 const pruneStep = 64
 
 // historyAfter returns what the changes of a batch add to the history.

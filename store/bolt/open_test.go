@@ -240,8 +240,8 @@ func withoutHeaders(content []byte) []byte {
 // Open and a backup to any name in the directory remove what crashed processes have left of the
 // files of the store, and nothing else.
 func TestStore_RemovesOldTempFiles(t *testing.T) {
-	const temporary = "relayers.db.tmp123 relayers.db.tmp4567890"
-	const kept = "other.db.tmp123 relayers.db.tmp relayers.db.tmp-notes relayers.db.tmp7"
+	const temporary = "relayers.db.unfinished-123 relayers.db.unfinished-4567890"
+	const kept = "other.db.unfinished-123 relayers.db.tmp20260101 relayers.db.unfinished-notes relayers.db.unfinished-7"
 	store, path := openTemp(t)
 	for name, use := range map[string]func(dir string) error{
 		"relayers.db": func(dir string) error { return open(t, filepath.Join(dir, "relayers.db")).Close() },
@@ -252,7 +252,7 @@ func TestStore_RemovesOldTempFiles(t *testing.T) {
 			for _, other := range strings.Fields(temporary + " " + kept) {
 				file := filepath.Join(dir, other)
 				write(t, file, []byte("temporary"))
-				if !strings.HasSuffix(other, "tmp7") { // which can still be written
+				if !strings.HasSuffix(other, "-7") { // which can still be written
 					must(t, os.Chtimes(file, old, old))
 				}
 			}
@@ -428,7 +428,7 @@ type tempContext struct {
 }
 
 func (c tempContext) Err() error {
-	if names, _ := filepath.Glob(c.path + ".tmp*"); len(names) > 0 {
+	if names, _ := filepath.Glob(c.path + ".unfinished-*"); len(names) > 0 {
 		c.found(names)
 	}
 	return nil
