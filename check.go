@@ -10,11 +10,10 @@ import (
 )
 
 // Check compares the document of each relayer with the terms, text, claim and RPC URLs of its
-// [Record]. On a store that is no [Opener], Check skips sealed URLs. It yields the ID and an
-// error that matches [ErrCorrupt] for each relayer that differs, and for each that the store
-// cannot read. If a seal is unreadable, or the keys of the store cannot open it, the error
-// matches [ErrSealed] instead. An error without an ID is the last, unless it matches ErrCorrupt.
-// Check changes nothing.
+// [Record]. Without keys, Check skips sealed URLs. It yields the ID and an error that matches
+// [ErrCorrupt] for each relayer that differs, and for each that the store cannot read. If a seal
+// is unreadable, or the keys of the store cannot open it, the error matches [ErrSealed] instead.
+// An error without an ID is the last, unless it matches ErrCorrupt. Check changes nothing.
 func (m *Manager) Check(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for rec, err := range m.allRecords(ctx, Selector{}) {

@@ -159,9 +159,9 @@ func withDigits(body []byte, policy Policy) []byte {
 }
 
 // UnmarshalJSON reads a request, which must be strict JSON, as for [Documents.Create]. An element
-// of custom_rpc_urls may also be a string, the URL, as in configuration files. If valid JSON has
-// problems, the error is a [*ValidationError] that lists them and the problems of the values.
-// Otherwise the values are not checked: call [CreateRequest.Validate].
+// of custom_rpc_urls may also be a string, the URL, as in configuration files. If members are
+// missing, unknown or malformed, the error is a [*ValidationError] that lists the problems of the
+// values too. Without such problems, the values are not checked: call [CreateRequest.Validate].
 func (r *CreateRequest) UnmarshalJSON(data []byte) error {
 	found := new(problems)
 	if problem := strictjson.Check(data); problem != "" {

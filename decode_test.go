@@ -390,8 +390,8 @@ func TestRequestBody_NotEncodable(t *testing.T) {
 		"a weight": {func(r *relayer.CreateRequest) {
 			r.CustomRPCURLs = []relayer.RPCConfig{{URL: "https://a.example", Weight: new(math.NaN())}}
 		}, "custom_rpc_urls[0].weight"},
-		"a kind that is not JSON":  {func(r *relayer.CreateRequest) { r.NetworkType, r.Policy = relayer.Stellar, kind(`{`) }, kindPath},
-		"a kind that is not UTF-8": {func(r *relayer.CreateRequest) { r.NetworkType, r.Policy = relayer.Stellar, kind("\"\xff\"") }, kindPath},
+		"a kind that is not JSON":         {func(r *relayer.CreateRequest) { r.NetworkType, r.Policy = relayer.Stellar, kind(`{`) }, kindPath},
+		"a kind that is not UTF-8":        {func(r *relayer.CreateRequest) { r.NetworkType, r.Policy = relayer.Stellar, kind("\"\xff\"") }, kindPath},
 		"a nil pointer of another policy": {func(r *relayer.CreateRequest) { r.Policy = (*relayer.StellarPolicy)(nil) }, "policies"},
 		"another policy": {func(r *relayer.CreateRequest) {
 			r.NetworkType, r.Policy = "other", &relayer.UnknownPolicy{Type: "other", Raw: []byte(`{`)}

@@ -15,9 +15,9 @@
 // store. The package store/transfer copies all relayers from one store to another.
 //
 // [Manager.Create] and [Documents.Create] add a relayer: from a [CreateRequest] in Go, or from
-// JSON. Both apply the same rules to what they store, but JSON must have paused, and no empty id
-// or notification_id. [Manager.Get], [Manager.List] and [Manager.All] read. Every store lists
-// relayers in creation order, oldest first, so pages do not shift when relayers are added.
+// JSON. Both apply the same rules, but in JSON paused is required, and an empty id or
+// notification_id is refused. [Manager.Get], [Manager.List] and [Manager.All] read. Every store
+// lists relayers in creation order, oldest first, so pages do not shift when relayers are added.
 //
 // [Manager.Update], [Manager.Patch] and [Manager.Delete] change and remove a relayer.
 // [Manager.Pause] is the switch of the operator, and [Manager.Disable] is the switch of the
@@ -51,18 +51,18 @@
 // always has a policy.
 //
 // Instances of a host can be upgraded one after the other: a change keeps the members that a
-// newer version added to a stored relayer. A change that removes their object, or replaces the
-// [DisabledReason], drops them. A new policy that an Update assigns keeps them. A changed list
-// does not. If a policy has a newer value that this version decodes, such as another kind of
-// token, only pause, resume, disable, enable, delete and a replacement of the value succeed.
+// newer version added to a stored relayer. A change drops them if it removes their object,
+// changes their list, or replaces the DisabledReason. A new policy that an Update assigns keeps
+// them. If a known field of a policy has a newer value, such as another kind of token, only
+// pause, resume, disable, enable, delete and a replacement of the value succeed.
 //
 // Every field of a policy is optional: nil means not set (see [Policy]). In a literal, new takes
 // the value:
 //
 //	&relayer.EVMPolicy{MinBalance: new(relayer.Ether(20))}
 //
-// Amounts in wei do not fit an int64. They have the type [Amount], which converts to and
-// from [math/big.Int] and is encoded in JSON with every digit.
+// Amounts in wei can exceed an int64. They have the type [Amount], which converts to and from
+// [math/big.Int] and is encoded in JSON with every digit.
 //
 // # Validation
 //

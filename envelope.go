@@ -23,11 +23,11 @@ type Envelope struct {
 	// Next is the [Page.Next] of a list, or the next [HistoryQuery.Before] of a history.
 	Next Cursor `json:"next,omitempty"`
 
-	// Position is the [Page.Position] of a page by a cursor. It is nil for other responses.
+	// Position is the [Page.Position] if the query has a cursor, and otherwise nil.
 	Position *string `json:"position,omitempty"`
 
-	// Change is the last change of the relayer in Data, or of a dry run. Changes has the last
-	// change of each relayer of a page.
+	// Change is the last change of the relayer in Data, or what a dry run would change. Changes
+	// has the last change of each relayer of a page.
 	Change  *ChangeInfo  `json:"change,omitempty"`
 	Changes []ChangeInfo `json:"changes,omitzero"`
 
@@ -50,8 +50,8 @@ type LogEntry struct {
 }
 
 // UnmarshalJSON decodes an envelope of this API or of OpenZeppelin Relayer. It ignores members of
-// a wrong type, but a malformed time can be an error. It returns an error unless data is an
-// object with success.
+// a wrong type, but a malformed time can be an error. Without a boolean success member, it
+// returns an error.
 func (e *Envelope) UnmarshalJSON(data []byte) error {
 	type plain Envelope // without this method
 	decoded := struct {

@@ -47,7 +47,7 @@ var (
 
 	// ErrOutcomeUnknown reports that a write may have taken effect, in whole or in part: the
 	// store failed during the commit, a response was lost, or a [Manager.PauseAll] ended early. A
-	// read is certain only when the request has ended and another write has succeeded since.
+	// read is conclusive only after the request has ended and a later write has succeeded.
 	ErrOutcomeUnknown = errors.New("outcome of the write is unknown")
 
 	// ErrCorrupt reports that stored data is damaged: a part of it is missing,

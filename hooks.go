@@ -61,12 +61,12 @@ type Operation struct {
 	// DryRun is true if the write stores nothing (see [DryRun]).
 	DryRun bool
 
-	// Reason is the text that the caller gave with [Reason], with masked URLs. It has no invalid
-	// text.
+	// Reason is the text that the caller gave with [Reason], with masked URLs. An invalid text is
+	// omitted.
 	Reason string
 
 	// OldRevision and Revision are the revisions of the relayer before and after a write. They
-	// are set when the operation ends. After a write that stored nothing they are equal: it
+	// are final when the operation ends. After a write that stored nothing they are equal: it
 	// changed nothing, was a dry run, or failed. Otherwise OldRevision is 0 for a create, and
 	// Revision is 0 for a delete. Both are 0 for the delete of a record that the store cannot
 	// read, and for a write that fails before it reads the relayer or because of [IfRevision].
@@ -81,10 +81,11 @@ type Operation struct {
 	Paused *bool
 }
 
-// Observer is called at the start of every operation, on the goroutine that runs it. The operation
-// uses the returned context, so traces of the store are children of the trace of the operation. The
-// returned function, unless it is nil, is called with the error of the operation, before the call
-// returns. The [Operation] then has the result. An Observer must not keep the Operation.
+// Observer is called at the start of every operation, on the goroutine that runs it. The
+// operation uses the returned context, so a store can make its spans children of the span of the
+// operation. The returned function, unless it is nil, is called with the error of the operation,
+// before the call returns. The [Operation] then has the result. An Observer must not keep the
+// Operation.
 //
 // An Observer delays the caller for as long as it runs, and must be safe for concurrent use. A
 // panic in it reaches the caller: a write that was made before is durable.

@@ -55,11 +55,11 @@ func newSettings(options []Option) (settings, error) {
 // WithAddressResolver sets the function that returns the address of a new relayer. Without it
 // every signer is accepted and the address is "".
 //
-// The function gets the request, of which only NetworkType, Network and SignerID are checked.
-// It must not modify the request, and must be safe for concurrent use. It returns an error
-// that matches [ErrUnknownSigner] for a signer that the host does not have, which rejects the
-// request. Any other error is a fault of the host, as in [WithAdmission], and so is an address that
-// cannot be stored. An address must have at most 256 characters of A-Z a-z 0-9 _ . : and -. With
+// In the request that it gets, only NetworkType, Network and SignerID are sure to be valid. It
+// must not modify the request, and must be safe for concurrent use. It returns an error that
+// matches [ErrUnknownSigner] for a signer that the host does not have, which rejects the request.
+// Any other error is a fault of the host, as in [WithAdmission], and so is an address that cannot
+// be stored. An address must have at most 256 characters of A-Z a-z 0-9 _ . : and -. With
 // [WithNetworkRules] it must also be valid on the network.
 func WithAddressResolver(resolve func(ctx context.Context, req CreateRequest) (address string, err error)) Option {
 	return Option{func(s *settings) { s.resolveAddress = resolve }, errorIf(resolve == nil, "address resolver is nil")}
@@ -67,8 +67,8 @@ func WithAddressResolver(resolve func(ctx context.Context, req CreateRequest) (a
 
 // WithNetworkRules checks that addresses (a resolver's too), accounts, assets, percentages and
 // schedules are possible on their network. The network and the signer of a new relayer must not
-// begin or end with a space. Of a stored relayer, an update or a patch checks the whole policy,
-// and nothing else. It is off by default, as in OpenZeppelin Relayer.
+// begin or end with a space. In an update or a patch, these rules check only the policy, as a
+// whole. It is off by default, as in OpenZeppelin Relayer.
 func WithNetworkRules() Option {
 	return Option{set: func(s *settings) { s.networkRules = true }}
 }
@@ -140,11 +140,11 @@ func WithObserver(observe Observer) Option {
 // [Opener], or if they are sealed or damaged. The hook may read from the Manager: its reads are
 // separate operations.
 //
-// A [Manager.Update], or a patch with other members than paused, is an update even if it pauses
-// or disables too: to permit every pause, permit an [ActionUpdate] and all its changes if
-// changed.Paused && !old.Paused. If admit returns an error, nothing is stored. The sender of an
-// HTTP request sees the error only if it is a [*ValidationError], such as [Refuse] returns. Any
-// other error is a fault of the server, and does not match the errors of this package or
+// A [Manager.Update], or a patch with other members than paused, is an [ActionUpdate] even if it
+// pauses or disables too. To permit every pause, return nil for an ActionUpdate if changed.Paused
+// && !old.Paused, whatever else changes. If admit returns an error, nothing is stored. The sender
+// of an HTTP request sees the error only if it is a [*ValidationError], such as [Refuse] returns.
+// Any other error is a fault of the server, and does not match the errors of this package or
 // [errors.ErrUnsupported], even if it wraps one. Admit is not called if the write changes
 // nothing. It is called again if another writer changes the relayer before the write is stored.
 // It must be safe for concurrent use. If the option is given more than once, every function must
@@ -211,10 +211,10 @@ func PausedBy(requestID string) WriteOption {
 	return option
 }
 
-// Reason stores the text, without spaces around it, with the change. URLs in it are masked like an [RPCURL], and so is what
-// looks like a key in a path. The text has at most 256 characters on one line; otherwise the
-// write returns a [*ValidationError]. A text that is longer after masking is cut off at 256
-// characters. The last of several reasons counts.
+// Reason stores the text, without spaces around it, with the change. URLs in it are masked like
+// an [RPCURL], and so is what looks like a key or a password. The text has at most 256 characters
+// on one line; otherwise the write returns a [*ValidationError]. A text that is longer after
+// masking is cut off at 256 characters. The last of several reasons counts.
 func Reason(text string) WriteOption {
 	text = strings.Trim(text, " ") // as in a header
 	isControl := problemIf(strings.ContainsFunc(text, unicode.IsControl), "must be one line without control characters")

@@ -143,8 +143,8 @@ type SolanaPolicy struct {
 	// transaction. With [WithNetworkRules] each is base58 of 32 bytes.
 	AllowedPrograms []string `json:"allowed_programs,omitzero" validate:"list,dive,text" network:"list,dive,solana_address"`
 
-	// AllowedTokens are the only tokens that a transaction may transfer or pay the relayer in.
-	// Empty permits every token. SOL needs no entry.
+	// AllowedTokens are the only tokens that a transaction may transfer or use to pay the
+	// relayer. Empty permits every token. SOL needs no entry.
 	AllowedTokens []SolanaAllowedToken `json:"allowed_tokens,omitzero" validate:"list,dive" network:"list,dive"`
 
 	// DisallowedAccounts are accounts that no transaction may name, even if they are in
@@ -350,7 +350,7 @@ type StellarTokenMetadata struct {
 }
 
 // StellarTokenKind is a classic asset, a contract token, Unknown or, with all fields nil, the
-// native asset. As JSON it is {"classic":…}, {"contract":…} or "native".
+// native asset. As JSON it is {"classic":…}, {"contract":…}, Unknown or "native".
 type StellarTokenKind struct {
 	// Classic is set for an asset issued by an account.
 	Classic *StellarClassicAsset `json:"classic,omitempty"`

@@ -96,7 +96,7 @@ type Cursor string
 
 // Pagination describes a page of a selection of relayers.
 type Pagination struct {
-	// CurrentPage is the number of the page, from 1. It is 0 for a page by a cursor.
+	// CurrentPage is the number of the page, from 1. It is 0 if the query has a cursor.
 	CurrentPage int `json:"current_page,omitempty"`
 
 	// PerPage is the number of relayers of a full page.
@@ -122,11 +122,11 @@ type Page struct {
 	Position string
 }
 
-// List returns one page of the relayers that the query selects, in creation order, oldest first,
-// their total, and the position of the change feed, all in one snapshot. A page past the end is
-// empty and has the correct total. It returns a [*ValidationError] if the query is invalid, and a
-// [*CorruptError] if a record of the page (with After, or the next one) or an RPC URL that List
-// returns in full is damaged.
+// List returns one page of the selected relayers in creation order, oldest first, with their
+// total and the position of the change feed, all in one snapshot. A page past the end is empty
+// and has the correct total. An invalid query is a [*ValidationError]. A damaged record of the
+// page (or, with After, the next record) is a [*CorruptError], and so is a damaged RPC URL that
+// List returns in full.
 //
 // Every page is a separate snapshot. If a relayer of an earlier page is deleted, or changed so
 // that the query does not select it, the later pages shift, and the next page skips a relayer. A

@@ -18,7 +18,7 @@ import (
 //
 // The following bypass the mask:
 //   - the verbs %p and %w;
-//   - package fmt on an unexported field, or below a pointer in a value;
+//   - package fmt on an unexported field, or behind a pointer inside a value;
 //   - encoding/gob, arguments of database/sql, and map keys in JSON.
 type RPCURL string
 

@@ -265,8 +265,8 @@ type RecordChange struct {
 	// Time is the time up to which the feed is complete: the consumer has every change that was
 	// acknowledged before, on any instance. It has a monotonic clock reading of this process. It
 	// is zero for the first changes after an old position if the store does not know it yet. In a
-	// history, Time is when the change was made or imported, or zero if the store does not retain
-	// that. If it is zero, a [Manager] also reads the changes before [HistoryQuery.Since].
+	// history, Time is when the store recorded the change, or zero if it does not retain that. If
+	// it is zero, a [Manager] also reads the changes before [HistoryQuery.Since].
 	Time time.Time
 }
 

@@ -333,10 +333,10 @@ func textProblem(text string, most int) string {
 
 // WithSettings registers the type of [Relayer.Settings], a struct. A create, update or patch then
 // returns a [*ValidationError] with the problems of the settings, each with its path, such as
-// settings.max_in_flight: values of other types, members that T does not have, and, unless a
-// decoder of a type fails, for each field the first rule of its validate tag that it violates
-// (see github.com/go-playground/validator). T is decoded by encoding/json, with names that match
-// exactly.
+// settings.max_in_flight: values of other types, members that T does not have, and the first
+// violated rule of the validate tag of each field (see github.com/go-playground/validator). If an
+// UnmarshalJSON or UnmarshalText fails, the rules are not checked. T is decoded by encoding/json,
+// with names that match exactly.
 //
 // Settings remain optional: a relayer without settings is valid. Stored settings are not checked
 // until the relayer is changed; pause, resume, disable, enable and delete are always possible.
@@ -566,8 +566,8 @@ func policyProblem(policy Policy, networkType NetworkType) string {
 }
 
 // Validate returns nil, or a [*ValidationError] with every problem for which a [Manager] with
-// these options would reject the request. The size is checked only if all else is valid. An
-// invalid option or, if all else is valid, a fault of the address resolver is another error.
+// these options would reject the request. The size is checked only if all else is valid. Another
+// error reports an invalid option or, if all else is valid, a fault of the address resolver.
 // Limits of pages have no effect, nor do hooks except [WithAddressResolver]. It does not detect a
 // taken ID or signer. It accepts masked RPC URLs and headers: a program may replace them by the
 // stored ones before it sends the request.

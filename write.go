@@ -117,7 +117,7 @@ type BulkResult struct {
 
 	// Failed has the error of each relayer that could not be changed, by its ID. The empty ID has
 	// one error for all damaged relayers whose ID is unknown, or which may be outside of the
-	// view. A client has only the message of the server.
+	// view. Package client returns only the message of the server.
 	Failed map[string]error
 }
 

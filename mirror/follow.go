@@ -41,9 +41,9 @@ type session struct {
 
 var errEnded = errors.New("the watch ended")
 
-// follow reads all relayers and applies the changes since the first page, until the first
-// error. The watch begins before the other pages are read, because the source retains a
-// limited number of changes.
+// follow reads all relayers and applies the changes since the first page, until the first error.
+// The watch runs while the other pages are read, because the source retains a limited number of
+// changes.
 func (m *Mirror) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

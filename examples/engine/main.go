@@ -76,7 +76,7 @@ func run(ctx context.Context, registry relayer.Registry, jobs io.Reader, decisio
 
 // check returns why the relayer must not send the transaction, or nil.
 func check(ctx context.Context, view *mirror.Mirror, j job) error {
-	// An older view may miss a pause. Its age is read before Get.
+	// The view may lack newer pauses. Its age is read before Get.
 	if age := time.Since(view.CaughtUp()); age > 30*time.Second {
 		return fmt.Errorf("the view of the registry is %v old", age.Round(time.Second))
 	}

@@ -9,9 +9,9 @@
 //
 // # Spans
 //
-// A span is named relayer.create, relayer.get and so on. Its parent is the span
-// in the context passed to the Manager, and spans that a store or a hook starts during
-// the operation are its children.
+// A span is named relayer.create, relayer.get and so on. Its parent is the span in the context
+// passed to the Manager, and spans that a hook, or a store with the context of its call, starts
+// are its children.
 //
 //	relayer.operation  the action of the operation
 //	relayer.id         the ID, if it is valid

@@ -21,7 +21,7 @@ const (
 	// OK means that the operation succeeded.
 	OK Outcome = "ok"
 
-	// NotFound means [relayer.ErrNotFound].
+	// NotFound means [relayer.ErrNotFound], or [errors.ErrUnsupported] such as without a history.
 	NotFound Outcome = "not_found"
 
 	// Exists means [relayer.ErrExists].
@@ -63,8 +63,8 @@ func Actions() []relayer.Action {
 	}
 }
 
-// IsFault reports whether the outcome is a server-side failure that an operator
-// should investigate. The other outcomes are normal results of requests.
+// IsFault reports whether the outcome can be a server-side failure, which an operator
+// investigates. The other outcomes are normal results of requests.
 func (o Outcome) IsFault() bool {
 	return o == Unavailable || o == Unknown || o == Error
 }
@@ -99,6 +99,9 @@ func Of(ctx context.Context, err error) Outcome {
 	}
 	if errors.Is(err, relayer.ErrUnavailable) {
 		return Unavailable
+	}
+	if errors.Is(err, errors.ErrUnsupported) {
+		return NotFound
 	}
 	return Error
 }

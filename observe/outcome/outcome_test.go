@@ -48,6 +48,8 @@ func TestOf(t *testing.T) {
 		"deadline exceeded":            {late, context.DeadlineExceeded, outcome.Error},
 		"host error":                   {live, errors.New("the vault is sealed"), outcome.Error},
 		"host error, context canceled": {canceled, errors.New("the vault is sealed"), outcome.Error},
+		"unsupported":                  {live, fmt.Errorf("store: %w", errors.ErrUnsupported), outcome.NotFound},
+		"sealed, without keys":         {live, errors.Join(relayer.ErrUnavailable, errors.ErrUnsupported), outcome.Unavailable},
 		"claimed":                      {live, relayer.ErrClaimed, outcome.Error},
 	} {
 		t.Run(name, func(t *testing.T) {

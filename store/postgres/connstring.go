@@ -87,8 +87,8 @@ func refusedSetting(config *pgx.ConnConfig, err error) string {
 
 var hasSSLMode = regexp.MustCompile(`(^|\s)sslmode\s*=\s*'?\w`)
 
-// requireTLS returns an error if the driver would send the password in clear to a host that is
-// not local, and sslmode does not ask for that.
+// requireTLS returns an error if the driver could connect without TLS to a host that is not
+// local, and no sslmode was given.
 func requireTLS(connString string, config *pgx.ConnConfig) error {
 	isExplicit := os.Getenv("PGSSLMODE") != "" || hasSSLMode.MatchString(connString)
 	if parsed, err := url.Parse(connString); err == nil && isURL(connString) {

@@ -52,7 +52,7 @@ var _ relayer.Store = (*Store)(nil)
 // must not keep the pool from the next one for long.
 const hostTimeout = 2 * time.Second
 
-// Unless it is set, pool_max_conns is at least defaultMaxConns.
+// A connection string without pool_max_conns gets at least defaultMaxConns.
 const defaultMaxConns = 16
 
 // sessionSettings are the settings of every session: IDs are text, and values may be

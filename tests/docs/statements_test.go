@@ -116,7 +116,7 @@ func TestPages_Sizing(t *testing.T) {
 	retained := number(t, "store/bolt/options.go", `defaultHistoryChanges = ([\d_]+)`)
 	wantSays(t, sizing, fmt.Sprintf("Count %.1f kB for such a relayer, and %.1f to %.1f kB for each change of the history: %.1f to %.1f MB for the 1,000 changes",
 		math.Ceil(perRelayer*10)/10, fewest, most, retained*fewest/1e3, retained*most/1e3))
-	wantSays(t, sizing, fmt.Sprintf("Each needs some %.0f KiB and a file descriptor, a stream %.0f KiB. The unit allows 65,536 descriptors.",
+	wantSays(t, sizing, fmt.Sprintf("Each needs up to %.0f KiB and a file descriptor, a stream %.0f KiB. The unit allows 65,536 descriptors.",
 		number(t, figures, `another connection (\d+) KiB`), number(t, figures, `a stream takes (\d+) KiB`)))
 	if number(t, "deploy/relayerd.service", `(?m)^LimitNOFILE=(\d+)$`) != 65_536 {
 		t.Error("the unit does not allow 65,536 descriptors")

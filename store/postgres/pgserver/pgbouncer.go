@@ -22,10 +22,10 @@ import (
 // that is gone arrives while a query is canceled.
 const ResetAlways = "server_reset_query_always = 1"
 
-// StartPgBouncer runs PgBouncer in front of the server until the test ends and
-// returns the URL of the database postgres through it. The pool mode is session,
-// transaction or statement, and settings are further lines of its configuration. It
-// skips the test if the machine has no PgBouncer, and fails it instead if CI is set.
+// StartPgBouncer runs PgBouncer in front of the server until the test ends and returns the URL of
+// the database postgres through it. The pool mode is session, transaction or statement, and
+// settings are further lines of its configuration. It skips the test if the machine has no
+// PgBouncer; in CI without -short it fails it.
 func StartPgBouncer(tb testing.TB, server *Server, poolMode string, settings ...string) (connString string) {
 	tb.Helper()
 	path, err := findPgBouncer()

@@ -183,6 +183,12 @@ func TestServer_CloseLeavesNothing(t *testing.T) {
 // TestServer_CloseDuringRestart leaves no directory, in any order of the two.
 func TestServer_CloseDuringRestart(t *testing.T) {
 	t.Parallel()
+	for range 3 {
+		closeDuringRestart(t)
+	}
+}
+
+func closeDuringRestart(t *testing.T) {
 	server := Start(t)
 	must(t, server.Stop())
 	var restart sync.WaitGroup
