@@ -204,7 +204,7 @@ func (s *Store) verifyFile(next *commit) error {
 		if err != nil || next == nil {
 			return err
 		}
-		if err := s.verifyPaths(file, next.batch); err != nil {
+		if err := verifyPaths(file, next.batch); err != nil {
 			return err
 		}
 		if s.backups.Load() == 0 { // a backup reads the history in steps, between writes
@@ -253,16 +253,24 @@ var errContent = fmt.Errorf("%w: the file differs from the records in memory", p
 // follow a damaged page: at worst without end, or until the stack overflows. A delete also
 // reads siblings, to merge small pages. The changes are sorted by their keys, so that
 // consecutive ones share the pages of their paths.
-func (s *Store) verifyPaths(file *pages.File, b *table.Batch) error {
+func verifyPaths(file *pages.File, b *table.Batch) error {
 	bySequence := func(a, b table.Change) int { return cmp.Compare(a.Record().Sequence, b.Record().Sequence) }
 	last := uint64(math.MaxUint64)
 	for _, c := range slices.SortedStableFunc(slices.Values(b.Changes), bySequence) {
+		r, found, err := c.Record(), false, error(nil)
+		if c.New == nil {
+			found, err = verifyDeleted(file, recordsBucket, r.Sequence, r.ID, r.IsDamaged)
+		} else {
+			found, err = file.Verify(recordsBucket, recordKey(r), 0)
+		}
 		// The file does not have the effect of an earlier change of the batch.
-		isFirst := c.Record().Sequence != last
-		if err := verifyPath(file, c, isFirst); err != nil {
+		if err == nil && r.Sequence != last && found != (c.Old != nil) {
+			err = errContent
+		}
+		if err != nil {
 			return err
 		}
-		last = c.Record().Sequence
+		last = r.Sequence
 	}
 	return nil
 }
@@ -272,19 +280,6 @@ func (s *Store) verifyPaths(file *pages.File, b *table.Batch) error {
 func verifyState(file *pages.File, want state) error {
 	entries, err := readMeta(file)
 	if err == nil && !bytes.Equal(entries[stateKey], want.stored) {
-		err = errContent
-	}
-	return err
-}
-
-func verifyPath(file *pages.File, c table.Change, isFirst bool) (err error) {
-	r, found := c.Record(), false
-	if c.New == nil {
-		found, err = verifyDeleted(file, recordsBucket, r.Sequence, r.ID, r.IsDamaged)
-	} else {
-		found, err = file.Verify(recordsBucket, recordKey(r), 0)
-	}
-	if err == nil && isFirst && found != (c.Old != nil) {
 		err = errContent
 	}
 	return err
