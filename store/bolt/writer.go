@@ -375,30 +375,26 @@ func (s *Store) tookEffect(header pages.Header) bool {
 	return s.inDoubt != nil && header.TxID == s.inDoubt.txid
 }
 
-// verifyReopened verifies the file before the engine opens it.
-func (s *Store) verifyReopened(ctx context.Context, file *os.File) (pages.Header, error) {
-	header, _, err := pages.ReadHeaders(file)
+// verifyReopened verifies the file before the engine opens it: all pages, as [Open] does, and that
+// the file has the state in memory, with or without the commit in doubt.
+func (s *Store) verifyReopened(ctx context.Context, from *os.File) (pages.Header, error) {
+	header, _, err := pages.ReadHeaders(from)
+	file := pages.NewFile(from, header)
 	if err == nil {
-		err = s.verifyContent(ctx, pages.NewFile(file, header), header)
+		err = s.verifyCommit(file, header)
+	}
+	for _, bucket := range []string{recordsBucket, historyBucket} {
+		if err == nil {
+			err = file.Entries(bucket, func(_, _ []byte) (bool, error) { return true, ctx.Err() })
+		}
+	}
+	if err == nil {
+		err = file.Freelist()
 	}
 	if errors.Is(err, pages.ErrDamaged) || errors.Is(err, errOverwritten) {
 		err = corruptFile(err)
 	}
 	return header, err
-}
-
-// verifyContent verifies all pages, as [Open] does, and that the
-// file has the state in memory, with or without the commit in doubt.
-func (s *Store) verifyContent(ctx context.Context, file *pages.File, header pages.Header) error {
-	if err := s.verifyCommit(file, header); err != nil {
-		return err
-	}
-	for _, bucket := range []string{recordsBucket, historyBucket} {
-		if err := file.Entries(bucket, func(_, _ []byte) (bool, error) { return true, ctx.Err() }); err != nil {
-			return err
-		}
-	}
-	return file.Freelist()
 }
 
 // verifyCommit verifies that the header is that of the last commit, or of the one in doubt, and
