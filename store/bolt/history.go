@@ -145,11 +145,8 @@ func (s *Store) readHistory(ctx context.Context, file *pages.File, query relayer
 	c, end := s.history.find(query.ID, before)
 	start := min(end, max(0, len(c.pasts)-s.opts.historyChanges))
 	for _, p := range slices.Backward(c.pasts[start:end]) {
-		if p.time == 0 {
-			continue // its key may be damaged too
-		}
-		if p.time < oldest {
-			continue // a commit in doubt can have deleted it
+		if p.time == 0 || p.time < oldest {
+			continue // its key may be damaged too, or a commit in doubt can have deleted it
 		}
 		key, more, problem := entryKey(p.revision, c.id), false, errContent
 		err := file.Ascend(historyBucket, key, func(_, value []byte) (bool, error) {

@@ -146,17 +146,15 @@ func (l *loader) read() (err error) {
 		return corruptFile(fmt.Sprintf("it ends after %d of %d bytes", l.info.Size(), l.header.Size()))
 	}
 	file := pages.NewFile(l.file, l.header)
-	if err := l.readState(file); err != nil {
-		return err
+	err = l.readState(file)
+	if err == nil {
+		err = l.readRecords(file)
 	}
-	if err := l.readRecords(file); err != nil {
-		return err
-	}
-	if !both {
+	if err == nil && !both {
 		l.opts.logger.Warn("a header of the file is invalid: the last commit is lost if that header was damaged "+
 			"after it was written; a power cut during a commit that was not acknowledged leaves such a header too", "path", l.file.Name())
 	}
-	return nil
+	return err
 }
 
 // readState checks the format before the state: a file of another format has another one.

@@ -126,10 +126,9 @@ func (next *commit) put(tx *bbolt.Tx) error {
 	records.FillPercent = appendFill
 	for i, c := range next.batch.Changes {
 		var err error
-		switch {
-		case c.New != nil:
+		if c.New != nil {
 			err = records.Put(recordKey(c.New), next.values[i])
-		default:
+		} else {
 			err = deleteEntry(records, c.Old.Sequence, c.Old.ID, c.Old.IsDamaged)
 		}
 		if err != nil {

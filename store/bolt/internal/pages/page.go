@@ -118,9 +118,7 @@ func (p *page) freeIDs() ([]byte, bool) {
 
 // keyRange is the range of the keys below an element of a branch: from first on,
 // and below limit unless that is nil.
-type keyRange struct {
-	first, limit []byte
-}
+type keyRange struct{ first, limit []byte }
 
 // verify sets the entries of a page of a tree. It returns false unless the engine can read
 // and free the page: all entries are inside, one after the other, their keys ascend within the

@@ -145,12 +145,11 @@ func (f *File) mark(id, count uint64) bool {
 	if f.used == nil {
 		f.used = make([]uint64, f.header.Pages/64+1)
 	}
-	for ; count > 0; count-- {
+	for end := id + count; id < end; id++ {
 		if f.used[id/64]&(1<<(id%64)) != 0 {
 			return false
 		}
 		f.used[id/64] |= 1 << (id % 64)
-		id++
 	}
 	return true
 }
