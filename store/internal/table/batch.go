@@ -220,10 +220,7 @@ func (t *Table) Apply(b *Batch) {
 }
 
 func (t *Table) apply(c Change) {
-	old := c.Old
-	if old == nil {
-		old = &Record{}
-	}
+	old := cmp.Or(c.Old, &Record{})
 	if holder := t.byClaim[old.Claim]; holder != nil && holder.Sequence == old.Sequence {
 		delete(t.byClaim, old.Claim)
 	}
