@@ -69,38 +69,28 @@ func (o Outcome) IsFault() bool {
 	return o == Unavailable || o == Unknown || o == Error
 }
 
-// sentinels is in order of precedence. ErrOutcomeUnknown comes first, because
-// an operator must always learn that a write may have been committed.
-var sentinels = []struct {
-	err     error
-	outcome Outcome
-}{
-	{relayer.ErrOutcomeUnknown, Unknown},
-	{relayer.ErrNotFound, NotFound},
-	{relayer.ErrExists, Exists},
-	{relayer.ErrInvalid, Invalid},
-	{relayer.ErrConflict, Conflict},
-	{relayer.ErrNoRevision, Conflict},
-}
-
 // Of returns the outcome of an operation that ran with ctx and returned err.
 func Of(ctx context.Context, err error) Outcome {
-	if err == nil {
+	is := func(target error) bool { return errors.Is(err, target) }
+	// In order of precedence: an operator must always learn that a write may have been committed.
+	switch {
+	case err == nil:
 		return OK
-	}
-	for _, sentinel := range sentinels {
-		if errors.Is(err, sentinel.err) {
-			return sentinel.outcome
-		}
-	}
-	// If only a host hook was canceled, the caller is still waiting, so the error is a fault.
-	if errors.Is(err, context.Canceled) && errors.Is(ctx.Err(), context.Canceled) {
-		return Canceled
-	}
-	if errors.Is(err, relayer.ErrUnavailable) {
+	case is(relayer.ErrOutcomeUnknown):
+		return Unknown
+	case is(relayer.ErrNotFound):
+		return NotFound
+	case is(relayer.ErrExists):
+		return Exists
+	case is(relayer.ErrInvalid):
+		return Invalid
+	case is(relayer.ErrConflict) || is(relayer.ErrNoRevision):
+		return Conflict
+	case is(context.Canceled) && errors.Is(ctx.Err(), context.Canceled):
+		return Canceled // if only a host hook was canceled, the caller is still waiting: that is a fault
+	case is(relayer.ErrUnavailable):
 		return Unavailable
-	}
-	if errors.Is(err, errors.ErrUnsupported) {
+	case is(errors.ErrUnsupported):
 		return NotFound
 	}
 	return Error
