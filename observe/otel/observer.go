@@ -99,28 +99,22 @@ var buckets = []float64{
 func (o observer) observe(ctx context.Context, operation *relayer.Operation) (context.Context, func(error)) {
 	began := time.Now()
 	givenID := operation.ID
+	action := operationKey.String(string(operation.Action))
+	attributes := []attribute.KeyValue{action}
+	if relayer.IsID(givenID) { // samplers only see attributes that are present at the start
+		attributes = append(attributes, idKey.String(givenID))
+	}
 	ctx, span := o.tracer.Start(ctx, "relayer."+string(operation.Action),
-		trace.WithTimestamp(began), trace.WithAttributes(spanAttributes(operation)...))
+		trace.WithTimestamp(began), trace.WithAttributes(attributes...))
 	return ctx, func(err error) {
 		took, result := time.Since(began), outcome.Of(ctx, err)
 		if operation.ID != givenID && relayer.IsID(operation.ID) {
 			span.SetAttributes(idKey.String(operation.ID)) // of a create: generated, or from a body
 		}
 		setResult(span, result)
-		o.duration.Record(ctx, took.Seconds(), metric.WithAttributes(
-			operationKey.String(string(operation.Action)), outcomeKey.String(string(result))))
+		o.duration.Record(ctx, took.Seconds(), metric.WithAttributes(action, outcomeKey.String(string(result))))
 		span.End(trace.WithTimestamp(began.Add(took)))
 	}
-}
-
-// spanAttributes returns the attributes to start the span with. Samplers only see
-// attributes that are present at the start.
-func spanAttributes(operation *relayer.Operation) []attribute.KeyValue {
-	attributes := []attribute.KeyValue{operationKey.String(string(operation.Action))}
-	if relayer.IsID(operation.ID) {
-		attributes = append(attributes, idKey.String(operation.ID))
-	}
-	return attributes
 }
 
 func setResult(span trace.Span, result outcome.Outcome) {
