@@ -197,15 +197,12 @@ func change(path string, modify func([]key) ([]key, error)) error {
 		}
 	}
 	if err == nil {
-		_, err = fmt.Fprintf(file, "%s\nprimary %s\n", fileHeader, keys[0].ID)
-	}
-	for _, k := range keys {
-		if err == nil {
-			_, err = fmt.Fprintf(file, "key %s %s\n", k.ID, base64.StdEncoding.EncodeToString(k.value))
+		text := fmt.Sprintf("%s\nprimary %s\n", fileHeader, keys[0].ID)
+		for _, k := range keys {
+			text += fmt.Sprintf("key %s %s\n", k.ID, base64.StdEncoding.EncodeToString(k.value))
 		}
-	}
-	if err == nil {
-		err = file.Sync()
+		_, err = file.WriteString(text)
+		err = cmp.Or(err, file.Sync())
 	}
 	err = errors.Join(err, file.Close())
 	if info, statErr := os.Stat(path); err == nil && statErr == nil { // the file exists
