@@ -131,12 +131,10 @@ func policyOf[P any](v *violations, r *relayer.Relayer, network relayer.NetworkT
 		v.add("network_type", Unsupported, string(r.NetworkType), "")
 	case r.NetworkType != network:
 		v.add("network_type", WrongNetwork, string(network), "")
-	case isType && stored != nil:
-		return *stored, true
-	case isType || r.Policy == nil: // as in the registry, a policy without a field
-		return policy, true
-	default:
+	case !isType && r.Policy != nil:
 		v.add("policies", Unsupported, "", "")
+	default: // as in the registry, nil is a policy without a field
+		return *cmp.Or(stored, &policy), true
 	}
 	return policy, false
 }
@@ -183,14 +181,11 @@ func stellarAsset(asset string) string {
 }
 
 // payment requires a sufficient payment if users pay. The name of an asset is the one to show.
-func (v *violations) payment(strategy *relayer.FeePaymentStrategy, chosen relayer.FeePaymentStrategy, payments []Payment, name func(string) string) {
+func (v *violations) payment(strategy *relayer.FeePaymentStrategy, byDefault relayer.FeePaymentStrategy, payments []Payment, name func(string) string) {
 	const field = "policies.fee_payment_strategy"
-	if strategy != nil {
-		chosen = *strategy
-	}
 	isEnough := func(p Payment) bool { return p.Required != nil && p.Amount >= *p.Required }
 	unknown := slices.IndexFunc(payments, func(p Payment) bool { return p.Required == nil })
-	switch {
+	switch chosen := *cmp.Or(strategy, &byDefault); {
 	case chosen == relayer.FeePaidByRelayer:
 	case chosen != relayer.FeePaidByUser:
 		v.add(field, Unsupported, string(chosen), "")
