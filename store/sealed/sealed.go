@@ -285,8 +285,7 @@ func (s *Store) isAsRequired(private []byte) bool {
 	if len(private) == 0 || s.off {
 		return !isSealed(private)
 	}
-	keys := s.keys.Keys()
-	return isSealed(private) && len(keys) > 0 && s.keyOf(private) == keys[0]
+	return isSealed(private) && slices.Index(s.keys.Keys(), s.keyOf(private)) == 0 // under the primary key
 }
 
 // keyOf returns the zero Key if the key of a sealed private part cannot be determined.
