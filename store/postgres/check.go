@@ -93,7 +93,7 @@ func (s *Store) findContradiction(ctx context.Context) error {
 		if _, err := tx.Exec(ctx, `SELECT set_config('statement_timeout', '0', true), set_config('jit', 'off', true)`); err != nil {
 			return err
 		}
-		found, err := readFormat(ctx, tx, s.opts.schema)
+		found, err := readFormat(ctx, tx.Conn(), s.opts.schema)
 		if errors.Is(err, relayer.ErrUnknownFormat) { // which it was not when the Store was opened
 			return s.corrupt("the table state has no version")
 		}

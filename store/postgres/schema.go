@@ -356,13 +356,13 @@ func openSchema(ctx context.Context, conn *conn, opts options) error {
 	if err := checkSession(waiting, conn); err != nil {
 		return err
 	}
-	found, err := readFormat(waiting, conn, opts.schema)
+	found, err := readFormat(waiting, conn.Conn(), opts.schema)
 	if hasCode(err, undefinedTable) {
 		if opts.withoutSetup {
 			return errNoSchema
 		}
 		if err = createSchema(waiting, conn, opts); err == nil {
-			found, err = readFormat(waiting, conn, opts.schema)
+			found, err = readFormat(waiting, conn.Conn(), opts.schema)
 		}
 	}
 	if err != nil {
@@ -409,13 +409,9 @@ const shape = `
 		EXISTS (SELECT FROM $schema.selection('{}', '{}', '{}', 0, NULL, 0, 0, 0) WHERE false),
 		EXISTS (SELECT FROM $schema.changes_after(0, 0) WHERE false), EXISTS (SELECT FROM $schema.history('', 0, 0) WHERE false)`
 
-type querier interface {
-	QueryRow(ctx context.Context, sql string, arguments ...any) pgx.Row
-}
-
-func readFormat(ctx context.Context, db querier, schema string) (found format, err error) {
+func readFormat(ctx context.Context, conn *pgx.Conn, schema string) (found format, err error) {
 	var version, minWriter string
-	err = db.QueryRow(ctx, inSchema(schema, `
+	err = conn.QueryRow(ctx, inSchema(schema, `
 		SELECT coalesce(version::text, ''), coalesce(minimum_writer::text, '') FROM $schema.state LIMIT 1`)).Scan(&version, &minWriter)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return format{}, err
