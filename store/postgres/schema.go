@@ -344,12 +344,6 @@ func setRetention(ctx context.Context, conn *conn, opts options) error {
 var errUnknownFormat = fmt.Errorf("%w: another program or an earlier development version created it: export the relayers with that version and apply them to a new schema",
 	relayer.ErrUnknownFormat)
 
-// isUnknownFormat reports whether something in the schema is missing or has another form.
-func isUnknownFormat(err error) bool {
-	return errors.Is(err, relayer.ErrUnknownFormat) ||
-		hasCode(err, undefinedTable, undefinedColumn, undefinedFunction, duplicateTable, duplicateFunction, duplicateObject)
-}
-
 func openSchema(ctx context.Context, conn *conn, opts options) error {
 	waiting, cancel := context.WithTimeout(ctx, opts.timeout)
 	defer cancel()
@@ -451,7 +445,6 @@ func createSchema(ctx context.Context, conn *conn, opts options) error {
 }
 
 func setupError(ctx context.Context, config *pgx.ConnConfig, opts options, err error) error {
-	schema := opts.schema
 	_, isUnconnected := errors.AsType[noConnection](err)
 	switch {
 	case ctx.Err() != nil:
@@ -465,10 +458,11 @@ func setupError(ctx context.Context, config *pgx.ConnConfig, opts options, err e
 			message += ": " + setting
 		}
 		return errors.New(message)
-	case isUnknownFormat(err):
-		return fmt.Errorf("postgres: schema %s: %w", schema, errUnknownFormat)
+	case errors.Is(err, relayer.ErrUnknownFormat) ||
+		hasCode(err, undefinedTable, undefinedColumn, undefinedFunction, duplicateTable, duplicateFunction, duplicateObject):
+		return fmt.Errorf("postgres: schema %s: %w", opts.schema, errUnknownFormat) // something is missing or has another form
 	case errors.Is(err, relayer.ErrNewerFormat) || errors.Is(err, errNoSchema) || errors.Is(err, errUnsupported) || isFault(err):
-		return fmt.Errorf("postgres: schema %s: %w", schema, withoutDriver(err))
+		return fmt.Errorf("postgres: schema %s: %w", opts.schema, withoutDriver(err))
 	}
 	return failed(err)
 }
