@@ -94,11 +94,9 @@ func requireTLS(connString string, config *pgx.ConnConfig) error {
 	if parsed, err := url.Parse(connString); err == nil && isURL(connString) {
 		isExplicit = isExplicit || parsed.Query().Get("sslmode") != "" || parsed.Query().Get("ssl") != ""
 	}
-	if isExplicit {
-		return nil
-	}
 	hosts := append([]*pgconn.FallbackConfig{{Host: config.Host, TLSConfig: config.TLSConfig}}, config.Fallbacks...)
-	if slices.ContainsFunc(hosts, func(h *pgconn.FallbackConfig) bool { return h.TLSConfig == nil && !isLocal(h.Host) }) {
+	isUnprotected := func(h *pgconn.FallbackConfig) bool { return h.TLSConfig == nil && !isLocal(h.Host) }
+	if !isExplicit && slices.ContainsFunc(hosts, isUnprotected) {
 		return errors.New("postgres: the connection string needs an sslmode, because a host is not local: use sslmode=verify-full")
 	}
 	return nil

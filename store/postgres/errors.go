@@ -146,10 +146,8 @@ func isTransient(err error) bool {
 			return false
 		}
 	}
-	if hasCode(err, serializationFailure, deadlockDetected, programLimitExceeded) || isStandbyError(err) {
-		return true
-	}
-	return !isRefusal(err)
+	return hasCode(err, serializationFailure, deadlockDetected, programLimitExceeded) ||
+		isStandbyError(err) || !isRefusal(err)
 }
 
 func isPermanent(err error) bool {
