@@ -240,8 +240,8 @@ func (k *keyFlags) list(command *cobra.Command, _ []string) error {
 	ring, err := readKeys(k.path)
 	role := " primary"
 	for _, key := range ring.Keys() {
-		command.Printf("%v%s\n", key, role)
-		role = ""
+		_, printErr := fmt.Fprintf(command.OutOrStdout(), "%v%s\n", key, role)
+		err, role = cmp.Or(err, printErr), ""
 	}
 	return err
 }

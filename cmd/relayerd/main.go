@@ -6,7 +6,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -48,10 +47,9 @@ func execute(ctx context.Context, args []string, apiKey string, stdin io.Reader,
 	root := newRootCommand(apiKey)
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	out := &checkedWriter{Writer: stdout}
-	root.SetOut(out)
+	root.SetOut(stdout)
 	root.SetErr(stderr)
-	err := cmp.Or(root.ExecuteContext(ctx), out.err)
+	err := root.ExecuteContext(ctx)
 	switch {
 	case errors.Is(err, errChangesPending):
 		return 2
@@ -60,18 +58,6 @@ func execute(ctx context.Context, args []string, apiKey string, stdin io.Reader,
 		return 1
 	}
 	return 0
-}
-
-// checkedWriter keeps its first error: the output can be the result, such as the ID of a pause.
-type checkedWriter struct {
-	io.Writer
-	err error
-}
-
-func (w *checkedWriter) Write(data []byte) (n int, err error) {
-	n, err = w.Writer.Write(data)
-	w.err = cmp.Or(w.err, err)
-	return n, err
 }
 
 // inFlags puts an error on one line, and names flags where a package names its options.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"io"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -325,8 +324,17 @@ const schemaText = `{
 
 // The result of a command can be all that says what it did.
 func TestOutput_CannotBeWritten(t *testing.T) {
-	if status := execute(t.Context(), []string{"check", "--db", makeFile(t, 1)}, "", strings.NewReader(""), fullWriter{}, io.Discard); status != 1 {
-		t.Errorf("status %d", status)
+	server := startMemory(t)
+	defer server.stop()
+	for _, args := range [][]string{
+		{"check", "--db", makeFile(t, 1)},
+		{"pause", "--server", server.url, "--all"},
+	} {
+		stderr := new(strings.Builder)
+		status := execute(t.Context(), args, token, strings.NewReader(""), fullWriter{}, stderr)
+		if status != 1 || stderr.String() != "relayerd: no space left\n" {
+			t.Errorf("%v: status %d, %s", args, status, stderr)
+		}
 	}
 }
 

@@ -141,9 +141,6 @@ func endBySignal(ctx context.Context) (stop func() bool) {
 }
 
 func isTerminal(stream any) bool {
-	if checked, ok := stream.(*checkedWriter); ok {
-		stream = checked.Writer
-	}
 	file, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
 }

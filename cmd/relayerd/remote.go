@@ -196,7 +196,8 @@ that this request has paused: others, and those that were paused again since, st
 			if err != nil {
 				return err
 			}
-			command.Printf("%s %s, %d unchanged, request %s\n", done, relayers(result.Changed), result.Unchanged, printable(result.RequestID))
+			_, err = fmt.Fprintf(command.OutOrStdout(), "%s %s, %d unchanged, request %s\n",
+				done, relayers(result.Changed), result.Unchanged, printable(result.RequestID))
 			for _, id := range slices.Sorted(maps.Keys(result.Failed)) {
 				err = errors.Join(err, fmt.Errorf("%s: %w", id, result.Failed[id]))
 			}

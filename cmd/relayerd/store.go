@@ -159,7 +159,7 @@ them. It changes no relayer.`,
 			}
 			all, err := opened.List(ctx, relayer.StoreQuery{})
 			if err == nil {
-				command.Printf("no damage found in %s\n%s", relayers(all.Total), sealText(counts))
+				_, err = fmt.Fprintf(command.OutOrStdout(), "no damage found in %s\n%s", relayers(all.Total), sealText(counts))
 			}
 			return err
 		},
