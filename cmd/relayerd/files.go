@@ -51,8 +51,6 @@ func reloading[T any](ctx context.Context, s *server, flag string, load func(con
 	s.onClose(func() { signal.Stop(signals) })
 	// While the server stops, its requests go on.
 	s.inBackground(context.WithoutCancel(ctx), func(ctx context.Context) {
-		ticker := time.NewTicker(checkInterval)
-		defer ticker.Stop()
 		for failure := ""; ; {
 			isSignaled := false
 			select {
@@ -60,14 +58,14 @@ func reloading[T any](ctx context.Context, s *server, flag string, load func(con
 				return
 			case <-signals:
 				isSignaled = true
-			case <-ticker.C:
+			case <-time.After(checkInterval):
 			}
 			version, isRegular := versionOf(paths)
 			if version == used && !isSignaled {
 				failure = "" // the file is back: its next failure is another one
 				continue
 			}
-			next, err := *new(T), errNotRegular
+			next, err := *new(T), errors.New("it is no longer a regular file") // opening a pipe could wait for ever
 			if isRegular {
 				next, err = load(ctx)
 			}
@@ -88,9 +86,6 @@ func reloading[T any](ctx context.Context, s *server, flag string, load func(con
 	})
 	return &current, nil
 }
-
-// errNotRegular is the error of a file that a pipe has replaced: its opening could wait for ever.
-var errNotRegular = errors.New("it is no longer a regular file")
 
 const newFileHint = "name an existing file, and for a new one an existing directory"
 
