@@ -48,12 +48,9 @@ apply again to resume after a failure.`}
 		Example: "  relayerd export --server https://registry.internal --selector label.team=payments",
 		Long: `Export prints the relayers of a server as a configuration file for plan and apply, in
 creation order. RPC URLs are masked: plan and apply keep the stored URL of a masked one.`}
-	commands := []*cobra.Command{plan, apply, export}
-	for _, command := range commands {
+	c.selection.addFlags(export)
+	for _, command := range []*cobra.Command{plan, apply} {
 		c.selection.addFlags(command)
-		if command == export {
-			continue
-		}
 		flags := command.Flags()
 		flags.StringVarP(&c.file, "file", "f", "", "configuration `file`; - is the standard input")
 		flags.BoolVar(&c.expandEnv, "expand-env", false, "replace ${NAME} in RPC URLs and header values by environment variables")
@@ -64,7 +61,7 @@ creation order. RPC URLs are masked: plan and apply keep the stored URL of a mas
 	}
 	apply.Flags().BoolVar(&c.yes, "yes", false, "do not ask for confirmation")
 	apply.Flags().StringVar(&c.reason, "reason", "", "`text` to store with each change, at most 256 characters (default the name of the file)")
-	return commands
+	return []*cobra.Command{plan, apply, export}
 }
 
 func (c *planConfig) plan(command *cobra.Command, _ []string) error {
