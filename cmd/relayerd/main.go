@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 	"unicode"
@@ -91,18 +92,15 @@ func newRootCommand(apiKey string) *cobra.Command {
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		PersistentPreRunE: func(command *cobra.Command, _ []string) error { return rejectEmpty(command) },
-		RunE:              func(command *cobra.Command, _ []string) error { return command.Help() },
 		Version:           built.Main.Version + ", built with " + built.GoVersion,
 	}
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(newServeCommand(apiKey), newCheckCommand(), newKeysCommand(apiKey), newHistoryCommand(apiKey), newHealthcheckCommand())
-	for _, commands := range [][]*cobra.Command{newCopyCommands(apiKey), newPlanCommands(apiKey), newBulkCommands(apiKey)} {
-		root.AddCommand(commands...)
-	}
+	root.AddCommand(slices.Concat(newCopyCommands(apiKey), newPlanCommands(apiKey), newBulkCommands(apiKey))...)
 	root.InitDefaultCompletionCmd()
+	rejectArguments(root)
 	// The default help command prints its arguments. --help exists on every command.
 	root.SetHelpCommand(&cobra.Command{Hidden: true, RunE: root.RunE})
-	rejectArguments(root)
 	return root
 }
 
@@ -160,9 +158,7 @@ func setFromEnvironment(command *cobra.Command) (err error) {
 func flagError(command *cobra.Command, err error) error {
 	problem := "malformed flag: write --name value"
 	var wrong interface{ GetFlag() *pflag.Flag }
-	if errors.Is(err, pflag.ErrHelp) {
-		return err
-	} else if errors.As(err, &wrong) {
+	if errors.As(err, &wrong) {
 		problem = fmt.Sprintf("--%s needs a value of the type %s", wrong.GetFlag().Name, wrong.GetFlag().Value.Type())
 	} else if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		problem = "unknown flag"
