@@ -104,7 +104,11 @@ func (c *verifiedCopy) run(ctx context.Context) error {
 	}
 	defer func() { _ = source.Close() }() // nothing was written
 	if c.ofPostgres == "" {
-		err = c.addAll(ctx, source)
+		// It adds the relayers that an earlier run has not copied, and verifies all.
+		var destination openedStore
+		if destination, err = c.to.forCommand(ctx); err == nil {
+			err = errors.Join(transfer.Copy(ctx, destination, source), destination.Close())
+		}
 	} else if err = fileError(c.from.flag, source.(*bolt.Store).Check(ctx), newFileHint); err == nil {
 		err = fileError(c.to.flag, source.(*bolt.Store).Backup(ctx, c.to.name), newFileHint)
 	}
@@ -113,13 +117,4 @@ func (c *verifiedCopy) run(ctx context.Context) error {
 		c.Printf("copied %s\n", relayers(all.Total))
 	}
 	return err
-}
-
-// addAll copies the relayers that an earlier run has not copied, and verifies all relayers.
-func (c *verifiedCopy) addAll(ctx context.Context, source relayer.Store) error {
-	destination, err := c.to.forCommand(ctx)
-	if err != nil {
-		return err
-	}
-	return errors.Join(transfer.Copy(ctx, destination, source), destination.Close())
 }
