@@ -108,10 +108,8 @@ func (t *target) download(ctx context.Context, path string) (string, error) {
 	if _, err := t.open(); err != nil { // checks the flags
 		return "", err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(t.server, "/")+backupPath, nil)
-	if err != nil {
-		return "", errors.New("--server must be the URL of a server")
-	}
+	// The URL is valid: open has parsed it.
+	request, _ := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(t.server, "/")+backupPath, nil)
 	request.Header.Set("Authorization", "Bearer "+t.apiKey)
 	// A redirect could send the token to another server: RoundTrip follows none.
 	response, err := t.transport.RoundTrip(request)

@@ -57,8 +57,7 @@ func (s *server) openRules(ctx context.Context) error {
 		add(rule)
 	}
 	if s.signersFile != "" {
-		read := func(context.Context) (signers, error) { return readSigners(s.signersFile) }
-		current, err := reloading(ctx, s, "--signers", read, s.signersFile)
+		current, err := reloading(ctx, s, "--signers", s.readSigners, s.signersFile)
 		if err != nil {
 			return err
 		}
@@ -77,19 +76,19 @@ func (s *server) openRules(ctx context.Context) error {
 // signers maps the ID of each signer to its addresses.
 type signers map[string]map[relayer.NetworkType]string
 
-func readSigners(file string) (known signers, err error) {
+func (s *server) readSigners(context.Context) (known signers, err error) {
 	const form = `a JSON object, such as {"treasury":{"evm":"0x…"}}`
-	data, err := readFile("--signers", file, "create it as "+form)
+	data, err := readFile("--signers", s.signersFile, "create it as "+form)
 	if err != nil {
 		return nil, err
 	}
 	if err := json.Unmarshal(data, &known); err != nil || known == nil {
-		return nil, fmt.Errorf("--signers: %s: must be %s: %w", file, form, cmp.Or(err, errors.New("it is null")))
+		return nil, fmt.Errorf("--signers: %s: must be %s: %w", s.signersFile, form, cmp.Or(err, errors.New("it is null")))
 	}
 	for _, id := range slices.Sorted(maps.Keys(known)) {
 		for networkType, address := range known[id] {
 			if err := checkAddress(networkType, address); err != nil {
-				return nil, fmt.Errorf("--signers: %s: signer %q: the address of the network type %q is not valid: %w", file, id, networkType, err)
+				return nil, fmt.Errorf("--signers: %s: signer %q: the address of the network type %q is not valid: %w", s.signersFile, id, networkType, err)
 			}
 		}
 	}
@@ -125,10 +124,8 @@ func settingsRule(file string) (option relayer.Option, err error) {
 	compiler := jsonschema.NewCompiler()
 	compiler.UseLoader(noLoader{})
 	compiler.AssertFormat()
-	var schema *jsonschema.Schema
-	if err = compiler.AddResource(name, document); err == nil {
-		schema, err = compiler.Compile(name)
-	}
+	_ = compiler.AddResource(name, document) // fails for a relative or known name
+	schema, err := compiler.Compile(name)
 	if err != nil {
 		return option, fmt.Errorf("%s: %s: %w", flag, file, err)
 	}
