@@ -36,9 +36,7 @@ type config struct {
 
 func newServeCommand(apiKey string) *cobra.Command {
 	var c config
-	command := &cobra.Command{
-		Use:   "serve",
-		Short: "Serve the API, a web page, health checks and metrics",
+	command := &cobra.Command{Use: "serve", Short: "Serve the API, a web page, health checks and metrics",
 		Long: `Serve the API under /api/v1, a web page at /, health checks below /healthz/, and metrics at
 /metrics. The environment variable API_KEY is the only token; --tokens-file has several, with
 roles. Each flag can be an environment variable: RELAYERD_TOKENS_FILE is --tokens-file. Files of

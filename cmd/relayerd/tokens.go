@@ -56,19 +56,18 @@ var principalName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 // end.
 func parseTokens(text string) (tokenTable, error) {
 	table := newTokenTable()
-	number := 0
-	for line := range strings.Lines(text) {
-		number++
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
 		fields := strings.Fields(line)
 		if len(fields) == 0 || strings.HasPrefix(fields[0], "#") {
 			continue
 		}
 		if err := table.add(fields); err != nil {
-			return table, fmt.Errorf("line %d: %w", number, err)
+			return table, fmt.Errorf("line %d: %w", i+1, err)
 		}
 	}
-	if number > 0 && !strings.HasSuffix(text, "\n") {
-		return table, fmt.Errorf("line %d: the last line has no newline at its end, so that the file may be incomplete: add one if it is whole", number)
+	if lines[len(lines)-1] != "" {
+		return table, fmt.Errorf("line %d: the last line has no newline at its end, so that the file may be incomplete: add one if it is whole", len(lines))
 	}
 	if len(table.names) == 0 {
 		return table, errors.New("the file contains no token")
