@@ -48,34 +48,22 @@ func (s *server) countRelayers() error {
 		"paused":   relayer.Selector{}.Where("system_disabled", "false").Where("paused", "true"),
 		"disabled": relayer.Selector{}.Where("system_disabled", "true"),
 	} {
-		var mu sync.Mutex
-		var counted time.Time
-		var count float64
+		count := cached(countInterval, func() float64 {
+			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+			defer cancel()
+			// A page past the end has the total, and no relayer that could be damaged.
+			page, err := manager.List(ctx, relayer.ListQuery{Selector: selector, Page: math.MaxInt32, PerPage: 1})
+			if err != nil {
+				return math.NaN()
+			}
+			return float64(page.Pagination.TotalItems)
+		})
 		promauto.With(s.metrics).NewGaugeFunc(promclient.GaugeOpts{
 			Name: "relayerd_relayers", Help: "Relayers by state. A disabled one does not count as paused too. A damaged one can count in each state.",
 			ConstLabels: promclient.Labels{"state": state},
-		}, func() float64 {
-			mu.Lock()
-			defer mu.Unlock()
-			if time.Since(counted) >= countInterval {
-				count, counted = total(manager, selector), time.Now()
-			}
-			return count
-		})
+		}, count)
 	}
 	return nil
-}
-
-// total returns NaN if the list fails.
-func total(manager *relayer.Manager, selector relayer.Selector) float64 {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	// A page past the end has the total, and no relayer that could be damaged.
-	page, err := manager.List(ctx, relayer.ListQuery{Selector: selector, Page: math.MaxInt32, PerPage: 1})
-	if err != nil {
-		return math.NaN()
-	}
-	return float64(page.Pagination.TotalItems)
 }
 
 // countResponses counts the responses of the API, and [httpapi.API.Refusals] by cause.

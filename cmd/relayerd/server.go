@@ -112,6 +112,21 @@ func sleep(ctx context.Context, duration time.Duration) bool {
 	}
 }
 
+// cached returns a function that calls get at most once in an interval, and returns its last result.
+func cached[T any](interval time.Duration, get func() T) func() T {
+	var mu sync.Mutex
+	var called time.Time
+	var result T
+	return func() T {
+		mu.Lock()
+		defer mu.Unlock()
+		if time.Since(called) >= interval {
+			result, called = get(), time.Now()
+		}
+		return result
+	}
+}
+
 func (s *server) close() {
 	for _, release := range slices.Backward(s.closers) {
 		release()

@@ -11,7 +11,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -56,17 +55,13 @@ const (
 // not while the store is not ready. The store is asked once in an interval: requests need no
 // token.
 func readiness(ctx context.Context, store interface{ Ready(context.Context) error }) http.Handler {
-	var mu sync.Mutex
-	var asked time.Time
-	var err error
+	probe := cached(probeInterval, func() error {
+		ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+		defer cancel()
+		return store.Ready(ctx)
+	})
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		mu.Lock()
-		defer mu.Unlock()
-		if time.Since(asked) >= probeInterval {
-			ctx, cancel := context.WithTimeout(ctx, probeTimeout)
-			err, asked = store.Ready(ctx), time.Now()
-			cancel()
-		}
+		err := probe()
 		switch {
 		case ctx.Err() != nil:
 			writeHealth(w, http.StatusServiceUnavailable, "stopping")
