@@ -91,8 +91,7 @@ type closing struct {
 
 func openingOn(t *testing.T, db relayer.Store) opening {
 	t.Helper()
-	store, err := sealed.New(db, ringWith(t, "k1", "value"))
-	must(t, err)
+	store := mustGet(sealed.New(db, ringWith(t, "k1", "value")))(t)
 	return opening{store}
 }
 

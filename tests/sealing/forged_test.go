@@ -170,21 +170,18 @@ func newFixture(t *testing.T) *fixture {
 		f.create(f.m, id, earlierURL)
 	}
 	f.earlier = f.part("a")
-	_, err := f.m.Patch(t.Context(), "a", patchOf(relayer.RPCConfig{URL: ownURL}))
-	must(t, err)
+	mustGet(f.m.Patch(t.Context(), "a", patchOf(relayer.RPCConfig{URL: ownURL})))(t)
 	return f
 }
 
 func (f *fixture) manager(ring keyring.Keyring) sealedManager {
-	m, err := managerWith(f.store, ring, sealed.Only())
-	must(f.t, err)
+	m := mustGet(managerWith(f.store, ring, sealed.Only()))(f.t)
 	return m
 }
 
 func (f *fixture) create(m sealedManager, id, url string) {
 	f.t.Helper()
-	_, err := m.Create(f.t.Context(), definition(id, []relayer.RPCConfig{{URL: relayer.RPCURL(url)}}))
-	must(f.t, err)
+	mustGet(m.Create(f.t.Context(), definition(id, []relayer.RPCConfig{{URL: relayer.RPCURL(url)}})))(f.t)
 }
 
 func (f *fixture) part(id string) []byte { return get(f.t, f.store, id).Private }
@@ -201,8 +198,7 @@ func (f *fixture) write(private []byte) {
 	f.t.Helper()
 	rec := get(f.t, f.store, "a")
 	rec.Private = private
-	_, err := f.store.Update(f.t.Context(), rec)
-	must(f.t, err)
+	mustGet(f.store.Update(f.t.Context(), rec))(f.t)
 }
 
 // toggled changes whether the relayer is paused, and returns the position before the change.
@@ -262,8 +258,7 @@ func (f *fixture) expectFingerprints(err error) {
 
 func get(t *testing.T, store relayer.Store, id string) relayer.Record {
 	t.Helper()
-	rec, err := store.Get(t.Context(), id)
-	must(t, err)
+	rec := mustGet(store.Get(t.Context(), id))(t)
 	rec.Private = append([]byte(nil), rec.Private...)
 	return rec
 }
@@ -329,8 +324,7 @@ func TestForgedPart_EveryOperation(t *testing.T) {
 func TestForgedPart_ClearIsAcceptedWithoutOnly(t *testing.T) {
 	f := newFixture(t)
 	f.write([]byte(`{"custom_rpc_urls":[{"url":"` + forgedURL + `","weight":100}]}`))
-	lax, err := managerWith(f.store, ringWith(t, "k2", "new", "k1", "value"))
-	must(t, err)
+	lax := mustGet(managerWith(f.store, ringWith(t, "k2", "new", "k1", "value")))(t)
 	lax.reseal(t)
 	f.m = f.manager(ringWith(t, "k2", "new"))
 	if got := relayerOutcome(f.m.Get(t.Context(), "a")); got != "forged" {

@@ -83,14 +83,11 @@ const secret = "https://rpc.example.com/v3/0123456789abcdef"
 func keysetKeys(t *testing.T) KeysetKeys {
 	t.Helper()
 	service := newService(t)
-	created, err := keyset.NewHandle(aead.AES256GCMKeyTemplate())
-	must(t, err)
+	created := mustGet(keyset.NewHandle(aead.AES256GCMKeyTemplate()))(t)
 	var file bytes.Buffer
 	must(t, created.WriteWithContext(t.Context(), keyset.NewJSONWriter(&file), service, nil))
-	handle, err := keyset.ReadWithContext(t.Context(), keyset.NewJSONReader(&file), service, nil)
-	must(t, err)
-	primitive, err := aead.New(handle)
-	must(t, err)
+	handle := mustGet(keyset.ReadWithContext(t.Context(), keyset.NewJSONReader(&file), service, nil))(t)
+	primitive := mustGet(aead.New(handle))(t)
 	return KeysetKeys{AEAD: primitive, Primary: handle.KeysetInfo().GetPrimaryKeyId()}
 }
 
@@ -102,12 +99,9 @@ type service struct {
 
 func newService(t *testing.T) *service {
 	t.Helper()
-	uri, err := fakekms.NewKeyURI()
-	must(t, err)
-	remote, err := fakekms.NewAEADWithContext(uri)
-	must(t, err)
-	envelope, err := aead.NewKMSEnvelopeAEADWithContext(aead.AES256GCMKeyTemplate(), remote)
-	must(t, err)
+	uri := mustGet(fakekms.NewKeyURI())(t)
+	remote := mustGet(fakekms.NewAEADWithContext(uri))(t)
+	envelope := mustGet(aead.NewKMSEnvelopeAEADWithContext(aead.AES256GCMKeyTemplate(), remote))(t)
 	return &service{KMSEnvelopeAEADWithContext: envelope}
 }
 
@@ -125,8 +119,7 @@ func TestKeys_SealAndOpen(t *testing.T) {
 		"KMS":    KMSKeys{AEADWithContext: newService(t), Name: "kms"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			text, err := keys.Seal(t.Context(), []byte(secret), []byte("a"))
-			must(t, err)
+			text := mustGet(keys.Seal(t.Context(), []byte(secret), []byte("a")))(t)
 			if bytes.Contains(text, []byte("rpc.example.com")) {
 				t.Error("the sealed text contains a part of the plaintext")
 			}
@@ -155,14 +148,11 @@ func TestKeys_Reseal(t *testing.T) {
 		"keyset": {keyset, either{keysetKeys(t), keyset}, 0},
 		"KMS":    {service, service, 3},
 	} {
-		m, err := managerWith(memory.New(), c.before)
-		must(t, err)
+		m := mustGet(managerWith(memory.New(), c.before))(t)
 		for _, id := range []string{"a", "b", "c"} {
-			_, err := m.Create(t.Context(), definition(id, []relayer.RPCConfig{{URL: secret}}))
-			must(t, err)
+			mustGet(m.Create(t.Context(), definition(id, []relayer.RPCConfig{{URL: secret}})))(t)
 		}
-		rotated, err := managerWith(m.store.Store, c.after)
-		must(t, err)
+		rotated := mustGet(managerWith(m.store.Store, c.after))(t)
 		for _, want := range []int{3, c.again} {
 			if count := rotated.reseal(t); count != want {
 				t.Errorf("%s: %d relayers were sealed, want %d", name, count, want)

@@ -97,15 +97,11 @@ func useStore(t *testing.T, db relayer.Store, seals bool) {
 	must(t, err)
 	for i := range 50 {
 		id := fmt.Sprintf("r%d", i)
-		_, err := m.Create(t.Context(), definition(id, secretURLs(i)))
-		must(t, err)
+		mustGet(m.Create(t.Context(), definition(id, secretURLs(i))))(t)
 		quoted := fmt.Sprintf("failing: %s", secretURLs(i)[i%4].URL.Unmasked())
-		_, err = m.Pause(t.Context(), id, relayer.Reason(quoted))
-		must(t, err)
-		_, err = m.Disable(t.Context(), id, relayer.DisabledReason{Type: relayer.RPCValidationFailed, Details: quoted})
-		must(t, err)
-		_, err = m.Patch(t.Context(), id, patchOf(secretURLs(i+100)...))
-		must(t, err)
+		mustGet(m.Pause(t.Context(), id, relayer.Reason(quoted)))(t)
+		mustGet(m.Disable(t.Context(), id, relayer.DisabledReason{Type: relayer.RPCValidationFailed, Details: quoted}))(t)
+		mustGet(m.Patch(t.Context(), id, patchOf(secretURLs(i+100)...)))(t)
 	}
 	for i := range 10 {
 		must(t, m.Delete(t.Context(), fmt.Sprintf("r%d", i)))
@@ -113,8 +109,7 @@ func useStore(t *testing.T, db relayer.Store, seals bool) {
 	if !seals {
 		return
 	}
-	rotated, err := managerOn(db, "k2", "k1")
-	must(t, err)
+	rotated := mustGet(managerOn(db, "k2", "k1"))(t)
 	if count := rotated.reseal(t); count != 40 {
 		t.Errorf("%d relayers were sealed again, want 40", count)
 	}
@@ -145,12 +140,10 @@ func TestBolt_NoURLInClear(t *testing.T) {
 	t.Parallel()
 	sealedAndClear(t, func(t *testing.T, seals bool) map[string][]string {
 		directories := map[string]string{"database": t.TempDir(), "backup": t.TempDir(), "copy": t.TempDir()}
-		store, err := bolt.Open(t.Context(), filepath.Join(directories["database"], "relayers.db"))
-		must(t, err)
+		store := mustGet(bolt.Open(t.Context(), filepath.Join(directories["database"], "relayers.db")))(t)
 		useStore(t, store, seals)
 		must(t, store.Backup(t.Context(), filepath.Join(directories["backup"], "backup.db")))
-		copied, err := bolt.Open(t.Context(), filepath.Join(directories["copy"], "copy.db"))
-		must(t, err)
+		copied := mustGet(bolt.Open(t.Context(), filepath.Join(directories["copy"], "copy.db")))(t)
 		must(t, transfer.Copy(t.Context(), copied, store))
 		must(t, copied.Close(), store.Close())
 		places := make(map[string][]string)
@@ -165,8 +158,7 @@ func TestBolt_NoURLInClear(t *testing.T) {
 func TestHistory_NoURLWithoutSealing(t *testing.T) {
 	t.Parallel()
 	eachLocation(t, func(t *testing.T, location string, _ func()) {
-		store, err := open(t.Context(), location)
-		must(t, err)
+		store := mustGet(open(t.Context(), location))(t)
 		useStore(t, store, false)
 		must(t, store.Close())
 		history := filepath.Join(t.TempDir(), "relayer_changes")
@@ -189,10 +181,9 @@ func TestHistory_NoURLWithoutSealing(t *testing.T) {
 // dumpHistory writes the keys and values of the history of a file to another file.
 func dumpHistory(t *testing.T, path, to string) {
 	t.Helper()
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true})
-	must(t, err)
+	db := mustGet(bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true}))(t)
 	var dump []byte
-	err = db.View(func(tx *bbolt.Tx) error {
+	err := db.View(func(tx *bbolt.Tx) error {
 		return tx.Bucket([]byte("history")).ForEach(func(key, value []byte) error {
 			dump = append(append(dump, key...), value...)
 			return nil
@@ -207,16 +198,14 @@ func TestPostgres_NoURLInClear(t *testing.T) {
 	t.Parallel()
 	sealedAndClear(t, func(t *testing.T, seals bool) map[string][]string {
 		server := pgserver.Start(t)
-		store, err := open(t.Context(), server.ConnString())
-		must(t, err)
+		store := mustGet(open(t.Context(), server.ConnString()))(t)
 		useStore(t, store, seals)
 		must(t, store.Close())
 		conn := pgtest.Connect(t, server.ConnString())
 		copies := copyTables(t, conn)
 		var data string
 		must(t, conn.QueryRow(t.Context(), "SHOW data_directory").Scan(&data))
-		_, err = conn.Exec(t.Context(), "CHECKPOINT")
-		must(t, err)
+		mustGet(conn.Exec(t.Context(), "CHECKPOINT"))(t)
 		return map[string][]string{
 			"tables":          secretFiles(t, filepath.Join(data, "base")),
 			"write-ahead log": secretFiles(t, filepath.Join(data, "pg_wal")),
@@ -238,8 +227,7 @@ func TestPostgres_ResealedTables(t *testing.T) {
 			t.Fatalf("%s: %v", sql, err)
 		}
 	}
-	store, err := open(t.Context(), server.ConnString())
-	must(t, err)
+	store := mustGet(open(t.Context(), server.ConnString()))(t)
 	useStore(t, store, false)
 	execute("ANALYZE")
 	var data string
@@ -249,8 +237,7 @@ func TestPostgres_ResealedTables(t *testing.T) {
 	if len(secretFiles(t, tables)) == 0 {
 		t.Fatal("found no URL in clear before the reseal")
 	}
-	m, err := managerOn(store, "k1")
-	must(t, err)
+	m := mustGet(managerOn(store, "k1"))(t)
 	m.reseal(t)
 	must(t, store.Close())
 	if found := secretFiles(t, copyTables(t, conn)); len(found) > 0 {
@@ -270,16 +257,14 @@ func TestPostgres_ResealedTables(t *testing.T) {
 func copyTables(t *testing.T, conn *pgx.Conn) (directory string) {
 	t.Helper()
 	directory = t.TempDir()
-	rows, err := conn.Query(t.Context(), `SELECT schemaname || '.' || relname FROM pg_stat_user_tables`)
-	must(t, err)
+	rows := mustGet(conn.Query(t.Context(), `SELECT schemaname || '.' || relname FROM pg_stat_user_tables`))(t)
 	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil || len(tables) == 0 {
 		t.Fatalf("the tables are %q; error %v", tables, err)
 	}
 	for _, table := range tables {
-		file, err := os.Create(filepath.Join(directory, strings.ReplaceAll(table, ".", "_")))
-		must(t, err)
-		_, err = conn.PgConn().CopyTo(t.Context(), file, "COPY "+table+" TO STDOUT")
+		file := mustGet(os.Create(filepath.Join(directory, strings.ReplaceAll(table, ".", "_"))))(t)
+		_, err := conn.PgConn().CopyTo(t.Context(), file, "COPY "+table+" TO STDOUT")
 		must(t, err, file.Close())
 	}
 	return directory

@@ -150,19 +150,16 @@ func createFixed(t *testing.T, location string) {
 	withManager(t, location, []string{keyOf(0)}, func(m sealedManager) {
 		for i := range fixed {
 			url := relayer.RPCURL(fmt.Sprintf("https://rpc.example/fixed/%d", i))
-			_, err := m.Create(t.Context(), definition(fmt.Sprintf("f%d", i), []relayer.RPCConfig{{URL: url}}))
-			must(t, err)
+			mustGet(m.Create(t.Context(), definition(fmt.Sprintf("f%d", i), []relayer.RPCConfig{{URL: url}})))(t)
 		}
 	})
 }
 
 func withManager(t *testing.T, location string, keys []string, use func(sealedManager)) {
 	t.Helper()
-	store, err := open(t.Context(), location)
-	must(t, err)
+	store := mustGet(open(t.Context(), location))(t)
 	defer func() { must(t, store.Close()) }()
-	m, err := managerOn(store, keys...)
-	must(t, err)
+	m := mustGet(managerOn(store, keys...))(t)
 	use(m)
 }
 
@@ -190,8 +187,7 @@ func rotate(t *testing.T, given task, known *ledger.Ledger[string]) {
 func finishRotation(t *testing.T, location string, round int) (isInterrupted bool) {
 	t.Helper()
 	withManager(t, location, []string{keyOf(round), keyOf(round - 1)}, func(m sealedManager) {
-		counts, err := m.store.Count(t.Context())
-		must(t, err)
+		counts := mustGet(m.store.Count(t.Context()))(t)
 		isInterrupted = countsByID(counts)[keyOf(round-1)] > writers
 		m.reseal(t)
 	})

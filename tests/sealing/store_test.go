@@ -47,8 +47,7 @@ func open(ctx context.Context, location string) (durable, error) {
 // ringWith returns a keyring of IDs and values, which alternate.
 func ringWith(t *testing.T, keys ...string) keyring.Keyring {
 	t.Helper()
-	ring, err := parseRing(keys...)
-	must(t, err)
+	ring := mustGet(parseRing(keys...))(t)
 	return ring
 }
 
@@ -122,8 +121,7 @@ func eachPlace(t *testing.T, test func(t *testing.T, place func(t *testing.T) (o
 		test(t, func(t *testing.T) func(t *testing.T) durable {
 			path := filepath.Join(t.TempDir(), "relayers.db")
 			return func(t *testing.T) durable {
-				store, err := bolt.Open(t.Context(), path)
-				must(t, err)
+				store := mustGet(bolt.Open(t.Context(), path))(t)
 				t.Cleanup(func() { must(t, store.Close()) })
 				return store
 			}
@@ -155,29 +153,22 @@ func eachLocation(t *testing.T, test func(t *testing.T, location string, settled
 // marks the changes that others have superseded. It logs no damage.
 func TestStream_SupersededURLs(t *testing.T) {
 	t.Parallel()
-	manager, err := managerOn(pgtest.Open(t, pgserver.Start(t).ConnString()), "k1")
-	must(t, err)
-	page, err := manager.List(t.Context(), relayer.ListQuery{})
-	must(t, err)
+	manager := mustGet(managerOn(pgtest.Open(t, pgserver.Start(t).ConnString()), "k1"))(t)
+	page := mustGet(manager.List(t.Context(), relayer.ListQuery{}))(t)
 	for _, id := range []string{"paused", "deleted", "kept"} {
 		body := `{"id":"` + id + `","name":"n","network":"sepolia","network_type":"evm","paused":false,"signer_id":"s","custom_rpc_urls":[{"url":"https://rpc.example/v2/key"}]}`
-		_, err := manager.Documents().Create(t.Context(), []byte(body))
-		must(t, err)
+		mustGet(manager.Documents().Create(t.Context(), []byte(body)))(t)
 	}
-	_, err = manager.Pause(t.Context(), "paused")
-	must(t, err, manager.Delete(t.Context(), "deleted"))
-	tokens, err := httpapi.Tokens(map[string][]string{"engine": {"the-token-of-an-engine"}})
-	must(t, err)
+	mustGet(manager.Pause(t.Context(), "paused"))(t)
+	must(t, manager.Delete(t.Context(), "deleted"))
+	tokens := mustGet(httpapi.Tokens(map[string][]string{"engine": {"the-token-of-an-engine"}}))(t)
 	var logged bytes.Buffer
-	api, err := httpapi.New(manager.Manager, tokens, httpapi.WithEngineOperations(), httpapi.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))))
-	must(t, err)
+	api := mustGet(httpapi.New(manager.Manager, tokens, httpapi.WithEngineOperations(), httpapi.WithLogger(slog.New(slog.NewTextHandler(&logged, nil)))))(t)
 	server := httptest.NewServer(api)
-	request, err := http.NewRequestWithContext(t.Context(), "GET", server.URL+"/api/v1/relayers:watch?rpc_urls=full", nil)
-	must(t, err)
+	request := mustGet(http.NewRequestWithContext(t.Context(), "GET", server.URL+"/api/v1/relayers:watch?rpc_urls=full", nil))(t)
 	request.Header.Set("Authorization", "Bearer the-token-of-an-engine")
 	request.Header.Set("Last-Event-ID", page.Position)
-	response, err := server.Client().Do(request)
-	must(t, err)
+	response := mustGet(server.Client().Do(request))(t)
 	var got []string
 	kind := ""
 	for lines := bufio.NewScanner(response.Body); len(got) < 5 && lines.Scan(); {
@@ -209,5 +200,14 @@ func must(t testing.TB, errs ...error) {
 	t.Helper()
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// mustGet returns a function that returns the value, or fails the test with the error.
+func mustGet[T any](value T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		must(t, err)
+		return value
 	}
 }
