@@ -114,8 +114,7 @@ func TestWatch_ImportedRevision(t *testing.T) {
 	for revision := range uint64(2) {
 		schema := newSchema()
 		store := open(t, schema)
-		before, err := store.List(t.Context(), relayer.StoreQuery{})
-		must(t, err)
+		before := mustGet(store.List(t.Context(), relayer.StoreQuery{}))(t)
 		remove(t, store, create(t, store, relayer.Record{ID: "one", Private: []byte("first")}))
 		must(t, store.Import(t.Context(), []relayer.Record{{ID: "one", Revision: revision + 1, Private: []byte("second")}}))
 		var kinds []relayer.ChangeKind

@@ -18,8 +18,7 @@ import (
 // before and after.
 func past(t *testing.T, store *postgres.Store, query relayer.HistoryQuery) string {
 	t.Helper()
-	changes, err := store.History(t.Context(), query)
-	must(t, err)
+	changes := mustGet(store.History(t.Context(), query))(t)
 	var lines []string
 	for i, c := range changes {
 		isDated := time.Since(c.Time).Abs() < time.Hour
@@ -118,8 +117,7 @@ func revisions(t *testing.T, store *postgres.Store, id string) string {
 	t.Helper()
 	var found []string
 	for before := uint64(0); ; {
-		changes, err := store.History(t.Context(), relayer.HistoryQuery{ID: id, Limit: 2, Before: before})
-		must(t, err)
+		changes := mustGet(store.History(t.Context(), relayer.HistoryQuery{ID: id, Limit: 2, Before: before}))(t)
 		if len(changes) == 0 {
 			return strings.Join(found, " ")
 		}

@@ -76,6 +76,15 @@ func must(t testing.TB, err error) {
 	}
 }
 
+// mustGet returns a function that returns the value, or fails the test with the error.
+func mustGet[T any](value T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		must(t, err)
+		return value
+	}
+}
+
 // errorOf returns the error of a call that has another result too.
 func errorOf[T any](_ T, err error) error { return err }
 
@@ -100,10 +109,7 @@ func openPruner(t testing.TB, schema string) *postgres.Store {
 
 func openAt(t testing.TB, connString string, options ...postgres.Option) *postgres.Store {
 	t.Helper()
-	store, err := postgres.Open(t.Context(), connString, append([]postgres.Option{longTimeouts}, options...)...)
-	must(t, err)
-	closeAtEnd(t, store)
-	return store
+	return closeAtEnd(t, mustGet(postgres.Open(t.Context(), connString, append([]postgres.Option{longTimeouts}, options...)...))(t))
 }
 
 // openImpatient opens a Store with short timeouts. On a busy machine they can expire although
@@ -111,18 +117,14 @@ func openAt(t testing.TB, connString string, options ...postgres.Option) *postgr
 func openImpatient(t testing.TB, connString string, options ...postgres.Option) *postgres.Store {
 	t.Helper()
 	options = append([]postgres.Option{longTimeouts}, options...)
-	store := untilAvailable(t, func() (*postgres.Store, error) { return postgres.Open(t.Context(), connString, options...) })
-	closeAtEnd(t, store)
-	return store
+	return closeAtEnd(t, untilAvailable(t, func() (*postgres.Store, error) { return postgres.Open(t.Context(), connString, options...) }))
 }
 
 // openImpatientOn is openImpatient on a pool of the host application.
 func openImpatientOn(t testing.TB, pool *pgxpool.Pool, options ...postgres.Option) *postgres.Store {
 	t.Helper()
 	options = append([]postgres.Option{longTimeouts}, options...)
-	store := untilAvailable(t, func() (*postgres.Store, error) { return postgres.New(t.Context(), pool, options...) })
-	closeAtEnd(t, store)
-	return store
+	return closeAtEnd(t, untilAvailable(t, func() (*postgres.Store, error) { return postgres.New(t.Context(), pool, options...) }))
 }
 
 // untilAvailable repeats a call until the server responds in time.
@@ -141,14 +143,12 @@ func untilAvailable[T any](t testing.TB, call func() (T, error)) (result T) {
 // openOn opens a Store on a pool of the host application.
 func openOn(t testing.TB, pool *pgxpool.Pool, options ...postgres.Option) *postgres.Store {
 	t.Helper()
-	store, err := postgres.New(t.Context(), pool, append([]postgres.Option{longTimeouts}, options...)...)
-	must(t, err)
-	closeAtEnd(t, store)
-	return store
+	return closeAtEnd(t, mustGet(postgres.New(t.Context(), pool, append([]postgres.Option{longTimeouts}, options...)...))(t))
 }
 
-func closeAtEnd(t testing.TB, store *postgres.Store) {
+func closeAtEnd(t testing.TB, store *postgres.Store) *postgres.Store {
 	t.Cleanup(func() { must(t, store.Close()) })
+	return store
 }
 
 // newAdmin returns a pool, and the name of a schema that does not exist yet.
@@ -165,11 +165,9 @@ func newPool(t testing.TB, connString string) *pgxpool.Pool {
 
 func newPoolWith(t testing.TB, connString string, change func(*pgxpool.Config)) *pgxpool.Pool {
 	t.Helper()
-	config, err := pgxpool.ParseConfig(connString)
-	must(t, err)
+	config := mustGet(pgxpool.ParseConfig(connString))(t)
 	change(config)
-	pool, err := pgxpool.NewWithConfig(context.Background(), config)
-	must(t, err)
+	pool := mustGet(pgxpool.NewWithConfig(context.Background(), config))(t)
 	t.Cleanup(pool.Close)
 	return pool
 }
@@ -177,8 +175,7 @@ func newPoolWith(t testing.TB, connString string, change func(*pgxpool.Config)) 
 // parameter sets a parameter of a connection string.
 func parameter(t testing.TB, connString, name, value string) string {
 	t.Helper()
-	parsed, err := url.Parse(connString)
-	must(t, err)
+	parsed := mustGet(url.Parse(connString))(t)
 	query := parsed.Query()
 	query.Set(name, value)
 	parsed.RawQuery = query.Encode()
@@ -351,8 +348,7 @@ func holdWriteLock(t testing.TB, pool *pgxpool.Pool, schema string) (release fun
 // until it is released.
 func holdTransaction(t testing.TB, pool *pgxpool.Pool, sql string, arguments ...any) (release func()) {
 	t.Helper()
-	tx, err := pool.BeginTx(context.Background(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
-	must(t, err)
+	tx := mustGet(pool.BeginTx(context.Background(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead}))(t)
 	release = func() { _ = tx.Rollback(context.Background()) }
 	t.Cleanup(release)
 	must(t, errorOf(tx.Exec(context.Background(), sql, arguments...)))

@@ -41,11 +41,10 @@ func TestPgBouncer_PreparedStatements(t *testing.T) {
 	rec := create(t, store, record("one"))
 	get(t, store, rec.ID)
 	// A transaction of another client occupies the server connection.
-	other, err := pgx.Connect(t.Context(), parameter(t, through, "default_query_exec_mode", "simple_protocol"))
-	must(t, err)
+	other := mustGet(pgx.Connect(t.Context(), parameter(t, through, "default_query_exec_mode", "simple_protocol")))(t)
 	defer other.Close(t.Context())
 	must(t, errorOf(other.Exec(t.Context(), "BEGIN")))
-	_, err = store.Get(t.Context(), rec.ID)
+	_, err := store.Get(t.Context(), rec.ID)
 	wantFault(t, "Get", err, "26000")
 	if !strings.Contains(err.Error(), "default_query_exec_mode=cache_describe") {
 		t.Errorf("error %v, want the setting to use", err)

@@ -49,11 +49,9 @@ type proxy struct {
 func newProxy(t testing.TB, socket string) *proxy {
 	t.Helper()
 	// t.TempDir may be too long for the path of a unix socket.
-	directory, err := os.MkdirTemp("/tmp", "pgproxy")
-	must(t, err)
+	directory := mustGet(os.MkdirTemp("/tmp", "pgproxy"))(t)
 	t.Cleanup(func() { os.RemoveAll(directory) })
-	listener, err := net.Listen("unix", filepath.Join(directory, ".s.PGSQL.5432"))
-	must(t, err)
+	listener := mustGet(net.Listen("unix", filepath.Join(directory, ".s.PGSQL.5432")))(t)
 	p := &proxy{listener: listener, open: make(map[*passage]struct{})}
 	p.leadTo(socket)
 	p.obey(func(string) fault { return none })

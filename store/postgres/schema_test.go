@@ -262,8 +262,7 @@ func TestSchema_Notifications(t *testing.T) {
 	t.Parallel()
 	schema, other := schemaName(), schemaName()
 	pool := newPool(t, server.ConnString())
-	conn, err := pgx.Connect(t.Context(), server.ConnString())
-	must(t, err)
+	conn := mustGet(pgx.Connect(t.Context(), server.ConnString()))(t)
 	defer conn.Close(context.Background())
 	for _, channel := range []string{schema, other} {
 		must(t, errorOf(conn.Exec(t.Context(), fmt.Sprintf("LISTEN %s_changes", channel))))

@@ -191,9 +191,7 @@ func acquireAll(t *testing.T, pool *pgxpool.Pool, connections int) []*pgxpool.Co
 	pool.Reset()
 	var all []*pgxpool.Conn
 	for range connections {
-		conn, err := pool.Acquire(t.Context())
-		must(t, err)
-		all = append(all, conn)
+		all = append(all, mustGet(pool.Acquire(t.Context()))(t))
 	}
 	return all
 }

@@ -191,8 +191,7 @@ func TestStore(t *testing.T) {
 		t.Parallel()
 		schema := newSchema()
 		return func(t *testing.T) relayer.Store {
-			store, err := postgres.Open(t.Context(), server.ConnString(), longTimeouts, schema)
-			must(t, err)
+			store := mustGet(postgres.Open(t.Context(), server.ConnString(), longTimeouts, schema))(t)
 			return checked{store, t}
 		}
 	})

@@ -262,8 +262,7 @@ func TestPool_ManyWaiting(t *testing.T) {
 	const timeout = 2 * time.Second
 	pool := newPoolWith(t, server.ConnString(), func(config *pgxpool.Config) { config.MaxConns = 1 })
 	store := openImpatientOn(t, pool, newSchema(), postgres.ConnectTimeout(timeout), postgres.WithTimeout(time.Minute))
-	conn, err := pool.Acquire(t.Context())
-	must(t, err)
+	conn := mustGet(pool.Acquire(t.Context()))(t)
 	defer conn.Release()
 	for range 2 {
 		began := time.Now()
@@ -359,8 +358,7 @@ func TestConnect_PassingReasons(t *testing.T) {
 func TestClose_WaitsForAcceptedWrites(t *testing.T) {
 	t.Parallel()
 	admin, schema := newAdmin(t)
-	store, err := postgres.Open(t.Context(), server.ConnString(), longTimeouts, postgres.WithSchema(schema))
-	must(t, err)
+	store := mustGet(postgres.Open(t.Context(), server.ConnString(), longTimeouts, postgres.WithSchema(schema)))(t)
 	release := holdWriteLock(t, admin, schema)
 	const many = 50
 	ends := make(chan error, many)

@@ -105,8 +105,7 @@ func TestWatch_NotRangedOver(t *testing.T) {
 	t.Parallel()
 	admin, schema := newAdmin(t)
 	store, other := open(t, postgres.WithSchema(schema)), open(t, postgres.WithSchema(schema))
-	position, err := store.LastPosition(t.Context())
-	must(t, err)
+	position := mustGet(store.LastPosition(t.Context()))(t)
 	sequences := []iter.Seq2[relayer.RecordChange, error]{store.Watch(context.Background(), ""), store.Watch(context.Background(), position)}
 	changes := watch(t, other)
 	one := create(t, store, record("one"))
@@ -317,8 +316,7 @@ func TestWatch_ClosedStore(t *testing.T) {
 	t.Parallel()
 	admin, schema := newAdmin(t)
 	pool := newPool(t, server.ConnString())
-	store, err := postgres.New(t.Context(), pool, longTimeouts, postgres.WithSchema(schema))
-	must(t, err)
+	store := mustGet(postgres.New(t.Context(), pool, longTimeouts, postgres.WithSchema(schema)))(t)
 	before, late := watch(t, store), pull(t, store.Watch(t.Context(), ""))
 	eventually(t, "they listen", func() bool { return queryOne[int](t, admin, listeners, schema) == 1 })
 	must(t, store.Close())
@@ -480,8 +478,7 @@ func TestFeed_DroppedChanges(t *testing.T) {
 // watch reads the database or the buffer of the feed.
 func TestWatch_SlowConsumers(t *testing.T) {
 	store := open(t, newSchema())
-	start, err := store.LastPosition(t.Context())
-	must(t, err)
+	start := mustGet(store.LastPosition(t.Context()))(t)
 	heap := func() int {
 		var stats runtime.MemStats
 		runtime.GC()
