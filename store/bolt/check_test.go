@@ -30,16 +30,15 @@ import (
 func TestCheck_Damage(t *testing.T) {
 	whole := wholeFile(t)
 	records := func(tx *bbolt.Tx) *bbolt.Bucket { return tx.Bucket([]byte("relayers")) }
-	change := func(change func(value []byte) []byte) func(tx *bbolt.Tx) error {
+	change := func(change func(value []byte)) func(tx *bbolt.Tx) error {
 		return func(tx *bbolt.Tx) error {
-			return records(tx).Put(keyOf(7), change(bytes.Clone(records(tx).Get(keyOf(7)))))
+			value := bytes.Clone(records(tx).Get(keyOf(7)))
+			change(value)
+			return records(tx).Put(keyOf(7), value)
 		}
 	}
 	flip := func(at int) func(tx *bbolt.Tx) error {
-		return change(func(value []byte) []byte {
-			value[at] ^= 1
-			return value
-		})
+		return change(func(value []byte) { value[at] ^= 1 })
 	}
 	setState := func(at int, number uint64) func(tx *bbolt.Tx) error {
 		return func(tx *bbolt.Tx) error {
@@ -55,22 +54,13 @@ func TestCheck_Damage(t *testing.T) {
 		damage func(tx *bbolt.Tx) error
 		opens  bool
 	}{
-		"a changed byte in a record": {change(func(value []byte) []byte {
-			value[len(value)-1] ^= 1
-			return value
-		}), true},
-		"a changed ID": {flip(25 + 9), true},
-		"a longer ID": {change(func(value []byte) []byte {
-			value[13] = 60
-			return value
-		}), true},
-		"a changed revision": {flip(12), true},
-		"a changed checksum": {flip(4), true},
-		"another version": {change(func(value []byte) []byte {
-			value[0]++
-			return value
-		}), true},
-		"a short record": {change(func([]byte) []byte { return []byte{1} }), true},
+		"a changed byte in a record": {change(func(value []byte) { value[len(value)-1] ^= 1 }), true},
+		"a changed ID":               {flip(25 + 9), true},
+		"a longer ID":                {change(func(value []byte) { value[13] = 60 }), true},
+		"a changed revision":         {flip(12), true},
+		"a changed checksum":         {flip(4), true},
+		"another version":            {change(func(value []byte) { value[0]++ }), true},
+		"a short record":             {func(tx *bbolt.Tx) error { return records(tx).Put(keyOf(7), []byte{1}) }, true},
 		"another ID in the key": {func(tx *bbolt.Tx) error {
 			value := records(tx).Get(keyOf(7))
 			other := recordKey(8, "other")
@@ -612,8 +602,7 @@ func TestChecksum_EveryByteOfRecord(t *testing.T) {
 		return nil
 	})
 	for at := 8; at < size; at += 1 + at/60 {
-		path := filepath.Join(t.TempDir(), "relayers.db")
-		write(t, path, edited(t, whole, func(tx *bbolt.Tx) error {
+		path := writeTemp(t, edited(t, whole, func(tx *bbolt.Tx) error {
 			records := tx.Bucket([]byte("relayers"))
 			entry := append(bytes.Clone(key), records.Get(key)...)
 			entry[at] ^= 1
@@ -656,12 +645,9 @@ func TestRead_OnlyDurableCommits(t *testing.T) {
 
 // A record was overwritten while the file was closed.
 func TestRead_DamagedRecord(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "relayers.db")
-	content := edited(t, wholeFile(t), func(tx *bbolt.Tx) error {
+	store := open(t, writeTemp(t, edited(t, wholeFile(t), func(tx *bbolt.Tx) error {
 		return tx.Bucket([]byte("relayers")).Put(keyOf(7), []byte("nonsense"))
-	})
-	write(t, path, content)
-	store := open(t, path)
+	})))
 	wantDamaged := func(what string, err error) {
 		t.Helper()
 		if !errors.Is(err, relayer.ErrUnavailable) || !errors.Is(err, relayer.ErrCorrupt) {

@@ -75,8 +75,7 @@ func TestCorruption_WhileOpen(t *testing.T) {
 
 func corruptedChild(t *testing.T, kind, rest string) {
 	number, whole, _ := strings.Cut(rest, ":")
-	seed, err := strconv.ParseUint(number, 10, 64)
-	must(t, err)
+	seed := mustGet(strconv.ParseUint(number, 10, 64))(t)
 	path := writeTemp(t, read(t, whole))
 	store, err := bolt.Open(t.Context(), path) // whose Close may fail
 	must(t, err)

@@ -139,8 +139,7 @@ func TestReady_DirectoryNotWritable(t *testing.T) {
 }
 
 func TestOpen_RefusedFileIsClosed(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "relayers.db")
-	write(t, path, edited(t, wholeFile(t), func(tx *bbolt.Tx) error {
+	path := writeTemp(t, edited(t, wholeFile(t), func(tx *bbolt.Tx) error {
 		return tx.Bucket([]byte("meta")).Put([]byte("state"), make([]byte, 24))
 	}))
 	wantError(t, errorOf(bolt.Open(t.Context(), path)), relayer.ErrCorrupt)
@@ -261,19 +260,13 @@ type ledger struct {
 
 func (l *ledger) writeConcurrently(t *testing.T, store *bolt.Store, prefix string, n int) {
 	t.Helper()
-	const workers = 8
-	var done sync.WaitGroup
-	for worker := range workers {
-		done.Go(func() {
-			for i := worker; i < n; i += workers {
-				id := fmt.Sprintf("%s-%d", prefix, i)
-				document := bytes.Repeat([]byte("secret"), 200+i)
-				_, err := store.Create(t.Context(), relayer.Record{ID: id, Document: document})
-				l.record(t, id, document, err)
-			}
-		})
-	}
-	done.Wait()
+	concurrently(t, 8, 0, n, func(i int) error {
+		id := fmt.Sprintf("%s-%d", prefix, i)
+		document := bytes.Repeat([]byte("secret"), 200+i)
+		_, err := store.Create(t.Context(), relayer.Record{ID: id, Document: document})
+		l.record(t, id, document, err)
+		return nil
+	})
 }
 
 func (l *ledger) record(t *testing.T, id string, document []byte, err error) {
@@ -330,9 +323,7 @@ func TestOpen_EnginePanics(t *testing.T) {
 		t.Fatalf("error %v, want that of a damaged page", err)
 	}
 	flipBits(t, path, whole, kind, 0)
-	store, err := bolt.Open(t.Context(), path)
-	must(t, err)
-	must(t, store.Close())
+	must(t, mustGet(bolt.Open(t.Context(), path))(t).Close())
 }
 
 // A file that another process has open is not read, because that process may be writing it.

@@ -23,8 +23,7 @@ import (
 // open opens a store and closes it when the test ends.
 func open(t testing.TB, path string, opts ...bolt.Option) *bolt.Store {
 	t.Helper()
-	store, err := bolt.Open(t.Context(), path, opts...)
-	must(t, err)
+	store := mustGet(bolt.Open(t.Context(), path, opts...))(t)
 	t.Cleanup(func() { must(t, store.Close()) })
 	return store
 }
@@ -33,6 +32,15 @@ func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// mustGet returns a function that returns the value, or fails the test with the error.
+func mustGet[T any](value T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		must(t, err)
+		return value
 	}
 }
 
@@ -57,14 +65,15 @@ func create(t *testing.T, store *bolt.Store, rec relayer.Record) func() error {
 	return func() error { return errorOf(store.Create(t.Context(), rec)) }
 }
 
-// createAll creates records from first up to last, concurrently.
-func createAll(t testing.TB, store relayer.Store, first, last int) {
+// concurrently calls a function with the numbers from first up to last. A worker ends at its first
+// error.
+func concurrently(t testing.TB, workers, first, last int, call func(i int) error) {
 	t.Helper()
 	var done sync.WaitGroup
-	for worker := range 64 {
+	for worker := range workers {
 		done.Go(func() {
-			for i := first + worker; i < last; i += 64 {
-				if _, err := store.Create(t.Context(), numbered(i)); err != nil {
+			for i := first + worker; i < last; i += workers {
+				if err := call(i); err != nil {
 					t.Error(err)
 					return
 				}
@@ -74,22 +83,18 @@ func createAll(t testing.TB, store relayer.Store, first, last int) {
 	done.Wait()
 }
 
+// createAll creates records from first up to last, concurrently.
+func createAll(t testing.TB, store relayer.Store, first, last int) {
+	t.Helper()
+	concurrently(t, 64, first, last, func(i int) error { return errorOf(store.Create(t.Context(), numbered(i))) })
+}
+
 // deleteAll deletes the records concurrently.
 func deleteAll(t testing.TB, store relayer.Store, recs []relayer.Record) {
 	t.Helper()
-	const workers = 1024
-	var done sync.WaitGroup
-	for worker := range workers {
-		done.Go(func() {
-			for i := worker; i < len(recs); i += workers {
-				if err := store.Delete(t.Context(), recs[i].ID, recs[i].Revision, nil); err != nil {
-					t.Error(err)
-					return
-				}
-			}
-		})
-	}
-	done.Wait()
+	concurrently(t, 1024, 0, len(recs), func(i int) error {
+		return store.Delete(t.Context(), recs[i].ID, recs[i].Revision, nil)
+	})
 }
 
 func numbered(i int) relayer.Record {
@@ -108,9 +113,7 @@ func write(t *testing.T, path string, content []byte) {
 
 func read(t *testing.T, path string) []byte {
 	t.Helper()
-	content, err := os.ReadFile(path)
-	must(t, err)
-	return content
+	return mustGet(os.ReadFile(path))(t)
 }
 
 // flipBits restores one byte of a file except for the given bits, which it inverts.
@@ -124,18 +127,15 @@ func edited(t *testing.T, content []byte, change func(*bbolt.Tx) error) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "edited.db")
 	write(t, path, content)
-	db, err := bbolt.Open(path, 0o600, nil)
-	must(t, err)
+	db := mustGet(bbolt.Open(path, 0o600, nil))(t)
 	must(t, errors.Join(db.Update(change), db.Close()))
 	return read(t, path)
 }
 
 func compact(t *testing.T, from, to string) {
 	t.Helper()
-	source, err := bbolt.Open(from, 0o600, &bbolt.Options{ReadOnly: true})
-	must(t, err)
-	target, err := bbolt.Open(to, 0o600, nil)
-	must(t, err)
+	source := mustGet(bbolt.Open(from, 0o600, &bbolt.Options{ReadOnly: true}))(t)
+	target := mustGet(bbolt.Open(to, 0o600, nil))(t)
 	must(t, errors.Join(bbolt.Compact(target, source, 1<<20), source.Close(), target.Close()))
 }
 
@@ -254,8 +254,7 @@ func wantIDs(t *testing.T, store relayer.Store, ids []string) {
 // wantNoOtherFiles fails if the directory of the file holds another one.
 func wantNoOtherFiles(t *testing.T, path string) {
 	t.Helper()
-	entries, err := os.ReadDir(filepath.Dir(path))
-	must(t, err)
+	entries := mustGet(os.ReadDir(filepath.Dir(path)))(t)
 	for _, entry := range entries {
 		if entry.Name() != filepath.Base(path) {
 			t.Errorf("%s was left", entry.Name())
@@ -337,9 +336,8 @@ func wantRemedy(t *testing.T, err error) {
 
 func overwrite(t *testing.T, path string, at int64, content []byte) {
 	t.Helper()
-	file, err := os.OpenFile(path, os.O_RDWR, 0)
-	must(t, err)
-	_, err = file.WriteAt(content, at)
+	file := mustGet(os.OpenFile(path, os.O_RDWR, 0))(t)
+	_, err := file.WriteAt(content, at)
 	must(t, errors.Join(err, file.Close()))
 }
 

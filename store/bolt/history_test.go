@@ -329,8 +329,7 @@ func TestHistory_Age(t *testing.T) {
 		store, path := openTemp(t, bolt.WithHistory(1000, time.Hour))
 		writeChanges(t, store, 200)
 		time.Sleep(time.Hour + time.Second)
-		rec, err := store.Create(t.Context(), changed("new", 1))
-		must(t, err)
+		rec := mustGet(store.Create(t.Context(), changed("new", 1)))(t)
 		rec.Private = nil
 		wantHistory(t, store, relayer.HistoryQuery{Limit: 1000}, []relayer.RecordChange{{Kind: relayer.ChangeCreated, Record: rec}})
 		for i := range 5 {
@@ -529,8 +528,7 @@ func continueHistory(t *testing.T, store *bolt.Store, rec relayer.Record, count 
 	for i := range count {
 		next := changed(rec.ID, 1000+i)
 		next.Revision = rec.Revision
-		written, err := store.Update(t.Context(), next)
-		must(t, err)
+		written := mustGet(store.Update(t.Context(), next))(t)
 		change := relayer.RecordChange{Kind: relayer.ChangeUpdated, Record: written, OldTerms: rec.Terms, OldText: rec.Text}
 		change.Record.Private = nil
 		changes, rec = append(changes, change), written
@@ -680,8 +678,7 @@ func TestHistory_ClockWasBehind(t *testing.T) {
 	must(t, store.Close())
 	synctest.Test(t, func(t *testing.T) { // its clock begins in 2000
 		store := open(t, path)
-		rec, err := store.Get(t.Context(), "id")
-		must(t, err)
+		rec := mustGet(store.Get(t.Context(), "id"))(t)
 		must(t, errorOf(store.Update(t.Context(), rec)))
 		must(t, store.Close())
 	})

@@ -145,8 +145,7 @@ func TestOpen_BrokenLink(t *testing.T) {
 
 func TestOpen_NewFile(t *testing.T) {
 	_, path := openTemp(t)
-	info, err := os.Stat(path)
-	must(t, err)
+	info := mustGet(os.Stat(path))(t)
 	if mode := info.Mode().Perm(); mode != 0o600 {
 		t.Errorf("mode is %o, want 600", mode)
 	}
@@ -210,11 +209,10 @@ func usedSize(t *testing.T, content []byte) int {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "sized.db")
 	write(t, path, content)
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true})
-	must(t, err)
+	db := mustGet(bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true}))(t)
 	defer func() { _ = db.Close() }()
 	size := 0
-	err = db.View(func(tx *bbolt.Tx) error {
+	err := db.View(func(tx *bbolt.Tx) error {
 		size = int(tx.Size())
 		return nil
 	})
@@ -276,8 +274,7 @@ func TestOpen_ContextEndsWhileWaitingForLock(t *testing.T) {
 	_, path := openTemp(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	_, err := bolt.Open(ctx, path)
-	wantError(t, err, context.DeadlineExceeded)
+	wantError(t, errorOf(bolt.Open(ctx, path)), context.DeadlineExceeded)
 }
 
 // Files of this version must stay readable: a change of these texts needs another version.
@@ -285,12 +282,9 @@ func TestFormat_Entries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // in which it is 2000
 		store, path := openTemp(t)
 		rec := relayer.Record{ID: "a", Claim: "c", Document: []byte(`{"id":"a"}`), Private: []byte(`{}`), Terms: []string{"k=v", "x"}, Text: "t", Note: []byte("nn")}
-		created, err := store.Create(t.Context(), rec)
-		must(t, err)
+		created := mustGet(store.Create(t.Context(), rec))(t)
 		created.Terms = []string{"x"}
-		if _, err = store.Update(t.Context(), created); err != nil {
-			t.Fatal(err)
-		}
+		mustGet(store.Update(t.Context(), created))(t)
 		must(t, store.Close())
 		var got []string
 		edited(t, read(t, path), func(tx *bbolt.Tx) error {

@@ -109,8 +109,7 @@ func createOtherStore(t *testing.T, path string) {
 // wantOtherStore fails unless the file holds what createOtherStore wrote.
 func wantOtherStore(t *testing.T, path string) {
 	t.Helper()
-	store := open(t, path)
-	wantIDs(t, store, []string{"other"})
+	wantIDs(t, open(t, path), []string{"other"})
 }
 
 // The process has changed its directory to one with a file of the same name.
@@ -279,10 +278,7 @@ func TestRecovery_LongerThanProbes(t *testing.T) {
 	failCommit(store, 1, func(func() error) error { return errDisk })
 	wantError(t, create(t, store, relayer.Record{ID: "failed"})(), relayer.ErrUnavailable)
 	err := store.Ready(newEndingContext(t, 10))
-	for range 20 {
-		if err == nil {
-			break
-		}
+	for i := 0; i < 20 && err != nil; i++ {
 		err = store.Ready(newEndingContext(t, 10))
 	}
 	must(t, err)
@@ -319,10 +315,7 @@ func TestRecovery_DamagedFreelist(t *testing.T) {
 	})
 	wantCreateUnavailable(t, store)
 	for i := range 60 {
-		_, err := store.Create(t.Context(), numbered(1000+i))
-		if !errors.Is(err, relayer.ErrCorrupt) {
-			t.Fatalf("error is %v, want %v", err, relayer.ErrCorrupt)
-		}
+		wantError(t, create(t, store, numbered(1000+i))(), relayer.ErrCorrupt)
 	}
 	if _, total, err := list(t.Context(), store, page(0, 0)); err != nil || total != 300 {
 		t.Errorf("total is %d, error %v", total, err)

@@ -272,8 +272,7 @@ func TestWrite_DamagedPages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := writeTemp(t, whole)
 			store := open(t, path)
-			rec, err := store.Get(t.Context(), numbered(0).ID)
-			must(t, err)
+			rec := mustGet(store.Get(t.Context(), numbered(0).ID))(t)
 			flipBits(t, path, whole, flip.at, flip.bits)
 			for range 2 {
 				if _, err := store.Update(t.Context(), rec); !errors.Is(err, relayer.ErrCorrupt) || !errors.Is(err, relayer.ErrUnavailable) {
