@@ -319,12 +319,19 @@ func changedList(change func(ctx context.Context, right relayer.Store, query rel
 	})
 }
 
-func documentsWithout(change func(rec *relayer.Record)) fault {
+// changedListed returns a store that changes the records of its pages.
+func changedListed(change func(query relayer.StoreQuery, rec *relayer.Record)) fault {
 	return changedList(func(_ context.Context, _ relayer.Store, query relayer.StoreQuery, page *relayer.Listing) {
 		for i := range page.Records {
-			if query.DocumentsOnly {
-				change(&page.Records[i])
-			}
+			change(query, &page.Records[i])
+		}
+	})
+}
+
+func documentsWithout(change func(rec *relayer.Record)) fault {
+	return changedListed(func(query relayer.StoreQuery, rec *relayer.Record) {
+		if query.DocumentsOnly {
+			change(rec)
 		}
 	})
 }
@@ -383,6 +390,18 @@ func elements(right relayer.Store, change func(*relayer.RecordChange)) func(cont
 					return
 				}
 			}
+		}
+	}
+}
+
+type feed = iter.Seq2[relayer.RecordChange, error]
+
+// passing returns a store whose watches get the changes of the right store, and yield others.
+func passing(pass func(ctx context.Context, after string, changes feed, yield func(relayer.RecordChange, error) bool)) fault {
+	return func(f *faulty, right *watched) {
+		f.watch = func(ctx context.Context, after string) iter.Seq2[relayer.RecordChange, error] {
+			changes := right.Watch(ctx, after)
+			return func(yield func(relayer.RecordChange, error) bool) { pass(ctx, after, changes, yield) }
 		}
 	}
 }
