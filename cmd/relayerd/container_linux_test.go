@@ -68,9 +68,7 @@ func newContainer(t *testing.T) container {
 		t.Skip("builds relayerd again")
 	}
 	c := container{root: t.TempDir()}
-	if _, err := fmt.Sscanf(soleArguments(t, "USER"), "%d:%d", &c.uid, &c.gid); err != nil {
-		t.Fatal(err)
-	}
+	mustGet(fmt.Sscanf(soleArguments(t, "USER"), "%d:%d", &c.uid, &c.gid))(t)
 	buildAsImage(t, filepath.Join(c.root, "relayerd"))
 	volume := filepath.Join(c.root, soleArguments(t, "VOLUME"))
 	err := errors.Join(os.Chmod(c.root, 0o755), os.Mkdir(volume, 0o755), os.Chown(volume, int(c.uid), int(c.gid)))

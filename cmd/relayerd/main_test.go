@@ -194,13 +194,14 @@ func (p *process) signal(signal syscall.Signal) {
 	must(p.t, p.command.Process.Signal(signal))
 }
 
-// stop sends SIGTERM and checks that the server shuts down without an error.
+// stop sends SIGTERM, and checks that the server ends without an error and has printed no secret.
 func (p *process) stop() {
 	p.t.Helper()
 	p.signal(syscall.SIGTERM)
 	if err := p.command.Wait(); err != nil || !strings.Contains(p.output.String(), "stopped") {
 		p.t.Fatalf("after SIGTERM: error %v: %s", err, p.output)
 	}
+	expectNoSecret(p.t, p.output.String())
 }
 
 // reload sends SIGHUP and waits until the log has another line with a text.
@@ -308,6 +309,14 @@ func runCommand(t *testing.T, args ...string) (output string) {
 	return done.stdout + done.stderr
 }
 
+// expectOutput runs a command that must succeed, and checks what it prints.
+func expectOutput(t *testing.T, want string, args ...string) {
+	t.Helper()
+	if output := runCommand(t, args...); output != want {
+		t.Errorf("%q: output %q, want %q", args, output, want)
+	}
+}
+
 // expectFailure runs a command that must end with status 1 and one line.
 func expectFailure(t *testing.T, want string, args ...string) {
 	t.Helper()
@@ -323,7 +332,7 @@ func expectFailureWith(t *testing.T, want, apiKey string, args ...string) {
 }
 
 // expectNoSecret checks that a text has neither the password nor the secret of a URL.
-func expectNoSecret(t *testing.T, text string) {
+func expectNoSecret(t testing.TB, text string) {
 	t.Helper()
 	if strings.Contains(text, password) || strings.Contains(text, urlSecret) {
 		t.Errorf("a secret is in the output: %s", text)

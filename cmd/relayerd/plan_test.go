@@ -91,9 +91,7 @@ func TestPlan_Apply(t *testing.T) {
 			t.Errorf("%s: output %s%s, want %s", c.args, done.stdout, done.stderr, c.want)
 		}
 	}
-	if exported := runCommand(t, "export", "--server", url); exported != "{\n  \"relayers\": []\n}\n" {
-		t.Errorf("after a prune: %s", exported)
-	}
+	expectOutput(t, "{\n  \"relayers\": []\n}\n", "export", "--server", url) // after a prune
 }
 
 func TestPlan_ExpandEnv(t *testing.T) {

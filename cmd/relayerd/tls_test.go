@@ -88,9 +88,7 @@ func TestTLS_Reload(t *testing.T) {
 	if _, metrics := getTLS(t, server, "/metrics"); !strings.Contains(metrics, fmt.Sprintf("\nrelayerd_tls_certificate_expiry_timestamp_seconds %v\n", float64(expiry.Unix()))) {
 		t.Errorf("the metrics do not have the expiry %s: %s", expiry, metrics)
 	}
-	if output := runCommand(t, "healthcheck", "--addr", server.address(), "--tls"); output != "ready\n" {
-		t.Errorf("output %q", output)
-	}
+	expectOutput(t, "ready\n", "healthcheck", "--addr", server.address(), "--tls")
 	expectFailure(t, "status 400 Bad Request: "+useHTTPS, "healthcheck", "--addr", server.address())
 	server.stop()
 }
