@@ -136,10 +136,7 @@ func TestClient_UnknownNetworkType(t *testing.T) {
 		t.Fatalf("the page is %v, error %v", page, err)
 	}
 	r := must(c.Get(t.Context(), "btc"))(t)
-	for change, err := range c.Watch(t.Context(), relayer.WatchQuery{After: "p0"}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+	for change := range each(t, c.Watch(t.Context(), relayer.WatchQuery{After: "p0"})) {
 		for _, r := range []*relayer.Relayer{page.Relayers[0], r, change.Relayer} {
 			policy, ok := r.Policy.(*relayer.UnknownPolicy)
 			if !ok || r.NetworkType != "fictional" || policy.Type != "fictional" || string(policy.Raw) != `{"fee_rate":5}` {

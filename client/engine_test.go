@@ -108,10 +108,7 @@ func TestWithFullRPCURLs(t *testing.T) {
 	}
 	must(m.Pause(ctx, "r8"))(t)
 	var got []string
-	for change, err := range changes {
-		if err != nil {
-			t.Fatal(err)
-		}
+	for change := range each(t, changes) {
 		if got = append(got, fmt.Sprint(change.Kind, " ", change.Relayer.ID, " ", urlOf(change.Relayer))); len(got) == 2 {
 			break
 		}

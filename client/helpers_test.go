@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net/http"
 	"strconv"
 	"strings"
@@ -181,6 +182,18 @@ var writes = map[string]write{
 		return c.Disable(c.ctx, "a", relayer.DisabledReason{Type: "x", Details: "https://rpc.example/v2/secret-key"}, c.options...)
 	}, false, "disabled_reason.details disabled_reason.type system_disabled"},
 	"delete": {func(c call) (*relayer.Relayer, error) { return nil, c.Delete(c.ctx, "a", c.options...) }, false, ""},
+}
+
+// each yields the items, and fails the test with an error.
+func each[T any](t *testing.T, items iter.Seq2[T, error]) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		t.Helper()
+		for item, err := range items {
+			if !yield(must(item, err)(t)) {
+				return
+			}
+		}
+	}
 }
 
 // must returns a function that returns the value, or fails the test with the error.

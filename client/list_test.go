@@ -63,10 +63,7 @@ func TestList_NoRevisions(t *testing.T) {
 			t.Errorf("%s: %v, error %v, want %v", revisions, page, err, want)
 		}
 		var all []uint64
-		for r, err := range c.All(t.Context(), relayer.Selector{}) {
-			if err != nil {
-				t.Fatal(err)
-			}
+		for r := range each(t, c.All(t.Context(), relayer.Selector{})) {
 			all = append(all, r.Revision)
 		}
 		if !slices.Equal(all, want) {
@@ -195,10 +192,7 @@ func where(key string, values ...string) relayer.Selector {
 
 func allIDs(t *testing.T, g relayer.Registry, selector relayer.Selector) (all []string) {
 	t.Helper()
-	for r, err := range g.All(t.Context(), selector) {
-		if err != nil {
-			t.Fatal(err)
-		}
+	for r := range each(t, g.All(t.Context(), selector)) {
 		all = append(all, r.ID)
 	}
 	return all
@@ -240,10 +234,7 @@ func TestWatch_Selector(t *testing.T) {
 	}
 	revisions := make(map[string]uint64)
 	var got []string
-	for change, err := range changes {
-		if err != nil {
-			t.Fatal(err)
-		}
+	for change := range each(t, changes) {
 		r := change.Relayer
 		isKnown := change.Info.Action != "" && reflect.DeepEqual(change.Info, r.LastChange)
 		if change.ID != r.ID || change.Kind != relayer.ChangeDeleted && !isKnown {

@@ -250,10 +250,7 @@ func TestWatch_Time(t *testing.T) {
 		}, sends(changeEvent(3), timedEvent(10, 4)))}
 		var got []time.Duration
 		var kinds []relayer.ChangeKind
-		for change, err := range watchOver(t, slow{f}, relayer.WatchQuery{After: "p0", Heartbeats: true}) {
-			if err != nil {
-				t.Fatal(err)
-			}
+		for change := range each(t, watchOver(t, slow{f}, relayer.WatchQuery{After: "p0", Heartbeats: true})) {
 			if change.Time.IsZero() {
 				change.Time = start.Add(-1)
 			}
@@ -333,10 +330,7 @@ func TestWatch_AgeAfterStall(t *testing.T) {
 			end := time.Now().Add(stall)
 			transport := stalled{f, func() time.Time { return end }}
 			caughtUp := time.Now()
-			for change, err := range watchOver(t, transport, relayer.WatchQuery{After: "p0", Heartbeats: true}) {
-				if err != nil {
-					t.Fatal(err)
-				}
+			for change := range each(t, watchOver(t, transport, relayer.WatchQuery{After: "p0", Heartbeats: true})) {
 				if age := time.Since(caughtUp); time.Since(end) > 15*time.Second && age > 6*time.Second {
 					t.Errorf("%v after a stall of %v the age is %v", time.Since(end), stall, age)
 				}
