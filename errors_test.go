@@ -27,7 +27,7 @@ func TestValidationError_Text(t *testing.T) {
 // Errors name the operation and the ID, and match what they wrap.
 func TestError_Text(t *testing.T) {
 	ctx := t.Context()
-	m := registry(t, refuseDelete(errors.New("queue is out of reach: https://queue.example/SECRET")))
+	m := registry(t, refusing(relayer.ActionDelete, errors.New("queue is out of reach: https://queue.example/SECRET")))
 	closed := managerOf(t, failingAfter(memory.New(), 0))
 	long := strings.Repeat("é", 64)
 	rename := func(r *relayer.Relayer) error { r.Name = "new"; return nil }

@@ -129,9 +129,7 @@ func body(networkType string, members ...string) string {
 func member(t testing.TB, document []byte, name string) string {
 	t.Helper()
 	var members map[string]json.RawMessage
-	if err := json.Unmarshal(document, &members); err != nil {
-		t.Fatal(err)
-	}
+	mustSucceed(t, json.Unmarshal(document, &members))
 	return string(members[name])
 }
 
@@ -165,9 +163,7 @@ func treeText(t testing.TB, tree any) string {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(tree); err != nil {
-		t.Fatal(err)
-	}
+	mustSucceed(t, encoder.Encode(tree))
 	return strings.TrimSpace(out.String())
 }
 
@@ -218,9 +214,7 @@ func editTree(t testing.TB, text, path string, edit func(object map[string]any, 
 			at = container[step]
 		case []any:
 			var index int
-			if _, err := fmt.Sscan(step, &index); err != nil {
-				t.Fatal(err)
-			}
+			must(fmt.Sscan(step, &index))(t)
 			if last {
 				element(container, index)
 			}

@@ -327,10 +327,10 @@ func TestObserver_RevisionsOfLostRace(t *testing.T) {
 	}
 }
 
-// refuseDelete returns an admission that fails for every delete.
-func refuseDelete(err error) relayer.Option {
+// refusing returns an admission that fails for every operation with the action.
+func refusing(action relayer.Action, err error) relayer.Option {
 	return relayer.WithAdmission(func(_ context.Context, o relayer.Operation, _, _ *relayer.Relayer) error {
-		if o.Action == relayer.ActionDelete {
+		if o.Action == action {
 			return err
 		}
 		return nil
@@ -453,7 +453,7 @@ func TestHook_Fault(t *testing.T) {
 	}
 	for name, fault := range faults {
 		resolve := func(context.Context, relayer.CreateRequest) (string, error) { return "", fault }
-		m := registry(t, refuseDelete(fault))
+		m := registry(t, refusing(relayer.ActionDelete, fault))
 		errs := map[string]error{
 			"admission": m.Delete(t.Context(), "evm"),
 			"resolver":  second(newManager(t, relayer.WithAddressResolver(resolve)).Create(t.Context(), minimal("new"))),

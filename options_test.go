@@ -296,7 +296,7 @@ func TestDryRun_Errors(t *testing.T) {
 			}
 			return "0x" + strings.Repeat("f", 40), nil
 		}),
-		refuseDelete(relayer.Refuse("transactions are pending")),
+		refusing(relayer.ActionDelete, relayer.Refuse("transactions are pending")),
 	}
 	create := func(change func(*relayer.CreateRequest)) operation {
 		req := minimal("new")

@@ -998,12 +998,7 @@ func TestResumeAll_Failed(t *testing.T) {
 // The number of failures is bounded, and so is the memory for them.
 func TestResumeAll_ManyFailures(t *testing.T) {
 	const most = 10_000
-	m := fleet(t, memory.New(), most+50, relayer.WithAdmission(func(_ context.Context, o relayer.Operation, _, _ *relayer.Relayer) error {
-		if o.Action == relayer.ActionResume {
-			return relayer.Refuse("no")
-		}
-		return nil
-	}))
+	m := fleet(t, memory.New(), most+50, refusing(relayer.ActionResume, relayer.Refuse("no")))
 	wantBulk(m.PauseAll(t.Context(), relayer.Selector{}, relayer.AllRelayers()))(t, most+50, 0)
 	resumed, err := m.ResumeAll(t.Context(), relayer.Selector{}, relayer.AllRelayers())
 	if err == nil || errors.Is(err, relayer.ErrInvalid) || len(resumed.Failed) != most { // not an error of the request
@@ -1217,10 +1212,7 @@ func BenchmarkWrite(b *testing.B) {
 		},
 	} {
 		b.Run(name, func(b *testing.B) {
-			m, err := relayer.New(memory.New())
-			if err != nil {
-				b.Fatal(err)
-			}
+			m := managerOf(b, memory.New())
 			mustCreate(b, m, typical("r"))
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
