@@ -23,9 +23,7 @@ func BenchmarkReads(b *testing.B) {
 		if i%10 == 0 {
 			team = "payments"
 		}
-		if _, err := manager.Documents().Create(b.Context(), []byte(scopedBody(fmt.Sprint("r-", i), team))); err != nil {
-			b.Fatal(err)
-		}
+		must(manager.Documents().Create(b.Context(), []byte(scopedBody(fmt.Sprint("r-", i), team))))(b)
 	}
 	inScope := func(context.Context, httpapi.Access) (httpapi.Decision, error) { return httpapi.Allow(payments), nil }
 	for name, options := range map[string][]httpapi.Option{

@@ -138,25 +138,19 @@ func newCosts(tb testing.TB, relayers int) *costs {
 		c.create(largeBody(fmt.Sprint("large-", i)))
 	}
 	for i := range manyLarge() + 1 {
-		if _, err := c.documents.Patch(tb.Context(), largest, []byte("{"+largeParts(i+1)+"}")); err != nil {
-			tb.Fatal(err)
-		}
+		must(c.documents.Patch(tb.Context(), largest, []byte("{"+largeParts(i+1)+"}")))(tb)
 	}
 	for i := range relayers {
 		c.create(smallBody(fmt.Sprint("r-", i)))
 	}
 	for i := range 20 {
-		if _, err := c.documents.Patch(tb.Context(), "r-1", fmt.Appendf(nil, `{"name":"%d"}`, i)); err != nil {
-			tb.Fatal(err)
-		}
+		must(c.documents.Patch(tb.Context(), "r-1", fmt.Appendf(nil, `{"name":"%d"}`, i)))(tb)
 	}
 	return c
 }
 
 func (c *costs) create(body string) {
-	if _, err := c.documents.Create(c.tb.Context(), []byte(body)); err != nil {
-		c.tb.Fatal(err)
-	}
+	must(c.documents.Create(c.tb.Context(), []byte(body)))(c.tb)
 }
 
 // text returns a body that is always the same.

@@ -30,17 +30,15 @@ func TestList_TotalWithDamagedRecord(t *testing.T) {
 	db := memory.New()
 	createIn(t, managerOn(t, db), "r-1", "n")
 	s := serveManager(t, managerOn(t, damagedStore{db}), validTokens)
-	got := s.expect(http.StatusOK, "GET", collection+"?per_page=0", "")
-	if page := decode[envelope[[]relayer.Relayer]](t, got.body); *page.Pagination != (relayer.Pagination{CurrentPage: 1, TotalItems: 1}) {
-		t.Errorf("the response is %s", got.body)
-	}
-	got = s.expect(http.StatusOK, "GET", collection+"?per_page=0&page=2", "")
-	if page := decode[envelope[[]relayer.Relayer]](t, got.body); *page.Pagination != (relayer.Pagination{CurrentPage: 2, TotalItems: 1}) {
-		t.Errorf("the response is %s", got.body)
-	}
-	got = s.expect(http.StatusOK, "GET", collection+"?per_page=0&after=", "")
-	if page := decode[envelope[[]relayer.Relayer]](t, got.body); *page.Pagination != (relayer.Pagination{TotalItems: 1}) || !strings.Contains(got.body, `"position":"`) {
-		t.Errorf("the response is %s", got.body)
+	for query, want := range map[string]relayer.Pagination{
+		"":        {CurrentPage: 1, TotalItems: 1},
+		"&page=2": {CurrentPage: 2, TotalItems: 1},
+		"&after=": {TotalItems: 1},
+	} {
+		got := s.expect(http.StatusOK, "GET", collection+"?per_page=0"+query, "").body
+		if page := decode[envelope[[]relayer.Relayer]](t, got); *page.Pagination != want || strings.Contains(got, `"position":"`) != (query == "&after=") {
+			t.Errorf("%s: the response is %s", query, got)
+		}
 	}
 }
 
@@ -189,13 +187,9 @@ func serveFilters(t *testing.T) *service {
 // wantIDs checks the relayers and the total of a page.
 func wantIDs(t *testing.T, got reply, total int, ids ...string) {
 	t.Helper()
-	page := decode[envelope[[]relayer.Relayer]](t, got.body)
-	var listed []string
-	for _, r := range page.Data {
-		listed = append(listed, r.ID)
-	}
-	if got.status != http.StatusOK || !slices.Equal(listed, ids) || page.Pagination.TotalItems != total {
-		t.Errorf("got %d %q of %+v, want %q of %d: %s", got.status, listed, page.Pagination, ids, total, got.body)
+	page := decode[cursorPage](t, got.body)
+	if got.status != http.StatusOK || !slices.Equal(page.ids(), ids) || page.Pagination["total_items"] != total {
+		t.Errorf("got %d %q of %v, want %q of %d: %s", got.status, page.ids(), page.Pagination, ids, total, got.body)
 	}
 }
 
