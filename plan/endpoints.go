@@ -62,13 +62,14 @@ func (v *variables) expand(list []relayer.RPCConfig) error {
 	var found wire.Problems
 	for i := range list {
 		endpoint, path := &list[i], fmt.Sprintf("%s[%d]", urlsPath, i)
-		host := hostOf(endpoint.URL.Unmasked())
 		url, problem := v.expandText(endpoint.URL.Unmasked())
+		host, _ := mask.Split(endpoint.URL.Unmasked()) // may have references
+		expandedHost, _ := mask.Split(url)
 		switch {
 		case v.lookup == nil:
 		case reference.MatchString(host):
 			problem = "must have no variable in the host, which responses show"
-		case problem == "" && host != "" && hostOf(url) != host:
+		case problem == "" && host != "" && expandedHost != host:
 			problem = "has a variable before the host whose value changes the host: percent-encode / ? and # in the value"
 		}
 		if endpoint.URL = relayer.RPCURL(url); problem != "" {
@@ -82,13 +83,6 @@ func (v *variables) expand(list []relayer.RPCConfig) error {
 		}
 	}
 	return found.Err()
-}
-
-// hostOf returns the host and port of a URL that may have references.
-func hostOf(url string) string {
-	_, afterScheme, _ := strings.Cut(url, "://")
-	authority, _ := mask.Authority(afterScheme)
-	return authority[strings.LastIndex(authority, "@")+1:]
 }
 
 var reference = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)

@@ -27,9 +27,7 @@ func URL(text string) string {
 	if err != nil || parsed.Host == "" || parsed.Scheme == "" {
 		return Hidden
 	}
-	_, afterScheme, _ := strings.Cut(text, "://")
-	authority, rest := Authority(afterScheme)
-	host := authority[strings.LastIndexByte(authority, '@')+1:]
+	host, rest := Split(text)
 	if rest != "" && rest != "/" {
 		rest = Path
 	}
@@ -104,11 +102,11 @@ func Marked(masked string) string {
 	return scheme + "://" + Hidden + "@" + rest
 }
 
-// Authority returns user information, host and port of the part of a URL after ://, and the rest.
-func Authority(afterScheme string) (authority, rest string) {
-	end := strings.IndexAny(afterScheme, "/?#")
-	if end < 0 {
-		return afterScheme, ""
+// Split returns the host of a URL, with its port, and what follows the host.
+func Split(text string) (host, rest string) {
+	_, host, _ = strings.Cut(text, "://")
+	if end := strings.IndexAny(host, "/?#"); end >= 0 {
+		host, rest = host[:end], host[end:]
 	}
-	return afterScheme[:end], afterScheme[end:]
+	return host[strings.LastIndexByte(host, '@')+1:], rest
 }
