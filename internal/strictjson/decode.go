@@ -33,18 +33,15 @@ const (
 	Immutable    = "immutable"
 )
 
-// Hook reads a value instead of the decoder, unless it returns false. It gets a pointer to the
-// target, which has the value before.
-type Hook func(v Value, target any) (isRead bool)
-
 // Decoder decodes checked JSON into structs and reports problems with their paths. A Decoder is
 // not safe for concurrent use.
 type Decoder struct {
 	// Problems receives the problems. Required.
 	Problems *Problems
 
-	// Hook reads values of other types. Optional.
-	Hook Hook
+	// Hook reads a value instead of the decoder, unless it returns false. It gets a pointer to the
+	// target, which has the value before. Optional.
+	Hook func(v Value, target any) (isRead bool)
 
 	// IsPatch decodes a JSON Merge Patch (RFC 7396) into the value that it changes: null
 	// clears a field or removes a member of a map, and lists are replaced whole. Required
