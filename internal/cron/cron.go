@@ -56,17 +56,12 @@ func isExpression(schedule string) bool {
 	if len(texts) == len(fields)-1 {
 		texts = append(texts, "*")
 	}
-	if len(texts) != len(fields) {
-		return false
-	}
-	for i, text := range texts {
-		for item := range strings.SplitSeq(text, ",") {
-			if !fields[i].accepts(item) {
-				return false
-			}
-		}
-	}
-	return true
+	return slices.EqualFunc(fields, texts, field.accepts)
+}
+
+// accepts reports whether the field can have a list of items.
+func (f field) accepts(list string) bool {
+	return !slices.ContainsFunc(strings.Split(list, ","), func(item string) bool { return !f.acceptsItem(item) })
 }
 
 // items matches ?, *, a number or a range of numbers, the last three also with a step. Numbers may
@@ -74,7 +69,7 @@ func isExpression(schedule string) bool {
 // not a day.
 var items = regexp.MustCompile(`^(?:\?|(\*|(\w+)(?:-(\w+))?)(?:/([1-9][0-9]*))?)$`)
 
-func (f field) accepts(item string) bool {
+func (f field) acceptsItem(item string) bool {
 	parts := items.FindStringSubmatch(item)
 	if parts == nil || item == "?" {
 		return parts != nil && f.optional
