@@ -96,7 +96,10 @@ func (d Documents) Delete(ctx context.Context, id string, options ...WriteOption
 
 // Get is [Manager.Get] without decoding.
 func (d Documents) Get(ctx context.Context, id string) (Document, error) {
-	return get(ctx, d.manager, cmp.Or(d.reveal, ActionGet), id, d.read)
+	return get(ctx, d.manager, cmp.Or(d.reveal, ActionGet), id, func(ctx context.Context, rec Record) (document Document, err error) {
+		err = d.read(ctx, &rec, &document)
+		return document, err
+	})
 }
 
 // List is [Manager.List] without decoding. The page has [Page.Documents] in place of relayers.
@@ -104,8 +107,7 @@ func (d Documents) List(ctx context.Context, query ListQuery) (*Page, error) {
 	return d.manager.list(ctx, cmp.Or(d.reveal, ActionList), query, d.reveal == "", func(ctx context.Context, records []Record, page *Page) (err error) {
 		page.Documents = make([]Document, len(records))
 		for i := 0; i < len(records) && err == nil; i++ {
-			page.Documents[i] = documentOf(&records[i])
-			err = d.open(ctx, &records[i], &page.Documents[i])
+			err = d.read(ctx, &records[i], &page.Documents[i])
 		}
 		return err
 	})
@@ -115,7 +117,7 @@ func (d Documents) List(ctx context.Context, query ListQuery) (*Page, error) {
 // and of Info.
 func (d Documents) Watch(ctx context.Context, query WatchQuery) iter.Seq2[Change, error] {
 	return watch(ctx, d.manager, query, func(c RecordChange, change *Change) (err error) {
-		change.Document, err = d.read(ctx, c.Record)
+		err = d.read(ctx, &c.Record, &change.Document)
 		if len(c.Record.Private) == 0 && errors.Is(change.Document.SealError, ErrCorrupt) {
 			change.Document.SealError = errSuperseded // a feed may have no other private part than the current one
 		}
@@ -145,15 +147,10 @@ func pastDocument(c RecordChange, past *Change) error {
 	return nil
 }
 
-// read is the form of a stored record.
-func (d Documents) read(ctx context.Context, rec Record) (Document, error) {
-	document := documentOf(&rec)
-	return document, d.open(ctx, &rec, &document)
-}
-
-// open gives a document its full RPC URLs if the view has them. It stays masked if they are sealed or
-// damaged: one such relayer must not make a list fail.
-func (d Documents) open(ctx context.Context, rec *Record, document *Document) error {
+// read sets a document to that of a stored record, with full RPC URLs if the view has them. They stay
+// masked if they are sealed or damaged: one such relayer must not make a list fail.
+func (d Documents) read(ctx context.Context, rec *Record, document *Document) error {
+	*document = documentOf(rec)
 	if d.reveal == "" || rec.Document == nil {
 		return nil
 	}
@@ -165,11 +162,9 @@ func (d Documents) open(ctx context.Context, rec *Record, document *Document) er
 	case err == nil:
 		document.JSON = opened.Document
 	case errors.Is(err, ErrSealed), errors.Is(err, ErrCorrupt):
-		document.SealError = err
-	default:
-		return err
+		document.SealError, err = err, nil
 	}
-	return nil
+	return err
 }
 
 // unmaskedDocument returns the document of a record, whose private part is in clear, with
