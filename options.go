@@ -212,7 +212,7 @@ func PausedBy(requestID string) WriteOption {
 }
 
 // Reason stores the text, without spaces around it, with the change. URLs in it are masked like
-// an [RPCURL], and so is what looks like a key or a password. The text has at most 256 characters
+// an [RPCURL], and so is what looks like a key. The text has at most 256 characters
 // on one line; otherwise the write returns a [*ValidationError]. A text that is longer after
 // masking is cut off at 256 characters. The last of several reasons counts.
 func Reason(text string) WriteOption {

@@ -120,7 +120,10 @@ func (c RPCConfig) equals(other RPCConfig) bool {
 
 // isMaskOf reports whether c is the masked form of full.
 func (c RPCConfig) isMaskOf(full RPCConfig) bool {
-	full.URL, full.Headers = RPCURL(full.URL.String()), maps.Clone(full.Headers)
+	if full.URL = RPCURL(full.URL.String()); c.URL != full.URL {
+		c.URL = RPCURL(c.URL.String()) // an earlier mask may have shown more
+	}
+	full.Headers = maps.Clone(full.Headers)
 	for name := range full.Headers {
 		full.Headers[name] = mask.Hidden
 	}

@@ -92,7 +92,7 @@ func TestRPCURL_MaskOfInvalidURL(t *testing.T) {
 	for _, text := range []string{
 		"", "SECRET", "/SECRET", "//SECRET", "//SECRET/x", "SECRET.example", "SECRET:8545", "mailto:SECRET", "http:SECRET", "http:/SECRET", "http:///SECRET", "https://",
 		"https://a.example:SECRET", "https://[SECRET", "https://a b/SECRET", "https://a.example/%SECRET", "https://SECRET\x00", "\x7fSECRET", "https://user:SECRET", "://SECRET",
-		"https://SECRET\\@a.example", "1http://SECRET",
+		"https://SECRET\\@a.example", "1http://SECRET", "https://a.example&api-key=SECRET", "https://a.example;key=SECRET",
 	} {
 		if got := relayer.RPCURL(text).String(); got != "***" {
 			t.Errorf("%q shows as %q", text, got)

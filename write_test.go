@@ -592,6 +592,17 @@ func TestMaskedURL_NeverStored(t *testing.T) {
 	}
 }
 
+// An earlier version stored hosts that are refused now, and showed more of them.
+func TestMaskedURL_OfRefusedHost(t *testing.T) {
+	m := managerOf(t, storeOf(t, relayer.Record{ID: "a",
+		Document: []byte(evmBody(`"id":"a"`, `"custom_rpc_urls":[{"url":"https://h+i.example/***","weight":1}]`, `"policies":{}`)),
+		Private:  []byte(`{"custom_rpc_urls":[{"url":"https://h+i.example/KEY","weight":1}]}`)}))
+	page := must(m.List(t.Context(), relayer.ListQuery{}))(t)
+	if urls := page.Relayers[0].CustomRPCURLs; len(urls) != 1 || urls[0].URL.Unmasked() != "https://h+i.example/KEY" {
+		t.Errorf("endpoints %v", urls)
+	}
+}
+
 func TestMaskedURL_StoredBefore(t *testing.T) {
 	m := managerOf(t, storeOf(t, relayer.Record{ID: "a",
 		Document: []byte(evmBody(`"id":"a"`, `"custom_rpc_urls":[{"url":"https://h.example/***","weight":1}]`, `"policies":{}`)),

@@ -85,8 +85,8 @@ func isName(name string) bool {
 	return !hasEmptyLabel && !endsInNumber(name) && !strings.ContainsFunc(name, isNotOfName)
 }
 
-// endsHost reports whether a host ends at a character. If one is left in a host, URL parsers disagree
-// about which host the URL names, or a misspelled query follows, which can have a key.
+// endsHost reports whether a host ends at a character. If a host contains it, URL parsers
+// disagree about which host the URL names, or a misspelled query follows, which can have a key.
 func endsHost(r rune) bool { return r < utf8.RuneSelf && isNotOfName(r) }
 
 // isNotOfName reports whether the character is not one of names.

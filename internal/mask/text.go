@@ -41,9 +41,12 @@ func maskKeys(pattern *regexp.Regexp, text string) string {
 	return replaceAll(pattern, text, func(part string) string {
 		start := pattern.FindStringSubmatch(part)[1]
 		runs := strings.FieldsFunc(part[len(start):], func(r rune) bool { return strings.ContainsRune("-_.%+=", r) })
-		isKey := slices.ContainsFunc(runs, func(run string) bool { return len(run) >= 10 && hasDigitAndLetter(run) })
-		name, isLong := strings.ToLower(start), len(part)-len(start) >= 10
-		if isKey || strings.Contains(name, "password") || strings.Contains(name, "authorization") && isLong {
+		isKey := slices.ContainsFunc(runs, func(run string) bool {
+			return len(run) >= 10 && hasDigitAndLetter(run) && !timestamp.MatchString(run)
+		})
+		name, isLong := strings.ToLower(start), len(part)-len(start) >= 8
+		isPassword := strings.Contains(name, "password") && strings.ContainsAny(start[len(start)-1:], `"'`)
+		if isKey || isPassword || strings.Contains(name, "authorization") && isLong {
 			return start + Hidden
 		}
 		return part
@@ -60,12 +63,15 @@ func replaceAll(pattern *regexp.Regexp, text string, replace func(string) string
 
 // pathKey matches a part of a path or a query, also escaped, that may be a key: clients quote it
 // without the host.
-var pathKey = regexp.MustCompile(`(?i)(/|%2f|(?:[?&;]|%3f|%26|\\+u0026)(?:[\pL\pN_.-]+(?:=|%3d|\\+u003d))?)(?:eyj[\w-]+\.[\w.-]+|[a-z0-9_%+=-]{20,})`)
+var pathKey = regexp.MustCompile(`(?i)(/|%2f|(?:[?&;]|%3f|%26|\\+u0026)(?:[\pL\pN_.-]+(?:=|%3d|\\+u003d))?)[a-z0-9_.%+=-]{20,}`)
 
 // named matches a part of a URL or of a header as debuggers print it.
-var named = regexp.MustCompile(`(?i)(\b(?:(?:query|fragment|username|password|auth)["']?\s?(?:=>|[:=])\s?(?:Some\()?["']` +
-	`|rawquery:|(?:[a-z]+-)?(?:api|access)[-_]?key["']?\s?(?:=>|[:=])\s?["'\[]*|(?:authorization["']?\s?[:=]\s?["'\[]*)?(?:bearer|basic)\s+))` +
-	`[^\s"'\\,)}\]]+`)
+var named = regexp.MustCompile(`(?i)(\b(?:(?:raw)?(?:query|fragment)|username|password|auth)["']?\s?(?:=>|[:=])\s?(?:Some\()?["']` +
+	`|\b(?:rawquery|fragment):|\b(?:(?:[a-z]+-)?(?:api|access)[-_]?key|password)["']?\s?(?:=>|[:=])\s?["'\[]*` +
+	`|(?:\bauthorization["']?\s?[:=]\s?["'\[]*)?\b(?:bearer|basic)\s+)[^\s"'\\,)}\]]+`)
+
+// timestamp matches a time in the name of a file.
+var timestamp = regexp.MustCompile(`^[0-9]+T[0-9]+Z?$`)
 
 // Field returns the path of a field with its URLs masked. A label key such as
 // app.kubernetes.io/name is not a URL.
@@ -180,16 +186,16 @@ var (
 func maskWithoutScheme(token string) string {
 	var out strings.Builder
 	if token != "" && strings.Contains(`{["`, token[:1]) {
-		for end := textEnd.FindStringIndex(token); end != nil; end = textEnd.FindStringIndex(token) {
-			out.WriteString(maskUnquoted(token[:end[0]]) + token[end[0]:end[1]])
-			token = token[end[1]:]
+		for end := textEnd.FindStringSubmatchIndex(token); end != nil; end = textEnd.FindStringSubmatchIndex(token) {
+			out.WriteString(maskUnquoted(token[:end[2]]) + token[end[2]:end[3]])
+			token = token[end[3]:]
 		}
 	}
 	return out.String() + maskUnquoted(token)
 }
 
 // textEnd matches the end of a text in JSON.
-var textEnd = regexp.MustCompile(`"[,:}\]]`)
+var textEnd = regexp.MustCompile(`(?:^|[^\\])("[,:}\]])`)
 
 func maskUnquoted(token string) string {
 	found := credentials.FindStringSubmatchIndex(token)

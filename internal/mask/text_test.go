@@ -86,6 +86,11 @@ func TestText(t *testing.T) {
 		`user:pa"KEY@rpc.example and rpc.example/rpc?filter={"key":"KEY"} or "h:1u@a"KEY"`: `rpc.example and rpc.example/***"} or "***"`,
 		"dial rpc.example/12345678, http:/10.0.0.1:8545/12345678 or localhost:8545/1234":   "dial rpc.example/***, http:/10.0.0.1:8545/*** or localhost:8545/***",
 
+		`{Scheme:"https", RawQuery:"token=abc123def456ghi789", Fragment:"abc123def456"} Fragment:frag1234567890ab`:    `{Scheme:"https", RawQuery:"***", Fragment:"***"} Fragment:***`,
+		"/v2/abcdef1234567890abcdef.9876543210fedcba98zz and /rpc?key=SG.abcdef1234567890abc.abcdef1234567890abcdefg": "/v2/*** and /rpc?key=***",
+		"password=Tr0ub4dor3xyz, Authorization: Basic dTpwYXNz":                                                       "password=***, Authorization: Basic ***",
+		`{"url":"user:pa\",ss@rpc.example/x"}`:                                                                        `{"url":"rpc.example/***"}`,
+
 		// What only looks like one.
 		"password: see vault, query: 0x52908400098527886e0f, Authorization: Bearer is required": "password: see vault, query: 0x52908400098527886e0f, Authorization: Bearer is required",
 		"open /var/backups/relayers.db.20261127T101500.000Z: no such file":                      "open /var/backups/relayers.db.20261127T101500.000Z: no such file",

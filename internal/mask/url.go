@@ -28,6 +28,9 @@ func URL(text string) string {
 		return Hidden
 	}
 	host, rest := Split(text)
+	if strings.ContainsAny(host, "&;=!$'()+,") { // a misspelled query
+		return Hidden
+	}
 	if rest != "" && rest != "/" {
 		rest = Path
 	}
