@@ -52,7 +52,7 @@
 //
 // Instances of a host can be upgraded one after the other: a change keeps the members that a
 // newer version added to a stored relayer. A change drops them if it removes their object,
-// changes their list, or replaces the DisabledReason. A new policy that an Update assigns keeps
+// changes their list, or replaces the [DisabledReason]. A new policy that an Update assigns keeps
 // them. If a known field of a policy has a newer value, such as another kind of token, only
 // pause, resume, disable, enable, delete and a replacement of the value succeed.
 //

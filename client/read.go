@@ -198,8 +198,9 @@ func (c *Client) walk(ctx context.Context, selector relayer.Selector, visit func
 	}
 }
 
-// History returns past changes like [relayer.Manager.History]. An Actor that no change has, and a time outside of the years 0 to 9999, is a [*relayer.ValidationError]. The error matches
-// [errors.ErrUnsupported] if the server has no history.
+// History returns past changes like [relayer.Manager.History]. It returns a
+// [*relayer.ValidationError] for an Actor that no change has, too, and for a time outside of the
+// years 0 to 9999. The error matches [errors.ErrUnsupported] if the server has no history.
 func (c *Client) History(ctx context.Context, query relayer.HistoryQuery) (changes []relayer.Change, next uint64, err error) {
 	action := relayer.ActionGet
 	if query.ID == "" {

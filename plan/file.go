@@ -33,7 +33,7 @@ type Config struct {
 //
 // With a lookup such as [os.LookupEnv], the value that it returns replaces ${NAME} in the RPC
 // URLs of the relayers and in the values of their headers. A variable in a host is a problem. A
-// variable that is not set is a problem, and so are API_KEY and names that begin with RELAYERD_
+// variable that is not set or empty is a problem, and so are API_KEY and names that begin with RELAYERD_
 // or PG: they are credentials of programs that apply a file. The variables of a relayer are
 // looked up when its JSON has no problem. Everywhere else, and if lookup is nil, ${NAME} is
 // ordinary text.

@@ -33,7 +33,7 @@ type Entry struct {
 	ID     string `json:"id"`
 	Action Action `json:"action"`
 
-	// Changes are the fields whose JSON differs, or those of a create.
+	// Changes are the fields whose JSON differs, or all fields of a create.
 	Changes []Change `json:"changes,omitempty"`
 
 	// Problems are the reasons for which the entry is Blocked.

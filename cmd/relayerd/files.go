@@ -107,7 +107,7 @@ func fileError(flag string, err error, ifMissing string) error {
 // isFilePath rejects every path that could be a malformed connection string, so
 // that errors may contain the path.
 func isFilePath(path string) bool {
-	volume := filepath.VolumeName(path) // of Windows, in which a host can be with user information
+	volume := filepath.VolumeName(path) // on Windows it can be a host with user information
 	return !strings.Contains(volume, "@") && !strings.ContainsAny(path[len(volume):], "@=:")
 }
 

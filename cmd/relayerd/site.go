@@ -132,7 +132,8 @@ const (
 	// backupPath responds with a copy of the database file.
 	backupPath = "/backup"
 
-	// backupTimeout bounds the time to wait for other copies, and to write one.
+	// backupTimeout bounds the time to wait for other copies and to write a copy, and the time to
+	// send it.
 	backupTimeout = time.Hour
 
 	// backupPartTimeout bounds the time to send a MiB: a client that stops must not keep others waiting.
@@ -197,8 +198,9 @@ func (s *server) sendBackup(w http.ResponseWriter, r *http.Request, from *bolt.S
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Content-Length", strconv.FormatInt(info.Size(), 10))
-	for r.Method != http.MethodHead && err == nil {
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(backupPartTimeout))
+	for sending := time.Now(); r.Method != http.MethodHead && err == nil; {
+		limit := min(backupPartTimeout, time.Until(sending.Add(backupTimeout)))
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(limit))
 		_, err = io.CopyN(w, file, 1<<20)
 	}
 	if err == io.EOF { // the end of the file

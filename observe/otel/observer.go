@@ -10,8 +10,8 @@
 // # Spans
 //
 // A span is named relayer.create, relayer.get and so on. Its parent is the span in the context
-// passed to the Manager, and spans that a hook, or a store with the context of its call, starts
-// are its children.
+// passed to the Manager, and spans that hooks and stores start with the context of their call are
+// its children.
 //
 //	relayer.operation  the action of the operation
 //	relayer.id         the ID, if it is valid

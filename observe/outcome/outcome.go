@@ -21,7 +21,8 @@ const (
 	// OK means that the operation succeeded.
 	OK Outcome = "ok"
 
-	// NotFound means [relayer.ErrNotFound], or [errors.ErrUnsupported] such as without a history.
+	// NotFound means [relayer.ErrNotFound]. A history that the store does not have is not found
+	// too.
 	NotFound Outcome = "not_found"
 
 	// Exists means [relayer.ErrExists].

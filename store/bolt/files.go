@@ -104,7 +104,7 @@ func createFile(ctx context.Context, path, temp string, from *table.Table, histo
 }
 
 const (
-	// tempSuffix is followed by a number. A start removes such files, so nobody else may use it.
+	// tempSuffix is followed by a number. A start removes such files: it must not be a usual name.
 	tempSuffix = ".unfinished-"
 
 	// tempAge is the age from which a temporary file is a leftover.
