@@ -147,8 +147,9 @@ func pastDocument(c RecordChange, past *Change) error {
 	return nil
 }
 
-// read sets a document to that of a stored record, with full RPC URLs if the view has them. They stay
-// masked if they are sealed or damaged: one such relayer must not make a list fail.
+// read sets a document to the document of a stored record, with full RPC URLs if the view has
+// them. They stay masked if they are sealed or damaged: one such relayer must not make a list
+// fail.
 func (d Documents) read(ctx context.Context, rec *Record, document *Document) error {
 	*document = documentOf(rec)
 	if d.reveal == "" || rec.Document == nil {

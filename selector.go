@@ -430,7 +430,7 @@ func searchProblem(value string) string {
 }
 
 // recordTerm returns the term of a record whose field has the value. A long value is replaced by
-// its digest. A key contains neither = nor #, so that the two cannot be confused.
+// its digest. A key contains neither = nor #, so the two cannot be confused.
 func recordTerm(key, value string) string {
 	if text := key + "=" + value; len(text) <= limits.Term {
 		return text

@@ -70,7 +70,8 @@ func (m *Manager) Pause(ctx context.Context, id string, options ...WriteOption) 
 	return write(ctx, m, ActionPause, id, options, orMasked(m.relayerOf), setPaused(true))
 }
 
-// Resume resets Paused. If it is not set, nothing changes. Errors are those of [Manager.Update].
+// Resume resets Paused. If it is not set, nothing changes. It returns the errors of
+// [Manager.Update].
 func (m *Manager) Resume(ctx context.Context, id string, options ...WriteOption) (*Relayer, error) {
 	return write(ctx, m, ActionResume, id, options, orMasked(m.relayerOf), setPaused(false))
 }

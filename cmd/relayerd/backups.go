@@ -43,8 +43,8 @@ func (s *server) startBackups(ctx context.Context, source *bolt.Store) error {
 	total := factory.NewCounterVec(promclient.CounterOpts{Name: "relayerd_backups_total", Help: "Backups by outcome: success or failure."}, []string{"outcome"})
 	b := &backups{s.backup, source, filepath.Base(s.database) + ".", s.logger, total.WithLabelValues("success"), total.WithLabelValues("failure"),
 		factory.NewGauge(promclient.GaugeOpts{Name: "relayerd_backup_last_success_timestamp_seconds", Help: "Unix time of the last successful backup, or 0."})}
-	// None is removed yet: after a restore, only old ones may have the history that the file has
-	// lost.
+	// It removes no backup yet: after a restore, only old backups may have the history that the
+	// file has lost.
 	_, last, err := b.list(time.Now())
 	if err != nil {
 		return fmt.Errorf("--backup: %w", err)

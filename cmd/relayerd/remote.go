@@ -111,7 +111,7 @@ func (t *target) download(ctx context.Context, path string) (string, error) {
 	// The URL is valid: open has parsed it.
 	request, _ := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(t.server, "/")+backupPath, nil)
 	request.Header.Set("Authorization", "Bearer "+t.apiKey)
-	// A redirect could send the token to another server: RoundTrip follows none.
+	// A redirect could send the token to another server: RoundTrip follows no redirect.
 	response, err := t.transport.RoundTrip(request)
 	if err != nil {
 		return "", fmt.Errorf("--server: %w", err)

@@ -65,7 +65,7 @@ func serve(ctx context.Context, c config, apiKey string, stdout, stderr io.Write
 	ctx, cancel := context.WithCancel(ctx)
 	s.onClose(cancel)
 	defer s.close()
-	// The ports are opened before the database, so that a taken port creates no file.
+	// The ports are opened before the database: a taken port creates no file.
 	for _, open := range []func(context.Context) error{s.openOptions, s.openAccess, s.openPorts, s.openStore, s.openManager} {
 		err := open(ctx)
 		if ctx.Err() != nil { // a signal during the start

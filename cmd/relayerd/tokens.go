@@ -52,8 +52,7 @@ func newTokenTable() tokenTable {
 var principalName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
 // parseTokens reads lines of the form "name token role [selector]". Errors contain no part of the
-// file. A line that was cut off could permit more than the whole one, so that the last line must
-// end.
+// file. A line that was cut off could permit more than the whole line, so the last line must end.
 func parseTokens(text string) (tokenTable, error) {
 	table := newTokenTable()
 	lines := strings.Split(text, "\n")

@@ -1,7 +1,7 @@
 // Command engine shows what a relaying engine asks the registry: for each transaction on its
 // standard input it prints whether the relayer may send it, and the first ten rules that refuse
 // it. It has no chain and signs nothing. The registry is a server; the engine keeps a current
-// view of it in memory, so that no transaction waits for a request.
+// view of it in memory, so no transaction waits for a request.
 //
 //	go run ./cmd/relayerd serve --db relayers.db # in another terminal; create "sepolia-1" as README.md does
 //	export API_KEY=…                             # the token of that server

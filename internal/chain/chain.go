@@ -107,8 +107,8 @@ const (
 var strkeyEncoding = base32.StdEncoding.WithPadding(base32.NoPadding)
 
 // isStrkey reports whether text is a strkey of the version: its byte, 32 bytes and a checksum of
-// two. They fill 56 base32 characters exactly, so that every strkey has only one text. The length
-// is checked after decoding as well, because encoding/base32 skips line breaks.
+// two. They fill 56 base32 characters exactly, so every strkey has only one text. The length is
+// checked after decoding as well, because encoding/base32 skips line breaks.
 func isStrkey(text string, version byte) bool {
 	if len(text) != 56 {
 		return false

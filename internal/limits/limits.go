@@ -1,5 +1,5 @@
-// Package limits has limits of relayer.Record and of stores. The Manager keeps those of a Record,
-// and stores may rely on them.
+// Package limits has limits of relayer.Record and of stores. The Manager keeps the limits of a
+// Record, and stores may rely on them.
 package limits
 
 // Lengths in bytes, except Terms.

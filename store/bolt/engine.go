@@ -197,7 +197,7 @@ func (e *engine) open() error {
 // soon as it reads that transaction's header. A header may have been written but never synced:
 // the process was killed in between, or the sync failed and the kernel marked the page clean. A
 // power cut then loses the header and the reused pages with it. Writing the same bytes again
-// marks the pages dirty, so that the sync really writes them.
+// marks the pages dirty, so the sync really writes them.
 func (e *engine) syncHeaders(pageSize int) error {
 	headers := make([]byte, 2*pageSize)
 	if _, err := e.file.ReadAt(headers, 0); err != nil {

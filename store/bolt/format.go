@@ -53,7 +53,7 @@ func readMeta(file *pages.File) (map[string][]byte, error) {
 	return entries, err
 }
 
-// checkFormat returns an error unless the value of the format entry is that of this version.
+// checkFormat returns an error unless the format entry has the value of this version.
 func checkFormat(value []byte) error {
 	number, found := bytes.CutPrefix(value, []byte(magic))
 	if !found || len(number) != 4 {

@@ -48,7 +48,7 @@ type selection struct {
 	query relayer.StoreQuery // the conditions that the lists do not imply
 }
 
-// selection returns the selection of a query. The lists can be those of the table.
+// selection returns the selection of a query. The lists can belong to the table.
 func (t *Table) selection(query relayer.StoreQuery) selection {
 	s := selection{lists: []list{t.order}, query: query}
 	least := len(t.order) + 1

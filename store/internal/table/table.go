@@ -34,9 +34,8 @@ type Counters struct {
 	// NextSequence counts creates and imported records, from 1.
 	NextSequence uint64
 
-	// NextRevision grows with the writes of the whole store, from 1, so that an ID that is
-	// deleted and created again does not reuse a revision. It is greater than all revisions of
-	// sound records.
+	// NextRevision grows with the writes of the whole store, from 1, so an ID that is deleted and
+	// created again does not reuse a revision. It is greater than all revisions of sound records.
 	NextRevision uint64
 }
 

@@ -50,7 +50,7 @@ type Header struct {
 // Size returns the number of bytes in use.
 func (h Header) Size() int64 { return int64(h.Pages) * int64(h.PageSize) }
 
-// ReadHeaders returns the current header, and whether the other one is that of the commit before:
+// ReadHeaders returns the current header, and whether the other header is of the commit before:
 // otherwise one of them is invalid, or an old version. It returns [ErrDamaged] if neither is
 // valid, and [ErrNoHeader] if neither is a header. The second one is at the size of a page, which
 // only a valid header has: every power of two is tried.
