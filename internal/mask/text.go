@@ -35,8 +35,9 @@ func Text(text string) string {
 	return replaceAll(hostName, maskKeys(named, maskKeys(pathKey, out.String())), Host)
 }
 
-// maskKeys hides what follows the first group of each match, if it is a credential or may be a key: it
-// has a long run of letters and digits, unlike the words and dates of other names.
+// maskKeys hides what follows the first group of each match if it may be a key: it has a long run of
+// letters and digits, unlike the words and dates of other names. What follows a quoted password or an
+// Authorization is a secret, whatever it looks like.
 func maskKeys(pattern *regexp.Regexp, text string) string {
 	return replaceAll(pattern, text, func(part string) string {
 		start := pattern.FindStringSubmatch(part)[1]
