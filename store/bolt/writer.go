@@ -256,7 +256,9 @@ func verifyPaths(file *pages.File, b *table.Batch) error {
 	bySequence := func(a, b table.Change) int { return cmp.Compare(a.Record().Sequence, b.Record().Sequence) }
 	last := uint64(math.MaxUint64)
 	for _, c := range slices.SortedStableFunc(slices.Values(b.Changes), bySequence) {
-		r, found, err := c.Record(), false, error(nil)
+		r := c.Record()
+		var found bool
+		var err error
 		if c.New == nil {
 			found, err = verifyDeleted(file, recordsBucket, r.Sequence, r.ID, r.IsDamaged)
 		} else {
