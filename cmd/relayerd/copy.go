@@ -104,7 +104,7 @@ func (c *verifiedCopy) run(ctx context.Context) error {
 	}
 	defer func() { _ = source.Close() }() // nothing was written
 	if c.ofPostgres == "" {
-		// It adds the relayers that an earlier run has not copied, and verifies all.
+		// It adds the relayers that an earlier run did not copy, and verifies all relayers.
 		var destination openedStore
 		if destination, err = c.to.forCommand(ctx); err == nil {
 			err = errors.Join(transfer.Copy(ctx, destination, source), destination.Close())

@@ -66,7 +66,7 @@ func parseTokens(text string) (tokenTable, error) {
 		}
 	}
 	if lines[len(lines)-1] != "" {
-		return table, fmt.Errorf("line %d: the last line has no newline at its end, so that the file may be incomplete: add one if it is whole", len(lines))
+		return table, fmt.Errorf("line %d: the last line has no newline at its end, so the file may be incomplete: add one if it is whole", len(lines))
 	}
 	if len(table.names) == 0 {
 		return table, errors.New("the file contains no token")

@@ -49,7 +49,7 @@ func Print(state fmt.State, value any) {
 //
 // A value below the top that is equal in known and changed keeps its stored form. An object that
 // was changed keeps the members that known does not have, after its own. A list that was changed
-// is that of changed, and so are the members at the top that are named in replaced.
+// is taken from changed, and so are the members at the top that are named in replaced.
 func KeepUnknown(stored, known, changed []byte, replaced ...string) []byte {
 	stored = bytes.TrimSpace(stored)
 	isObject := func(value []byte) bool { return len(value) > 0 && value[0] == '{' }

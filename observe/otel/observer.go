@@ -33,7 +33,7 @@
 // # Privacy
 //
 // Error texts are never exported, neither as events nor as status descriptions. They may repeat
-// client input, and those of stores and hooks may contain addresses and credentials. An ID is
+// client input, and errors of stores and hooks may contain addresses and credentials. An ID is
 // exported only if it is valid, so a URL or a long text in its place is not exported. A secret
 // that has the form of a valid ID, and is sent as one by mistake, is exported.
 package relayerotel

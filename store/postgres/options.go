@@ -41,7 +41,7 @@ func WithSchema(name string) Option {
 }
 
 // WithoutSetup keeps [Open] and [New] from creating the schema. If it is missing they return an
-// error. Use it to open relayers that must exist, so that a wrong database name is an error.
+// error. Use it to open relayers that must exist: a wrong database name is then an error.
 func WithoutSetup() Option {
 	return Option{func(o *options) error {
 		o.withoutSetup = true
@@ -53,7 +53,7 @@ func WithoutSetup() Option {
 // default is 5 seconds. A read waits once. A write waits up to three times: for earlier writes of
 // its Store, for the write lock, and for the commit. An instance that stalls while it holds the
 // write lock loses it after a tenth of the timeout, at least 250 ms. The context of a call can
-// end a read earlier, and a write that has not begun.
+// end a read earlier, and a write before it begins.
 //
 // Before that, an operation waits for a connection to the primary, new or from the pool, for a
 // fifth of the timeout, at least a second. It waits if the lack of one is temporary, as in a

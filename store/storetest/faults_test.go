@@ -81,7 +81,7 @@ var faults = map[string]map[string]fault{
 			}
 			return right.Create(ctx, rec)
 		}),
-		"total is that of the page": changedList(func(_ context.Context, _ relayer.Store, _ relayer.StoreQuery, page *relayer.Listing) {
+		"the total counts only the page": changedList(func(_ context.Context, _ relayer.Store, _ relayer.StoreQuery, page *relayer.Listing) {
 			page.Total = len(page.Records)
 		}),
 		"pages skip one": listing(func(ctx context.Context, right *watched, query relayer.StoreQuery) (relayer.Listing, error) {

@@ -8,11 +8,11 @@
 //		})
 //	}
 //
-// The tests of [transfer.Importer], [transfer.HistoryImporter] and [transfer.Checker] are left out
-// if the store is not one, and those of histories if the error of History matches
-// [errors.ErrUnsupported]; any other store must retain at least its last 100 changes. A case waits
-// for a heartbeat, which takes up to 5 seconds. Minor versions may add cases. The environment
-// variable STORETEST_SEED repeats the random choices of a failed case that logs it.
+// The tests of [transfer.Importer], [transfer.HistoryImporter] and [transfer.Checker] are left
+// out if the store is not one, and the tests of histories if the error of History matches
+// [errors.ErrUnsupported]; any other store must retain at least its last 100 changes. A case
+// waits for a heartbeat, which takes up to 5 seconds. Minor versions may add cases. The
+// environment variable STORETEST_SEED repeats the random choices of a failed case that logs it.
 // STORETEST_STEPS is the number of steps of the random calls, without it 800.
 //
 // Every case gets an empty store. A store with a Close() error method is closed when its case ends.
